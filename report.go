@@ -16,7 +16,7 @@ type Report struct {
 	Quorum int          // nodes needed: N/2 + 1
 	Ready  int          // nodes that answer and vote
 
-	// MayRestart: one node more may be restarted, or lost with its data. A
+	// MayRestart: one more node may be restarted, or lost with its data. A
 	// majority then goes on to vote, nothing that was recorded is lost, and no
 	// hold that no other client waits for. A hold that others wait for may have
 	// a bare majority, and then ends with [ErrLost]: that is seldom. With one
@@ -125,7 +125,7 @@ var errReplica = errors.New("is a replica, not a master")
 // replica: it cannot be written to, and does not vote.
 func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
 
-// Check asks every node for what bears on safety and says what is wrong with
+// Check asks every node for what affects safety and says what is wrong with
 // it. It changes nothing itself. Connecting does: it starts the guard time of a
 // brand-new node, and repairs a node that lost its data from the others. Check
 // waits until that has been tried.

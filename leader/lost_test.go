@@ -145,7 +145,7 @@ func TestLeaderThatCannotBeRecorded(t *testing.T) {
 	require.NoError(t, a.Resign(soon(t)))
 }
 
-// Run says so, and goes on trying.
+// Run says so, and keeps trying.
 func TestRunThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -155,7 +155,7 @@ func TestRunThatCannotBeRecorded(t *testing.T) {
 	s := newStage()
 	cb := s.callbacks()
 	ran := run(soon(t), a, cb)
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > 0 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader keeps trying")) > 0 }))
 	require.Empty(t, s.started)
 	repair()
 	tm := e2e.Receive(t, s.started)
@@ -166,9 +166,9 @@ func TestRunThatCannotBeRecorded(t *testing.T) {
 	// It does not try again when its context ends, or the Quorum is closed.
 	repair = spoil(t, c)
 	ctx, cancel := context.WithCancel(soon(t))
-	before := len(log.Lines("leader goes on trying"))
+	before := len(log.Lines("leader keeps trying"))
 	ran = run(ctx, a, cb)
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > before }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader keeps trying")) > before }))
 	cancel()
 	require.ErrorIs(t, e2e.Receive(t, ran), context.Canceled)
 	repair()

@@ -32,11 +32,11 @@ type Leader struct {
 // when it arrives.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
-	l, err := e.ask(ctx)
+	l, err := e.recorded(ctx)
 	return l, core.WrapError("leader", e.name, err)
 }
 
-func (e *Election) ask(ctx context.Context) (Leader, error) {
+func (e *Election) recorded(ctx context.Context) (Leader, error) {
 	if e.err != nil {
 		return Leader{}, e.err
 	}
@@ -69,7 +69,7 @@ func leaderOf(rec core.Record) (Leader, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return Leader{}, fmt.Errorf("%w: something else than a leader is recorded under this name: %w", core.ErrInvalid, err)
+		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name: %w", core.ErrInvalid, err)
 	}
 	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since, Left: rec.Left}, nil
 }

@@ -71,10 +71,10 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 	if cb.OnStartedLeading == nil {
 		return fmt.Errorf("%w: there is no OnStartedLeading", core.ErrInvalid)
 	}
-	if err := e.begin(); err != nil {
+	if err := e.startRun(); err != nil {
 		return err
 	}
-	defer e.finish()
+	defer e.endRun()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer e.announce(ctx, cancel, cb.OnNewLeader)()
 	again := core.Retry{}
@@ -98,7 +98,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		case err == nil, errors.Is(err, core.ErrLost), ctx.Err() != nil:
 			continue
 		}
-		e.spec.Set.Logger.Error("quorate: leader goes on trying", "name", e.name, "error", core.WrapError("run", e.name, err))
+		e.spec.Set.Logger.Error("quorate: leader keeps trying", "name", e.name, "error", core.WrapError("run", e.name, err))
 		select {
 		case <-time.After(tryAgain):
 		case <-ctx.Done():
@@ -107,8 +107,8 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 	}
 }
 
-// begin gives Run the election for itself.
-func (e *Election) begin() error {
+// startRun gives Run the election for itself.
+func (e *Election) startRun() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -126,7 +126,7 @@ func (e *Election) begin() error {
 	return nil
 }
 
-func (e *Election) finish() {
+func (e *Election) endRun() {
 	e.mu.Lock()
 	e.running = false
 	e.mu.Unlock()

@@ -66,7 +66,7 @@ func lacking(n core.NodeReport) error {
 	case !n.AOF:
 		return errors.New("appendonly no: it keeps no append-only file; set appendonly yes")
 	case n.Fsync == "no":
-		return errors.New("appendfsync no: it leaves it to its system when to write the file; set everysec or always")
+		return errors.New("appendfsync no: the operating system decides when the file is written; set everysec or always")
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestMisuse(t *testing.T) {
 		{"uneven KeepFor", func() { once.New(q, "o", once.KeepFor(time.Hour+1)) }, "whole number"},
 		{"nil codec", func() { once.New(q, "o", once.WithCodec(nil)) }, "WithCodec(nil)"},
 		{"nil option", func() { once.New(q, "o", once.WithDurable(), nil) }, "option 1 is nil; leave it out"},
-		{"an option of the caller's own", func() { once.New(q, "o", forged{quorate.WithTTL(time.Second)}) }, "option 0, a once_test.forged, is none that this library made"},
+		{"an option of the caller's own", func() { once.New(q, "o", forged{quorate.WithTTL(time.Second)}) }, "option 0, a once_test.forged, was not made by this library"},
 		{"unusable name", func() { unusable.Do(nothing) }, "contains a brace"},
 		{"unusable name of a value", func() { once.Value(q, "", func() int { return 0 })() }, "the name is empty"},
 	} {
@@ -147,7 +147,7 @@ func TestDoGoesOnTrying(t *testing.T) {
 		o.Do(func() { runs++ })
 		return nil
 	})
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("once goes on trying")) > 0 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("once keeps trying")) > 0 }))
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "quorate:{o}:r").Err())
 	}

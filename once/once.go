@@ -22,7 +22,7 @@ import (
 //
 // The work is done when its function has returned, without an error where it
 // can return one, and that has been recorded on a majority of the nodes. The
-// record is kept without end unless [KeepFor] says otherwise. The process that
+// record is kept forever unless [KeepFor] says otherwise. The process that
 // runs the work holds a claim on the name, as the holder of a mutex does. When
 // that process dies, the next one runs the work after the lease. A process that
 // lost its claim cannot record over a run that began later.
@@ -180,7 +180,7 @@ func (o *Once) must(op string, try func() error) {
 // pause tells the log what is wrong, and waits before it is tried again. A
 // closed Quorum ends that: the next attempt says so.
 func (o *Once) pause(err error) {
-	o.set.Logger.Error("quorate: once goes on trying", "name", o.spec.Name, "error", err)
+	o.set.Logger.Error("quorate: once keeps trying", "name", o.spec.Name, "error", err)
 	t := time.NewTimer(time.Second)
 	defer t.Stop()
 	select {

@@ -189,7 +189,7 @@ func TestNotDone(t *testing.T) {
 			for i := range c.Len() {
 				ttl, err := c.Node(i).Client().PTTL(t.Context(), "quorate:{o}:r").Result()
 				require.NoError(t, err)
-				assert.Equal(t, time.Duration(-1), ttl, "kept without end")
+				assert.Equal(t, time.Duration(-1), ttl, "kept forever")
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 // settings are what the options set: those of every primitive, and our own.
 type settings struct {
 	*core.Settings
-	keep    time.Duration // 0: without end
+	keep    time.Duration // 0: forever
 	durable bool
 	codec   Codec
 }
@@ -41,7 +41,7 @@ func apply(q *core.Quorum, opts []quorate.OnceOption) settings {
 	}
 	switch {
 	case set.keep < 0:
-		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): cannot be negative; 0 means without end", set.keep))
+		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): cannot be negative; 0 means forever", set.keep))
 	case set.keep > 0 && set.keep < set.Retention:
 		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v) is below the retention of %v: a run that comes late could record over one that is forgotten; choose at least that", set.keep, set.Retention))
 	case set.keep%time.Millisecond != 0:
@@ -64,7 +64,7 @@ func (own) Apply(*core.Settings) {}
 // KeepFor sets how long the nodes remember that the work is done. After that
 // the next call runs it again. What a process knows ends then too, by its wall
 // clock. Whole milliseconds, at least the retention ([quorate.WithRetention],
-// by default 5 min). Default 0: without end.
+// by default 5 min). Default 0: forever.
 func KeepFor(d time.Duration) quorate.OnceOption {
 	return own{set: func(s *settings) { s.keep = d }}
 }

@@ -26,11 +26,11 @@ func rule(t *testing.T, c *redistest.Cluster, rule string, nodes ...int) {
 	}
 }
 
-// tells waits until the log says that once goes on trying, for that reason.
+// tells waits until the log says that once keeps trying, for that reason.
 func tells(t *testing.T, log *e2e.Log, reason string) {
 	t.Helper()
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines(reason)) > 0 }), reason)
-	assert.Contains(t, log.Lines(reason)[0], "once goes on trying")
+	assert.Contains(t, log.Lines(reason)[0], "once keeps trying")
 }
 
 // What is done is not done again because the nodes refuse to record it.
@@ -71,8 +71,8 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	go once.New(qs[0], "o").Do(func() { rule(t, c, "-evalsha", 0, 1, 2) })
 	tells(t, &log, "done here, not recorded")
 	require.NoError(t, qs[0].Close())
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) == 1 }))
-	assert.Contains(t, log.Lines("waits without end")[0], "done here, not recorded: quorum closed")
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits forever")) == 1 }))
+	assert.Contains(t, log.Lines("waits forever")[0], "done here, not recorded: quorum closed")
 	rule(t, c, "+evalsha", 0, 1, 2)
 	runs := 0
 	once.New(qs[1], "o").Do(func() { runs++ })

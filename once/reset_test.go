@@ -91,7 +91,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 		}))
 		ttl, err := client.PTTL(t.Context(), recordKey).Result()
 		require.NoError(t, err)
-		assert.Equal(t, time.Duration(-1), ttl, "without end, as what it erases")
+		assert.Equal(t, time.Duration(-1), ttl, "forever, as what it erases")
 	}
 	require.NoError(t, c.Node(2).Cont())
 	require.NoError(t, c.Node(0).Stop())

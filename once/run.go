@@ -18,7 +18,7 @@ type completion struct {
 	Version int       `json:"once"`  // of this format
 	Token   uint64    `json:"token"` // a node that is repaired may have it under another
 	When    time.Time `json:"when"`
-	Until   time.Time `json:"until,omitzero"` // zero: without end
+	Until   time.Time `json:"until,omitzero"` // zero: forever
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Values  [][]byte  `json:"values,omitempty"`

@@ -38,7 +38,7 @@ type Status struct {
 	// claimed the name: before the work began, if it waited for another run
 	// that failed. By that process's clock.
 	When    time.Time
-	Until   time.Time // Done: how long the nodes remember that; zero: without end
+	Until   time.Time // Done: how long the nodes remember that; zero: forever
 	Waiters int       // Running: claims queued behind it
 }
 
@@ -131,7 +131,7 @@ func claimed(token uint64) time.Time { return time.UnixMicro(int64(token / core.
 //
 // It fails as the waiting of [Once.DoContext] does. The work may then be undone
 // all the same, if some nodes have heard of it. The nodes remember a Reset
-// without end, or with [KeepFor] for that time; use the same as for the work.
+// forever, or with [KeepFor] for that time; use the same as for the work.
 func (o *Once) Reset(ctx context.Context) error {
 	o.usable()
 	return o.wrapError("reset", o.reset(ctx))

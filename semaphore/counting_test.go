@@ -36,7 +36,7 @@ func TestCounting(t *testing.T) {
 	require.NoError(t, s[1].Acquire(t.Context(), 1))
 	require.False(t, s[2].TryAcquire(1), "a third holder of two permits")
 	s[0].Release(1)
-	require.NoError(t, s[2].Acquire(t.Context(), 1), "and it is not refused without end")
+	require.NoError(t, s[2].Acquire(t.Context(), 1), "and it is not refused forever")
 	s[1].Release(1)
 	s[2].Release(1)
 }

@@ -69,7 +69,7 @@ func TestResize(t *testing.T) {
 }
 
 // A waiter for more permits than a Resize leaves gets an error, instead of
-// waiting without end.
+// waiting forever.
 func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := processes(t, 2, 3)
@@ -96,7 +96,7 @@ func TestResizeStays(t *testing.T) {
 		require.True(t, e2e.Eventually(func() bool {
 			left, err := c.Node(i).Client().TTL(t.Context(), "quorate:{s}:n:r").Result()
 			return err == nil && left == -1
-		}), "kept without end")
+		}), "kept forever")
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "quorate:{s}").Err()) // as after the retention
 	}
 	b := semaphore.NewWeighted(e2e.Open(t, c), "s", 9)

@@ -172,7 +172,7 @@ func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 }
 
 // Resize changes the number of permits to n, from 1 to 2^48, for all users of
-// the name, until the next Resize. The nodes keep the number without end, also
+// the name, until the next Resize. The nodes keep the number forever, also
 // while the semaphore is not in use. More permits admit waiting claims at once.
 // Fewer take effect as permits come back: no holder loses its permits. A claim
 // that waits for more than there are then fails with [quorate.ErrInvalid]

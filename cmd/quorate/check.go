@@ -30,11 +30,11 @@ func checkCommand() *cobra.Command {
 	var j checkJob
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Ask every node what bears on safety, and say what is wrong",
-		Long: `Asks every node for what bears on safety and says what is wrong with it.
+		Short: "Ask every node what affects safety, and say what is wrong",
+		Long: `Asks every node for what affects safety and says what is wrong with it.
 
 Exit status:
-  0   one node more may be restarted, or fail with its data: a majority of the
+  0   one more node may be restarted, or fail with its data: a majority of the
       others votes and is caught up, and nothing is wrong with the nodes that
       answer. With one node or two, where no restart leaves a majority: all of
       them are ready
@@ -231,7 +231,7 @@ of the set, which all clients share.
 Nodes that have recorded a set keep it, and nothing is changed. So a deployment
 may run this each time.`,
 		Args: cobra.NoArgs,
-		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+		RunE: t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			known, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			if c := core.CoreOf(q).Recorded(known); c != nil {

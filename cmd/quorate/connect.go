@@ -141,10 +141,10 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 	return q, func() { end(q); closeAll() }, nil
 }
 
-// ask is a command that asks all nodes one thing. Its context ends after
-// patience, since a node may not answer. What the library logs is left out: the
-// command prints the same.
-func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
+// asking returns a command that asks all nodes one thing. Its context ends
+// after patience, since a node may not answer. What the library logs is left
+// out: the command prints the same.
+func (t *target) asking(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		q, done, err := t.open(cmd.Context(), io.Discard)
 		if err != nil {

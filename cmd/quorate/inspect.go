@@ -42,7 +42,7 @@ Exit status:
   quorate inspect nightly-report --json | jq -r '.holders[].token'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+			return t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 				r, err := inspect.Name(ctx, q, args[0])
 				switch {
 				case errors.Is(err, quorate.ErrInvalid):

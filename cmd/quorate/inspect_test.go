@@ -98,7 +98,7 @@ func TestJSON(t *testing.T) {
 	s := parse("once", "x", "--status", "--json")
 	assert.Equal(t, "done", s["state"])
 	assert.IsType(t, "", s["token"])
-	assert.NotContains(t, s, "until", "it is kept without end")
+	assert.NotContains(t, s, "until", "it is kept forever")
 	when, err := time.Parse(time.RFC3339Nano, s["when"].(string))
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now(), when, time.Minute)

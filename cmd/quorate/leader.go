@@ -77,7 +77,7 @@ none; 69 if too few nodes could be asked.`,
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")
-	cmd.Flags().StringVar(&j.value, "value", "", "what the leader tells about itself, as an address")
+	cmd.Flags().StringVar(&j.value, "value", "", "what the leader says about itself, such as an address")
 	cmd.Flags().BoolVar(&j.again, "again", false, "get in line again when the leadership was lost")
 	cmd.Flags().BoolVar(&j.who, "who", false, "print the leader")
 	jsonFlag(cmd, &j.json)

@@ -26,7 +26,7 @@ type lockJob struct {
 	name  string
 	grip  func(q *quorate.Quorum, name string) grip
 	argv  []string
-	wait  time.Duration // negative: without end
+	wait  time.Duration // negative: forever
 	grace time.Duration
 	errs  io.Writer
 
@@ -134,7 +134,7 @@ func (j *lockJob) flags(cmd *cobra.Command) {
 	j.nodeFlags(cmd)
 	j.guardFlag(cmd, " (default: the set's)")
 	j.leaseFlags(cmd)
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: without end)")
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
@@ -148,7 +148,7 @@ func (j *lockJob) commandFlags(cmd *cobra.Command) {
 // start checks what the flags say and runs the job.
 func (j *lockJob) start(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("wait") && j.wait < 0 {
-		return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait without end", j.wait)}
+		return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait)}
 	}
 	if j.grace < 0 {
 		return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
@@ -241,7 +241,7 @@ type interrupted struct{ os.Signal }
 
 func (i *interrupted) Error() string { return "interrupted: " + i.String() }
 
-// refused says why the lock was not to be had, with the status for that.
+// refused says why the lock could not be acquired, with the status for that.
 func (j *lockJob) refused(g grip, err error) error {
 	if e, ok := errors.AsType[*exit](err); ok {
 		return e

@@ -41,7 +41,7 @@ Exit status:
 
 With --json it prints the report of "quorate check" as one JSON document.`,
 		Args: cobra.NoArgs,
-		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+		RunE: t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			r, _ := q.Check(ctx) // its error repeats what the report says
 			if asJSON {
 				printJSON(cmd.OutOrStdout(), r)

@@ -28,7 +28,7 @@ type onceJob struct {
 	ctx    context.Context // ends with the patience: --wait, or a signal
 	cancel context.CancelCauseFunc
 	sigs   chan os.Signal
-	timer  *time.Timer // of --wait; nil: without end
+	timer  *time.Timer // of --wait; nil: forever
 	ran    bool        // the command was started here
 }
 
@@ -71,13 +71,13 @@ if too few nodes could be asked.`,
 			least := max(5*time.Minute, j.guard)
 			switch {
 			case cmd.Flags().Changed("wait") && j.wait < 0:
-				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait without end", j.wait)}
+				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait)}
 			case j.grace < 0:
 				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
 			case j.json && !j.status:
 				return &exit{exitUsage, errors.New("--json is for --status")}
 			case j.keep != 0 && j.keep < least:
-				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it without end", j.keep, least)}
+				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it forever", j.keep, least)}
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
@@ -86,14 +86,14 @@ if too few nodes could be asked.`,
 	j.nodeFlags(cmd)
 	j.guardFlag(cmd, " (default: the set's)")
 	j.leaseFlags(cmd)
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: without end)")
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: without end)")
+	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: forever)")
 	cmd.Flags().Lookup("keep").DefValue = "0s"
 	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
-	cmd.Flags().BoolVar(&j.status, "status", false, "tell whether it is done, when and by which process")
+	cmd.Flags().BoolVar(&j.status, "status", false, "print whether it is done, when and by which process")
 	jsonFlag(cmd, &j.json)
 	cmd.Flags().BoolVar(&j.reset, "reset", false, "make it undone")
 	return cmd

@@ -30,7 +30,7 @@ type stage struct {
 }
 
 // side is one of those that are compared. Its turn lasts about d, and fails
-// when a lock was not to be had, or was had by two.
+// when a lock could not be acquired, or was had by two.
 type side struct {
 	name string
 	turn func(ctx context.Context, d time.Duration) (figures, error)

@@ -208,7 +208,7 @@ func (t *team) run(ctx context.Context, d time.Duration) (figures, error) {
 	}
 	all := slices.Concat(trips...)
 	if len(all) == 0 {
-		return nil, errors.New("not one lock was to be had")
+		return nil, errors.New("no lock could be acquired")
 	}
 	f := t.tell(all, elapsed).and(spent(before, after, t.commands, float64(len(all))))
 	served := lo.Map(trips, func(of []trip, _ int) float64 { return float64(len(of)) })

@@ -79,7 +79,7 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 // breaks no rule, or when the faults were more than the protocol bears.
 func (r *result) enough() error {
 	if r.Apart > skew/2 {
-		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is borne", r.Apart, skew/2)
+		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is tolerated", r.Apart, skew/2)
 	}
 	held := lo.CountValuesBy(lo.Filter(r.History.Ops, func(o *operation, _ int) bool {
 		return o.Begin > 0 && o.Phase == underFaults

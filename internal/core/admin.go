@@ -237,7 +237,7 @@ type NodeReport struct {
 	repairErr error // why this client could not repair it
 }
 
-// Check asks every node for what bears on safety. Each report is given to
+// Check asks every node for what affects safety. Each report is given to
 // report, one at a time, until that says that it has heard enough; no node is
 // waited for then. It fails with ErrClosed, and reports nothing, when the
 // Quorum is closed.

@@ -180,7 +180,7 @@ func (d *driver) report(n *node, a *protocol.Action) {
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
 		d.q.observer.callApart(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
 	case protocol.ActDoubted:
-		d.q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
+		d.q.set.Logger.Warn("quorate: this process's clock and a node's disagree, and too few other nodes can be asked which one is wrong; "+
 			"it does not vote for half a guard time", "node", n.addr, "by", a.By)
 	case protocol.ActStood:
 		d.q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)

@@ -65,7 +65,7 @@ func (e *JumpedError) Error() string {
 	return fmt.Sprintf("its clock has jumped by %+v", e.By.Round(time.Millisecond))
 }
 
-var errParted = errors.New("its clock and this process's have parted, and what it says does not count for a moment")
+var errParted = errors.New("its clock and this process's disagree, and its answers do not count until it is known which one is wrong")
 
 // ClockError is a node that does not take a claim's ticket, or takes it where
 // it does not count, since the ticket and the node's clock are too far apart.

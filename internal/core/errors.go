@@ -96,10 +96,10 @@ func Misuse(err error) bool {
 	return errors.Is(err, ErrInvalid) && !clash
 }
 
-// NeverReturn waits without end, for a call that cannot succeed, cannot fail
+// NeverReturn waits forever, for a call that cannot succeed, cannot fail
 // and must not return.
 func NeverReturn(log *slog.Logger, why error) {
-	log.Error("quorate: a call that cannot return an error waits without end; end its goroutine before Close, or use the variant with a context", "error", why)
+	log.Error("quorate: a call that cannot return an error waits forever; end its goroutine before Close, or use the variant with a context", "error", why)
 	select {}
 }
 
@@ -179,7 +179,7 @@ func explain(s *Spec, err error) error {
 	}
 	e, ok := errors.AsType[resp.Error](err)
 	if ok && strings.Contains(e.Error(), "OOM command not allowed") { // before Redis 7.0 the code is ERR
-		return fmt.Errorf("%w: what is held goes on, and no more can be had there until memory is free: raise maxmemory of that server", err)
+		return fmt.Errorf("%w: holds go on, and the node accepts no new locks until memory is free: raise maxmemory of that server", err)
 	}
 	if ok && e.Code() == "WRONGTYPE" {
 		k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)

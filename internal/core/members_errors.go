@@ -68,7 +68,7 @@ var (
 		"start those that are down with their data"}
 	errSetRetired = &MemberError{why: "is no member of the set; take it from the list of this client"}
 	errOtherSet   = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
-	errRejudged   = errors.New("what it counts as is found out once more")
+	errRejudged   = errors.New("its place in the set is being checked again")
 )
 
 // TTLError is a ttl that the guard time of the set does not cover. The client's

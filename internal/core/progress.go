@@ -62,7 +62,7 @@ func (r *NodeReport) lacks() string {
 	return repairRemedy
 }
 
-// restartable reports whether one node more may be restarted of those that a
+// restartable reports whether one more node may be restarted of those that a
 // group counts: see protocol.MayRestart. A node without a report counts as one
 // that does not vote. That is how a node counts that was dropped, or that was
 // made after the reports.

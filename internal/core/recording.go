@@ -142,7 +142,7 @@ func (s *members) record() {
 		// has acted.
 		case err != nil && !errors.Is(err, errRecordingSuperseded) && !warned:
 			warned = true
-			s.q.set.Logger.Warn("quorate: the nodes cannot record their set yet; it is tried again", "error", err)
+			s.q.set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err)
 		}
 	}
 	ended = true

@@ -10,7 +10,7 @@ import (
 )
 
 // Retry paces attempts after one whose claim was lost, or superseded by a later
-// run, before it came to anything. The next attempt is above what overtook it,
+// run, before it was admitted. The next attempt is above what overtook it,
 // so one retry is mostly enough. It is not while a version is ahead of the
 // clocks: then all callers would keep the nodes busy with nothing.
 type Retry struct{ n int }
@@ -31,7 +31,7 @@ const (
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {
-		q.set.Logger.Warn("quorate: a claim was lost again before it came to anything; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
+		q.set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
 	}
 	t := time.NewTimer(pause/2 + rand.N(pause/2))
 	defer t.Stop()

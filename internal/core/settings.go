@@ -125,7 +125,7 @@ func (s *Settings) Check() error {
 	case s.Skew < 0:
 		return fmt.Errorf("WithSkew(%v): cannot be negative", s.Skew)
 	case s.Skew > 24*time.Hour:
-		return fmt.Errorf("WithSkew(%v): at most 24h; clocks that differ by more are to be set right", s.Skew)
+		return fmt.Errorf("WithSkew(%v): at most 24h; set clocks right that differ by more", s.Skew)
 	case s.Guard > 720*time.Hour:
 		return fmt.Errorf("WithGuard(%v): at most 720h; a node that is new or lost its data votes only after that", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
@@ -142,7 +142,7 @@ func (s *Settings) Check() error {
 	case s.Linger < 0:
 		return fmt.Errorf("WithLinger(%v): cannot be negative; 0 means none", s.Linger)
 	case s.Retention > 87600*time.Hour:
-		return fmt.Errorf("WithRetention(%v): at most 87600h; what is to be kept for longer is for a record, not for a ticket", s.Retention)
+		return fmt.Errorf("WithRetention(%v): at most 87600h; keep what must last longer in a record", s.Retention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
 	case s.base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
@@ -170,7 +170,7 @@ func Change[O any](s *Settings, opts []O) error {
 		case interface{ Apply(*Settings) }:
 			o.Apply(s)
 		default:
-			return fmt.Errorf("%w: option %d, a %T, is none that this library made", ErrInvalid, i, o)
+			return fmt.Errorf("%w: option %d, a %T, was not made by this library", ErrInvalid, i, o)
 		}
 	}
 	return nil

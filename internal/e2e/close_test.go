@@ -54,7 +54,7 @@ func TestCloseWhileGoroutinesWait(t *testing.T) {
 		mutex.New(q, "after").Lock()
 		returned <- "Lock after Close"
 	}()
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) == 5 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits forever")) == 5 }))
 	assert.Empty(t, returned, "a call that returns without the lock")
 	next.Unlock()
 	holder.Unlock()

@@ -103,9 +103,9 @@ func refusesClusterMode(t *testing.T, url string) {
 
 	go m.Lock() // cannot return an error, so the log says it
 	require.True(t, e2e.Eventually(func() bool {
-		lines := log.Lines("goes on trying")
+		lines := log.Lines("keeps trying")
 		return len(lines) > 0 && strings.Contains(lines[0], "cluster mode")
 	}))
 	require.NoError(t, q.Close())
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) > 0 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits forever")) > 0 }))
 }

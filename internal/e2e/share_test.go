@@ -208,7 +208,7 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 			select {
 			case line = <-w.lines:
 			case <-over:
-				require.FailNow(t, "a waiter waits without end")
+				require.FailNow(t, "a waiter waits forever")
 			}
 			if line == "done" {
 				break

@@ -189,7 +189,7 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	var queued *core.Pending // still is at the nodes
 	got := false
 	// Deferred, because an observer may panic or end its goroutine. The next
-	// local waiter would wait without end, for a task that no goroutine has.
+	// local waiter would wait forever, for a task that no goroutine has.
 	defer func() {
 		if !got {
 			q.next(mode, try, queued)

@@ -26,7 +26,7 @@ func (q *Queue) MustLock(op string, mode Mode) {
 		case core.Misuse(err):
 			panic(err)
 		}
-		q.set().Logger.Error("quorate: "+op+" goes on trying", "name", q.Name(), "error", err)
+		q.set().Logger.Error("quorate: "+op+" keeps trying", "name", q.Name(), "error", err)
 		time.Sleep(time.Second)
 	}
 }

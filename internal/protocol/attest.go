@@ -204,7 +204,7 @@ func (q *RegisterOp) read(now Time) {
 
 // answered: every node that is asked has told what it has, or failed to. A node
 // that has left the set tells nothing any more. Without that a read of a client
-// that knew it waits without end.
+// that knew it waits forever.
 func (q *RegisterOp) answered() bool {
 	for i := range q.peers {
 		if p := &q.peers[i]; !p.answered && p.failures == 0 && q.Absent&(1<<i) == 0 {

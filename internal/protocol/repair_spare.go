@@ -16,7 +16,7 @@ type NodeHealth struct {
 	CaughtUp bool
 }
 
-// MayRestart reports whether one node more may be restarted, or lost with its
+// MayRestart reports whether one more node may be restarted, or lost with its
 // data: a majority of each set that counts goes on to vote without it, and is
 // caught up. nodes are by their numbers in sets. Without redundancy, in a set
 // of one node or two, no restart keeps a majority. Then it reports whether all

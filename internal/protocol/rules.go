@@ -24,7 +24,7 @@ const (
 	RuleFinal                           // lost is final: a lost claim comes back beside its successor
 	RuleLeaveAll                        // leave goes to every node, answered or not: an orphan blocks for a lease
 	RuleSpread                          // claims of one residue that keep off each other's T spread out: they chase each other until the attempt's end
-	RuleRaise                           // a waiter whose exact nodes die raises T: it waits without end
+	RuleRaise                           // a waiter whose exact nodes die raises T: it waits forever
 	RuleBarred                          // so does one that is exact where another client's key bars all claims: two waiters block each other
 	RuleHint                            // a waiter asks when the holder's lease is due to end: a dead holder is found out a beat too late
 	RuleSettleMissing                   // a node that misses the claim gets a settle, not a join: a holder never gets back a node that it was cut off from

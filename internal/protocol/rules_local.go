@@ -13,7 +13,7 @@ const (
 	RulePassTokens                                // a claim has so many tokens: a token is that of a later claim
 	RulePlaceMode                                 // a place at the nodes goes to a caller of the same mode: a writer holds with the claim of a reader
 	RulePlaceLeft                                 // a place that no caller takes over is left: it blocks the name
-	RuleNext                                      // when an attempt ends, the next caller makes one: it waits without end
+	RuleNext                                      // when an attempt ends, the next caller makes one: it waits forever
 	RuleLinger                                    // a claim does not linger while a waiter is known at the nodes: the waiter is late
 	RuleLingerYield                               // a claim that lingers is left when a waiter comes: as above
 	RuleLingerEnd                                 // and when its time is over: it is kept for as long as the process lives

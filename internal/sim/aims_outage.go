@@ -165,7 +165,7 @@ var exchangeAsleep = generator{
 }
 
 // exchangeSpares: ABC becomes ADE, and the operator stops while both sets
-// count. An onlooker finds again and again whether one node more may be
+// count. An onlooker finds again and again whether one more node may be
 // restarted, and one is stopped then. The hold is not lost.
 var exchangeSpares = generator{
 	name: "exchange spares",

@@ -6,7 +6,7 @@ import (
 )
 
 // rolling: all nodes lose their data, one after the other, each as soon as an
-// onlooker finds that one node more may be restarted. One process holds a lock
+// onlooker finds that one more node may be restarted. One process holds a lock
 // all the while, and others wait for it. No process reads a record. No name is
 // forgotten, the hold is not lost, and each node is caught up soon after its
 // guard time.

@@ -66,11 +66,11 @@ func (p *player) ask(a *args) error {
 	return err
 }
 
-// spare LABEL: the process finds out whether one node more may be restarted.
+// spare LABEL: the process finds out whether one more node may be restarted.
 func (p *player) spare(a *args) error {
 	label := a.next()
 	p.on.process(label).survey(func(may bool) {
-		p.x.say("%s: one node more may be restarted: %t", label, may)
+		p.x.say("%s: one more node may be restarted: %t", label, may)
 	})
 	return a.err
 }

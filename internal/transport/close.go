@@ -22,7 +22,7 @@ func (l *Ordered) Close(ctx context.Context) error {
 	l.drained = drained
 	l.checkDrained()
 	if l.cur != nil {
-		l.cur.wakeWriter() // what no Flush has followed would be waited for without end
+		l.cur.wakeWriter() // what no Flush has followed would be waited for forever
 	}
 	l.mu.Unlock()
 	left := 0

@@ -153,7 +153,7 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan result)
-	begin := func(timeout time.Duration, patient bool) {
+	open := func(timeout time.Duration, patient bool) {
 		l.guests.Go(func() {
 			o, err := l.open(ctx, timeout)
 			select {
@@ -165,7 +165,7 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 			}
 		})
 	}
-	begin(timeout, true)
+	open(timeout, true)
 	next := time.NewTimer(l.cfg.Stall)
 	defer next.Stop()
 	for {
@@ -176,7 +176,7 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 			}
 			next.Reset(minBackoff)
 		case <-next.C:
-			begin(l.cfg.Stall, false)
+			open(l.cfg.Stall, false)
 		}
 	}
 }

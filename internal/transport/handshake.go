@@ -123,7 +123,7 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	}
 	for range kills {
 		// The answer is how many it killed. None is as good: it is gone.
-		if _, refused, err := c.ask(); err != nil {
+		if _, refused, err := c.readReply(); err != nil {
 			l.trackStale(c)
 			abandon(hello, err)
 			return err
@@ -134,7 +134,7 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	l.stale = nil
 	var failed error
 	for i, cmd := range hello {
-		v, refused, err := c.ask()
+		v, refused, err := c.readReply()
 		if err != nil {
 			// The node may still read the rest of Hello's commands from this
 			// connection, so the next one kills it first.
@@ -174,7 +174,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		}
 		var refused error
 		var v []resp.Value
-		v, refused, err = c.ask()
+		v, refused, err = c.readReply()
 		// Later answers may have waited behind slow ones: the first one
 		// measures the way.
 		if i == 0 {
@@ -193,7 +193,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	for err == nil && len(probe) > 0 {
 		var v []resp.Value
 		var refused error
-		if v, refused, err = c.ask(); err == nil {
+		if v, refused, err = c.readReply(); err == nil {
 			probe[0].Reply(v, refused)
 			probe = probe[1:]
 		}
@@ -256,7 +256,7 @@ func (l *Ordered) killable(now Info) []int64 {
 }
 
 // abandon gives the commands of a handshake that failed their one Reply.
-// Without it a command of Hello would stay under way without end.
+// Without it a command of Hello would stay under way forever.
 func abandon(cmds []Command, cause error) {
 	err := fmt.Errorf("%w: %w", ErrBroken, cause)
 	for _, cmd := range cmds {
@@ -264,9 +264,9 @@ func abandon(cmds []Command, cause error) {
 	}
 }
 
-// ask reads one answer: refused is the node's error, err the connection's.
-// Nothing is subscribed yet, so a push is of no interest.
-func (c *conn) ask() (v []resp.Value, refused, err error) {
+// readReply reads one answer: refused is the node's error, err the
+// connection's. Nothing is subscribed yet, so a push is of no interest.
+func (c *conn) readReply() (v []resp.Value, refused, err error) {
 	for v, err = c.rd.Read(); err == nil && c.rd.IsPush(); v, err = c.rd.Read() {
 	}
 	if gone := c.elsewhere(err); gone != nil {
@@ -290,7 +290,7 @@ func (c *conn) whyClosed(err error) error {
 	if slow(err) {
 		return err // a read would wait as long again
 	}
-	_, refused, why := c.ask()
+	_, refused, why := c.readReply()
 	if refused != nil {
 		why = refused
 	} else if op, ok := errors.AsType[*net.OpError](why); !ok || op.Op != "remote error" {
@@ -310,7 +310,7 @@ var questions = [][]string{
 // so a refusal is not an error.
 func (c *conn) identify() error {
 	for i := range questions {
-		v, refused, err := c.ask()
+		v, refused, err := c.readReply()
 		switch {
 		case err != nil:
 			return err

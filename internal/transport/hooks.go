@@ -253,7 +253,7 @@ func (b *borrowed) result() (net.Conn, error) {
 //
 // Invariant: it is finished exactly once, by the reader with the answer, or by
 // settle when the connection has broken. Without it a goroutine of show would
-// wait without end, and so would each Close, until its bound.
+// wait forever, and so would each Close, until its bound.
 type shown struct {
 	done chan struct{}
 	val  []any

@@ -29,15 +29,15 @@ type pushes struct {
 	addr     string             // of the server that it was begun for
 }
 
-// begin calls Subscribed: also when it is up already, because each SUBSCRIBE
-// that is answered may follow a gap.
-func (p *pushes) begin(l *Ordered) {
+// subscribed calls Subscribed: also when it is up already, because each
+// SUBSCRIBE that is answered may follow a gap.
+func (p *pushes) subscribed(l *Ordered) {
 	p.called, p.up = true, true
 	l.cfg.Subscribed()
 }
 
-// end calls PushDown if that is news: once after each begin, and once if there
-// never was one.
+// end calls PushDown if that is news: once after each subscription, and once if
+// there never was one.
 func (p *pushes) end(l *Ordered, err error) {
 	if l.cfg.Channel != "" && (p.up || !p.called) {
 		p.called, p.up = true, false
@@ -60,7 +60,7 @@ func (s subscription) Append(dst []byte) []byte {
 // connection breaks before that, run calls end.
 func (s subscription) Reply(_ []resp.Value, err error) {
 	if err == nil {
-		s.l.pushes.begin(s.l)
+		s.l.pushes.subscribed(s.l)
 	} else if e, refused := errors.AsType[resp.Error](err); refused {
 		s.l.mu.Lock()
 		s.c.refusedAt = s.l.now()
@@ -149,7 +149,7 @@ func (keepAlive) Reply([]resp.Value, error) {}
 // listen keeps the push connection: subscribe, read, and again when it breaks.
 // It is a goroutine of its own, and the only one that uses the connection for
 // pushes. It ends with ctx: by Close, or by listenBeside, which waits for it.
-// So two listeners never call begin and end at one time.
+// So two listeners never call subscribed and end at one time.
 func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {
@@ -223,7 +223,7 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 			l.cfg.Push(string(v[2].Str))
 		case len(v) == 3 && string(v[0].Str) == "subscribe" && !subscribed:
 			subscribed = true
-			l.pushes.begin(l)
+			l.pushes.subscribed(l)
 		}
 		// Until then a read may take as long as a step of the handshake. From
 		// here on it may take the interval of pings, and Stall for the answer

@@ -4,7 +4,7 @@
 -- KEYS  1 record  2 watchers (zset)  3 marker  4 state  5 claims
 -- ARGV  1 guard  2 operation: read, open, put or repair
 --       read:   3 ttl of the watch  4 its id, empty for none  5 its channel
---       others: 3 ticket  4 id  5 seq  6 erased  7 keep, 0 without end  8 value
+--       others: 3 ticket  4 id  5 seq  6 erased  7 keep, 0 forever  8 value
 --       repair: 9 ticket and 10 id of the newest promise
 -- The record: "<incarnation, ticket and id of the promise> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
 -- What is recorded may end; the promise stays, for an hour at least.

@@ -32,7 +32,7 @@ func (x *space) stuck(s state) string {
 		}
 		x.pass(&s, -1)
 	}
-	return "a claim waits without end"
+	return "a claim waits forever"
 }
 
 // settleDown delivers everything, and reports whether there is an end to it.
