@@ -105,13 +105,13 @@ type OperatorAwait uint8
 
 // What may be awaited.
 const (
-	AwaitNothing OperatorAwait = iota
-	AwaitAnswers               // of nodes that enter: see Exchange.Awaits
-	AwaitLearnt                // the new nodes take in what the others have
-	AwaitPlaces                // holders get their places at the nodes that stay
-	AwaitLeases                // the leases end that only the nodes of before know
-	AwaitServed                // a majority serves the set
-	AwaitFollowed              // clients follow: see Exchange.Follows
+	AwaitNothing  OperatorAwait = iota
+	AwaitAnswers                // of nodes that enter: see Exchange.Awaits
+	AwaitLearnt                 // the new nodes take in what the others have
+	AwaitPlaces                 // holders get their places at the nodes that stay
+	AwaitLeases                 // the leases end that only the nodes of before know
+	AwaitServed                 // a majority serves the set
+	AwaitFollowed               // clients follow: see Exchange.Follows
 )
 
 // OperatorProgress is how far a change has come.
