@@ -161,7 +161,7 @@ func (c *call) transmit(n *node) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.q.driver.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
-		if !c.req.Withdrawn() {
+		if !c.req.Withdrawn {
 			a.note(n.index, errTooLate)
 			a.wakeWaits()
 		}
@@ -173,7 +173,7 @@ func (c *call) transmit(n *node) bool {
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
-	took := n.link.Append(c, urgency(c.req.Class()))
+	took := n.link.Append(c, urgency(c.req.Class))
 	if took == transport.Full {
 		a.claim.Waits(&c.req)
 		return false
@@ -205,14 +205,14 @@ func (a *attempt) offer(r *protocol.Request) (flush bool) {
 	c.a, c.req = a, *r
 	took := transport.Full
 	if way == protocol.Hand {
-		took = n.link.Append(c, urgency(r.Class()))
+		took = n.link.Append(c, urgency(r.Class))
 	}
 	if took != transport.Full {
 		a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
 		return took == transport.Taken
 	}
 	a.claim.Waits(&c.req)
-	if !n.put(r.Class(), c) { // the Quorum closes: it has an error as answer
+	if !n.put(r.Class, c) { // the Quorum closes: it has an error as answer
 		a.claim.Departed(&c.req, protocol.NotSent)
 		n.link.Append(c, transport.Certain)
 		return true

@@ -73,7 +73,7 @@ func restartable(nodes []NodeReport, g protocol.Group) bool {
 			health[n.Index] = protocol.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
 		}
 	}
-	return rules().MayRestart(health, g.Sets)
+	return protocol.MayRestart(rules(), health, g.Sets)
 }
 
 // Votes reports whether the node answers and votes. An empty role is unknown:

@@ -31,11 +31,11 @@ func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 		return false
 	}
 	c := &registerRequest{i: i, req: *r}
-	if way == protocol.Hand && n.link.Append(c, urgency(r.Class())) != transport.Full {
+	if way == protocol.Hand && n.link.Append(c, urgency(r.Class)) != transport.Full {
 		return true
 	}
 	i.in.Waits(&c.req)
-	if n.put(r.Class(), c) {
+	if n.put(r.Class, c) {
 		return false
 	}
 	i.in.Departed(&c.req) // the Quorum closes: it has an error as answer
@@ -51,7 +51,7 @@ func (c *registerRequest) transmit(n *node) bool {
 	if !i.in.Depart(&c.req) {
 		return true
 	}
-	if n.link.Append(c, urgency(c.req.Class())) == transport.Full {
+	if n.link.Append(c, urgency(c.req.Class)) == transport.Full {
 		return false
 	}
 	i.in.Departed(&c.req)

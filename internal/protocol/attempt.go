@@ -109,10 +109,10 @@ func (c *Client) propose(now Time, a *Attempt, n *Name) Ticket {
 // request.
 func (c *Client) Offer(a *Attempt, n *Name, r *Request, behind func(Class) bool) Sending {
 	if r.Op == OpJoin {
-		if a.sent == 0 && r.Sent != a.began && !a.Postponed() {
-			a.ticket = c.propose(r.Sent, a, n)
+		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {
+			a.Propose(c.propose(r.Sent, a, n))
 		}
-		r.Ticket = a.ticket
+		r.Ticket = a.Ticket()
 	}
 	return a.Offer(r, behind)
 }
@@ -141,7 +141,7 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	}
 	far, _ := c.FarTicket(a, r, ans)
 	a.Claim.Answer(now, *r, *ans)
-	if far && a.Phase() == Joining && !a.raised && c.Window().Far(a.ticket, c.Clock(a.began)) {
+	if far && a.Phase() == Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
 		// Its T0 is from the clock of a node that others contradict by now.
 		a.end(now, Expired)
 	}
@@ -258,4 +258,13 @@ func (a *Attempt) News(n *Name) News {
 		}
 	}
 	return news
+}
+
+// FarTicket reports whether a node's answer to a claim does not count because
+// of clocks: old, since the node has given the claim a ticket that it may have
+// forgotten others above, or as the node refuses a ticket that is too far ahead
+// of its clock.
+func (c *Client) FarTicket(a *Attempt, r *Request, ans *Answer) (far, old bool) {
+	old = ans.Status == OK && r.Op == OpJoin && a.Phase() < Holding && c.Window().Old(ans.Ticket, ans.Clock)
+	return old || ans.Status == Ahead, old
 }

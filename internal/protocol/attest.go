@@ -43,7 +43,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 // all of these, still serve both. So the node has forgotten nothing that the
 // new set alone recorded. Without the rule it is brought what nodes know that
 // have left, and it attests that nothing was recorded since.
-func (r Rules) CanListNames(sets Quorums, node int, kept bool, caughtUp, listed uint32) bool {
+func CanListNames(r Rules, sets Quorums, node int, kept bool, caughtUp, listed uint32) bool {
 	next := sets.next &^ (1 << node)
 	if !kept && next != 0 && !most(sets.next, listed) && next&^listed != 0 && r.on(RuleRepairBoth) {
 		return false
@@ -246,4 +246,13 @@ func (q *RegisterOp) certain() bool {
 func nthLongest(ds []time.Duration, n int) time.Duration {
 	slices.Sort(ds)
 	return ds[len(ds)-n]
+}
+
+// Decides reports whether a reader follows a read by a run of its own. A
+// register is undecided if a minority has something that a later run may not
+// have found: that run, or the next one, decides whether it stands. If no
+// client began a run, no reader would ever get an answer, and no node could be
+// repaired. One run suffices: what it decides, a majority has.
+func Decides(r Rules, undecided, decided bool) bool {
+	return undecided && !decided && r.on(RuleRepairDecide)
 }

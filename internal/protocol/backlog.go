@@ -2,29 +2,6 @@ package protocol
 
 import "sync/atomic"
 
-// Class is how urgent a request is for a node that cannot take all of them at
-// once.
-type Class uint8
-
-// The classes, the most urgent first.
-const (
-	// Certain is what finds room at every time: the connection itself needs it,
-	// and it is little. It never waits.
-	Certain Class = iota
-	// Renewals keep what is held, and leaves let the next claim in. A hold that
-	// is not renewed in time is lost, and a leave makes later work possible, so
-	// both come before all the rest.
-	Renewals
-	// Waits keep the places of the claims that wait.
-	Waits
-	// Joins are new work. A caller that locks can wait for them.
-	Joins
-	// Records are operations on records. They may be long, and a client that
-	// connects again has one for each record that it watches.
-	Records
-	classes
-)
-
 // ClassOf returns the class of a request of a claim in that phase.
 func ClassOf(phase Phase, op Op) Class {
 	switch {

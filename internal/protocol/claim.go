@@ -183,6 +183,15 @@ func (c *Claim) Postponed() bool { return c.began == Never.Add(-c.TTL) }
 // than the attempt (rule 2).
 func (c *Claim) Begin(now Time, t0 Ticket) { c.ticket, c.began = t0, now }
 
+// Propose gives the claim another T0. Nothing has been sent yet.
+func (c *Claim) Propose(t0 Ticket) { c.ticket = t0 }
+
+// Began returns when the claim began.
+func (c *Claim) Began() Time { return c.began }
+
+// Raised reports whether the claim has raised its ticket as a waiter.
+func (c *Claim) Raised() bool { return c.raised }
+
 // Depart says that r, which has waited at this client for room at its node, is
 // sent now. It returns r with a new s: "s is before the request left", and a
 // lease that counted from before the wait would be the shorter for it.

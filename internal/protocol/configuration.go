@@ -203,12 +203,8 @@ var (
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
 
-// maxMembers bounds how many members a configuration has. maxNodes is how many
-// numbers there are: sets of nodes have a bit for each.
-const (
-	maxMembers = 31
-	maxNodes   = 32
-)
+// maxMembers bounds how many members a configuration has.
+const maxMembers = 31
 
 // Layout is the version of the keys and scripts that the clients of a set
 // share. A set is recorded with the version of the client that recorded it.
@@ -374,3 +370,12 @@ func ParseNodeSet(text string) (n NodeSet, ok bool) {
 	n.Config, ok = ParseConfiguration(words[4])
 	return n, ok
 }
+
+// SuccessorName returns the name of the register that decides which
+// configuration follows the one with this stamp. Its claims and its operations
+// have Succession set.
+//
+// Invariant: the register counts the nodes that stay or leave, in every stage.
+// So an exchange is given up though its new nodes cannot be reached, and two
+// operators find there what was decided first.
+func SuccessorName(s Stamp) string { return successors + string(s) }

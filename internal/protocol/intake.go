@@ -69,5 +69,5 @@ func (i *Intake[W]) GiveUp(e *linked.Element) (ok bool) {
 // What the answers say is in nothing: an attempt that a name's other claims
 // keep from settling must not keep other names out.
 func (a *Attempt) Underway() bool {
-	return a.Claim.phase == Joining && !a.Sets.Met(a.sent&^a.flying)
+	return a.Phase() == Joining && !a.Sets.Met(a.sent&^a.flying)
 }

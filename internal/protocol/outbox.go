@@ -28,26 +28,6 @@ type outbox struct {
 	free   uint32        // nodes that are known to be free of the claim after its end, a bit for each
 }
 
-// Sending is what the runtime does with a request.
-type Sending uint8
-
-// The ways.
-const (
-	Drop Sending = iota // nothing
-	Hand                // hand it to the link, if that has room, and tell Departed or Waits
-	Wait                // others wait: tell Waits and put it into the backlog
-)
-
-// Taking is what a link does with a request.
-type Taking uint8
-
-// The ways.
-const (
-	Accepted Taking = iota // the node may get it
-	NoRoom                 // it waits
-	NotSent                // the node does not get it, and a failure follows
-)
-
 // waits returns the request that waits for room at a node, nil if none does.
 func (o *outbox) waits(node int) *Request {
 	if o.unsent == nil {
@@ -55,9 +35,6 @@ func (o *outbox) waits(node int) *Request {
 	}
 	return o.unsent[node]
 }
-
-// Class returns the class of a request that Offer has seen.
-func (r *Request) Class() Class { return r.class }
 
 // Offer decides about r, which the claim wants sent. behind reports whether
 // requests of a class wait at the node, or more urgent ones. r gets its class.
@@ -67,21 +44,21 @@ func (r *Request) Class() Class { return r.class }
 // withdrawn.
 func (a *Attempt) Offer(r *Request, behind func(Class) bool) Sending {
 	o, bit := &a.outbox, uint32(1)<<r.Node
-	if r.class = Waits; o.rules.on(RuleUrgent) {
-		r.class = ClassOf(a.Phase(), r.Op)
+	if r.Class = Waits; o.rules.on(RuleUrgent) {
+		r.Class = ClassOf(a.Phase(), r.Op)
 	}
 	waits := o.waits(r.Node)
 	if waits != nil {
-		if r.Op != OpLeave && r.class >= waits.class {
+		if r.Op != OpLeave && r.Class >= waits.Class {
 			if o.rules.on(RuleNewest) {
-				k := waits.class
+				k := waits.Class
 				*waits = *r
-				waits.class = k
+				waits.Class = k
 			}
 			return Drop
 		}
 		if o.rules.on(RuleWithdraw) {
-			waits.withdrawn, o.unsent[r.Node] = true, nil
+			waits.Withdrawn, o.unsent[r.Node] = true, nil
 		}
 	}
 	if r.Op == OpLeave && (o.sent&bit == 0 || waits != nil && !o.rules.on(RuleOwed)) {
@@ -92,7 +69,7 @@ func (a *Attempt) Offer(r *Request, behind func(Class) bool) Sending {
 		o.merged |= bit // the answer to the one that is under way serves for both
 		return Drop
 	}
-	if behind(r.class) {
+	if behind(r.Class) {
 		return Wait
 	}
 	return Hand
@@ -141,7 +118,7 @@ func (a *Attempt) Departed(r *Request, took Taking) {
 // lease has ended by itself.
 func (c *Client) Depart(now Time, a *Attempt, n *Name, r *Request) (ok bool) {
 	switch {
-	case r.withdrawn:
+	case r.Withdrawn:
 		return false
 	case r.Op == OpLeave:
 		if now.Sub(r.Sent) >= a.TTL {
@@ -155,15 +132,12 @@ func (c *Client) Depart(now Time, a *Attempt, n *Name, r *Request) (ok bool) {
 		a.Claim.Begin(now, c.propose(now, a, n))
 	}
 	if a.Rules.on(RuleDepart) {
-		k := r.class
+		k := r.Class
 		*r = a.Claim.Depart(now, *r)
-		r.class = k
+		r.Class = k
 	}
 	return true
 }
-
-// Withdrawn reports whether r was withdrawn while it waited.
-func (r *Request) Withdrawn() bool { return r.withdrawn }
 
 // landed says that r has been answered or has failed.
 func (o *outbox) landed(r *Request) {

@@ -20,13 +20,13 @@ type recordOutbox struct {
 func (q *RegisterOp) Offer(r *Request, behind func(Class) bool) Sending {
 	if q.unsent != nil && q.unsent[r.Node] != nil {
 		waits := q.unsent[r.Node]
-		k := waits.class
+		k := waits.Class
 		*waits = *r
-		waits.class = k
+		waits.Class = k
 		return Drop
 	}
-	r.class = ClassOfRecord(q)
-	if behind(r.class) {
+	r.Class = ClassOfRecord(q)
+	if behind(r.Class) {
 		return Wait
 	}
 	return Hand
@@ -59,7 +59,7 @@ func (q *RegisterOp) Waits(r *Request) {
 // erasure is sent though its operation is over, since the caller of Retire does
 // not wait for it.
 func (q *RegisterOp) Depart(r *Request) (ok bool) {
-	return !q.ended || r.class == Renewals
+	return !q.ended || r.Class == Renewals
 }
 
 // Departed says that a link was handed r. The link had room.

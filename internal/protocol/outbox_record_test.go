@@ -21,7 +21,7 @@ func TestRecordRequestsAreReplaced(t *testing.T) {
 	assert.Equal(t, Drop, q.Offer(&newer, none))
 	assert.Equal(t, OpRepair, first.Op)
 	assert.Equal(t, Time(2), first.Sent)
-	assert.Equal(t, Records, first.Class())
+	assert.Equal(t, Records, first.Class)
 	assert.True(t, q.Depart(&first))
 	q.Departed(&first)
 	assert.Equal(t, Hand, q.Offer(&newer, none), "nothing waits any more")

@@ -66,3 +66,6 @@ func most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.
 
 // needOf returns how many nodes of a set are a majority of it.
 func needOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }
+
+// maxNodes is how many numbers there are: sets of nodes have a bit for each.
+const maxNodes = 32

@@ -74,15 +74,6 @@ func Lacks(a *Answer, counting bool) bool {
 	return a.Record != nil && !a.Record.CaughtUp || counting && a.Status == Recovering
 }
 
-// Decides reports whether a reader follows a read by a run of its own. A
-// register is undecided if a minority has something that a later run may not
-// have found: that run, or the next one, decides whether it stands. If no
-// client began a run, no reader would ever get an answer, and no node could be
-// repaired. One run suffices: what it decides, a majority has.
-func (r Rules) Decides(undecided, decided bool) bool {
-	return undecided && !decided && r.on(RuleRepairDecide)
-}
-
 // DecideWithin returns how long a run may take that decides a register. It
 // claims the name and opens the register, which takes two round trips, and
 // three where claims meet. A client that sees the name held for longer may take

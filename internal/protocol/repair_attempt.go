@@ -217,7 +217,7 @@ func (r *Repair) list(i int) {
 			}
 		}
 	}
-	if !r.Rules.CanListNames(r.Group.Sets, i, n.kept, caughtUp, all) {
+	if !CanListNames(r.Rules, r.Group.Sets, i, n.kept, caughtUp, all) {
 		n.fail(nil, false)
 		n.lacking = make([]error, len(r.nodes))
 		for j := range n.others {
@@ -289,7 +289,7 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	case s.Kind == RepairDecide && res.OK:
 		r.do(i, RepairStep{Kind: RepairRead, Name: s.Name, Succession: s.Succession, decided: true}) // the node need not be one of the majority
 		return
-	case s.Kind == RepairRead && r.Rules.Decides(res.Outcome == Inconclusive, s.decided):
+	case s.Kind == RepairRead && Decides(r.Rules, res.Outcome == Inconclusive, s.decided):
 		r.do(i, RepairStep{Kind: RepairDecide, Name: s.Name, Succession: s.Succession})
 		return
 	case s.Kind == RepairDecide || res.Outcome == Inconclusive:

@@ -26,7 +26,7 @@ type NodeHealth struct {
 // node. If B of ABC is down while ADE is to follow, four of the five nodes
 // vote. If C is restarted then, A alone is left of ABC, and all holds end. A
 // node that enters and has no vote yet counts for nothing.
-func (r Rules) MayRestart(nodes []NodeHealth, sets Quorums) bool {
+func MayRestart(r Rules, nodes []NodeHealth, sets Quorums) bool {
 	well := uint32(0)
 	for i, n := range nodes {
 		if n.Votes && (n.CaughtUp || !r.on(RuleSpareCaughtUp)) {

@@ -19,7 +19,7 @@ func sparesOfEachSet(t assert.TestingT, rules protocol.Rules) {
 		for i := range nodes {
 			nodes[i] = protocol.NodeHealth{Votes: votes>>i&1 > 0, CaughtUp: caughtUp>>i&1 > 0}
 		}
-		return rules.MayRestart(nodes, sets)
+		return MayRestart(rules, nodes, sets)
 	}
 	joint := protocol.Joint(a|b|c, a|d|e)
 	assert.True(t, may(joint, a|b|c|d|e, a|b|c|d|e))

@@ -70,8 +70,8 @@ func (r Rules) And(o Rules) Rules {
 	return r
 }
 
-// On returns the rules that are on.
-func (r Rules) On() (on []Rule) {
+// List returns the rules that are on.
+func (r Rules) List() (on []Rule) {
 	for rule := Rule(1); rule <= lastMemberRule; rule++ {
 		known := rule <= lastRule || rule >= firstLocalRule && rule <= lastLocalRule ||
 			rule >= firstRepairRule && rule <= lastRepairRule || rule >= firstMemberRule

@@ -85,7 +85,7 @@ func (r *Run) Recorded(op *RegisterOp, ok bool) {
 	switch {
 	case op.Op == OpRead:
 		r.ok, r.step = ok, RunOver
-		if ok && r.rules.Decides(op.Outcome() == Inconclusive, r.version != Version{}) {
+		if ok && Decides(r.rules, op.Outcome() == Inconclusive, r.version != Version{}) {
 			r.step = RunLock
 		}
 		return

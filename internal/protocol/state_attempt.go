@@ -81,7 +81,7 @@ func (a *Attempt) AppendState(b []byte, now Time) []byte {
 			b = append(b, 0)
 			continue
 		}
-		b = append(b, byte(r.Op), byte(r.class))
+		b = append(b, byte(r.Op), byte(r.Class))
 		b = appendFlags(b, r.List, r.Back)
 		b = binary.AppendUvarint(b, uint64(r.Ticket))
 		b = a.appendTime(b, r.Sent, now)

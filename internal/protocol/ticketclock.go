@@ -1,9 +1,7 @@
 package protocol
 
 import (
-	"math"
 	"sync/atomic"
-	"time"
 )
 
 // Tickets are times: a node forgets a name's fence after the retention time,
@@ -23,49 +21,6 @@ import (
 // T0 rests on nothing but being served. It is the median of the nodes' clocks,
 // so it is within the skew of the clocks of a majority of them. There it stays
 // in the window for a whole ttl, because guard/2 >= ttl + skew.
-
-// Window is the guard time in milliseconds; 0 leaves tickets unbounded, as the
-// exhaustive search does, which has no clocks.
-type Window uint32
-
-// WindowOf returns the window of a guard time.
-func WindowOf(guard time.Duration) Window {
-	return Window(min(guard.Milliseconds(), math.MaxUint32))
-}
-
-// half is half of the guard time in microseconds, as tickets count.
-func (w Window) half() int64 { return int64(w) * 500 }
-
-// Top is the highest ticket that a node may give when its clock shows millis.
-func (w Window) Top(millis int64) Ticket {
-	return Ticket(max(0, millis*1000+w.half()))
-}
-
-// Old reports whether a node whose clock shows millis may have forgotten a
-// ticket above t: one that it took a guard time ago.
-func (w Window) Old(t Ticket, millis int64) bool {
-	return w != 0 && int64(t) <= millis*1000-w.half()
-}
-
-// Far reports whether a ticket is farther from a clock, which shows clock in
-// microseconds, than any node lets it be.
-func (w Window) Far(t, clock Ticket) bool {
-	return w != 0 && max(t, clock)-min(t, clock) > Ticket(w.half())
-}
-
-// LongestWait bounds every hint when to ask again.
-const LongestWait = 1000 * time.Hour
-
-// farFuture is how far a record's version must be ahead of a node's clock to be
-// taken for a forgery, or for the work of nodes whose clocks were wrong. No T0
-// that is served is that far ahead: skews are at most 24 h.
-const farFuture = 48 * time.Hour
-
-// Forged reports whether no ticket can be meant to be t when a node's clock
-// shows millis.
-func Forged(t Ticket, millis int64) bool {
-	return int64(t) > millis*1000+farFuture.Microseconds()
-}
 
 // TicketClock proposes the tickets T0 for one name: [Client.Clock], but above
 // the highest ticket that this client has seen of the name, which saves a
@@ -112,13 +67,4 @@ func (c *TicketClock) Observe(t, clock Ticket, w Window) {
 			return
 		}
 	}
-}
-
-// FarTicket reports whether a node's answer to a claim does not count because
-// of clocks: old, since the node has given the claim a ticket that it may have
-// forgotten others above, or as the node refuses a ticket that is too far ahead
-// of its clock.
-func (c *Client) FarTicket(a *Attempt, r *Request, ans *Answer) (far, old bool) {
-	old = ans.Status == OK && r.Op == OpJoin && a.Phase() < Holding && c.Window().Old(ans.Ticket, ans.Clock)
-	return old || ans.Status == Ahead, old
 }

@@ -103,8 +103,8 @@ type Request struct {
 	Merged bool // its answer serves for a later request, too: see Claim.Answer; not sent to the node
 
 	// While it waits at the client for room at its node:
-	class     Class
-	withdrawn bool // it is not wanted any more
+	Class     Class
+	Withdrawn bool // it is not wanted any more
 
 	Ticket  Ticket   // T0 of a join, T of a settle, where the list of a beat begins
 	Sent    Time     // s of the protocol: before the request left; not sent to the node

@@ -41,7 +41,7 @@ func (l *link) offer(a *attempt, r *protocol.Request) {
 	}
 	a.Waits(&m.req)
 	a.waited = true
-	l.backlog.Put(r.Class(), m)
+	l.backlog.Put(r.Class, m)
 	if l.proc.w.trace != nil {
 		l.proc.w.log("%v: %v waits for room at node %d, as one of %d", a, r.Op, l.idx, l.backlog.Len())
 	}
@@ -58,7 +58,7 @@ func (l *link) offerRecord(i *registerOp, r *protocol.Request) {
 		return
 	}
 	i.Waits(&m.req)
-	l.backlog.Put(r.Class(), m)
+	l.backlog.Put(r.Class, m)
 	if l.proc.w.trace != nil {
 		l.proc.w.log("%v: waits for room at node %d, as one of %d", i, l.idx, l.backlog.Len())
 	}
@@ -66,7 +66,7 @@ func (l *link) offerRecord(i *registerOp, r *protocol.Request) {
 
 // depart sends a request if there is room.
 func (l *link) depart(m *message) bool {
-	if l.full(m.req.Class()) {
+	if l.full(m.req.Class) {
 		return false
 	}
 	l.checkRoom(m)

@@ -316,7 +316,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		clients = clients.And(s.rules)
 		nodes |= s.off
 	}
-	if on := clients.On(); !slices.Equal(on, []protocol.Rule{
+	if on := clients.List(); !slices.Equal(on, []protocol.Rule{
 		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed,
 		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleLanded, protocol.RuleAskAgain,
 		protocol.RuleForeign, protocol.RuleOpenHeld,

@@ -138,7 +138,7 @@ func (p *proc) survey(then func(may bool)) {
 		t.then = func(res protocol.RepairResult) {
 			nodes[i] = protocol.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
 			if left--; left == 0 {
-				then(w.rules.MayRestart(nodes, sets))
+				then(protocol.MayRestart(w.rules, nodes, sets))
 			}
 		}
 		p.ask(t, i, p.nodeTimeout())

@@ -1,0 +1,51 @@
+package protocol
+
+import (
+	"math"
+	"time"
+)
+
+// This file owns how far tickets may be from clocks.
+
+// Window is the guard time in milliseconds; 0 leaves tickets unbounded, as the
+// exhaustive search does, which has no clocks.
+type Window uint32
+
+// WindowOf returns the window of a guard time.
+func WindowOf(guard time.Duration) Window {
+	return Window(min(guard.Milliseconds(), math.MaxUint32))
+}
+
+// half is half of the guard time in microseconds, as tickets count.
+func (w Window) half() int64 { return int64(w) * 500 }
+
+// Top is the highest ticket that a node may give when its clock shows millis.
+func (w Window) Top(millis int64) Ticket {
+	return Ticket(max(0, millis*1000+w.half()))
+}
+
+// Old reports whether a node whose clock shows millis may have forgotten a
+// ticket above t: one that it took a guard time ago.
+func (w Window) Old(t Ticket, millis int64) bool {
+	return w != 0 && int64(t) <= millis*1000-w.half()
+}
+
+// Far reports whether a ticket is farther from a clock, which shows clock in
+// microseconds, than any node lets it be.
+func (w Window) Far(t, clock Ticket) bool {
+	return w != 0 && max(t, clock)-min(t, clock) > Ticket(w.half())
+}
+
+// LongestWait bounds every hint when to ask again.
+const LongestWait = 1000 * time.Hour
+
+// farFuture is how far a record's version must be ahead of a node's clock to be
+// taken for a forgery, or for the work of nodes whose clocks were wrong. No T0
+// that is served is that far ahead: skews are at most 24 h.
+const farFuture = 48 * time.Hour
+
+// Forged reports whether no ticket can be meant to be t when a node's clock
+// shows millis.
+func Forged(t Ticket, millis int64) bool {
+	return int64(t) > millis*1000+farFuture.Microseconds()
+}
