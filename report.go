@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -172,7 +173,7 @@ func report(n *core.NodeReport) NodeReport {
 		Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
 		Membership: Membership(n.Standing), Number: n.Index,
 	}
-	if n.Index >= protocol.Seed {
+	if n.Index >= nodeset.Seed {
 		r.Number = -1
 	}
 	if p := n.Repairing; p != nil {
@@ -185,7 +186,7 @@ func report(n *core.NodeReport) NodeReport {
 }
 
 // reportSet fills in the set that the client counts on.
-func (r *Report) reportSet(c *protocol.Configuration, ttl time.Duration) {
+func (r *Report) reportSet(c *nodeset.Configuration, ttl time.Duration) {
 	if c == nil {
 		r.Set.Note = "no set of nodes is recorded: if the nodes are brand-new, run \"quorate bootstrap\"; else they record it by themselves once all of them answer, and vote a guard time later"
 		return
@@ -196,13 +197,13 @@ func (r *Report) reportSet(c *protocol.Configuration, ttl time.Duration) {
 	}
 	for _, m := range c.Members {
 		switch m.Role {
-		case protocol.Enters:
+		case nodeset.Enters:
 			r.Set.Entering = append(r.Set.Entering, m.Addr)
-		case protocol.Leaves:
+		case nodeset.Leaves:
 			r.Set.Leaving = append(r.Set.Leaving, m.Addr)
 		}
 	}
-	if c.Stage != protocol.Stable {
+	if c.Stage != nodeset.Stable {
 		r.Set.Note = "the set is being changed; if no client does that now, finish it by the same \"quorate members\" command once more, or run \"quorate members undo\""
 	}
 }

@@ -39,7 +39,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // A Member is one node of a set. It is a plain value, safe for concurrent use
@@ -136,7 +136,7 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 // of a client ends its holds: the client is refused, with [quorate.ErrInvalid]
 // and both numbers.
 func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
-	return change(ctx, q, "set members", core.Exchange{Shared: &protocol.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
+	return change(ctx, q, "set members", core.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
 }
 
 // Undo gives up a change that a process has left half-way, or that another one

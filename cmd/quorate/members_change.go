@@ -17,7 +17,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // membersHelp is what the help of each command says that changes the set.
@@ -75,11 +75,11 @@ same data. It takes half a guard time: clients that run follow meanwhile.
 }
 
 func membersSetCommand() *cobra.Command {
-	var s protocol.Shared
+	var s nodeset.Shared
 	cmd := exchangeCommand("set", "Change what all clients of the set share", `Changes what all clients of the set share. What is not given stays. It takes about
 the longer one of the guard times of before and after.
 `, `  quorate members set --guard 40s   # for longer leases`, func(cmd *cobra.Command, args []string) error {
-		if s == (protocol.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
+		if s == (nodeset.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
 			return errors.New("members set: give --guard, --retention or --skew, none below 0")
 		}
 		return cobra.NoArgs(cmd, args)
@@ -91,7 +91,7 @@ the longer one of the guard times of before and after.
 }
 
 // interrupts says what a change would end, empty for nothing.
-func interrupts(x core.Exchange, c *protocol.Configuration) string {
+func interrupts(x core.Exchange, c *nodeset.Configuration) string {
 	if x.Shared == nil || c == nil {
 		return ""
 	}

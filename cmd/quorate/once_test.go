@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -206,7 +206,7 @@ func TestShortCommandRepairsANode(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	text, err := c.Get(t.Context(), script.SetKey("quorate")).Result()
 	require.NoError(t, err)
-	set, ok := protocol.ParseNodeSet(text)
+	set, ok := nodeset.ParseNodeSet(text)
 	require.True(t, ok)
 	key := script.HomeOf(set.Stamp()).Marker("quorate")
 	marker, err := c.Get(t.Context(), key).Result()

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -84,17 +84,17 @@ func TestListsAndSets(t *testing.T) {
 	assert.False(t, meet([]int{0, 1, 2}, []int{0, 1, 2, 3, 4}))
 	assert.True(t, meet([]int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3}))
 
-	set := func(epoch uint64, stage protocol.Stage, addrs ...string) protocol.NodeSet {
-		c := &protocol.Configuration{Stamp: protocol.StampOf(epoch, protocol.NewBallot(time.Now(), 0, "")), Stage: stage}
+	set := func(epoch uint64, stage nodeset.Stage, addrs ...string) nodeset.NodeSet {
+		c := &nodeset.Configuration{Stamp: nodeset.StampOf(epoch, nodeset.NewBallot(time.Now(), 0, "")), Stage: stage}
 		for _, addr := range addrs {
-			c.Members = append(c.Members, protocol.Member{Addr: addr})
+			c.Members = append(c.Members, nodeset.Member{Addr: addr})
 		}
-		return protocol.NodeSet{Phase: protocol.SetRecorded, Config: c}
+		return nodeset.NodeSet{Phase: nodeset.SetRecorded, Config: c}
 	}
 	var s shown
-	first, joint, next := set(1, protocol.Stable, "a", "b", "c"), set(3, protocol.Jointly, "a", "b", "c", "d"), set(4, protocol.Stable, "a", "b", "d")
+	first, joint, next := set(1, nodeset.Stable, "a", "b", "c"), set(3, nodeset.Jointly, "a", "b", "c", "d"), set(4, nodeset.Stable, "a", "b", "d")
 	before := rivalList{addrs: first.Config.Addrs()}
-	s.note(protocol.NodeSet{}, 5)
+	s.note(nodeset.NodeSet{}, 5)
 	s.note(first, 10)
 	s.note(joint, 20)
 	assert.Zero(t, s.until(before), "both sets count")

@@ -12,7 +12,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
@@ -297,14 +297,14 @@ func forge(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	target := fmt.Sprintf("node %d for %v", nd.id, d.Round(time.Millisecond))
 	key := script.SetKey(core.Defaults().Prefix)
 	own, err := nd.admin.Get(ctx, key).Result()
-	has, ok := protocol.ParseNodeSet(own)
+	has, ok := nodeset.ParseNodeSet(own)
 	if err != nil || !ok || has.Recorded() == nil || has.Config.Member(has.Identity) < 0 {
 		return target, errors.Join(fmt.Errorf("%w: the node is no member", errSkip), err)
 	}
 	c := *has.Config
-	c.Stamp, c.Stage = protocol.StampOf(99, protocol.NewBallot(time.Now(), r.Uint32(), "")), protocol.Stable
-	c.Members = []protocol.Member{c.Members[c.Member(has.Identity)]}
-	c.Members[0].Role = protocol.Stays
+	c.Stamp, c.Stage = nodeset.StampOf(99, nodeset.NewBallot(time.Now(), r.Uint32(), "")), nodeset.Stable
+	c.Members = []nodeset.Member{c.Members[c.Member(has.Identity)]}
+	c.Members[0].Role = nodeset.Stays
 	forged := fmt.Sprintf("0 0 c %s %s", has.Identity, c.String())
 	alive := context.WithoutCancel(ctx)
 	if err = nd.admin.Set(alive, key, forged, 0).Err(); err != nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"sync"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/samber/lo"
 )
 
@@ -46,12 +46,12 @@ type alone struct {
 // shown are all such sets so far. Its methods are safe for concurrent use.
 type shown struct {
 	mu   sync.Mutex
-	sets map[protocol.Stamp]*alone
+	sets map[nodeset.Stamp]*alone
 }
 
 // note takes down that a node shows a set, and had not shown it before from.
-func (s *shown) note(set protocol.NodeSet, from int64) {
-	if set.Phase != protocol.SetRecorded || set.Config.Stage != protocol.Stable {
+func (s *shown) note(set nodeset.NodeSet, from int64) {
+	if set.Phase != nodeset.SetRecorded || set.Config.Stage != nodeset.Stable {
 		return
 	}
 	s.mu.Lock()
@@ -61,7 +61,7 @@ func (s *shown) note(set protocol.NodeSet, from int64) {
 		return
 	}
 	if s.sets == nil {
-		s.sets = map[protocol.Stamp]*alone{}
+		s.sets = map[nodeset.Stamp]*alone{}
 	}
 	s.sets[set.Stamp()] = &alone{set.Config.Addrs(), from, now()}
 }

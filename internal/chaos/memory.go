@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
@@ -44,7 +44,7 @@ type marker struct {
 	incarnation int64
 	born        time.Time // since when it counts its guard time, by the machine's clock
 	whole       bool      // it is caught up
-	set         protocol.NodeSet
+	set         nodeset.NodeSet
 }
 
 // loss is when a node lost its data, and when it was back; zero while it is

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/redis/go-redis/v9"
@@ -138,12 +138,12 @@ func (n *node) cut(ctx context.Context, d time.Duration) error {
 var ownKeys = regexp.MustCompile(`^quorate:\{\}:`)
 
 // recorded returns what the node has recorded of its set.
-func (n *node) recorded(ctx context.Context) (protocol.NodeSet, error) {
+func (n *node) recorded(ctx context.Context) (nodeset.NodeSet, error) {
 	text, err := n.admin.Get(ctx, script.SetKey(prefix)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return protocol.NodeSet{}, err
+		return nodeset.NodeSet{}, err
 	}
-	set, _ := protocol.ParseNodeSet(text)
+	set, _ := nodeset.ParseNodeSet(text)
 	return set, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -160,7 +162,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, err
 	}
 	queues = queues[:len(errs)]
-	heads, rest := make([]protocol.Head, len(queues)), time.Duration(0)
+	heads, rest := make([]lease.Head, len(queues)), time.Duration(0)
 	for i, queue := range queues {
 		// A node that began less than a guard time ago may lack the holder, and
 		// show the first waiter as the head. Its word would make "not held" of
@@ -168,7 +170,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		if errs[i] == nil && queue.Memory < q.guard() {
 			errs[i] = errForgetful
 		}
-		heads[i] = protocol.Head{Known: errs[i] == nil, Foreign: queue.Foreign}
+		heads[i] = lease.Head{Known: errs[i] == nil, Foreign: queue.Foreign}
 		rest = max(rest, queue.Foreign)
 		queues[i].Claims = slices.DeleteFunc(queue.Claims, func(c script.Claim) bool { return !c.Voted })
 		for _, c := range queues[i].Claims {
@@ -178,17 +180,17 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	// Which claim is the holder is decided in package protocol, as the
 	// simulator asks as well. Left and Waiters come from one node of those that
 	// name it: they differ by a round trip between nodes, and only inform.
-	found := protocol.FindHolder(heads, sets, rules())
+	found := lease.FindHolder(heads, sets, rules())
 	switch found.Kind {
-	case protocol.HeldByClaim:
+	case lease.HeldByClaim:
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
 		h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
 		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
 		return h, nil
-	case protocol.HeldByForeign:
+	case lease.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
-	case protocol.HeldUnknown:
+	case lease.HeldUnknown:
 		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: found.Most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
 	}
 	return Holder{}, &Failure{Err: ErrNotHeld}
@@ -226,11 +228,11 @@ type NodeReport struct {
 	Jumped     time.Duration
 	JumpedAt   time.Time
 	Warnings   []string
-	Set        *protocol.NodeSet // what it keeps of its set; nil: it has not shown that
-	Standing   string            // how it stands to the set; empty: unknown
-	Server     string            // that the connection goes to
-	Buckets    []int             // of a shard: the buckets that it has
-	Shards     []NodeReport      // of a cluster: its servers that have buckets; the rest is the worst of them
+	Set        *nodeset.NodeSet // what it keeps of its set; nil: it has not shown that
+	Standing   string           // how it stands to the set; empty: unknown
+	Server     string           // that the connection goes to
+	Buckets    []int            // of a shard: the buckets that it has
+	Shards     []NodeReport     // of a cluster: its servers that have buckets; the rest is the worst of them
 
 	marker    marker
 	replicas  int   // that may take its place while it goes on
@@ -351,7 +353,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 	// looks at Check while nodes are exchanged, and a node may have moved
 	// since.
 	if v := allowed("GET", script.SetKey(q.set.Prefix)); len(v) == 1 && r.Err == nil {
-		if set, ok := protocol.ParseNodeSet(text(v, 0)); ok {
+		if set, ok := nodeset.ParseNodeSet(text(v, 0)); ok {
 			r.Set = &set
 		}
 	}

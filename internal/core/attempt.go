@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -41,7 +43,7 @@ type attempt struct {
 	standing atomic.Int64
 
 	mu    sync.Mutex
-	claim protocol.Attempt
+	claim process.Attempt
 	since protocol.Time // when the caller got the hold
 	done  chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
 	ends  *time.Timer   // WithMaxHold
@@ -100,7 +102,7 @@ func (s *spares) done() chan struct{} {
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
-	begin, wall := protocol.Begin{
+	begin, wall := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
 	}, time.Now()
@@ -108,7 +110,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		// MinimalFanout is for tests: as if each node had much to do, so that
 		// the fewest nodes are asked.
 		state := n.link.State(wall)
-		q.driver.client.See(&begin, i, protocol.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
+		q.driver.client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.attempts.add(id, a)
@@ -127,7 +129,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 // the time after it has the lock. A goroutine that waited for the lock would
 // otherwise tell the claim a time that is before an event that the claim has
 // already seen.
-func (a *attempt) event(f func(c *protocol.Attempt, now protocol.Time)) {
+func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
 	f(&a.claim, now)
@@ -210,7 +212,7 @@ func (a *attempt) queue() (nodes uint32) {
 // its own. The hold then ends by itself at its deadline, and is reported as
 // lost.
 func (a *attempt) stopRenewal() {
-	a.event(func(c *protocol.Attempt, _ protocol.Time) { c.StopRenewal() })
+	a.event(func(c *process.Attempt, _ protocol.Time) { c.StopRenewal() })
 }
 
 // token is ticket * 2^10 + n. Tokens of one claim rise with n, and those of a
@@ -235,11 +237,11 @@ func (a *attempt) leave() bool {
 // there is one. It is called once, after done has received.
 // Invariant: only take puts done back into the pool. It has received from done,
 // so the channel is empty.
-func (a *attempt) take() protocol.Phase {
+func (a *attempt) take() lease.Phase {
 	a.mu.Lock()
 	now := a.q.now()
 	phase := a.claim.Take(now)
-	if phase == protocol.Holding {
+	if phase == lease.Holding {
 		a.since = now
 	}
 	a.q.spares.dones.Put(a.done)

@@ -3,6 +3,8 @@ package core
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -90,9 +92,9 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 // whether others wait for it. Called with a.mu held. It stores 0 for a claim
 // that has ended, so Hold.Valid is false before a leave is queued, and before
 // the owner hears of the end.
-func (a *attempt) publish(news protocol.News) {
+func (a *attempt) publish(news process.News) {
 	standing := protocol.Time(0)
-	if news.Phase == protocol.Holding {
+	if news.Phase == lease.Holding {
 		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
 			standing |= 1
 		}
@@ -106,8 +108,8 @@ func (a *attempt) publish(news protocol.News) {
 // Invariant: an attempt sends on done once: at its admission, or at its end if
 // it was never admitted. done has room for one, so the send does not block
 // under a.mu.
-func (a *attempt) follow(news protocol.News) {
-	if news.Changed() && news.Phase == protocol.Holding {
+func (a *attempt) follow(news process.News) {
+	if news.Changed() && news.Phase == lease.Holding {
 		// The time of WithMaxHold begins when the caller gets the lock. It ends
 		// the renewals only, so the lease that is there then still covers what
 		// the holder is doing.
@@ -119,7 +121,7 @@ func (a *attempt) follow(news protocol.News) {
 	if news.Over() {
 		a.q.attempts.drop(a)
 		a.q.ticks.drop(a)
-		if news.Was == protocol.Holding {
+		if news.Was == lease.Holding {
 			a.q.deadlines.drop(a)
 			if a.ends != nil {
 				a.ends.Stop()
@@ -132,7 +134,7 @@ func (a *attempt) follow(news protocol.News) {
 	// one before. One that is woken too early finds nothing to do.
 	if !news.Phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
-		if news.Phase == protocol.Holding {
+		if news.Phase == lease.Holding {
 			a.q.deadlines.set(a, a.claim.Deadline())
 		}
 	}

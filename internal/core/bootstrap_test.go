@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -31,9 +32,9 @@ func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
 func recorded(t *testing.T, c *redistest.Cluster, nodes ...int) (sets []string) {
 	t.Helper()
 	for _, i := range nodes {
-		has, ok := protocol.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val())
+		has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val())
 		require.True(t, ok)
-		if has.Phase == protocol.SetRecorded && !slices.Contains(sets, string(has.Stamp())) {
+		if has.Phase == nodeset.SetRecorded && !slices.Contains(sets, string(has.Stamp())) {
 			sets = append(sets, string(has.Stamp()))
 		}
 	}
@@ -45,7 +46,7 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	t.Helper()
 	connected(t, q)
 	for _, n := range q.nodes.live() {
-		var res protocol.RepairResult
+		var res repair.RepairResult
 		require.Eventually(t, func() bool { // it may be connected to again
 			res = n.lookAt(within(t), q.members.markerKey(), true)
 			return res.Err == nil
@@ -126,15 +127,15 @@ func TestBootstrapEndsARecording(t *testing.T) {
 	for accepted := 1; accepted <= 3; accepted++ {
 		c := redistest.Start(t, 4)
 		first := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
-		ballot := protocol.NewBallot(time.Now(), chance(), "")
-		shared := protocol.Shared{Guard: first.set.Guard, Retention: first.set.Retention, Skew: first.set.Skew}
-		conf := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Origin: protocol.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
+		ballot := nodeset.NewBallot(time.Now(), chance(), "")
+		shared := nodeset.Shared{Guard: first.set.Guard, Retention: first.set.Retention, Skew: first.set.Skew}
+		conf := &nodeset.Configuration{Stamp: nodeset.StampOf(1, ballot), Origin: nodeset.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
 		for i, addr := range first.addrs {
-			conf.Members = append(conf.Members, protocol.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
+			conf.Members = append(conf.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 		}
 		for i := range accepted {
-			r := &protocol.Recording{Out: []protocol.RecordStep{{Node: protocol.Seed + i, Kind: protocol.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
-			require.Eventually(t, func() bool { return first.node(protocol.Seed+i).err() == nil }, time.Minute, time.Millisecond)
+			r := &nodeset.Recording{Out: []nodeset.RecordStep{{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
+			require.Eventually(t, func() bool { return first.node(nodeset.Seed+i).err() == nil }, time.Minute, time.Millisecond)
 			require.NoError(t, first.members.recordSteps(within(t), r))
 		}
 		require.NoError(t, first.Close(context.Background()))

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -126,7 +127,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		}
 	}
 	now := q.now()
-	var do []protocol.Action
+	var do []process.Action
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))

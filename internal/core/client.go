@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -26,7 +27,7 @@ import (
 // not be carried out there: most of them are events of other attempts.
 type driver struct {
 	q      *Quorum
-	client *protocol.Client
+	client *process.Client
 	timer  clientTimer
 }
 
@@ -34,7 +35,7 @@ type driver struct {
 // node at the same moments.
 func (d *driver) init(q *Quorum) {
 	d.q = q
-	d.client = protocol.NewClient(protocol.ClientConfig{
+	d.client = process.NewClient(process.ClientConfig{
 		TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard,
 		Seed: rand.Uint64(), Rules: rules(),
 	})
@@ -108,7 +109,7 @@ func (d *driver) tick() {
 // Any goroutine may be here: a reader with a reply, the timer, a caller. Two of
 // them may carry out their actions in any order. The Client allows for that:
 // late is right at any time.
-func (d *driver) carryOut(do []protocol.Action) {
+func (d *driver) carryOut(do []process.Action) {
 	if len(do) == 0 {
 		return
 	}
@@ -134,21 +135,21 @@ func (d *driver) carryOut(do []protocol.Action) {
 
 // It must not block for long: the goroutine may be the reader of a node. What
 // waits for nodes is a question with a reply, or a task.
-func (d *driver) act(a *protocol.Action) {
+func (d *driver) act(a *process.Action) {
 	n := d.q.nodes.at(a.Node)
 	switch a.Kind {
-	case protocol.ActWake:
+	case process.ActWake:
 		d.timer.set(d.q.now(), a.At)
-	case protocol.ActAsk:
+	case process.ActAsk:
 		n.recheck()
-	case protocol.ActGone:
+	case process.ActGone:
 		n.gone()
-	case protocol.ActEarly:
+	case process.ActEarly:
 		for _, at := range d.q.attempts.all() {
-			at.event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
+			at.event(func(c *process.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
 		}
 		d.q.records.early(a.By)
-	case protocol.ActTime:
+	case process.ActTime:
 		for i, n := range d.q.nodes.all() {
 			// A node that is down is left out: probe asks it for the time when
 			// it is connected to again.
@@ -157,13 +158,13 @@ func (d *driver) act(a *protocol.Action) {
 				n.askServes()
 			}
 		}
-	case protocol.ActMark:
+	case process.ActMark:
 		n.beginIncarnation(a)
-	case protocol.ActReconnect:
+	case process.ActReconnect:
 		n.link.Reconnect(errOtherIncarnation)
-	case protocol.ActStep:
+	case process.ActStep:
 		d.q.repairs.start(a.Step)
-	case protocol.ActAttempted:
+	case process.ActAttempted:
 		d.q.repairs.wake(n)
 	}
 }
@@ -171,18 +172,18 @@ func (d *driver) act(a *protocol.Action) {
 // report tells the log and the observer what the Client has found out.
 // Invariant: it runs after all of act. A logger may block, and an observer may
 // end its goroutine; what is to be done for safety is done by then.
-func (d *driver) report(n *node, a *protocol.Action) {
+func (d *driver) report(n *node, a *process.Action) {
 	switch a.Kind {
-	case protocol.ActJumped:
+	case process.ActJumped:
 		// Noted before it is logged: a logger that blocks must not keep the
 		// jump from Check.
 		n.jump.note(a.By)
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
 		d.q.observer.callApart(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
-	case protocol.ActDoubted:
+	case process.ActDoubted:
 		d.q.set.Logger.Warn("quorate: this process's clock and a node's disagree, and too few other nodes can be asked which one is wrong; "+
 			"it does not vote for half a guard time", "node", n.addr, "by", a.By)
-	case protocol.ActStood:
+	case process.ActStood:
 		d.q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -45,7 +47,7 @@ func (n *node) askTime() *adminRequest {
 	sent := q.now()
 	return &adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 		if millis, e := decodeTime(v); err == nil && e == nil {
-			q.driver.showTime(n.index, protocol.Reading{Sent: sent, Received: q.now(), Millis: millis})
+			q.driver.showTime(n.index, nodeset.Reading{Sent: sent, Received: q.now(), Millis: millis})
 		}
 	}}
 }
@@ -53,7 +55,7 @@ func (n *node) askTime() *adminRequest {
 // showTime takes the time that a node has told. It is evidence about clocks and
 // nothing else, so what the Client makes of the reading itself is dropped, and
 // what follows from it is carried out.
-func (d *driver) showTime(node int, r protocol.Reading) {
+func (d *driver) showTime(node int, r nodeset.Reading) {
 	_, do := d.client.Time(node, r)
 	d.carryOut(do)
 }
@@ -89,7 +91,7 @@ func (e *AheadError) Error() string {
 
 // mismatch says why a node's answer to a claim does not count because of
 // clocks, or nil. Called with a.mu held.
-func (d *driver) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.Answer) error {
+func (d *driver) mismatch(c *process.Attempt, r *protocol.Request, a *protocol.Answer) error {
 	far, old := d.client.FarTicket(c, r, a)
 	if !far {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -22,7 +22,7 @@ func clusterModeIsForGood(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{node.Client()}, Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
-	n := q.node(protocol.Seed)
+	n := q.node(nodeset.Seed)
 	n.tried(t.Context())
 	err = n.err()
 	return err != nil && forGood(err)

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // Discover returns the addresses of the nodes as they are now.
@@ -133,7 +133,7 @@ func (d *discovery) look() {
 		list = append(list, a.Name())
 		d.q.offer(a)
 	}
-	d.q.members.change(-1, func(m *protocol.Membership) { m.Relist(list) })
+	d.q.members.change(-1, func(m *nodeset.Membership) { m.Relist(list) })
 }
 
 // discover calls the user's function in a goroutine of its own, which calls

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // Exchange is a change of the nodes of a set.
@@ -18,8 +18,8 @@ type Exchange struct {
 	Add      []string // as ParseNodes takes them; the new nodes are empty servers
 	Remove   []string // addresses of members, or URLs that name them
 	Move     []Move
-	Shared   *protocol.Shared // what is not 0 is to be the set's
-	Undo     bool             // what is under way is given up; all else is empty
+	Shared   *nodeset.Shared // what is not 0 is to be the set's
+	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(ExchangeProgress)
 }
 
@@ -52,8 +52,8 @@ func (e *ExchangeError) Unwrap() error { return e.Why }
 type exchange struct {
 	q       *Quorum
 	ask     Exchange
-	o       protocol.Operator
-	goal    protocol.Change
+	o       nodeset.Operator
+	goal    nodeset.Change
 	shown   ExchangeProgress // the last one
 	stopped error            // the end of the caller's context
 	refused map[string]error // by address: what a node refuses for good
@@ -96,9 +96,9 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
 	}
-	x.o = protocol.Operator{
-		Exchange: protocol.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rules()}, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout,
-		Fanout: q.driver.client.Fanout(), Ballot: func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") },
+	x.o = nodeset.Operator{
+		Exchange: nodeset.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rules()}, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout,
+		Fanout: q.driver.client.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") },
 	}
 	if err := x.run(ctx); err != nil {
 		return &Failure{Err: err}
@@ -108,7 +108,7 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 
 // Configuration returns the configuration that this client counts on. It waits
 // until one is known.
-func (q *Quorum) Configuration(ctx context.Context) (*protocol.Configuration, error) {
+func (q *Quorum) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	switch {
 	case q.isClosed():
 		return nil, &Failure{Err: ErrClosed}
@@ -123,7 +123,7 @@ func (q *Quorum) Configuration(ctx context.Context) (*protocol.Configuration, er
 
 // Recorded returns the configuration that this client counts on, nil if it is
 // found out that the nodes have recorded none. It changes nothing.
-func (q *Quorum) Recorded(ctx context.Context) *protocol.Configuration {
+func (q *Quorum) Recorded(ctx context.Context) *nodeset.Configuration {
 	if q.buckets != nil {
 		return q.buckets.all[0].Load().Recorded(ctx)
 	}
@@ -147,7 +147,7 @@ func (x *exchange) run(ctx context.Context) error {
 		now := q.now()
 		x.o.Tick(now, q.members.config.Load())
 		x.carryOut()
-		if x.o.End() != protocol.OperatorGoesOn {
+		if x.o.End() != nodeset.OperatorGoesOn {
 			return x.ended()
 		}
 		x.report()
@@ -172,11 +172,11 @@ func (x *exchange) run(ctx context.Context) error {
 // ended is the error of a call that is over.
 func (x *exchange) ended() error {
 	switch x.o.End() {
-	case protocol.OperatorDone:
+	case nodeset.OperatorDone:
 		return nil
-	case protocol.OperatorUndone:
+	case nodeset.OperatorUndone:
 		return &ExchangeError{x.why(), "the set is as it was before"}
-	case protocol.OperatorUnfit:
+	case nodeset.OperatorUnfit:
 		return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
 	}
 	return &ExchangeError{x.why(), x.state()}
@@ -185,11 +185,11 @@ func (x *exchange) ended() error {
 // why is why a change was given up.
 func (x *exchange) why() error {
 	switch o := &x.o; o.Why {
-	case protocol.WhySilent:
+	case nodeset.WhySilent:
 		return fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, o.Member, o.Away.Round(time.Second))
-	case protocol.WhyRefused:
+	case nodeset.WhyRefused:
 		return fmt.Errorf("%w: %s refuses: %w", ErrNoQuorum, o.Member, x.refused[o.Member])
-	case protocol.WhyStopped:
+	case nodeset.WhyStopped:
 		return x.stopped
 	}
 	return fmt.Errorf("%w: another client has undone the exchange", ErrInvalid)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -31,7 +31,7 @@ func TestExchangeIsOnDisk(t *testing.T) {
 			require.NoError(t, operator.Close(within(t)))
 			for i := range 2 {
 				require.NoError(t, c.Node(i).Restart())
-				has, ok := protocol.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(operator.set.Prefix)).Val())
+				has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(operator.set.Prefix)).Val())
 				require.True(t, ok)
 				assert.GreaterOrEqual(t, has.Stamp().Epoch(), uint64(3), "node %d: %s", i, has.Text)
 			}

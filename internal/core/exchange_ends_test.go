@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // decides has the register of a set decide what follows, and returns that.
-func decides(t *testing.T, q *Quorum, c, next *protocol.Configuration) *protocol.Configuration {
+func decides(t *testing.T, q *Quorum, c, next *nodeset.Configuration) *nodeset.Configuration {
 	t.Helper()
-	s := protocol.NewSuccession(c, next, q.set.TTL, q.set.NodeTimeout, protocol.Rules{})
+	s := nodeset.NewSuccession(c, next, q.set.TTL, q.set.NodeTimeout, protocol.Rules{})
 	require.NoError(t, q.succeed(within(t), s))
 	decided, known := s.Decided()
 	require.True(t, known)
@@ -29,9 +30,9 @@ func TestDecisionThatNoNodeShowsIsUndone(t *testing.T) {
 	c := redistest.Start(t, 4)
 	dies, next := gives(t, c, 3)
 	set := dies.members.config.Load()
-	ballot := func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") }
-	change := protocol.Change{Add: []protocol.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}}
-	require.Equal(t, protocol.Learning, decides(t, dies, set, set.Begin(change, ballot())).Stage)
+	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
+	change := nodeset.Change{Add: []nodeset.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}}
+	require.Equal(t, nodeset.Learning, decides(t, dies, set, set.Begin(change, ballot())).Stage)
 	require.NoError(t, dies.Close(context.Background()))
 	require.NoError(t, c.Node(3).Kill())
 
@@ -125,7 +126,7 @@ func TestExchangeThatIsRefusedForGood(t *testing.T) {
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-hset", "-set").Err())
 	}
-	err := operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: 6 * time.Second}})
+	err := operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: 6 * time.Second}})
 	require.ErrorIs(t, err, ErrNoQuorum)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	assert.ErrorContains(t, err, " refuses: ")
@@ -138,9 +139,9 @@ func TestGuardTimeBelowTheOperatorsTTL(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	operator, _ := gives(t, c, 1)
-	require.ErrorIs(t, operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: time.Millisecond}}), ErrInvalid)
+	require.ErrorIs(t, operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}), ErrInvalid)
 	for _, guard := range []time.Duration{3 * time.Second, 4500 * time.Millisecond} {
-		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: guard}}))
+		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: guard}}))
 		assert.Equal(t, guard, operator.members.config.Load().Guard())
 	}
 }

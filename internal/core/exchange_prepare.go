@@ -18,14 +18,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
 
 // prepare finds out what the change is, and that the new nodes can be added. It
 // runs once for each call, before the first round. Each of its errors is
 // ErrInvalid, and the set's epoch is what it was: TestExchangeIsRefused.
-func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error {
+func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error {
 	removed, err := ParseNodes(x.ask.Remove)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 		// configuration. If two operators add one server at the same time they
 		// draw two; the register decides for one of them.
 		id := newID()
-		m := protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: a.Name()}
+		m := nodeset.Member{Identity: hex.EncodeToString(id[:8]), Addr: a.Name()}
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
 		} else if err := x.suits(ctx, a, c, runs); err != nil {
@@ -90,13 +90,13 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 }
 
 // notMember is the error for an address that is no member's.
-func notMember(addr string, c *protocol.Configuration) error {
+func notMember(addr string, c *nodeset.Configuration) error {
 	return fmt.Errorf("%w: %s is no node of the set, which is %s", ErrInvalid, addr, strings.Join(c.Addrs(), " "))
 }
 
 // prepareMove finds out which member gets another address, and that it answers
 // there.
-func (x *exchange) prepareMove(ctx context.Context, m Move, c *protocol.Configuration) error {
+func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
 	both, err := ParseNodes([]string{m.From, m.To})
 	if err == nil {
 		err = x.q.set.PrepareAll(both)
@@ -119,20 +119,20 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *protocol.Configur
 		return fmt.Errorf("%w: the server at %s is not the member %s: it does not have its data. "+
 			"A member moves with its data; to use another server, replace the node", ErrInvalid, to.Name(), both[0].Name())
 	}
-	x.goal.Move = append(x.goal.Move, protocol.Member{Identity: has.Identity, Addr: to.Name()})
+	x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: has.Identity, Addr: to.Name()})
 	return nil
 }
 
 // prepareShared fills in the settings that are not to be changed. While they
 // change the shorter guard time and the larger skew count. If these covered no
 // ttl at all, the lock of the exchange's own register would have none either.
-func (x *exchange) prepareShared(c *protocol.Configuration) error {
+func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 	if x.ask.Shared == nil {
 		return nil
 	}
 	s := *x.ask.Shared
 	s.Guard, s.Retention, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Retention, c.Next.Retention), cmp.Or(s.Skew, c.Next.Skew)
-	between := protocol.Configuration{Now: c.Next, Next: s}
+	between := nodeset.Configuration{Now: c.Next, Next: s}
 	if x.goal.Shared = &s; between.LongestTTL() == 0 {
 		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
@@ -149,7 +149,7 @@ var errNotEmpty = errors.New("has the data of another set of nodes; empty it fir
 // before anything is decided.
 //
 // Invariant: a node that enters is of no set, or has left this one.
-func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configuration, runs map[string]string) error {
+func (x *exchange) suits(ctx context.Context, a Address, c *nodeset.Configuration, runs map[string]string) error {
 	has, err := x.keeps(ctx, a, runs)
 	switch {
 	case err != nil:
@@ -167,7 +167,7 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 // own, not by a node, and a blank one keeps the word of its life from then on.
 // runs are the servers that are known, by their runs: with them another address
 // of one of these is refused.
-func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string) (has protocol.NodeSet, err error) {
+func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string) (has nodeset.NodeSet, err error) {
 	q := x.q
 	q.offer(a)
 	c, own, err := q.clientAt(a.Name())
@@ -211,7 +211,7 @@ func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string)
 	if err != nil {
 		return has, err
 	}
-	has, ok := protocol.ParseNodeSet(text)
+	has, ok := nodeset.ParseNodeSet(text)
 	if !ok {
 		return has, errNotEmpty
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // report tells the caller how far the exchange is, if that has changed. It runs
@@ -24,7 +24,7 @@ func (x *exchange) report() {
 		return
 	}
 	p := ExchangeProgress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}
-	if at.Await == protocol.AwaitAnswers {
+	if at.Await == nodeset.AwaitAnswers {
 		p.Await = strings.Join(at.Silent, " ") + p.Await
 	}
 	was := x.shown
@@ -33,13 +33,13 @@ func (x *exchange) report() {
 	}
 }
 
-var awaits = map[protocol.OperatorAwait]string{
-	protocol.AwaitAnswers:  " to answer",
-	protocol.AwaitLearnt:   "the new nodes to take in what the others have",
-	protocol.AwaitPlaces:   "holders to get their places at the nodes that stay",
-	protocol.AwaitLeases:   "the leases to end that only the nodes of before know",
-	protocol.AwaitServed:   "a majority of the nodes to serve the set",
-	protocol.AwaitFollowed: "the clients to follow; the servers that have left must run until then",
+var awaits = map[nodeset.OperatorAwait]string{
+	nodeset.AwaitAnswers:  " to answer",
+	nodeset.AwaitLearnt:   "the new nodes to take in what the others have",
+	nodeset.AwaitPlaces:   "holders to get their places at the nodes that stay",
+	nodeset.AwaitLeases:   "the leases to end that only the nodes of before know",
+	nodeset.AwaitServed:   "a majority of the nodes to serve the set",
+	nodeset.AwaitFollowed: "the clients to follow; the servers that have left must run until then",
 }
 
 // state says how far the set has come, for an error. It reads the configuration
@@ -50,7 +50,7 @@ func (x *exchange) state() string {
 	if c == nil {
 		return "no node of the list knows the set any more"
 	}
-	if c.Stage == protocol.Stable {
+	if c.Stage == nodeset.Stable {
 		state := "the set is " + strings.Join(c.Addrs(), " ")
 		if left := x.o.Follows(x.q.now()); left > 0 {
 			state += fmt.Sprintf("; let the servers that have left it run for %v more, and begin no other change until then: clients still follow", left.Round(time.Second))

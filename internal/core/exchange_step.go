@@ -9,7 +9,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -32,16 +32,16 @@ func (x *exchange) carryOut() {
 }
 
 // step carries out one step, and returns what tells the call of it.
-func (x *exchange) step(ctx context.Context, s protocol.OperatorStep) (told func()) {
+func (x *exchange) step(ctx context.Context, s nodeset.OperatorStep) (told func()) {
 	q := x.q
 	switch s.Kind {
-	case protocol.OperatorLook:
+	case nodeset.OperatorLook:
 		look, err := q.lookAtMember(ctx, s)
 		return func() {
 			x.refuses(s.Member.Addr, err)
 			x.o.Looked(q.now(), s, look)
 		}
-	case protocol.OperatorSnapshot:
+	case nodeset.OperatorSnapshot:
 		p := q.nodes.at(s.Member.Number).snapshot(ctx, s.Again)
 		return func() { x.o.Begun(q.now(), s, p) }
 	}
@@ -61,7 +61,7 @@ func (x *exchange) step(ctx context.Context, s protocol.OperatorStep) (told func
 		// The operator's client follows like every other: Membership has the
 		// members moved.
 		if decided := x.o.Succeeded(q.now(), s, refused); decided != nil {
-			q.members.change(-1, func(m *protocol.Membership) { m.Decide(decided) })
+			q.members.change(-1, func(m *nodeset.Membership) { m.Decide(decided) })
 		}
 	}
 }
@@ -82,17 +82,17 @@ func (x *exchange) refuses(addr string, err error) bool {
 // lookAtMember asks a member how far it is. One that this client has no
 // connection to counts as silent: follow makes a node after Membership has
 // given it a number, so there may be none yet.
-func (q *Quorum) lookAtMember(ctx context.Context, s protocol.OperatorStep) (protocol.MemberLook, error) {
+func (q *Quorum) lookAtMember(ctx context.Context, s nodeset.OperatorStep) (nodeset.MemberLook, error) {
 	if s.Member.Number >= q.nodes.size() {
-		return protocol.MemberLook{Silent: true}, errNoAnswer
+		return nodeset.MemberLook{Silent: true}, errNoAnswer
 	}
 	n := q.nodes.at(s.Member.Number)
 	n.tried(ctx)
 	res := n.lookAt(ctx, script.HomeOf(s.Stamp).Marker(q.set.Prefix), true)
 	if res.Err != nil {
-		return protocol.MemberLook{Silent: true, Refused: forGood(res.Err)}, res.Err
+		return nodeset.MemberLook{Silent: true, Refused: forGood(res.Err)}, res.Err
 	}
-	look := protocol.MemberLook{Wait: res.Wait, CaughtUp: res.CaughtUp}
+	look := nodeset.MemberLook{Wait: res.Wait, CaughtUp: res.CaughtUp}
 	if s.Disk {
 		look.Disk = n.persistence(ctx)
 	}
@@ -100,7 +100,7 @@ func (q *Quorum) lookAtMember(ctx context.Context, s protocol.OperatorStep) (pro
 }
 
 // persistence asks a node what it keeps on its disk.
-func (n *node) persistence(ctx context.Context) protocol.Persistence {
+func (n *node) persistence(ctx context.Context) nodeset.Persistence {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
 	v, err := n.do(ctx, "INFO", "persistence")
@@ -108,7 +108,7 @@ func (n *node) persistence(ctx context.Context) protocol.Persistence {
 		return n.unsaved(err)
 	}
 	info := infoFields(text(v, 0))
-	p := protocol.Persistence{
+	p := nodeset.Persistence{
 		Known: true, Log: info["aof_enabled"] == "1", Always: n.info().FsyncAlways,
 		Saving: info["rdb_bgsave_in_progress"] == "1", Saved: info["rdb_last_bgsave_status"] == "ok",
 	}
@@ -123,7 +123,7 @@ func (n *node) persistence(ctx context.Context) protocol.Persistence {
 }
 
 // snapshot has a node write a snapshot.
-func (n *node) snapshot(ctx context.Context, again bool) protocol.Persistence {
+func (n *node) snapshot(ctx context.Context, again bool) nodeset.Persistence {
 	if again {
 		n.q.set.Logger.Warn("quorate: a node has failed to write a snapshot; an exchange of nodes waits for it", "node", n.addr)
 	}
@@ -132,19 +132,19 @@ func (n *node) snapshot(ctx context.Context, again bool) protocol.Persistence {
 	if _, err := n.do(ctx, "BGSAVE"); err != nil {
 		return n.unsaved(err)
 	}
-	return protocol.Persistence{Known: true, Saving: true}
+	return nodeset.Persistence{Known: true, Saving: true}
 }
 
 // unsaved says whether an error is a node's refusal, which no other try
 // changes. The log says what an operator has to see to.
-func (n *node) unsaved(err error) protocol.Persistence {
+func (n *node) unsaved(err error) nodeset.Persistence {
 	e, refused := err.(resp.Error)
 	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {
-		return protocol.Persistence{}
+		return nodeset.Persistence{}
 	}
 	n.q.set.Logger.Warn("quorate: it is unknown whether a node has an exchange of nodes on its disk; if it is restarted, see that it does not come back with a file of before the exchange",
 		"node", n.addr, "error", err)
-	return protocol.Persistence{Known: true, Refused: true}
+	return nodeset.Persistence{Known: true, Refused: true}
 }
 
 // infoFields returns the lines of an INFO.
@@ -159,7 +159,7 @@ func infoFields(text string) map[string]string {
 }
 
 // succeed carries out the steps of a Succession.
-func (q *Quorum) succeed(ctx context.Context, s *protocol.Succession) error {
+func (q *Quorum) succeed(ctx context.Context, s *nodeset.Succession) error {
 	own := q.set
 	own.TTL, own.NodeTimeout = s.TTL, s.NodeTimeout
 	spec, err := q.NewSpec(Spec{Name: s.Register, Weight: 1, Capacity: 1, Set: &own})

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -404,9 +404,9 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	operator, _ := gives(t, c, 3)
-	ballot := func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") }
-	set := operator.members.config.Load().Begin(protocol.Change{Remove: c.Addrs()[:1]}, ballot())
-	operator.members.change(-1, func(m *protocol.Membership) { m.Decide(set) })
+	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
+	set := operator.members.config.Load().Begin(nodeset.Change{Remove: c.Addrs()[:1]}, ballot())
+	operator.members.change(-1, func(m *nodeset.Membership) { m.Decide(set) })
 	for i := range 3 { // what a node that has not moved is asked for is refused
 		require.Eventually(t, func() bool {
 			has := operator.node(i).shown()
@@ -415,7 +415,7 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	}
 	next := set.Finish(ballot())
 	require.Equal(t, next.String(), decides(t, operator, set, next).String())
-	key := operator.set.Prefix + ":{" + protocol.SuccessorName(set.Stamp) + "}:r"
+	key := operator.set.Prefix + ":{" + nodeset.SuccessorName(set.Stamp) + "}:r"
 	for i := range 3 {
 		require.Eventually(t, func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }, time.Minute, 10*time.Millisecond)
 	}

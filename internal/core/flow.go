@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -32,7 +33,7 @@ import (
 // not asked to wait a second time.
 type flow struct {
 	mu      sync.Mutex
-	backlog protocol.Backlog[queued]
+	backlog process.Backlog[queued]
 	pumping bool // a goroutine is sending
 	again   bool // there may be room though that goroutine has found none
 	blocked bool // there is no room: the link calls Room

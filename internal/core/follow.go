@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
@@ -69,7 +71,7 @@ func (s *members) followed() bool {
 }
 
 // noteList logs which addresses of the list are no member's. They are not used.
-func (s *members) noteList(c *protocol.Configuration) {
+func (s *members) noteList(c *nodeset.Configuration) {
 	for _, addr := range s.list() {
 		if c.Place(addr) < 0 {
 			s.q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
@@ -85,7 +87,7 @@ func (s *members) noteList(c *protocol.Configuration) {
 func (q *Quorum) regroup(g protocol.Group) {
 	q.driver.carryOut(q.driver.client.Regroup(q.now(), g))
 	for _, a := range q.attempts.all() {
-		a.event(func(c *protocol.Attempt, now protocol.Time) { c.Regroup(now, g) })
+		a.event(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
 	}
 	q.records.regroup(g)
 	q.watches.signal()
@@ -160,7 +162,7 @@ func (s *members) keep(i int) {
 // configuration. It returns false if the number is none any more, or the Quorum
 // closes.
 func (s *members) counts(i int) bool {
-	for i < protocol.Seed {
+	for i < nodeset.Seed {
 		c := s.config.Load()
 		if c == nil || c.Numbered(i) == nil {
 			return false // it is connected to when a configuration with it begins to count

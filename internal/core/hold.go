@@ -22,6 +22,8 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -126,7 +128,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			}
 		}
 		phase := p.a.take()
-		if phase != protocol.Holding && !p.a.spec.succession {
+		if phase != lease.Holding && !p.a.spec.succession {
 			// The set may have changed since Begin looked. What was refused by
 			// its nodes meanwhile says less than this.
 			if err := q.members.outOfSet(p.spec.Set); err != nil {
@@ -135,25 +137,25 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			}
 		}
 		switch phase {
-		case protocol.Holding:
+		case lease.Holding:
 			if q.isClosed() {
 				p.Cancel()
 				return nil, p.a.failure(ErrClosed)
 			}
 			p.acquired()
 			return (*Hold)(p.a), nil
-		case protocol.Busy:
+		case lease.Busy:
 			return nil, p.a.failure(ErrHeld)
-		case protocol.TooHeavy:
+		case lease.TooHeavy:
 			return nil, p.a.tooHeavy()
-		case protocol.Rejected:
+		case lease.Rejected:
 			return nil, p.a.rejected()
-		case protocol.NoQuorum:
+		case lease.NoQuorum:
 			return nil, p.a.failure(ErrNoQuorum)
 		}
 		// It has lapsed, or was ended.
 		switch {
-		case q.isClosed(), phase == protocol.Left:
+		case q.isClosed(), phase == lease.Left:
 			return nil, p.a.failure(ErrClosed)
 		case p.a.claim.Try:
 			return nil, p.a.failure(ErrNoQuorum)
@@ -254,7 +256,7 @@ func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold
 }
 
 // MaxPasses is how many tokens one claim has.
-const MaxPasses = protocol.HandOvers
+const MaxPasses = process.HandOvers
 
 // Hold is an admitted claim: an attempt that has come to something.
 type Hold attempt
@@ -278,17 +280,17 @@ func (h *Hold) ValidUntil() time.Time {
 // Standing returns how the claim stands now. It takes no lock, since a
 // hand-over inside the process asks each time. standing holds deadline and
 // waiters in one word, so the two belong together.
-func (h *Hold) Standing() protocol.Standing {
+func (h *Hold) Standing() process.Standing {
 	standing, now := h.standing.Load(), h.q.now()
 	valid := int64(now) < standing&^1
-	return protocol.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
+	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
 }
 
 // Pass lets the claim serve another holder of this process, if it is usable.
 // The time of WithMaxHold starts again for that holder. If the timer of
 // WithMaxHold has fired, the renewal has stopped, and the next holder would
 // have a lease that only runs out.
-func (h *Hold) Pass() protocol.Standing {
+func (h *Hold) Pass() process.Standing {
 	s := h.Standing()
 	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
 		h.ends.Stop()
@@ -301,7 +303,7 @@ func (h *Hold) Pass() protocol.Standing {
 // The nodes learn it with the next requests. Until then they count the larger
 // weight, which admits fewer claims and never too many.
 func (h *Hold) Shrink(weight uint64) bool {
-	(*attempt)(h).event(func(c *protocol.Attempt, now protocol.Time) { c.Shrink(now, weight) })
+	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) { c.Shrink(now, weight) })
 	return h.Valid()
 }
 
@@ -352,19 +354,19 @@ func (h *Hold) Released(ctx context.Context) error {
 func (h *Hold) Renew(ctx context.Context) error {
 	a := (*attempt)(h)
 	var want protocol.Time
-	a.event(func(c *protocol.Attempt, now protocol.Time) {
+	a.event(func(c *process.Attempt, now protocol.Time) {
 		want = now.Add(a.spec.Set.TTL - a.spec.Set.Drift())
 		c.Renew(now)
 	})
-	phase := protocol.Holding
+	phase := lease.Holding
 	renewed := a.until(ctx, 2*a.q.driver.furthest(a.spec.Set), func() bool {
 		phase = a.claim.Phase()
-		return phase != protocol.Holding || a.claim.Deadline() >= want
+		return phase != lease.Holding || a.claim.Deadline() >= want
 	})
 	switch {
-	case phase != protocol.Holding && a.q.isClosed():
+	case phase != lease.Holding && a.q.isClosed():
 		return a.failure(ErrClosed)
-	case phase != protocol.Holding:
+	case phase != lease.Holding:
 		return a.failure(ErrLost)
 	case renewed:
 		return nil

@@ -2,12 +2,13 @@ package core
 
 // This file owns the command by which a node begins another incarnation, and
 // what is said of replies that are of another one. What counts is decided in
-// protocol/incarnation.go.
+// nodeset/incarnation.go.
 
 import (
 	"errors"
 	"strconv"
 
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -15,7 +16,7 @@ import (
 
 // beginIncarnation has a node begin another incarnation. a.Try comes back with
 // the result, so that the Client knows an answer to an older question.
-func (n *node) beginIncarnation(a *protocol.Action) {
+func (n *node) beginIncarnation(a *process.Action) {
 	q := n.q
 	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
 	n.send(&adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), n.info().Run(), jumped), reply: func(v []resp.Value, err error) {

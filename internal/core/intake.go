@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // This file owns the wait of a call until its attempt may begin.
@@ -16,7 +16,7 @@ import (
 // Lock order: attempt.mu, then intake.mu.
 type intake struct {
 	mu sync.Mutex
-	in protocol.Intake[chan struct{}]
+	in process.Intake[chan struct{}]
 }
 
 // take takes a place if there is one.
@@ -36,7 +36,7 @@ func (i *intake) leave() {
 	}
 }
 
-var errCrowded = fmt.Errorf("%d locks of this process wait for the nodes' first answers, and this one waits behind them", protocol.Places)
+var errCrowded = fmt.Errorf("%d locks of this process wait for the nodes' first answers, and this one waits behind them", process.Places)
 
 // enter waits for a place. It fails when the context ends or the Quorum closes.
 // A try waits no longer than a node may take to answer.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // Far more callers lock at one moment than attempts begin at a time, and no
@@ -30,7 +30,7 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	}
 	const more = 500
 	var all sync.WaitGroup
-	for i := range protocol.Places + more {
+	for i := range process.Places + more {
 		s := spec(strconv.Itoa(i))
 		all.Go(func() {
 			h, err := q.Acquire(soon(t), s, false, nil)
@@ -39,7 +39,7 @@ func TestCallersWaitForAPlace(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return q.Crowd() == more && q.Attempts() == protocol.Places }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Crowd() == more && q.Attempts() == process.Places }, time.Minute, time.Millisecond)
 
 	_, err := q.Acquire(soon(t), spec("try"), true, nil)
 	assert.ErrorIs(t, err, core.ErrNoQuorum)
@@ -56,5 +56,5 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	}
 	all.Wait()
 	assert.Zero(t, q.Crowd())
-	assert.Equal(t, protocol.Places+more, q.Attempts())
+	assert.Equal(t, process.Places+more, q.Attempts())
 }

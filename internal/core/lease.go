@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/lease"
 )
 
 // Lease is what the holder of a primitive sees of its hold: one goroutine's
@@ -203,7 +203,7 @@ func (l *Lease) expire() bool {
 	switch {
 	case !phase.Final():
 		return false
-	case phase == protocol.Left && a.q.isClosed():
+	case phase == lease.Left && a.q.isClosed():
 		l.End(ErrClosed)
 	default:
 		l.End(ErrLost)

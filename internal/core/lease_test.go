@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -56,7 +57,7 @@ func loss(t *testing.T) (first, left bool) {
 	h, err := p.Wait(t.Context())
 	require.NoError(t, err)
 	require.True(t, kept())
-	(*attempt)(h).event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
 	return first, !kept()
 }
 

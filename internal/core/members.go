@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -31,21 +31,21 @@ import (
 type members struct {
 	q         *Quorum
 	mu        sync.Mutex
-	known     *protocol.Membership
-	moving    int                     // events whose outcome claims have not heard yet
-	recording bool                    // record runs
-	promised  protocol.Ballot         // the highest one that a recording has met
-	counted   *protocol.Configuration // that the claims count on
-	following bool                    // a goroutine has claims count on another configuration
-	logged    map[int]protocol.SetFault
-	signal    atomic.Pointer[chan struct{}]          // closed when what named, config or wrong says has changed
-	named     atomic.Pointer[naming]                 // what requests name
-	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
-	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
-	wanted    atomic.Bool                            // a call has asked for a recording, see forgotten
-	met       atomic.Bool                            // a try has waited for the members to be connected to
-	saidBlank atomic.Bool                            // the log says that the nodes of the list hold no data
-	one       sync.Mutex                             // one recording at a time
+	known     *nodeset.Membership
+	moving    int                    // events whose outcome claims have not heard yet
+	recording bool                   // record runs
+	promised  nodeset.Ballot         // the highest one that a recording has met
+	counted   *nodeset.Configuration // that the claims count on
+	following bool                   // a goroutine has claims count on another configuration
+	logged    map[int]nodeset.SetFault
+	signal    atomic.Pointer[chan struct{}]         // closed when what named, config or wrong says has changed
+	named     atomic.Pointer[naming]                // what requests name
+	config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
+	wrong     atomic.Pointer[SetError]              // nil: the list is that of the set, as far as is known
+	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
+	met       atomic.Bool                           // a try has waited for the members to be connected to
+	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
+	one       sync.Mutex                            // one recording at a time
 }
 
 // naming is what requests name: the configuration, by the key of its marker,
@@ -56,7 +56,7 @@ type naming struct {
 }
 
 func newMembers(q *Quorum, list []string) *members {
-	s := &members{q: q, known: protocol.NewMembership(list, rules()), logged: map[int]protocol.SetFault{}}
+	s := &members{q: q, known: nodeset.NewMembership(list, rules()), logged: map[int]nodeset.SetFault{}}
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
 	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})
@@ -72,7 +72,7 @@ func newMembers(q *Quorum, list []string) *members {
 // requests. moving counts the calls between the first and the last step. Only
 // the last of several that overlap names the new configuration: an earlier one
 // would, before the claims have heard of the later event.
-func (s *members) change(by int, event func(m *protocol.Membership)) (own []protocol.RecordStep) {
+func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodeset.RecordStep) {
 	s.mu.Lock()
 	event(s.known)
 	todo := s.known.Out
@@ -154,7 +154,7 @@ func (q *Quorum) guard() time.Duration { return q.members.named.Load().guard }
 // that has shown why it is needed. Another node that has to take one is
 // connected to again, and its own handshake finds out. A member that has left
 // is the exception: it gets its last step as its connection ends.
-func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.RecordStep) {
+func (s *members) carryOut(by int, todo []nodeset.SetAction) (own []nodeset.RecordStep) {
 	for _, a := range todo {
 		switch {
 		case a.Reconnect:
@@ -163,7 +163,7 @@ func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.Re
 			s.ask(a.Node, a.Ask)
 		case a.Begin, a.Cease:
 			s.keep(a.Node)
-		case a.Kind == protocol.SetRetire:
+		case a.Kind == nodeset.SetRetire:
 			s.retire(a.RecordStep)
 		case a.Node == by:
 			own = append(own, a.RecordStep)
@@ -190,7 +190,7 @@ func (s *members) rejudge(i int) {
 // retire has a member that has left keep what followed. It goes before the end
 // of the connection in the order of that. If it is lost, the node keeps the
 // configuration of before, which leads to this one by its register.
-func (s *members) retire(step protocol.RecordStep) {
+func (s *members) retire(step nodeset.RecordStep) {
 	if n := s.q.node(step.Node); n != nil {
 		n.send(&adminRequest{command: s.setStep(nil, step, n.info().Run())})
 	}
@@ -209,27 +209,27 @@ func (s *members) ask(i int, number uint32) {
 	}
 	// Both are read at one moment: what the register says is the word of the
 	// member that the server is then.
-	register := script.NewKeys(s.q.set.Prefix, protocol.SuccessorName(c.Stamp)).Record()
+	register := script.NewKeys(s.q.set.Prefix, nodeset.SuccessorName(c.Stamp)).Record()
 	n.send(&adminRequest{command: resp.AppendCommand(nil, "MGET", script.SetKey(s.q.set.Prefix), register), reply: func(v []resp.Value, err error) {
-		has, ok := protocol.ParseNodeSet(text(v, 0))
+		has, ok := nodeset.ParseNodeSet(text(v, 0))
 		if err != nil || !ok {
 			return
 		}
-		next := protocol.RecordedNext{Of: c.Stamp}
+		next := nodeset.RecordedNext{Of: c.Stamp}
 		next.Version, next.Config = script.ParseSuccessor(text(v, 1))
-		s.change(-1, func(m *protocol.Membership) { m.Told(i, number, has, next) })
+		s.change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })
 	}})
 }
 
 // keeps returns a command whose answer is what the node keeps of its set. The
 // answer goes to protocol.Membership.
-func (n *node) keeps(command []byte, then func(m *protocol.Membership, has protocol.NodeSet)) *adminRequest {
+func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *adminRequest {
 	return &adminRequest{command: command, reply: func(v []resp.Value, err error) {
-		has, ok := protocol.ParseNodeSet(text(v, 0))
+		has, ok := nodeset.ParseNodeSet(text(v, 0))
 		if err != nil || !ok {
 			return
 		}
-		n.q.members.change(-1, func(m *protocol.Membership) {
+		n.q.members.change(-1, func(m *nodeset.Membership) {
 			if n.serves(m) {
 				then(m, has)
 			}
@@ -240,7 +240,7 @@ func (n *node) keeps(command []byte, then func(m *protocol.Membership, has proto
 // serves reports whether a node still is the one with its index, so that what
 // it shows is that of the address. Called with members.mu held: another node
 // may have the index as soon as Membership names another address.
-func (n *node) serves(m *protocol.Membership) bool {
+func (n *node) serves(m *nodeset.Membership) bool {
 	return !n.dropped.Load() && n.addr == m.Addr(n.index)
 }
 
@@ -248,8 +248,8 @@ func (n *node) serves(m *protocol.Membership) bool {
 // incarnation which the node begins if the step gives it a place: fresh for
 // each step, as in mark. The run goes with it, so what is said next to the same
 // run does not take the node for one that has forgotten.
-func (s *members) setStep(dst []byte, step protocol.RecordStep, run string) []byte {
-	if step.Kind == protocol.SetLife {
+func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byte {
+	if step.Kind == nodeset.SetLife {
 		step.Life = newID().String()
 	}
 	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), run)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -88,8 +88,8 @@ func (e *TTLError) Unwrap() error { return ErrInvalid }
 
 // setError returns the error for a verdict that concerns all nodes, nil if
 // there is none. Called with s.mu held.
-func (s *members) setError(v protocol.SetVerdict) *SetError {
-	if v.Fault != protocol.SetWrong {
+func (s *members) setError(v nodeset.SetVerdict) *SetError {
+	if v.Fault != nodeset.SetWrong {
 		return nil
 	}
 	return &SetError{List: s.known.List(), Set: v.Shown.Addrs(), Since: v.Shown.Stamp.Since()}
@@ -97,34 +97,34 @@ func (s *members) setError(v protocol.SetVerdict) *SetError {
 
 // verdictError returns why a node has no vote, nil if it has. It takes s.mu, so
 // no event of Membership may call it.
-func (s *members) verdictError(v protocol.SetVerdict) error {
+func (s *members) verdictError(v nodeset.SetVerdict) error {
 	switch v.Fault {
-	case protocol.SetWrong:
+	case nodeset.SetWrong:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.setError(v)
-	case protocol.SetUnknown:
+	case nodeset.SetUnknown:
 		if v.Shown == nil {
 			return errSetUnknown
 		}
 		return &MemberError{why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: give it the list of the set"}
-	case protocol.SetPending:
+	case nodeset.SetPending:
 		return errSetPending
-	case protocol.SetLost:
+	case nodeset.SetLost:
 		return errSetLost
-	case protocol.SetBetween:
+	case nodeset.SetBetween:
 		return errSetBetween
-	case protocol.SetRetired:
+	case nodeset.SetRetired:
 		return errSetRetired
-	case protocol.SetAhead:
+	case nodeset.SetAhead:
 		return &MemberError{why: "serves a later configuration of the set, " + strings.Join(v.Shown.Addrs(), " ") + ", and the others are asked whether that was decided; " +
 			"if this stays, too few of the nodes that this client knows are left: look at that list with \"quorate members list\", and if it is the set give it to this client"}
-	case protocol.SetForeign:
+	case nodeset.SetForeign:
 		// It passes where all members have lost their data, and have recorded
 		// their set once more (e2e: TestFlushAll).
 		return &MemberError{why: "has the data of another set of nodes, " + strings.Join(v.Shown.Addrs(), " ") +
 			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
-	case protocol.SetOther:
+	case nodeset.SetOther:
 		at := v.Set.Member(v.As)
 		if at < 0 { // it has left the set since the node was judged
 			return errRejudged
@@ -149,8 +149,8 @@ func (s *members) checkSet(node int, err error) error {
 	if !refused || e.Code() != script.OtherSet {
 		return err
 	}
-	var v protocol.SetVerdict
-	s.change(node, func(m *protocol.Membership) { m.Refused(node); v = m.Verdict(node) })
+	var v nodeset.SetVerdict
+	s.change(node, func(m *nodeset.Membership) { m.Refused(node); v = m.Verdict(node) })
 	return cmp.Or(s.verdictError(v), error(errOtherSet))
 }
 

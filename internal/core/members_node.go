@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
@@ -25,10 +25,10 @@ import (
 func (n *node) meet(run string) (cmds []transport.Command, done bool, err error) {
 	q := n.q
 	p := &n.probed
-	has, ok := protocol.ParseNodeSet(p.set)
-	if layout := protocol.LayoutOf(p.set); !ok && layout > 0 && layout != protocol.Layout {
+	has, ok := nodeset.ParseNodeSet(p.set)
+	if layout := nodeset.LayoutOf(p.set); !ok && layout > 0 && layout != nodeset.Layout {
 		return nil, true, fmt.Errorf("its set was recorded by another version of this library, with version %d of the keys, and this program has version %d: "+
-			"run the same version in all clients", layout, protocol.Layout)
+			"run the same version in all clients", layout, nodeset.Layout)
 	}
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
@@ -38,9 +38,9 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	if n.later != nil {
 		n.later.Stop()
 	}
-	var v protocol.SetVerdict
+	var v nodeset.SetVerdict
 	left := false
-	for _, s := range q.members.change(n.index, func(m *protocol.Membership) {
+	for _, s := range q.members.change(n.index, func(m *nodeset.Membership) {
 		if left = !n.serves(m); !left {
 			v = m.Met(n.index, has)
 		}
@@ -52,22 +52,22 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	}
 	n.logVerdict(v)
 	switch v.Fault {
-	case protocol.SetFits:
+	case nodeset.SetFits:
 		n.pause = 0
 		// A member has a marker, or makes one in its handshake. Without one it
 		// would refuse each request, and be connected to again without end: an
 		// operator has removed it.
 		if p.home == q.members.home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
-			cmds = append(cmds, n.step(protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config}, run))
+			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.index, Kind: nodeset.SetCommit, Identity: has.Identity, Config: has.Config}, run))
 		}
 		return cmds, false, nil
 	// No error: a connection that failed would be made again and again, and
 	// recordings and exchanges need one to this node. The node itself refuses
 	// the requests of claims (rule 1).
-	case protocol.SetUnknown, protocol.SetPending, protocol.SetLost, protocol.SetBetween, protocol.SetAhead, protocol.SetWrong:
+	case nodeset.SetUnknown, nodeset.SetPending, nodeset.SetLost, nodeset.SetBetween, nodeset.SetAhead, nodeset.SetWrong:
 		n.judgeAgain()
 		return cmds, true, nil
-	case protocol.SetRetired:
+	case nodeset.SetRetired:
 		if n.seed() {
 			return nil, true, nil // it is not needed, and its connection ends
 		}
@@ -84,20 +84,20 @@ func (n *node) askServes() {
 	s := n.q.members
 	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", s.markerKey()), reply: func(v []resp.Value, err error) {
 		if err == nil && text(v, 0) == "" {
-			s.change(n.index, func(m *protocol.Membership) { m.Refused(n.index) })
+			s.change(n.index, func(m *nodeset.Membership) { m.Refused(n.index) })
 		}
 	}})
 }
 
 // step is a command by which a node takes a step of its set's register.
-func (n *node) step(s protocol.RecordStep, run string) *adminRequest {
+func (n *node) step(s nodeset.RecordStep, run string) *adminRequest {
 	q := n.q
 	c := &adminRequest{command: q.members.setStep(nil, s, run)}
 	switch {
-	case s.Kind == protocol.SetLife:
-		return n.keeps(c.command, func(m *protocol.Membership, has protocol.NodeSet) { m.Kept(n.index, has) })
-	case s.Kind != protocol.SetRestore:
-	case s.Config.Members[s.Config.Member(s.Identity)].Role == protocol.Enters:
+	case s.Kind == nodeset.SetLife:
+		return n.keeps(c.command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.index, has) })
+	case s.Kind != nodeset.SetRestore:
+	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
 		q.set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.addr)
 	default:
 		q.set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.addr)
@@ -116,26 +116,26 @@ func (n *node) judgeAgain() {
 		n.pause = q.set.NodeTimeout / 4
 	}
 	n.later = time.AfterFunc(n.pause, func() {
-		q.members.change(-1, func(m *protocol.Membership) { m.Again(n.index) })
+		q.members.change(-1, func(m *nodeset.Membership) { m.Again(n.index) })
 	})
 }
 
 // logVerdict logs what is new about a node. A node whose verdict stays is
 // connected to again and again, by judgeAgain and by the link, and one line
 // about it is enough.
-func (n *node) logVerdict(v protocol.SetVerdict) {
+func (n *node) logVerdict(v nodeset.SetVerdict) {
 	q := n.q
 	s := q.members
 	switch {
 	// The node gets its place back once the members have answered. If they do
 	// not, their connections end, and the next verdict is logged.
-	case v.Fault == protocol.SetLost && v.Asks,
+	case v.Fault == nodeset.SetLost && v.Asks,
 		// Each client that follows its set meets that for a moment. The second
 		// verdict is logged.
-		v.Fault == protocol.SetAhead && n.pause == 0,
+		v.Fault == nodeset.SetAhead && n.pause == 0,
 		// What is no member is not used, and the log says so as the set is
 		// found, or followed.
-		v.Fault == protocol.SetRetired:
+		v.Fault == nodeset.SetRetired:
 		return
 	}
 	s.mu.Lock()
@@ -143,10 +143,10 @@ func (n *node) logVerdict(v protocol.SetVerdict) {
 	s.logged[n.index] = v.Fault
 	s.mu.Unlock()
 	switch v.Fault {
-	case was, protocol.SetFits, protocol.SetUnknown, protocol.SetPending:
+	case was, nodeset.SetFits, nodeset.SetUnknown, nodeset.SetPending:
 		return
-	case protocol.SetLost, protocol.SetBetween:
-		if m := v.Set.Numbered(n.index); m == nil || m.Role == protocol.Enters {
+	case nodeset.SetLost, nodeset.SetBetween:
+		if m := v.Set.Numbered(n.index); m == nil || m.Role == nodeset.Enters {
 			return // a node that enters is blank, and gets its place in a moment
 		}
 	}

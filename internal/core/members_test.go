@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -190,11 +190,11 @@ func TestForgedConfiguration(t *testing.T) {
 
 	bad, key := c.Node(0).Client(), script.SetKey(set.Prefix)
 	was := bad.Get(t.Context(), key).Val()
-	has, ok := protocol.ParseNodeSet(was)
+	has, ok := nodeset.ParseNodeSet(was)
 	require.True(t, ok)
 	forged := *has.Config
-	forged.Stamp = protocol.StampOf(99, protocol.NewBallot(time.Now(), chance(), ""))
-	forged.Members = []protocol.Member{{Number: 0, Identity: has.Identity, Addr: c.Node(0).Addr()}, {Number: 3, Identity: "0123456789abcdef", Addr: listener.Addr().String()}}
+	forged.Stamp = nodeset.StampOf(99, nodeset.NewBallot(time.Now(), chance(), ""))
+	forged.Members = []nodeset.Member{{Number: 0, Identity: has.Identity, Addr: c.Node(0).Addr()}, {Number: 3, Identity: "0123456789abcdef", Addr: listener.Addr().String()}}
 	lie := has
 	lie.Config = &forged
 	marker := script.HomeOf(has.Stamp()).Marker(set.Prefix)
@@ -259,7 +259,7 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 func TestVerdictOfAnEarlierSet(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	v := protocol.SetVerdict{Fault: protocol.SetOther, As: "0123456789abcdef", Set: q.members.config.Load()}
+	v := nodeset.SetVerdict{Fault: nodeset.SetOther, As: "0123456789abcdef", Set: q.members.config.Load()}
 	assert.ErrorIs(t, q.members.verdictError(v), errRejudged)
 }
 
@@ -296,7 +296,7 @@ func TestSettingsOfASetChange(t *testing.T) {
 	kept := keeps(t, first)
 	change := func(to time.Duration) {
 		t.Helper()
-		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: to}}))
+		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: to}}))
 		require.Eventually(t, func() bool { return q.guard() == to && operator.guard() == to }, time.Minute, time.Millisecond)
 	}
 	change(7 * time.Second)
@@ -357,13 +357,13 @@ func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 func namesTooEarly(t *testing.T) bool {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
-	joint := q.members.config.Load().Begin(protocol.Change{Remove: []string{c.Node(2).Addr()}}, protocol.NewBallot(time.Now(), chance(), ""))
+	joint := q.members.config.Load().Begin(nodeset.Change{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), chance(), ""))
 	h := held(t, q, "n")
 	a := (*attempt)(h)
 	a.mu.Lock() // it hears of nothing
 	changed := make(chan struct{})
 	go func() {
-		q.members.change(-1, func(m *protocol.Membership) { m.Decide(joint) })
+		q.members.change(-1, func(m *nodeset.Membership) { m.Decide(joint) })
 		close(changed)
 	}()
 	require.Eventually(t, func() bool { return q.members.config.Load().Stamp == joint.Stamp }, time.Minute, time.Millisecond)
@@ -382,17 +382,17 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
 	set := q.members.config.Load()
-	b := protocol.NewBallot(time.Now(), chance(), "")
-	decide := func(c *protocol.Configuration) {
-		q.members.change(-1, func(m *protocol.Membership) { m.Decide(c) })
+	b := nodeset.NewBallot(time.Now(), chance(), "")
+	decide := func(c *nodeset.Configuration) {
+		q.members.change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 	}
-	late := func(a protocol.SetAction) { q.members.carryOut(-1, []protocol.SetAction{a}) }
-	ended := protocol.SetAction{RecordStep: protocol.RecordStep{Node: 2}, Cease: true}
-	begins := protocol.SetAction{RecordStep: protocol.RecordStep{Node: 2}, Begin: true}
+	late := func(a nodeset.SetAction) { q.members.carryOut(-1, []nodeset.SetAction{a}) }
+	ended := nodeset.SetAction{RecordStep: nodeset.RecordStep{Node: 2}, Cease: true}
+	begins := nodeset.SetAction{RecordStep: nodeset.RecordStep{Node: 2}, Begin: true}
 	n := q.nodes.at(2)
 	late(ended)
 	assert.False(t, n.dropped.Load(), "a member is dropped")
-	joint := set.Begin(protocol.Change{Remove: []string{c.Node(2).Addr()}}, b)
+	joint := set.Begin(nodeset.Change{Remove: []string{c.Node(2).Addr()}}, b)
 	decide(joint)
 	decide(joint.Finish(b))
 	gone(t, n.ended)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // list returns the addresses of the client's list.
@@ -27,7 +27,7 @@ func (s *members) unfit(i int) error {
 }
 
 // shown returns what a node has shown of its set, nil if it has shown nothing.
-func (n *node) shown() *protocol.NodeSet {
+func (n *node) shown() *nodeset.NodeSet {
 	s := n.q.members
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Lo
 func (s *members) forgotten(try bool) <-chan struct{} {
 	changed := s.changes()
 	if !try && s.config.Load() == nil && !s.wanted.Load() {
-		s.change(-1, func(m *protocol.Membership) { m.Want() })
+		s.change(-1, func(m *nodeset.Membership) { m.Want() })
 		s.wanted.Store(true)
 	}
 	return changed
@@ -189,9 +189,9 @@ func (s *members) reached() bool {
 }
 
 // standings are how a node stands to the set, by what is wrong with it.
-var standings = map[protocol.SetFault]string{
-	protocol.SetFits: "member", protocol.SetPending: "accepted", protocol.SetLost: "blank",
-	protocol.SetBetween: "blank", protocol.SetOther: "another member's data", protocol.SetForeign: "another set's data", protocol.SetAhead: "ahead", protocol.SetRetired: "removed",
+var standings = map[nodeset.SetFault]string{
+	nodeset.SetFits: "member", nodeset.SetPending: "accepted", nodeset.SetLost: "blank",
+	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
 }
 
 // standing says how a node stands to the set, empty if it has shown nothing.
@@ -202,7 +202,7 @@ func (s *members) standing(i int) string {
 	switch {
 	case has == nil:
 		return ""
-	case i >= protocol.Seed && has.Config == nil:
+	case i >= nodeset.Seed && has.Config == nil:
 		return "blank"
 	}
 	return standings[s.known.Verdict(i).Fault]

@@ -14,6 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -34,13 +37,13 @@ type node struct {
 	ready           chan struct{} // closed when the first attempt to connect has succeeded or failed
 	first           sync.Once     // closes ready
 	flow            flow
-	fanout          *protocol.Fanout // of all nodes
-	probed          probed           // only touched as a connection begins
-	loading         atomic.Bool      // the scripts are under way, see reload
-	later           *time.Timer      // has the node judged again; as probed
-	pause           time.Duration    // before that; as probed
-	malformedPushes seldom           // only touched by the reader of its pushes
-	evicts          string           // the policy that was warned of; only touched as a connection begins
+	fanout          *lease.Fanout // of all nodes
+	probed          probed        // only touched as a connection begins
+	loading         atomic.Bool   // the scripts are under way, see reload
+	later           *time.Timer   // has the node judged again; as probed
+	pause           time.Duration // before that; as probed
+	malformedPushes seldom        // only touched by the reader of its pushes
+	evicts          string        // the policy that was warned of; only touched as a connection begins
 	jump            jump
 	released        atomic.Uint64 // leaves that the node has acknowledged
 
@@ -58,7 +61,7 @@ func (q *Quorum) blankNode(i int, addr string) *node {
 
 // seed reports whether the node is one of the client's list, which only shows
 // what it keeps.
-func (n *node) seed() bool { return n.index >= protocol.Seed }
+func (n *node) seed() bool { return n.index >= nodeset.Seed }
 
 // It returns at once. The link connects by itself, again and again until the
 // node ends.
@@ -141,7 +144,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if m, ok := parseMarker(p.marker); ok && m.run == run && p.clock > 0 && !m.born.After(clock) && p.home == q.members.home() {
 		n.show(m.inc)
 		p.wait = m.recovers(clock)
-		q.driver.showTime(n.index, protocol.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
+		q.driver.showTime(n.index, nodeset.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	return append(cmds, &adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), run, ""), reply: func(v []resp.Value, err error) {
@@ -156,7 +159,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 // fails before it is up: the link calls no Down for it.
 func (n *node) leaving() {
 	if on(RuleHandshake) {
-		n.q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
+		n.q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
 	}
 }
 
@@ -212,7 +215,7 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
-	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
+	q.members.change(-1, func(m *nodeset.Membership) { m.Up(n.index) })
 	if n.seed() {
 		q.members.noteBlank()
 		return
@@ -239,7 +242,7 @@ func (n *node) warnOfEviction() {
 // that blocks must not keep waiters from asking the other nodes.
 func (n *node) down(err error) {
 	q := n.q
-	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
+	q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
 	if !n.seed() {
 		q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 	}
@@ -266,7 +269,7 @@ func (n *node) gone() {
 		return
 	}
 	for _, a := range q.attempts.all() {
-		a.event(func(c *protocol.Attempt, now protocol.Time) { c.Down(now, n.index) })
+		a.event(func(c *process.Attempt, now protocol.Time) { c.Down(now, n.index) })
 	}
 }
 
@@ -287,7 +290,7 @@ func (n *node) onSubscribeDown(err error) {
 func (n *node) recheck() {
 	q := n.q
 	for _, a := range q.attempts.all() {
-		a.event(func(c *protocol.Attempt, now protocol.Time) {
+		a.event(func(c *process.Attempt, now protocol.Time) {
 			c.Up(now, n.index)
 		})
 	}
@@ -320,7 +323,7 @@ func (n *node) push(payload string) {
 		}
 	default:
 		if a := q.attempts.find(m.ID); a != nil {
-			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Push(now, n.index, m) })
+			a.event(func(c *process.Attempt, now protocol.Time) { c.Push(now, n.index, m) })
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -45,7 +45,7 @@ func failedHandshakeEnds(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	n := q.node(protocol.Seed)
+	n := q.node(nodeset.Seed)
 	<-n.ready
 	open.Store(true)
 	require.Eventually(t, func() bool { return strings.Contains(n.err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/transport"
@@ -64,7 +65,7 @@ func (s *nodes) size() int { return len(s.all()) }
 
 // pool returns the nodes that an index is of.
 func (q *Quorum) pool(i int) *nodes {
-	if i >= protocol.Seed {
+	if i >= nodeset.Seed {
 		return &q.seeds
 	}
 	return &q.nodes
@@ -155,7 +156,7 @@ func (n *node) drop() {
 		defer cancel()
 		_ = n.end(ctx) // says how much was unanswered
 		n.settle()
-		q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
+		q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
 		if !n.seed() {
 			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 			n.noteRecovering(protocol.Answer{Status: protocol.OK})

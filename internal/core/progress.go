@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // A Repairing is what a client that repairs a node says there of how far it is.
@@ -67,13 +68,13 @@ func (r *NodeReport) lacks() string {
 // that does not vote. That is how a node counts that was dropped, or that was
 // made after the reports.
 func restartable(nodes []NodeReport, g protocol.Group) bool {
-	health := make([]protocol.NodeHealth, g.Nodes)
+	health := make([]repair.NodeHealth, g.Nodes)
 	for i := range nodes {
 		if n := &nodes[i]; n.Index < len(health) {
-			health[n.Index] = protocol.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
+			health[n.Index] = repair.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
 		}
 	}
-	return protocol.MayRestart(rules(), health, g.Sets)
+	return repair.MayRestart(rules(), health, g.Sets)
 }
 
 // Votes reports whether the node answers and votes. An empty role is unknown:
@@ -94,11 +95,11 @@ func (r *repairer) why(n *node) error {
 // outcome returns why an attempt has failed, nil if it has not, and keeps that
 // for why. It runs in the goroutine of a step that only reports, before the
 // logger is called.
-func (r *repairer) outcome(s *protocol.RepairStep) error {
+func (r *repairer) outcome(s *repair.RepairStep) error {
 	q, err := r.q, s.Err
 	switch {
-	case s.Kind == protocol.RepairDone:
-	case errors.Is(err, protocol.ErrUndecided):
+	case s.Kind == repair.RepairDone:
+	case errors.Is(err, repair.ErrUndecided):
 		err = errUndecided
 	case err == nil:
 		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -111,7 +112,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			go d.a.tick(ordinary)
 		}
 	})
-	q.clients, q.seeds.base = map[string]redis.UniversalClient{}, protocol.Seed
+	q.clients, q.seeds.base = map[string]redis.UniversalClient{}, nodeset.Seed
 	for i, c := range clients {
 		q.addrs = append(q.addrs, set.nameOf(c, i))
 		q.clients[q.addrs[i]] = c
@@ -122,7 +123,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	// also closes closing, so that an event of theirs which waits for built
 	// goes on.
 	for i, c := range clients {
-		if err := q.seeds.connect(q, protocol.Seed+i, q.addrs[i], c, false); err != nil {
+		if err := q.seeds.connect(q, nodeset.Seed+i, q.addrs[i], c, false); err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}

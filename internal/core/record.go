@@ -12,7 +12,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // Record is what the nodes keep of a name beside its claims, as a majority has
@@ -31,7 +33,7 @@ type Record struct {
 	version protocol.Version
 }
 
-// Register is the record of one name. Its rules are in protocol/register.go.
+// Register is the record of one name. Its rules are in lease/register.go.
 // It has no state of its own, so it is safe for concurrent use.
 type Register struct {
 	q    *Quorum
@@ -47,8 +49,8 @@ func (i *registerCall) record() Record {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.in.Newest()
-	if i.in.Outcome() == protocol.Inconclusive || s.Version == (protocol.Version{}) {
-		return Record{Undecided: i.in.Outcome() == protocol.Inconclusive}
+	if i.in.Outcome() == lease.Inconclusive || s.Version == (protocol.Version{}) {
+		return Record{Undecided: i.in.Outcome() == lease.Inconclusive}
 	}
 	left, _ := i.in.Left()
 	return Record{
@@ -63,30 +65,30 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.await(ctx); err != nil {
 		return Record{}, err
 	}
-	return r.run(ctx, protocol.NewRead(protocol.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rules()), nil)
+	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rules()), nil)
 }
 
 // decide reports whether what the last run has left open is decided.
 func (r *Register) decide(ctx context.Context) bool {
-	run := protocol.NewDecision(r.decideWithin())
+	run := lease.NewDecision(r.decideWithin())
 	_, err := r.run(ctx, run, nil)
 	return err == nil && run.OK()
 }
 
 func (r *Register) decideWithin() time.Duration {
-	return protocol.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.driver.trip(0))
+	return repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.driver.trip(0))
 }
 
 // run carries out the steps of a Run under h, or under holds of its own if h is
 // nil. It returns what was read, or found by an open.
-func (r *Register) run(ctx context.Context, run *protocol.Run, h *Hold) (rec Record, err error) {
+func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record, err error) {
 	lock := r.spec.WithWeight(1)
 	lock.Capacity = 1
 	bound, release := ctx, func() {}
 	defer func() { release() }()
 	for {
 		switch run.Step() {
-		case protocol.RunLock:
+		case lease.RunLock:
 			var cancel context.CancelFunc
 			bound, cancel = context.WithTimeout(ctx, run.Within)
 			if h, err = r.q.Acquire(bound, lock, run.Try, nil); err != nil {
@@ -101,10 +103,10 @@ func (r *Register) run(ctx context.Context, run *protocol.Run, h *Hold) (rec Rec
 			}
 			run.Locked(h.version(0), true)
 			continue
-		case protocol.RunRead:
+		case lease.RunRead:
 			release()
 			bound, release, h = ctx, func() {}, nil
-		case protocol.RunOver:
+		case lease.RunOver:
 			if run.OK() {
 				err = nil
 			}
@@ -129,7 +131,7 @@ func (r *Register) await(ctx context.Context) error {
 	return r.q.members.await(ctx, false)
 }
 
-func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch protocol.Terms) (Record, error) {
+func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol.Terms) (Record, error) {
 	if err := r.await(ctx); err != nil {
 		return Record{}, err
 	}
@@ -154,7 +156,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	rec, err := r.run(ctx, protocol.NewOpening(h.version(0)), h)
+	rec, err := r.run(ctx, lease.NewOpening(h.version(0)), h)
 	if err != nil {
 		return Record{}, err
 	}
@@ -175,7 +177,7 @@ func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, k
 // with ErrLost also where too few nodes come to vote for the hold, and another
 // one refuses it.
 func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
-	return r.begin(ctx, h, protocol.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
 }
 
 // Erase is Put of nothing.
@@ -186,10 +188,10 @@ func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Dur
 }
 
 func (r *Register) put(ctx context.Context, h *Hold, s protocol.Stored) error {
-	return r.begin(ctx, h, protocol.RegisterOp{Stored: s})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: s})
 }
 
-func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) error {
+func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) error {
 	if r.q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
@@ -206,7 +208,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.isClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
-		r.start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
+		r.start(&registerCall{in: lease.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
 	h.Release()
 }

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -180,38 +180,38 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 		return false, nil
 	}
 	if err != nil {
-		s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
+		s.change(-1, func(m *nodeset.Membership) { m.Rejudge() })
 		return false, err
 	}
 	switch r.Outcome {
-	case protocol.RecordDone:
-		s.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+	case nodeset.RecordDone:
+		s.change(-1, func(m *nodeset.Membership) { m.Recorded(r) })
 		return true, nil
-	case protocol.RecordOther:
+	case nodeset.RecordOther:
 		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
-	case protocol.RecordTwice:
+	case nodeset.RecordTwice:
 		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
 	default:
 		err = errRecordingSuperseded
 	}
-	s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
+	s.change(-1, func(m *nodeset.Membership) { m.Rejudge() })
 	return false, err
 }
 
 // recordDue asks the nodes for the recording that is due, nil if none is. One
 // at a time: two of one client would supersede each other. The lock is not held
 // when the outcome becomes known, as a logger may call Bootstrap.
-func (s *members) recordDue(ctx context.Context, ready bool) (*protocol.Recording, error) {
+func (s *members) recordDue(ctx context.Context, ready bool) (*nodeset.Recording, error) {
 	s.one.Lock()
 	defer s.one.Unlock()
-	shared := protocol.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
+	shared := nodeset.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
 	s.mu.Lock()
-	r := s.known.Record(protocol.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
+	r := s.known.Record(nodeset.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
 		id := newID()
 		return hex.EncodeToString(id[:8])
 	})
 	s.mu.Unlock()
-	if r == nil || slices.ContainsFunc(r.Out, func(step protocol.RecordStep) bool { return !s.q.ready(step.Node) }) {
+	if r == nil || slices.ContainsFunc(r.Out, func(step nodeset.RecordStep) bool { return !s.q.ready(step.Node) }) {
 		return nil, nil
 	}
 	return r, s.recordSteps(ctx, r)
@@ -249,11 +249,11 @@ func sameServer(one, other string) error {
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,
 // and each must answer before the next step. It notes the highest ballot that a
 // node has promised: the next one is to be higher.
-func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error {
+func (s *members) recordSteps(ctx context.Context, r *nodeset.Recording) error {
 	for len(r.Out) > 0 {
 		steps := r.Out
 		r.Out = nil
-		has, errs := make([]protocol.NodeSet, len(steps)), make([]error, len(steps))
+		has, errs := make([]nodeset.NodeSet, len(steps)), make([]error, len(steps))
 		var all sync.WaitGroup
 		for i, step := range steps {
 			all.Go(func() {
@@ -282,7 +282,7 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 			r.Answer(step, has[i])
 			s.mu.Unlock()
 		}
-		if len(f.Nodes) > 0 && len(r.Out) == 0 && r.Outcome == protocol.RecordGoesOn {
+		if len(f.Nodes) > 0 && len(r.Out) == 0 && r.Outcome == nodeset.RecordGoesOn {
 			return f
 		}
 	}
@@ -292,7 +292,7 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 // stepIsFor reports whether a step is for a node. The client may have got
 // another list meanwhile, whose addresses have the indexes of those before: no
 // identity may be given to the server at another address.
-func stepIsFor(step *protocol.RecordStep, n *node) bool {
+func stepIsFor(step *nodeset.RecordStep, n *node) bool {
 	if n.dropped.Load() {
 		return false
 	}

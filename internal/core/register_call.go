@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -30,7 +31,7 @@ type registerCall struct {
 	hold  *Hold          // of an open or a put
 
 	mu    sync.Mutex
-	in    protocol.RegisterOp
+	in    lease.RegisterOp
 	err   error // why it has ended undecided
 	over  bool
 	done  chan struct{}
@@ -86,22 +87,22 @@ func (i *registerCall) wait(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch i.in.Outcome() {
-	case protocol.Settled, protocol.Inconclusive:
+	case lease.Settled, lease.Inconclusive:
 		return nil
-	case protocol.Superseded:
+	case lease.Superseded:
 		if slices.Contains(i.errs, errHidden) {
 			return i.failure(ErrLost) // no later run can help
 		}
 		return &Failure{Err: ErrLost}
 	// No node that waits can change this: so many refuse for good.
-	case protocol.Refused:
+	case lease.Refused:
 		return i.failure(ErrNoQuorum)
 	}
 	return i.failure(i.err)
 }
 
 // outcome returns what has been decided.
-func (i *registerCall) outcome() protocol.Outcome {
+func (i *registerCall) outcome() lease.Outcome {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.in.Outcome()
@@ -200,7 +201,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 	}
 	i.in.Out = i.in.Out[:0]
 	switch {
-	case i.in.Outcome() != protocol.Asking:
+	case i.in.Outcome() != lease.Asking:
 		i.finish()
 	case i.err != nil:
 		i.finish()

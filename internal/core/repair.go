@@ -15,7 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -60,8 +62,8 @@ func (r *repairer) close() {
 // start has a step taken, by a goroutine of its own: the logger and the
 // observer may block, and claims and the readers of answers must not wait for
 // these.
-func (r *repairer) start(s *protocol.RepairStep) {
-	if s.Kind == protocol.RepairYield { // should another client have its turn by now, the two do the same twice
+func (r *repairer) start(s *repair.RepairStep) {
+	if s.Kind == repair.RepairYield { // should another client have its turn by now, the two do the same twice
 		r.q.nodes.at(s.Node).send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
@@ -72,12 +74,12 @@ func (r *repairer) start(s *protocol.RepairStep) {
 	}
 	r.mu.Unlock()
 	if closed && s.Reported() {
-		r.done(s, protocol.RepairResult{Err: ErrClosed})
+		r.done(s, repair.RepairResult{Err: ErrClosed})
 	}
 }
 
 // done reports the end of a step, also after close: then the turn is given up.
-func (r *repairer) done(s *protocol.RepairStep, res protocol.RepairResult) {
+func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
 	r.q.driver.carryOut(r.q.driver.client.StepDone(r.q.now(), s, res))
 }
 
@@ -86,12 +88,12 @@ func (r *repairer) done(s *protocol.RepairStep, res protocol.RepairResult) {
 // Invariant: it reports also when the observer or the logger ends the
 // goroutine. Without that the machine waits for the step, and this client never
 // repairs the node again.
-func (r *repairer) step(s *protocol.RepairStep) {
+func (r *repairer) step(s *repair.RepairStep) {
 	if !s.Reported() {
 		r.log(s, r.outcome(s))
 		return
 	}
-	res := protocol.RepairResult{Err: errStepEnded}
+	res := repair.RepairResult{Err: errStepEnded}
 	defer func() { r.done(s, res) }()
 	res = r.take(s)
 	res.ForGood = res.Err != nil && forGood(res.Err)
@@ -107,9 +109,9 @@ var errUndecided = errors.New("a run is under way that decides what is recorded"
 
 // log reports what the machine says for the log: why an attempt has failed, or
 // that the node is caught up.
-func (r *repairer) log(s *protocol.RepairStep, err error) {
+func (r *repairer) log(s *repair.RepairStep, err error) {
 	addr := r.q.nodes.at(s.Target).addr
-	if s.Kind == protocol.RepairDone {
+	if s.Kind == repair.RepairDone {
 		r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
 		return
 	}
@@ -178,12 +180,12 @@ func (r *repairer) turn() string { return script.TurnKey(r.q.set.Prefix) }
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
 // It runs in the step's own goroutine.
-func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
+func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 	q, ctx, n := r.q, r.ctx, r.q.nodes.at(s.Node)
 	switch s.Kind {
-	case protocol.RepairLook:
+	case repair.RepairLook:
 		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
-	case protocol.RepairTurn:
+	case repair.RepairTurn:
 		// The turn is taken at the node that is repaired, and read from the
 		// others. A command line process that asks while its connections are
 		// being made would find no majority, and leave the repair to a client
@@ -195,26 +197,26 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		// nothing: a client that is paused beyond its turn brings the same
 		// records a second time.
 		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
-		return protocol.RepairResult{Err: err, OK: text(v, 0) == "OK"}
+		return repair.RepairResult{Err: err, OK: text(v, 0) == "OK"}
 	// XX: a turn that has expired stays over, so the next client can take it.
 	// If one has it by now, the key names this client again, and both bring the
 	// same records. Check of any client shows the number.
-	case protocol.RepairStay:
+	case repair.RepairStay:
 		_, res.Err = r.ask(n, "SET", r.turn(), turnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
-	case protocol.RepairList:
+	case repair.RepairList:
 		res.Names, res.Cursor, res.Err = n.listNames(ctx, s.Cursor)
-	case protocol.RepairRead:
+	case repair.RepairRead:
 		return q.repairs.repairName(ctx, s)
-	case protocol.RepairDecide:
+	case repair.RepairDecide:
 		spec, err := q.repairs.specOf(s)
-		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
+		return repair.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
 	// The script compares the incarnation. A node that has lost its data again
 	// since the names were listed stays unmarked, as it lacks what was brought
 	// before.
-	case protocol.RepairMark:
+	case repair.RepairMark:
 		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
-		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
-	case protocol.RepairSpread:
+		return repair.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
+	case repair.RepairSpread:
 		res.Err = q.repairs.spreadNumber(ctx, s.Name)
 	}
 	return res
@@ -235,12 +237,12 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 
 // lookAt reads a node's marker, which is at the key of a configuration, and how
 // much of its guard time is left.
-func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol.RepairResult) {
+func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.RepairResult) {
 	q := n.q
 	// The time is asked only of a node whose guard time may run: most looks are
 	// at healthy nodes, and take one command.
 	m, err := n.marker(ctx, key)
-	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Kept: m.kept, Run: n.info().Run()}
+	res = repair.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Kept: m.kept, Run: n.info().Run()}
 	if err != nil || !clock || m.caughtUp {
 		return res
 	}
@@ -308,7 +310,7 @@ func (n *node) hasSlot(ctx context.Context) error {
 
 // specOf returns the spec of a name as nodes list it: "name}side". A name has
 // no brace (CheckName), so the first one ends it.
-func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
+func (r *repairer) specOf(step *repair.RepairStep) (*Spec, error) {
 	bare, side, _ := strings.Cut(step.Name, "}")
 	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.set})
 }
@@ -316,19 +318,19 @@ func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
 // repairName brings one name's record to a node. It is a read that does not
 // count the target: what a node that has forgotten says of a record is no
 // evidence (docs/internals/protocol.md, The record, 4).
-func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) protocol.RepairResult {
+func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repair.RepairResult {
 	s, err := r.specOf(step)
 	if err != nil {
 		// Another program, or a later version, may have made such a key. To
 		// fail here would keep the node from being caught up for good because
 		// of a key that no client of this version asks for.
-		return protocol.RepairResult{Outcome: protocol.Settled} // there is no register of this name
+		return repair.RepairResult{Outcome: lease.Settled} // there is no register of this name
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
 	defer cancel()
-	i := r.q.Register(s).start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpRead, Repair: step.Target + 1}})
+	i := r.q.Register(s).start(&registerCall{in: lease.RegisterOp{Op: protocol.OpRead, Repair: step.Target + 1}})
 	err = i.wait(ctx)
-	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
+	return repair.RepairResult{Err: err, Outcome: i.outcome()}
 }
 
 // spreadNumber brings the number of a semaphore's permits to the nodes that
@@ -340,7 +342,7 @@ func (r *repairer) spreadNumber(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
 	defer cancel()
-	_, err = r.q.Register(number.lock).read(ctx, protocol.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	_, err = r.q.Register(number.lock).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
 		r.q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}

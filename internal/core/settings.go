@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/redis/go-redis/v9"
@@ -106,7 +106,7 @@ func Defaults() Settings {
 // Drift is how much earlier than a node this process takes a lease to end
 // (docs/internals/protocol.md, Clocks). It is of this ttl: a primitive with a
 // longer one gives away more.
-func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
+func (s *Settings) Drift() time.Duration { return lease.Drift(s.TTL) }
 
 // Check names the first setting that is wrong or contradicts another, and the
 // remedy. A setting that is wrong is refused here, once, and not where it would

@@ -7,6 +7,7 @@ package core
 // that it has seen.
 
 import (
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -21,9 +22,9 @@ type Spec struct {
 	Notify     bool // push to the holder when a claim begins to wait
 	ShortHold  bool // often given back at once: see protocol.Fanout
 	Set        *Settings
-	shared     *protocol.Name // what all claims at the name share
-	succession bool           // it is the register that decides which configuration follows
-	side       string         // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
+	shared     *process.Name // what all claims at the name share
+	succession bool          // it is the register that decides which configuration follows
+	side       string        // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 }
 
 // keys are the keys of a spec's name, with the marker of the configuration that
@@ -62,7 +63,7 @@ func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 	}
 	made := &struct { // the two are used together
 		spec Spec
-		name protocol.Name
+		name process.Name
 	}{spec: s}
 	made.name.Name, made.name.Counting = s.Name, s.Counting
 	made.spec.shared = &made.name

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -22,7 +22,7 @@ type Survey struct {
 	Nodes      []NodeReport // in the order of the list
 	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
 	MayRestart bool
-	Set        *protocol.Configuration // that this client counts on; nil: none is known
+	Set        *nodeset.Configuration // that this client counts on; nil: none is known
 	LongestTTL time.Duration
 }
 

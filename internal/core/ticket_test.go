@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // However many attempts a client makes, no ticket that it proposes runs ahead
@@ -72,12 +72,12 @@ func TestClaimsAreConfigured(t *testing.T) {
 // recorded it.
 func counting(t *testing.T, q *Quorum) {
 	t.Helper()
-	b := protocol.NewBallot(time.Now(), chance(), "")
-	shared := protocol.Shared{Guard: q.set.Guard, Retention: q.set.Retention, Skew: q.set.Skew}
-	c := &protocol.Configuration{Stamp: protocol.StampOf(1, b), Origin: protocol.StampOf(1, b), Now: shared, Next: shared, Last: len(q.addrs) - 1}
+	b := nodeset.NewBallot(time.Now(), chance(), "")
+	shared := nodeset.Shared{Guard: q.set.Guard, Retention: q.set.Retention, Skew: q.set.Skew}
+	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.addrs) - 1}
 	for i, addr := range q.addrs {
-		c.Members = append(c.Members, protocol.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
+		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 	}
-	q.members.change(-1, func(m *protocol.Membership) { m.Recorded(&protocol.Recording{Config: c}) })
+	q.members.change(-1, func(m *nodeset.Membership) { m.Recorded(&nodeset.Recording{Config: c}) })
 	q.members.met.Store(true) // no try waits for a node
 }

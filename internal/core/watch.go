@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -135,7 +136,7 @@ func (w *Watch) run(ctx context.Context) {
 		// A read takes one round to read, and a second if what a minority has
 		// must be brought to the others.
 		asked, cancel := context.WithTimeout(ctx, q.Rounds(set, 2))
-		rec, err := w.r.read(asked, protocol.RegisterOp{Op: protocol.OpRead, Alive: true}, w.terms)
+		rec, err := w.r.read(asked, lease.RegisterOp{Op: protocol.OpRead, Alive: true}, w.terms)
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -26,7 +26,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -263,7 +263,7 @@ func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
 // server is recorded.
 func MarkerKey(ctx context.Context, s *redistest.Server) string {
 	text, _ := s.Client().Get(ctx, script.SetKey(core.Defaults().Prefix)).Result()
-	set, _ := protocol.ParseNodeSet(text)
+	set, _ := nodeset.ParseNodeSet(text)
 	return script.HomeOf(set.Stamp()).Marker(core.Defaults().Prefix)
 }
 

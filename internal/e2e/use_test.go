@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -349,7 +350,7 @@ func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
 // home is where a server has its marker.
 func (u *tenant) home(c *redis.Client) script.Home {
 	text, _ := c.Get(context.Background(), script.SetKey(u.name)).Result()
-	set, _ := protocol.ParseNodeSet(text)
+	set, _ := nodeset.ParseNodeSet(text)
 	return script.HomeOf(set.Stamp())
 }
 

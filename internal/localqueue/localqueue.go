@@ -21,16 +21,16 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // Mode is how a goroutine holds a value.
-type Mode = protocol.Mode
+type Mode = process.Mode
 
 // The modes.
 const (
-	Write = protocol.Write // one goroutine holds it alone
-	Read  = protocol.Read  // any number of goroutines hold it together
+	Write = process.Write // one goroutine holds it alone
+	Read  = process.Read  // any number of goroutines hold it together
 )
 
 // Queue is one participant. It must not be copied. It is safe for concurrent
@@ -46,7 +46,7 @@ type Queue struct {
 	err         error      // of the name; every attempt to lock reports it
 
 	mu           sync.Mutex // guards what follows
-	state        protocol.LocalQueue[*waiter, *core.Hold]
+	state        process.LocalQueue[*waiter, *core.Hold]
 	lease        *core.Lease // of the goroutines that hold it, or of the last ones
 	leaseExposed bool        // a caller may have the lease
 	timer        *time.Timer // calls lingered
@@ -118,19 +118,19 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 	q.mu.Lock()
 	do, before := q.state.Lock(mode, try)
 	switch do {
-	case protocol.LockEntered:
+	case process.LockEntered:
 		q.renewLease()
-	case protocol.LockWait:
+	case process.LockWait:
 		w = &waiter{mode: mode, turn: make(chan turn, 1)}
 		q.state.Wait(w, mode)
 	}
 	q.mu.Unlock()
 	switch do {
-	case protocol.LockGet:
+	case process.LockGet:
 		return q.acquire(ctx, mode, try, nil, before)
-	case protocol.LockRefused:
+	case process.LockRefused:
 		return &core.Failure{Err: core.ErrHeld}
-	case protocol.LockWait:
+	case process.LockWait:
 		return q.await(ctx, w)
 	}
 	return nil

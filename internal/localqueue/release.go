@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // This file owns the end of a hold: Unlock, Downgrade, lingering, and losses.
@@ -23,10 +23,10 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	q.mu.Lock()
 	x := q.state.Unlock(mode)
 	switch x.Do {
-	case protocol.UnlockNotHeld:
+	case process.UnlockNotHeld:
 		q.mu.Unlock()
 		return nil, &core.Failure{Err: core.ErrNotHeld}
-	case protocol.UnlockShared:
+	case process.UnlockShared:
 		lost := q.lease.Lost()
 		q.mu.Unlock()
 		// The deadline has passed, but the goroutine of the timer has not run
@@ -43,12 +43,12 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	}
 	lost := q.lease.End(cause)
 	switch x.Do {
-	case protocol.UnlockPassed:
+	case process.UnlockPassed:
 		q.renewLease()
 		q.mu.Unlock()
 		x.To.turn <- turn{locked: true}
 		return nil, failure(lost)
-	case protocol.UnlockLingers:
+	case process.UnlockLingers:
 		if q.timer == nil {
 			q.timer = time.AfterFunc(q.set().Linger, q.lingered)
 		}
@@ -148,9 +148,9 @@ func (q *Queue) Ended(cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch q.state.Ended() {
-	case protocol.EndedLinger:
+	case process.EndedLinger:
 		q.dropLingering()
-	case protocol.EndedHold:
+	case process.EndedHold:
 		_ = q.lease.End(cause)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -90,8 +91,8 @@ type shared struct {
 
 	guardTime, retention int64 // of the set, in milliseconds; each lease is shorter than either
 
-	set    protocol.NodeSet
-	counts protocol.Stamp // of the client whose request comes next
+	set    nodeset.NodeSet
+	counts nodeset.Stamp // of the client whose request comes next
 
 	marked      bool
 	incarnation protocol.Incarnation

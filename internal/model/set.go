@@ -1,6 +1,9 @@
 package model
 
-import "github.com/quorate/quorate/internal/protocol"
+import (
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+)
 
 // This file owns the register of the set that a node belongs to:
 // scripts/set.lua in the simplest code that is right. It is one Paxos acceptor
@@ -18,42 +21,42 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // Step carries out a step of the register, and returns what the node keeps
 // then. fresh is the incarnation that the node takes if it begins another one.
-func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation) protocol.NodeSet {
-	recorded := n.set.Phase == protocol.SetRecorded
+func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
+	recorded := n.set.Phase == nodeset.SetRecorded
 	higher := s.Config != nil && (n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher))
 	switch {
-	case s.Kind == protocol.SetPromise && !recorded && s.Ballot > n.set.Promised:
+	case s.Kind == nodeset.SetPromise && !recorded && s.Ballot > n.set.Promised:
 		n.set.Promised = s.Ballot
 	// A word that tells this life of the node's data from the next one: see
 	// protocol.Membership.
-	case s.Kind == protocol.SetLife && n.set.Config == nil && n.set.Life == "":
+	case s.Kind == nodeset.SetLife && n.set.Config == nil && n.set.Life == "":
 		n.set.Life = s.Life
-	case s.Kind == protocol.SetAccept && !recorded && (s.Ballot >= n.set.Promised || n.off(SetPromise)) &&
+	case s.Kind == nodeset.SetAccept && !recorded && (s.Ballot >= n.set.Promised || n.off(SetPromise)) &&
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		n.marked = false
-		n.set = protocol.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: protocol.SetAccepted, Identity: s.Identity, Config: s.Config}
-	case s.Kind == protocol.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp:
+		n.set = nodeset.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: nodeset.SetAccepted, Identity: s.Identity, Config: s.Config}
+	case s.Kind == nodeset.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp:
 		if n.begin(now, s.Config, fresh, false); s.Ready && !recorded && s.Ballot == n.set.Accepted {
 			n.born, n.caughtUp = bornLongAgo, true
 		}
-		n.set.Phase = protocol.SetRecorded
+		n.set.Phase = nodeset.SetRecorded
 	// The marker moves along, so the guard time goes on as it was. The identity
 	// must be the same: the step is meant for that member, and another server
 	// may be at its address now.
-	case s.Kind == protocol.SetMove && recorded && n.set.Identity == s.Identity && higher:
+	case s.Kind == nodeset.SetMove && recorded && n.set.Identity == s.Identity && higher:
 		n.begin(now, s.Config, fresh, false)
 		if s.Enters() {
 			n.learnt, n.caughtUp = n.caughtUp, false
 		}
-		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
-	case s.Kind == protocol.SetRetire && recorded && n.set.Identity == s.Identity && higher:
+		n.set = nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: s.Identity, Config: s.Config}
+	case s.Kind == nodeset.SetRetire && recorded && n.set.Identity == s.Identity && higher:
 		n.marked = false
-		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
+		n.set = nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: s.Identity, Config: s.Config}
 	// The client names what it has read here. Another client's step in between
 	// makes that false, and the restore has no effect.
-	case s.Kind == protocol.SetRestore && s.Seen == n.SetText():
+	case s.Kind == nodeset.SetRestore && s.Seen == n.SetText():
 		n.begin(now, s.Config, fresh, true)
-		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
+		n.set = nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: s.Identity, Config: s.Config}
 	}
 	return n.Set()
 }
@@ -62,7 +65,7 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 // has forgotten what it did. Its settings are those of the configuration. Its
 // guard time ends when it did: a longer one is not begun again, or each node
 // would stop voting as settings are changed.
-func (n *Node) begin(now int64, c *protocol.Configuration, fresh protocol.Incarnation, forgotten bool) {
+func (n *Node) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarnation, forgotten bool) {
 	guard := c.Guard().Milliseconds()
 	if !n.marked || forgotten {
 		n.Mark(now, fresh)
@@ -73,7 +76,7 @@ func (n *Node) begin(now int64, c *protocol.Configuration, fresh protocol.Incarn
 }
 
 // Set returns what the node keeps of its set.
-func (n *Node) Set() protocol.NodeSet {
+func (n *Node) Set() nodeset.NodeSet {
 	s := n.set
 	s.Text = n.SetText()
 	return s
@@ -88,7 +91,7 @@ func (n *Node) SetText() string {
 }
 
 // Count says on which configuration the client of the next request counts.
-func (n *Node) Count(s protocol.Stamp) { n.counts = s }
+func (n *Node) Count(s nodeset.Stamp) { n.counts = s }
 
 // refuses reports whether the request is of a client that counts on another
 // configuration. A node without a marker refuses all.

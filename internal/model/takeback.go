@@ -1,7 +1,7 @@
 package model
 
 // This file owns how a holder is taken back at its ticket, below the fence: see
-// protocol/takeback.go.
+// lease/takeback.go.
 //
 // Invariant: afterwards the queue and the votes are as if the claim had been
 // there at that ticket all along.

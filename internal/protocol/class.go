@@ -22,7 +22,7 @@ const (
 	// Records are operations on records. They may be long, and a client that
 	// connects again has one for each record that it watches.
 	Records
-	classes
+	Classes
 )
 
 // Sending is what the runtime does with a request.

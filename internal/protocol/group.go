@@ -31,23 +31,23 @@ type Group struct {
 
 // fresh returns how long an answer about a record counts: less than a guard
 // time, as our clock and the node's may run at different speeds.
-func (g *Group) fresh() time.Duration {
+func (g *Group) Fresh() time.Duration {
 	guard := time.Duration(g.Window) * time.Millisecond
 	return guard - guard/50
 }
 
 // of returns the group for a claim or an operation.
-func (g *Group) of(succession bool) (sets Quorums, absent uint32) {
+func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 	if succession {
 		return g.Deciders, ^g.Deciders.All()
 	}
 	return g.Sets, g.Absent
 }
 
-const successors = "quorate set "
+const Successors = "quorate set "
 
 // IsSuccessor reports whether a name is that of such a register.
-func IsSuccessor(name string) bool { return strings.HasPrefix(name, successors) }
+func IsSuccessor(name string) bool { return strings.HasPrefix(name, Successors) }
 
 // Brings reports whether a node that lost its data has to get a name, and
 // whether as the register that decides which configuration follows.

@@ -13,19 +13,19 @@ import "math/bits"
 // the set that follows. Nodes are numbered, a bit for each. A node in none of
 // the sets has no vote.
 type Quorums struct {
-	present uint32
-	next    uint32 // 0: there is one set
+	Present uint32
+	Next    uint32 // 0: there is one set
 }
 
 // Majority is a majority of so many nodes.
-func Majority(nodes int) Quorums { return Quorums{present: 1<<nodes - 1} }
+func Majority(nodes int) Quorums { return Quorums{Present: 1<<nodes - 1} }
 
 // Joint is a majority of each of two sets.
 func Joint(present, next uint32) Quorums { return Quorums{present, next} }
 
 // Met reports whether the nodes make a quorum.
 func (q Quorums) Met(nodes uint32) bool {
-	return most(q.present, nodes) && (q.next == 0 || most(q.next, nodes))
+	return Most(q.Present, nodes) && (q.Next == 0 || Most(q.Next, nodes))
 }
 
 // Blocked reports whether no quorum is left without these nodes.
@@ -34,38 +34,38 @@ func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
 // Attested reports whether the nodes have a majority of the nodes that can
 // attest what is not recorded: those that counted before, while nodes are being
 // exchanged.
-func (q Quorums) Attested(nodes uint32) bool { return most(q.present, nodes) }
+func (q Quorums) Attested(nodes uint32) bool { return Most(q.Present, nodes) }
 
 // Any reports whether the nodes have a majority of one of the sets.
 func (q Quorums) Any(nodes uint32) bool {
-	return most(q.present, nodes) || q.next != 0 && most(q.next, nodes)
+	return Most(q.Present, nodes) || q.Next != 0 && Most(q.Next, nodes)
 }
 
 // All returns the nodes that have a vote.
-func (q Quorums) All() uint32 { return q.present | q.next }
+func (q Quorums) All() uint32 { return q.Present | q.Next }
 
 // Need returns how many nodes are needed, of the larger set if there are two.
 // It is for messages.
-func (q Quorums) Need() int { return max(needOf(q.present), needOf(q.next)) }
+func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }
 
 // Each returns a majority of each of the sets, one after the other.
 func (q Quorums) Each() (each []Quorums) {
-	for _, set := range q.sets() {
+	for _, set := range q.Sets() {
 		if set != 0 {
-			each = append(each, Quorums{present: set})
+			each = append(each, Quorums{Present: set})
 		}
 	}
 	return each
 }
 
 // sets returns the sets. The second one is empty if there is one set only.
-func (q Quorums) sets() [2]uint32 { return [2]uint32{q.present, q.next} }
+func (q Quorums) Sets() [2]uint32 { return [2]uint32{q.Present, q.Next} }
 
 // most reports whether nodes has a majority of a set.
-func most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }
+func Most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }
 
 // needOf returns how many nodes of a set are a majority of it.
-func needOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }
+func NeedOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }
 
 // maxNodes is how many numbers there are: sets of nodes have a bit for each.
-const maxNodes = 32
+const MaxNodes = 32

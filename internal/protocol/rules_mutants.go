@@ -35,7 +35,7 @@ func Doubled(c Constant) (r Rules) {
 	return r
 }
 
-func (r Rules) of(c Constant, d time.Duration) time.Duration {
+func (r Rules) Of(c Constant, d time.Duration) time.Duration {
 	switch r.times[c] {
 	case -2:
 		return d / 2
@@ -55,7 +55,7 @@ func Without(off ...Rule) (r Rules) {
 	return r
 }
 
-func (r Rules) on(rule Rule) bool { return r.off[rule/64]&(1<<(rule%64)) == 0 }
+func (r Rules) On(rule Rule) bool { return r.off[rule/64]&(1<<(rule%64)) == 0 }
 
 // And returns the rule set that lacks what either lacks.
 func (r Rules) And(o Rules) Rules {
@@ -75,7 +75,7 @@ func (r Rules) List() (on []Rule) {
 	for rule := Rule(1); rule <= lastMemberRule; rule++ {
 		known := rule <= lastRule || rule >= firstLocalRule && rule <= lastLocalRule ||
 			rule >= firstRepairRule && rule <= lastRepairRule || rule >= firstMemberRule
-		if r.on(rule) && known {
+		if r.On(rule) && known {
 			on = append(on, rule)
 		}
 	}

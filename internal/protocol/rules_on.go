@@ -7,7 +7,7 @@ import "time"
 // Rules is the set of rules that are switched off: none can be in this build.
 type Rules struct{}
 
-func (Rules) on(Rule) bool { return true }
+func (Rules) On(Rule) bool { return true }
 
 // of returns d: no constant is another one in this build.
-func (Rules) of(_ Constant, d time.Duration) time.Duration { return d }
+func (Rules) Of(_ Constant, d time.Duration) time.Duration { return d }

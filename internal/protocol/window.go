@@ -17,23 +17,23 @@ func WindowOf(guard time.Duration) Window {
 }
 
 // half is half of the guard time in microseconds, as tickets count.
-func (w Window) half() int64 { return int64(w) * 500 }
+func (w Window) Half() int64 { return int64(w) * 500 }
 
 // Top is the highest ticket that a node may give when its clock shows millis.
 func (w Window) Top(millis int64) Ticket {
-	return Ticket(max(0, millis*1000+w.half()))
+	return Ticket(max(0, millis*1000+w.Half()))
 }
 
 // Old reports whether a node whose clock shows millis may have forgotten a
 // ticket above t: one that it took a guard time ago.
 func (w Window) Old(t Ticket, millis int64) bool {
-	return w != 0 && int64(t) <= millis*1000-w.half()
+	return w != 0 && int64(t) <= millis*1000-w.Half()
 }
 
 // Far reports whether a ticket is farther from a clock, which shows clock in
 // microseconds, than any node lets it be.
 func (w Window) Far(t, clock Ticket) bool {
-	return w != 0 && max(t, clock)-min(t, clock) > Ticket(w.half())
+	return w != 0 && max(t, clock)-min(t, clock) > Ticket(w.Half())
 }
 
 // LongestWait bounds every hint when to ask again.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/script/conformance"
@@ -44,7 +45,7 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 		"mark":      script.AppendMark(nil, n.keys.Marker(), protocol.ID{1}, "run", ""),
 		"caught up": script.AppendCaughtUp(nil, n.keys.Marker(), 1),
 		"inspect":   script.AppendInspect(nil, n.keys, 1),
-		"set":       script.AppendSet(nil, prefix, protocol.RecordStep{Kind: protocol.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
+		"set":       script.AppendSet(nil, prefix, nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
 	}
 	for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpSettle, protocol.OpBeat, protocol.OpLeave, protocol.OpRead, protocol.OpOpen, protocol.OpPut, protocol.OpRepair} {
 		r := protocol.Request{Op: op, Ticket: 700}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
@@ -169,7 +170,7 @@ func SpreadKeys(marker, prefix string) []string {
 type Home string
 
 // HomeOf returns the Home of a configuration, of none if the stamp is empty.
-func HomeOf(s protocol.Stamp) Home {
+func HomeOf(s nodeset.Stamp) Home {
 	if s == "" {
 		return ""
 	}
@@ -177,7 +178,7 @@ func HomeOf(s protocol.Stamp) Home {
 }
 
 // Stamp returns the stamp of the configuration.
-func (h Home) Stamp() protocol.Stamp { return protocol.Stamp(strings.TrimPrefix(string(h), sets)) }
+func (h Home) Stamp() nodeset.Stamp { return nodeset.Stamp(strings.TrimPrefix(string(h), sets)) }
 
 // Marker returns the key of the marker.
 func (h Home) Marker(prefix string) string { return prefix + h.end() }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
@@ -23,19 +24,19 @@ const OtherSet = "OTHERSET"
 // AppendSet appends the EVALSHA of a step of the set's register. The node
 // begins another incarnation with random if it has forgotten what it was. runID
 // must not be empty.
-func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string) []byte {
+func AppendSet(dst []byte, prefix string, s nodeset.RecordStep, random protocol.ID, runID string) []byte {
 	op, ballot, config := s.Kind.String(), string(s.Ballot), ""
 	switch {
 	case s.Enters():
 		op = "enter"
-	case s.Kind == protocol.SetCommit && s.Ready:
+	case s.Kind == nodeset.SetCommit && s.Ready:
 		op = "ready"
 	}
 	var guard time.Duration
 	switch s.Kind {
-	case protocol.SetRestore:
+	case nodeset.SetRestore:
 		ballot = s.Seen
-	case protocol.SetLife:
+	case nodeset.SetLife:
 		ballot = s.Life
 	}
 	if s.Config != nil {
@@ -57,15 +58,15 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 // EvalLife returns what has a blank server keep a word, by EVAL: the server may
 // not know the script. The answer is what it keeps.
 func EvalLife(prefix, word string) (source string, keys []string, args []any) {
-	return built().set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
+	return built().set.Source, []string{SetKey(prefix)}, []any{nodeset.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
 }
 
 // DecodeSet reads the answer to AppendSet.
-func DecodeSet(v []resp.Value) (protocol.NodeSet, error) {
+func DecodeSet(v []resp.Value) (nodeset.NodeSet, error) {
 	if len(v) != 1 || v[0].Str == nil {
-		return protocol.NodeSet{}, fmt.Errorf("%w: set", ErrAnswer)
+		return nodeset.NodeSet{}, fmt.Errorf("%w: set", ErrAnswer)
 	}
-	n, ok := protocol.ParseNodeSet(string(v[0].Str))
+	n, ok := nodeset.ParseNodeSet(string(v[0].Str))
 	if !ok {
 		return n, fmt.Errorf("%w: set", ErrAnswer)
 	}
@@ -104,12 +105,12 @@ func ParseWritten(text string) (w Written, ok bool) {
 
 // ParseSuccessor reads what a node's register says of what follows a
 // configuration. It returns nil where that is nothing, or makes no sense.
-func ParseSuccessor(text string) (protocol.Version, *protocol.Configuration) {
+func ParseSuccessor(text string) (protocol.Version, *nodeset.Configuration) {
 	w, ok := ParseWritten(text)
 	if !ok || w.Erased {
 		return protocol.Version{}, nil
 	}
-	c, ok := protocol.ParseConfiguration(w.Value)
+	c, ok := nodeset.ParseConfiguration(w.Value)
 	if !ok {
 		return protocol.Version{}, nil
 	}

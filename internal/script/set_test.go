@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -21,20 +22,20 @@ import (
 // proposals are three sets that the node may become a member of, and three
 // configurations that follow the first one. In the second of these the node
 // begins to count, and the third has a longer guard time.
-func proposals() (all []*protocol.Configuration) {
-	settings := protocol.Shared{Guard: time.Minute, Retention: 2 * time.Minute, Skew: time.Second}
+func proposals() (all []*nodeset.Configuration) {
+	settings := nodeset.Shared{Guard: time.Minute, Retention: 2 * time.Minute, Skew: time.Second}
 	for i := range 3 {
-		s := protocol.StampOf(1, protocol.Ballot(fmt.Sprintf("19a00000000%08x", i+1)))
-		all = append(all, &protocol.Configuration{
+		s := nodeset.StampOf(1, nodeset.Ballot(fmt.Sprintf("19a00000000%08x", i+1)))
+		all = append(all, &nodeset.Configuration{
 			Stamp: s, Origin: s, Now: settings, Next: settings, Last: 1,
-			Members: []protocol.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Number: 1, Identity: fmt.Sprint("other", i), Addr: "b"}},
+			Members: []nodeset.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Number: 1, Identity: fmt.Sprint("other", i), Addr: "b"}},
 		})
 	}
-	second := all[0].Begin(protocol.Change{Add: []protocol.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
+	second := all[0].Begin(nodeset.Change{Add: []nodeset.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
 	third := second.Join("19a0000000000000005")
-	third.Members[0].Role = protocol.Enters
+	third.Members[0].Role = nodeset.Enters
 	settings.Guard *= 2
-	longer := second.Join("19a0000000000000005").Undo("19a0000000000000006").Begin(protocol.Change{Shared: &settings}, "19a0000000000000007")
+	longer := second.Join("19a0000000000000005").Undo("19a0000000000000006").Begin(nodeset.Change{Shared: &settings}, "19a0000000000000007")
 	return append(all, second, third, longer)
 }
 
@@ -44,7 +45,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	sets := proposals()
-	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove, protocol.SetRetire, protocol.SetLife}
+	kinds := []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit, nodeset.SetRestore, nodeset.SetMove, nodeset.SetMove, nodeset.SetRetire, nodeset.SetLife}
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		require.NoError(t, c.FlushAll(t.Context()).Err())
@@ -55,20 +56,20 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 				m.Forget()
 			}
 			set := sets[r.IntN(len(sets))]
-			s := protocol.RecordStep{Kind: kinds[r.IntN(len(kinds))], Ballot: protocol.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
+			s := nodeset.RecordStep{Kind: kinds[r.IntN(len(kinds))], Ballot: nodeset.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
 			s.Ready = r.IntN(2) == 0
-			if s.Kind == protocol.SetRestore && r.IntN(2) == 0 {
+			if s.Kind == nodeset.SetRestore && r.IntN(2) == 0 {
 				s.Seen = m.SetText()
 			}
-			if s.Kind == protocol.SetLife {
+			if s.Kind == nodeset.SetLife {
 				s.Life = protocol.ID{byte(i + 1)}.String()
-			} else if s.Kind != protocol.SetPromise {
+			} else if s.Kind != nodeset.SetPromise {
 				s.Config, s.Identity = set, set.Members[0].Identity
 			}
 			random := protocol.ID{byte(i + 1)}
 			reply, err := c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, random, "run"))...).Text()
 			require.NoError(t, err)
-			got, ok := protocol.ParseNodeSet(reply)
+			got, ok := nodeset.ParseNodeSet(reply)
 			require.True(t, ok, reply)
 			now := time.Now().UnixMilli()
 			want := m.Step(now, s, protocol.Incarnation((int64(i+1)<<44)%(1<<52-1)+1))
@@ -102,7 +103,7 @@ func markerOf(m *model.Node, now int64) string {
 }
 
 // markerAt is that of a server.
-func markerAt(t *testing.T, c *redis.Client, now int64, of protocol.Stamp) string {
+func markerAt(t *testing.T, c *redis.Client, now int64, of nodeset.Stamp) string {
 	var inc, born, guard int64
 	var run string
 	text := c.Get(t.Context(), script.HomeOf(of).Marker("test")).Val()
@@ -121,44 +122,44 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	load(t, c)
 	all := proposals()
 	set, longer := all[0], all[5]
-	markerKey := func(of *protocol.Configuration) string { return script.HomeOf(of.Stamp).Marker("test") }
-	step := func(s protocol.RecordStep, of *protocol.Configuration) string {
+	markerKey := func(of *nodeset.Configuration) string { return script.HomeOf(of.Stamp).Marker("test") }
+	step := func(s nodeset.RecordStep, of *nodeset.Configuration) string {
 		s.Config, s.Identity = of, of.Members[0].Identity
 		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		return c.Get(t.Context(), markerKey(of)).Val()
 	}
-	assert.Empty(t, step(protocol.RecordStep{Kind: protocol.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
-	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(protocol.RecordStep{Kind: protocol.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
+	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
 	for key, refused := range map[string]bool{markerKey(set): false, markerKey(all[1]): true} {
 		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", ""))...).Err()
 		assert.Equal(t, refused, err != nil, key)
 	}
-	assert.Regexp(t, `^\d+ 0 run 120000 w$`, step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
+	assert.Regexp(t, `^\d+ 0 run 120000 w$`, step(nodeset.RecordStep{Kind: nodeset.SetMove}, longer))
 	assert.Zero(t, c.Exists(t.Context(), markerKey(set)).Val(), "the marker has moved")
 
 	require.NoError(t, c.FlushAll(t.Context()).Err())
-	before := strings.Fields(step(protocol.RecordStep{Kind: protocol.SetRestore}, set))
+	before := strings.Fields(step(nodeset.RecordStep{Kind: nodeset.SetRestore}, set))
 	require.Len(t, before, 4, "it is not caught up")
 	assert.Equal(t, []string{"run", "60000"}, before[2:], "its guard time is that of the set")
 	require.NoError(t, c.Del(t.Context(), markerKey(set)).Err())
-	lost := step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set)
+	lost := step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ready: true}, set)
 	assert.Regexp(t, `^\d+ [1-9]\d+ run 60000$`, lost, "a recorded node that lost its marker is not new")
 	before = strings.Fields(lost)
-	after := strings.Fields(step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
+	after := strings.Fields(step(nodeset.RecordStep{Kind: nodeset.SetMove}, longer))
 	assert.Equal(t, before[0], after[0])
 	assert.Equal(t, number(t, before[1])+60000, number(t, after[1])+120000, "its guard time goes on")
-	assert.Empty(t, step(protocol.RecordStep{Kind: protocol.SetRetire}, later(longer)), "it has left")
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetRetire}, later(longer)), "it has left")
 	assert.Zero(t, c.Exists(t.Context(), markerKey(longer)).Val())
 
 	require.NoError(t, c.FlushAll(t.Context()).Err())
-	step(protocol.RecordStep{Kind: protocol.SetRestore}, set)
+	step(nodeset.RecordStep{Kind: nodeset.SetRestore}, set)
 	born := time.Now().Add(-70 * time.Second).UnixMilli()
 	require.NoError(t, c.Set(t.Context(), markerKey(set), fmt.Sprint("7 ", born, " run 60000"), 0).Err())
-	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000"), step(protocol.RecordStep{Kind: protocol.SetMove}, longer), "its guard time was over")
+	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000"), step(nodeset.RecordStep{Kind: nodeset.SetMove}, longer), "its guard time was over")
 }
 
 // later is a configuration of the next epoch.
-func later(c *protocol.Configuration) *protocol.Configuration { return c.Finish("19a0000000000000008") }
+func later(c *nodeset.Configuration) *nodeset.Configuration { return c.Finish("19a0000000000000008") }
 
 func number(t *testing.T, word string) int {
 	n, err := strconv.Atoi(word)
@@ -175,8 +176,8 @@ func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 	before, joint := all[3], all[4]
 	for _, was := range []string{" w", ""} {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
-		for i, set := range []*protocol.Configuration{before, joint} {
-			s := protocol.RecordStep{Kind: []protocol.RecordKind{protocol.SetRestore, protocol.SetMove}[i], Config: set, Identity: set.Members[0].Identity}
+		for i, set := range []*nodeset.Configuration{before, joint} {
+			s := nodeset.RecordStep{Kind: []nodeset.RecordKind{nodeset.SetRestore, nodeset.SetMove}[i], Config: set, Identity: set.Members[0].Identity}
 			if i == 1 { // its guard time ended not long ago
 				born := time.Now().Add(-70 * time.Second).UnixMilli()
 				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"), fmt.Sprint("7 ", born, " run 60000", was), 0).Err())

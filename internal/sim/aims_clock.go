@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -185,10 +186,10 @@ func (w *world) expectRead(p *proc, well bool) {
 	tries := 0
 	var read func()
 	read = func() {
-		p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
+		p.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
 			switch tries++; {
 			case ok || !well:
-			case tries < 5 && i.Outcome() == protocol.Inconclusive:
+			case tries < 5 && i.Outcome() == lease.Inconclusive:
 				p.later(w.around(w.nodeTimeout), read)
 			default:
 				w.fail("stuck", "%v: cannot be read though one record of three is forged", i)

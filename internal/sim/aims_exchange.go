@@ -5,13 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
 // The aims in which the nodes of a set are exchanged.
 
 // change is what adds some of the world's nodes to a set, and removes others.
-func (w *world) change(add, remove []*node) (ch protocol.Change) {
+func (w *world) change(add, remove []*node) (ch nodeset.Change) {
 	for _, n := range add {
 		ch.Add = append(ch.Add, w.member(n))
 	}
@@ -23,7 +25,7 @@ func (w *world) change(add, remove []*node) (ch protocol.Change) {
 
 // changes are some changes, one after the other: to replace nodes, to go from 1
 // to 3 to 5, and back.
-func (w *world) changes() (all []protocol.Change) {
+func (w *world) changes() (all []nodeset.Change) {
 	in, out := slices.Clone(w.nodes[:w.members]), slices.Clone(w.nodes[w.members:])
 	for range 1 + w.rng.IntN(2) {
 		adds := w.rng.IntN(min(2, len(out)) + 1)
@@ -282,7 +284,7 @@ var exchangeRecords = generator{
 			}
 		})
 		w.then(w.ttl/2, func() {
-			other.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(*registerOp, bool) {})
+			other.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*registerOp, bool) {})
 		})
 		w.then(w.ttl, func() {})
 	},
@@ -300,7 +302,7 @@ var exchangeAgain = generator{
 	plan: func(w *world) {
 		old, next, holder, other, operator := w.swap()
 		e, f := holder.parts[0], other.parts[0]
-		var between *protocol.Configuration
+		var between *nodeset.Configuration
 		w.once(operator.at(2), w.ttl, 0, func() { w.exchanging.giveUp() })
 		w.once(operator.at(3), w.guard, 0, func() { between = operator.members.Config() })
 		w.once(holder.at(3), w.ttl, w.around(w.nodeTimeout), func() {
@@ -312,7 +314,7 @@ var exchangeAgain = generator{
 		})
 		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {
 			for _, n := range old {
-				n.step(protocol.RecordStep{Kind: protocol.SetMove, Identity: between.Members[between.Place(n.address())].Identity, Config: between})
+				n.step(nodeset.RecordStep{Kind: nodeset.SetMove, Identity: between.Members[between.Place(n.address())].Identity, Config: between})
 			}
 			holder.mend(old...)
 		})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -148,8 +149,8 @@ var recordsWait = generator{
 		for range 4 + w.rng.IntN(8) {
 			p := w.procs[w.rng.IntN(len(w.procs))]
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
-				p.startRegisterOpFor(w.ttl, nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, _ bool) {
-					if i.Outcome() == protocol.Asking {
+				p.startRegisterOpFor(w.ttl, nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, _ bool) {
+					if i.Outcome() == lease.Asking {
 						w.fail("late", "%v: not decided within a ttl, though the nodes have room in time", i)
 					}
 				})

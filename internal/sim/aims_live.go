@@ -41,10 +41,10 @@ func (w *world) expectHeld(t *participant, why string) {
 	}
 }
 
-// repair: a holder that one node missed, or dropped while it was cut off, is
+// comesBack: a holder that one node missed, or dropped while it was cut off, is
 // there soon after that node comes back, so another one may go. No claim
 // contends.
-var repair = generator{
+var comesBack = generator{
 	name: "repair",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 2)

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // The aims in this file walk towards a local queue that lets in the wrong
@@ -60,7 +60,7 @@ var localBusy = generator{
 	plan: func(w *world) {
 		w.procs[0].parts[0].loop()
 		other := w.procs[1].parts[0].value.callers[0]
-		w.then(w.ttl/100, func() { other.lock(protocol.Write, false) })
+		w.then(w.ttl/100, func() { other.lock(process.Write, false) })
 	},
 }
 
@@ -77,10 +77,10 @@ var localReaders = generator{
 	plan: func(w *world) {
 		of := w.procs[w.rng.IntN(2)].parts[0].value
 		for _, c := range w.procs[0].parts[0].value.callers[1:] {
-			c.auto, c.only = true, protocol.Read
+			c.auto, c.only = true, process.Read
 			c.rest()
 		}
-		w.then(w.around(w.hold), func() { of.callers[0].lock(protocol.Write, false) })
+		w.then(w.around(w.hold), func() { of.callers[0].lock(process.Write, false) })
 	},
 }
 
@@ -101,9 +101,9 @@ var localTokens = generator{
 		p.wall, o.wall = w.skew/2, -w.skew/2
 		v := p.parts[0].value
 		v.loop()
-		most := protocol.HandOvers + w.rng.IntN(100)
+		most := process.HandOvers + w.rng.IntN(100)
 		w.once(func() bool { return v.lease != nil && v.lease.n > most || v.turns > 2*most }, w.length, 0, func() {
-			o.parts[0].value.callers[0].lock(protocol.Write, false)
+			o.parts[0].value.callers[0].lock(process.Write, false)
 		})
 	},
 }
@@ -122,14 +122,14 @@ var localMistake = generator{
 		v := w.procs[0].parts[0].value
 		c, next, reader := v.callers[0], v.callers[1], w.procs[1].parts[0].value.callers[0]
 		c.keeps = true
-		w.then(w.delay, func() { c.lock(protocol.Write, false) })
+		w.then(w.delay, func() { c.lock(process.Write, false) })
 		w.once(func() bool { return c.doing == holding }, w.ttl, w.delay, func() {
-			next.lock(protocol.Write, false)
-			reader.lock(protocol.Read, false)
+			next.lock(process.Write, false)
+			reader.lock(process.Read, false)
 		})
 		w.then(w.around(w.slowest()), func() {
 			c.downgrade()
-			v.unlock(protocol.Write)
+			v.unlock(process.Write)
 		})
 	},
 }
@@ -146,10 +146,10 @@ var localStopped = generator{
 	plan: func(w *world) {
 		p := w.procs[0]
 		v := p.parts[0].value
-		v.callers[0].lock(protocol.Write, false)
+		v.callers[0].lock(process.Write, false)
 		w.once(func() bool { return v.getter != nil && v.pending == nil }, w.ttl, 0, p.pause)
 		w.then(w.ttl+w.around(w.ttl), p.resume)
-		w.then(w.around(w.ttl/10), func() { v.callers[1].lock(protocol.Write, false) })
+		w.then(w.around(w.ttl/10), func() { v.callers[1].lock(process.Write, false) })
 	},
 }
 
@@ -166,13 +166,13 @@ var localRenewed = generator{
 		v := w.procs[0].parts[0].value
 		c, other := v.callers[0], w.procs[1].parts[0].value.callers[0]
 		c.keeps = true
-		w.then(w.delay, func() { c.lock(protocol.Write, false) })
+		w.then(w.delay, func() { c.lock(process.Write, false) })
 		w.once(func() bool { return c.doing == holding }, w.ttl, w.around(w.ttl/2), func() {
 			v.stall = w.ttl
 			c.unlock()
 			v.stall = 0
 		})
-		w.then(w.around(w.delay), func() { other.lock(protocol.Write, false) })
+		w.then(w.around(w.delay), func() { other.lock(process.Write, false) })
 	},
 }
 

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // The aims in which processes have different lists of nodes. The lists are ABC
@@ -46,7 +46,7 @@ var recordings = generator{
 func (w *world) setsAgree() {
 	for _, n := range w.nodes {
 		set := n.model.Set()
-		if set.Phase != protocol.SetRecorded {
+		if set.Phase != nodeset.SetRecorded {
 			continue
 		}
 		for _, o := range w.nodes {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // The aims in which a node, or a client, is away while nodes are exchanged. One
@@ -55,7 +55,7 @@ func (o *outage) ends(set func() []*node) {
 	over := func() bool { return o.w.exchanging != nil && !o.w.exchanging.goesOn() }
 	o.w.once(over, 6*o.w.guard, o.w.ttl+o.w.ttl/2, func() {
 		c := o.operator.members.Config()
-		if !over() || c.Stage != protocol.Stable {
+		if !over() || c.Stage != nodeset.Stable {
 			o.w.fail("stuck", "the exchange is not over: %v", c)
 		}
 		if want := set(); want != nil {

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // exchangeRegress: D takes the place of C, and A loses its data. A process that
@@ -29,7 +29,7 @@ var exchangeRegress = generator{
 				p.cut(n)
 			}
 		}
-		meets := func() bool { return a.keeps().Phase == protocol.SetRecorded }
+		meets := func() bool { return a.keeps().Phase == nodeset.SetRecorded }
 		if w.rng.IntN(2) == 0 {
 			file := w.rng.IntN(2) == 0
 			w.then(w.nodeTimeout, func() {

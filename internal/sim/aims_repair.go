@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -45,7 +46,7 @@ var repairBeforeGuardEnds = generator{
 			p.cutOff(c)
 			other.cutOff(a)
 			v := protocol.Version{Ticket: e.att.Ticket(), ID: e.att.ID, Seq: 1}
-			p.startRegisterOp(e.att, protocol.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*registerOp, bool) { e.release() })
+			p.startRegisterOp(e.att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*registerOp, bool) { e.release() })
 			e.puts = false
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 4*w.delay, func() {

@@ -3,6 +3,7 @@ package sim
 import (
 	"math/rand/v2"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -53,7 +54,7 @@ var exchangeStale = generator{
 			operator.mend(next[0], next[2])
 		})
 		w.then(w.ttl/2, func() {
-			operator.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(*registerOp, bool) {})
+			operator.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*registerOp, bool) {})
 		})
 		w.then(w.ttl, func() {})
 	},

@@ -3,11 +3,11 @@ package sim
 import (
 	"math/rand/v2"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // The aims in which a set gets smaller, and holders get their places at the
-// nodes that stay: see protocol/takeback.go.
+// nodes that stay: see lease/takeback.go.
 
 // shrinkSet is a set of which so many nodes stay.
 func shrinkSet(r *rand.Rand, s *setting) {
@@ -44,7 +44,7 @@ func (w *world) shrinks(stay int) *shrinking {
 	return s
 }
 
-func (s *shrinking) remove() protocol.Change { return s.w.change(nil, s.leave) }
+func (s *shrinking) remove() nodeset.Change { return s.w.change(nil, s.leave) }
 
 // exchangeShrinks: three become two or one, five become three, two or one. The
 // nodes that stay are a majority of the new set that does not have the holder
@@ -61,7 +61,7 @@ var exchangeShrinks = generator{
 		}
 		w.then(w.around(w.ttl), func() { s.operator.exchange(s.remove()) })
 		w.once(s.operator.at(4), 4*w.guard, w.ttl+w.ttl/2, func() {
-			if c := s.operator.members.Config(); len(c.Members) != len(s.stay) || c.Stage != protocol.Stable {
+			if c := s.operator.members.Config(); len(c.Members) != len(s.stay) || c.Stage != nodeset.Stable {
 				w.fail("stuck", "the exchange is not over: %v", c)
 			}
 			kept()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -12,11 +14,11 @@ import (
 
 // attempt is an attempt of the process, and what the simulation notes about it.
 type attempt struct {
-	*protocol.Attempt
+	*process.Attempt
 	part *participant
 	no   int // counts the participant's attempts
 
-	phase      protocol.Phase  // as last seen
+	phase      lease.Phase     // as last seen
 	first      protocol.Ticket // T0
 	ticket     protocol.Ticket
 	rounds     int
@@ -48,7 +50,7 @@ func (a *attempt) String() string {
 
 // before notes whether the hold has run out when an event finds the claim.
 func (a *attempt) before() {
-	if a.phase == protocol.Holding && a.local() >= a.Deadline() {
+	if a.phase == lease.Holding && a.local() >= a.Deadline() {
 		a.expired = true
 	}
 }
@@ -57,7 +59,7 @@ func (a *attempt) local() protocol.Time { return a.part.proc.local(a.part.proc.w
 
 // valid: the participant may act as holder.
 func (a *attempt) valid() bool {
-	return a.Phase() == protocol.Holding && a.local() < a.Deadline()
+	return a.Phase() == lease.Holding && a.local() < a.Deadline()
 }
 
 // after does what the claim wants done after an event, and follows its phase.
@@ -79,7 +81,7 @@ func (a *attempt) after() {
 	news := a.News(t.shared())
 	w.check.busy(w, a)
 	if k := a.Ticket(); k != a.ticket {
-		if a.phase == protocol.Joining {
+		if a.phase == lease.Joining {
 			a.rounds++
 		}
 		a.ticket = k
@@ -103,11 +105,11 @@ func (a *attempt) after() {
 // changed is what a participant does when something has become of its attempt.
 func (a *attempt) changed() {
 	t, w := a.part, a.part.proc.w
-	if a.phase == protocol.Waiting {
+	if a.phase == lease.Waiting {
 		a.settled = w.now
 	}
 	if t.value != nil {
-		if a.phase == protocol.Holding {
+		if a.phase == lease.Holding {
 			a.limit()
 		}
 		if a.phase.Final() && t.att == a {
@@ -119,8 +121,8 @@ func (a *attempt) changed() {
 		return
 	}
 	switch a.phase {
-	case protocol.Joining, protocol.Waiting:
-	case protocol.Holding:
+	case lease.Joining, lease.Waiting:
+	case lease.Holding:
 		a.limit()
 		switch {
 		case t.run != nil:
@@ -134,7 +136,7 @@ func (a *attempt) changed() {
 			t.releaseLater()
 			t.whim(a)
 		}
-	case protocol.Expired:
+	case lease.Expired:
 		t.att = nil
 		if t.register != nil {
 			t.unlocked() // the operator begins again
@@ -144,7 +146,7 @@ func (a *attempt) changed() {
 			t.acquire(t.try)
 		}
 	default:
-		if a.phase == protocol.Lost {
+		if a.phase == lease.Lost {
 			w.stats.Lost++
 		}
 		t.att = nil

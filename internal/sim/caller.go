@@ -1,19 +1,22 @@
 package sim
 
-import "github.com/quorate/quorate/internal/protocol"
+import (
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+)
 
 // caller is a goroutine.
 type caller struct {
 	v     *value
 	name  string
-	auto  bool          // it wants the value over and over; else a generator says when
-	keeps bool          // a generator says when it unlocks
-	only  protocol.Mode // it wants no other; 0: any
-	mode  protocol.Mode
+	auto  bool         // it wants the value over and over; else a generator says when
+	keeps bool         // a generator says when it unlocks
+	only  process.Mode // it wants no other; 0: any
+	mode  process.Mode
 	try   bool
 	doing doing
 	turn  *turn // has come, and the caller has not run since
-	lease *lease
+	lease *localTurn
 	since moment // waiting: from when on
 	line  int    // and its place
 	tries int    // how often it wanted the value
@@ -31,7 +34,7 @@ const (
 
 // turn is what a caller that waits gets: the value, or the task of getting it.
 type turn struct {
-	lease *lease // nil: the task
+	lease *localTurn // nil: the task
 	place bool   // with an attempt that is queued already
 }
 
@@ -46,9 +49,9 @@ func (c *caller) rest() {
 		if w.draining || c.doing != resting {
 			return
 		}
-		mode := protocol.Write
+		mode := process.Write
 		if w.reading > 0 && w.rng.IntN(4) < w.reading {
-			mode = protocol.Read
+			mode = process.Read
 		}
 		if c.only > 0 {
 			mode = c.only
@@ -64,7 +67,7 @@ func (c *caller) rest() {
 	})
 }
 
-func (c *caller) lock(mode protocol.Mode, try bool) {
+func (c *caller) lock(mode process.Mode, try bool) {
 	v, w := c.v, c.v.t.proc.w
 	if c.doing != resting || !v.t.proc.alive {
 		return
@@ -73,16 +76,16 @@ func (c *caller) lock(mode protocol.Mode, try bool) {
 	c.tries++
 	do, before := v.queue.Lock(mode, try)
 	switch do {
-	case protocol.LockEntered:
+	case process.LockEntered:
 		v.renew()
 		c.enter(v.lease)
-	case protocol.LockJoined:
+	case process.LockJoined:
 		c.enter(v.lease)
-	case protocol.LockGet:
+	case process.LockGet:
 		c.get(before, false)
-	case protocol.LockRefused:
+	case process.LockRefused:
 		c.rest()
-	case protocol.LockWait:
+	case process.LockWait:
 		v.queue.Wait(c, mode)
 		v.lines++
 		c.doing, c.line = waiting, v.lines
@@ -101,7 +104,7 @@ func (c *caller) get(before *attempt, place bool) {
 		return
 	}
 	v.t.weight = 1
-	if c.mode == protocol.Write {
+	if c.mode == process.Write {
 		v.t.weight = v.t.proc.w.capacity
 	}
 	v.t.att = nil
@@ -144,7 +147,7 @@ func (c *caller) giveUp() {
 		default:
 			v.next(c.mode, false, t.place)
 		}
-	case c.doing == acquiring && v.pending != nil && v.pending.phase < protocol.Holding:
+	case c.doing == acquiring && v.pending != nil && v.pending.phase < lease.Holding:
 		v.getter = nil
 		c.rest()
 		v.next(c.mode, c.try, true)
@@ -152,7 +155,7 @@ func (c *caller) giveUp() {
 }
 
 // enter: the caller holds the value.
-func (c *caller) enter(l *lease) {
+func (c *caller) enter(l *localTurn) {
 	w := c.v.t.proc.w
 	c.doing, c.lease = holding, l
 	w.stats.Turns++
@@ -160,7 +163,7 @@ func (c *caller) enter(l *lease) {
 	w.check.of[c.v.t.lock].local.entered(w, c)
 	switch {
 	case w.wire != nil || c.keeps && !w.draining:
-	case c.mode == protocol.Write && w.reading > 0 && w.rng.IntN(4) == 0:
+	case c.mode == process.Write && w.reading > 0 && w.rng.IntN(4) == 0:
 		c.v.t.proc.later(w.around(w.hold), func() { c.downgrade(); c.unlockLater() })
 	default:
 		c.unlockLater()
@@ -183,7 +186,7 @@ func (c *caller) unlockLater() {
 func (c *caller) unlock() {
 	mode := c.mode
 	c.rest()
-	if c.v.unlock(mode) == protocol.UnlockNotHeld {
+	if c.v.unlock(mode) == process.UnlockNotHeld {
 		c.v.t.proc.w.fail("held", "%s unlocks what it holds, and the queue does not know", c.name)
 	}
 }
@@ -203,7 +206,7 @@ func (c *caller) downgrade() {
 		shrunk := a.valid()
 		c.doing = holding
 		if shrunk {
-			c.mode = protocol.Read
+			c.mode = process.Read
 		}
 		v.letIn(v.queue.Downgraded(shrunk))
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -33,7 +34,7 @@ func (c *checks) always(w *world) {
 	}
 }
 
-func (c *checks) changed(w *world, a *attempt, was protocol.Phase) {
+func (c *checks) changed(w *world, a *attempt, was lease.Phase) {
 	if a.part.register == nil {
 		c.of[a.part.lock].changed(w, a, was)
 	}
@@ -120,7 +121,7 @@ func (c *checker) always(w *world) {
 }
 
 // changed follows the phases.
-func (c *checker) changed(w *world, a *attempt, was protocol.Phase) {
+func (c *checker) changed(w *world, a *attempt, was lease.Phase) {
 	if was.Final() {
 		w.fail("final", "%v goes from %s to %s", a, phaseName(was), phaseName(a.phase))
 	}
@@ -128,13 +129,13 @@ func (c *checker) changed(w *world, a *attempt, was protocol.Phase) {
 		c.gone(a)
 	}
 	switch {
-	case a.phase == protocol.Expired && a.waited && !a.begun:
+	case a.phase == lease.Expired && a.waited && !a.begun:
 		w.fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
-	case a.phase == protocol.Holding:
+	case a.phase == lease.Holding:
 		c.admitted(w, a)
-	case a.phase == protocol.Waiting && w.clean:
+	case a.phase == lease.Waiting && w.clean:
 		c.settled(w, a)
-	case w.clean && (a.phase == protocol.Lost || a.phase == protocol.Expired || a.phase == protocol.NoQuorum || a.phase == protocol.Rejected):
+	case w.clean && (a.phase == lease.Lost || a.phase == lease.Expired || a.phase == lease.NoQuorum || a.phase == lease.Rejected):
 		w.fail("lost", "%v is %s though nothing has failed", a, phaseName(a.phase))
 	}
 }
@@ -198,7 +199,7 @@ func (c *checker) prompt(w *world) {
 	var first *attempt
 	for _, p := range w.procs {
 		for _, t := range p.parts {
-			if a := t.att; a != nil && t.lock == c.lock && a.phase < protocol.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
+			if a := t.att; a != nil && t.lock == c.lock && a.phase < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
 				first = a
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -41,7 +42,7 @@ func (c *checker) passedIn(w *world, a *attempt, set protocol.Quorums) {
 			if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
 				continue
 			}
-			if e.phase == protocol.Holding && !e.valid() {
+			if e.phase == lease.Holding && !e.valid() {
 				continue
 			}
 			nodes, weight := uint32(0), e.Weight
@@ -78,7 +79,7 @@ func (c *checker) inOrder(w *world, a *attempt) {
 	}
 	for _, p := range w.procs {
 		for _, t := range p.parts {
-			if e := t.att; e != nil && t.lock == c.lock && e.phase == protocol.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
+			if e := t.att; e != nil && t.lock == c.lock && e.phase == lease.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
 				sum += e.Weight
 			}
 		}

@@ -3,7 +3,10 @@ package sim
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // Each process decides with the code that runs in production (protocol.Client).
@@ -17,14 +20,14 @@ func (p *proc) begin() {
 	if p.members != nil {
 		nodes = 0
 	}
-	p.client = protocol.NewClient(protocol.ClientConfig{
+	p.client = process.NewClient(process.ClientConfig{
 		Nodes: nodes, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
 		Skewed: p.skewed, Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
-	p.intake = protocol.Intake[*participant]{Places: w.places}
+	p.intake = process.Intake[*participant]{Places: w.places}
 	p.names = nil
 	for i := range max(1, w.locks) {
-		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})
+		p.names = append(p.names, &process.Name{Name: recordName + lockNames[i], Counting: w.counting})
 	}
 	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, map[int]string{}
 	for _, l := range p.links {
@@ -36,7 +39,7 @@ func (p *proc) begin() {
 func (p *proc) now() protocol.Time { return p.local(p.w.now) }
 
 // carryOut does what the Client says.
-func (p *proc) carryOut(do []protocol.Action) {
+func (p *proc) carryOut(do []process.Action) {
 	for _, l := range p.links {
 		if !l.member() {
 			continue
@@ -50,43 +53,43 @@ func (p *proc) carryOut(do []protocol.Action) {
 	}
 }
 
-func (p *proc) act(a *protocol.Action) {
+func (p *proc) act(a *process.Action) {
 	w, l := p.w, p.link(a.Node)
-	if w.trace != nil && a.Kind != protocol.ActWake && a.Kind != protocol.ActStep {
+	if w.trace != nil && a.Kind != process.ActWake && a.Kind != process.ActStep {
 		w.log("process %s: action %d, node %d, nodes %b, by %v", p.name, a.Kind, a.Node, a.Nodes, a.By)
 	}
 	switch a.Kind {
-	case protocol.ActWake:
+	case process.ActWake:
 		p.wakeClient(a.At)
-	case protocol.ActAsk:
+	case process.ActAsk:
 		l.tell()
-	case protocol.ActGone:
+	case process.ActGone:
 		if w.eager {
 			w.send(event{at: w.now + 2, kind: evDown, proc: p, gen: p.epoch, m: &message{link: l, req: protocol.Request{Node: l.no}}})
 		}
-	case protocol.ActEarly:
+	case process.ActEarly:
 		p.early(a.Nodes, a.By)
-	case protocol.ActTime:
+	case process.ActTime:
 		for _, l := range p.links {
 			if l.member() && a.Nodes&(1<<l.no) != 0 {
 				l.askTime()
 			}
 		}
-	case protocol.ActMark:
+	case process.ActMark:
 		r := protocol.Request{Node: l.no, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
 		l.transfer(&message{about: thatMark, link: l, req: r, try: a.Try})
-	case protocol.ActReconnect:
+	case process.ActReconnect:
 		l.snap()
-	case protocol.ActStep:
+	case process.ActStep:
 		switch step := *a.Step; {
 		case p.link(step.Target) == p.nowhere:
-			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, protocol.RepairResult{Err: errSilent})) })
-		case a.Step.Kind == protocol.RepairLook && !p.mends(p.link(a.Step.Target).node):
+			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, repair.RepairResult{Err: errSilent})) })
+		case a.Step.Kind == repair.RepairLook && !p.mends(p.link(a.Step.Target).node):
 			// Nothing is missing there, for all that this world, or this trace,
 			// knows.
-			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{CaughtUp: true}))
-		case a.Step.Kind == protocol.RepairSpread && w.wire != nil && !w.wire.repairs && len(p.mended) == 0:
-			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{}))
+			p.carryOut(p.client.StepDone(p.now(), a.Step, repair.RepairResult{CaughtUp: true}))
+		case a.Step.Kind == repair.RepairSpread && w.wire != nil && !w.wire.repairs && len(p.mended) == 0:
+			p.carryOut(p.client.StepDone(p.now(), a.Step, repair.RepairResult{}))
 		default:
 			p.takeStep(*a.Step)
 		}
@@ -155,7 +158,7 @@ func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 	counts, do := p.client.Push(p.now(), l.no, m)
 	p.carryOut(do)
 	if counts {
-		l.noteReading(protocol.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts)
+		l.noteReading(nodeset.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts)
 	}
 	return counts
 }

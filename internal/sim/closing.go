@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // Close of a Quorum, and WithMaxHold.
@@ -144,7 +144,7 @@ var maxHolds = generator{
 }
 
 // passes: a claim that is handed over is bound from then on.
-func (a *attempt) passes(s protocol.Standing) protocol.Standing {
+func (a *attempt) passes(s process.Standing) process.Standing {
 	if s.Usable {
 		a.limit()
 	}

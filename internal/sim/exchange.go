@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // This file gives the calls of operators (protocol.Operator) the time and what
@@ -16,15 +18,15 @@ import (
 // after the other. One that dies with its process is made again.
 type exchanger struct {
 	p     *proc
-	o     *protocol.Operator // the call under way; nil: none
-	goals []protocol.Change
+	o     *nodeset.Operator // the call under way; nil: none
+	goals []nodeset.Change
 	undo  bool   // it gives the exchange up
 	timer moment // when the call gets its Tick
 	over  func()
 }
 
 // exchange has the process carry out changes, one after the other.
-func (p *proc) exchange(goals ...protocol.Change) *exchanger {
+func (p *proc) exchange(goals ...nodeset.Change) *exchanger {
 	x := &exchanger{p: p, goals: goals, timer: never}
 	p.w.exchanging, p.w.exchangers = x, append(p.w.exchangers, x)
 	p.later(1, x.begin)
@@ -41,10 +43,10 @@ func (x *exchanger) begin() {
 		x.ends()
 		return
 	}
-	x.o, x.timer = &protocol.Operator{
-		Exchange: protocol.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Fanout: p.client.Fanout(),
-		Ballot: func() protocol.Ballot {
-			return protocol.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
+	x.o, x.timer = &nodeset.Operator{
+		Exchange: nodeset.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Fanout: p.client.Fanout(),
+		Ballot: func() nodeset.Ballot {
+			return nodeset.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
 		},
 	}, never
 	if !x.undo {
@@ -86,12 +88,12 @@ func (x *exchanger) after() {
 	switch end := o.End(); {
 	case !x.goesOn(): // the program was ended
 		x.o = nil
-	case end == protocol.OperatorGoesOn:
+	case end == nodeset.OperatorGoesOn:
 		x.schedule()
 		return
-	case end == protocol.OperatorUndone, x.undo && end == protocol.OperatorDone:
+	case end == nodeset.OperatorUndone, x.undo && end == nodeset.OperatorDone:
 		x.goals = nil
-	case end == protocol.OperatorDone, end == protocol.OperatorUnfit: // by this program or another one
+	case end == nodeset.OperatorDone, end == nodeset.OperatorUnfit: // by this program or another one
 		x.goals = x.goals[1:]
 	}
 	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
@@ -131,7 +133,7 @@ func (x *exchanger) schedule() {
 }
 
 // step carries out one step of a call.
-func (x *exchanger) step(o *protocol.Operator, s protocol.OperatorStep) {
+func (x *exchanger) step(o *nodeset.Operator, s nodeset.OperatorStep) {
 	p, w := x.p, x.p.w
 	l := p.link(s.Member.Number)
 	told := func() {
@@ -140,16 +142,16 @@ func (x *exchanger) step(o *protocol.Operator, s protocol.OperatorStep) {
 		}
 	}
 	switch s.Kind {
-	case protocol.OperatorLook:
-		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
-		t.then = func(res protocol.RepairResult) {
-			look := protocol.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.node)}
-			look.Disk = protocol.Persistence{Known: true, Saved: true, Snapshots: l.node.saved != nil}
+	case nodeset.OperatorLook:
+		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
+		t.then = func(res repair.RepairResult) {
+			look := nodeset.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.node)}
+			look.Disk = nodeset.Persistence{Known: true, Saved: true, Snapshots: l.node.saved != nil}
 			o.Looked(p.now(), s, look)
 			told()
 		}
 		p.ask(t, s.Member.Number, p.nodeTimeout())
-	case protocol.OperatorSnapshot:
+	case nodeset.OperatorSnapshot:
 		p.later(2*w.delay, func() {
 			begins := p.reaches(l.node)
 			if begins {
@@ -157,10 +159,10 @@ func (x *exchanger) step(o *protocol.Operator, s protocol.OperatorStep) {
 				l.node.save()
 				end()
 			}
-			o.Begun(p.now(), s, protocol.Persistence{Known: begins, Saving: begins})
+			o.Begun(p.now(), s, nodeset.Persistence{Known: begins, Saving: begins})
 			told()
 		})
-	case protocol.OperatorSucceed:
+	case nodeset.OperatorSucceed:
 		p.succeed(s.Succession, func() {
 			if c := o.Succeeded(p.now(), s, 0); c != nil {
 				w.successor(p, c)
@@ -190,7 +192,7 @@ func (p *proc) numbered(n *node) int {
 const successor = "quorate set "
 
 // succeed carries out a Succession, and calls then.
-func (p *proc) succeed(s *protocol.Succession, then func()) {
+func (p *proc) succeed(s *nodeset.Succession, then func()) {
 	if p.succession == nil {
 		p.succession = newParticipant(p, len(p.parts))
 		p.succession.value = nil
@@ -198,14 +200,14 @@ func (p *proc) succeed(s *protocol.Succession, then func()) {
 	}
 	t := p.succession
 	if t.run == nil {
-		t.register, t.succeeds = &protocol.Name{Name: s.Register}, s
+		t.register, t.succeeds = &process.Name{Name: s.Register}, s
 	}
 	t.carryOut(&s.Run, then)
 }
 
 // successor: the process has read, or recorded, which configuration follows.
 // One is decided at most.
-func (w *world) successor(p *proc, c *protocol.Configuration) {
+func (w *world) successor(p *proc, c *nodeset.Configuration) {
 	if w.wire != nil && w.told.Compare(c.Stamp) < 0 {
 		w.told = c.Stamp
 		w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, w.roles(c))
@@ -217,9 +219,9 @@ func (w *world) successor(p *proc, c *protocol.Configuration) {
 }
 
 // roles says which nodes stay, leave and enter.
-func (w *world) roles(c *protocol.Configuration) string {
+func (w *world) roles(c *nodeset.Configuration) string {
 	var words []string
-	for _, r := range []protocol.Role{protocol.Stays, protocol.Leaves, protocol.Enters} {
+	for _, r := range []nodeset.Role{nodeset.Stays, nodeset.Leaves, nodeset.Enters} {
 		for i, n := range w.nodes {
 			if k := c.Place(n.address()); k >= 0 && c.Members[k].Role == r {
 				words = append(words, fmt.Sprint(i+1)+[]string{"", " leaves", " enters"}[r])
@@ -230,7 +232,7 @@ func (w *world) roles(c *protocol.Configuration) string {
 }
 
 // member is a node as one that is to be added.
-func (w *world) member(n *node) protocol.Member {
+func (w *world) member(n *node) nodeset.Member {
 	w.added++
-	return protocol.Member{Identity: fmt.Sprintf("new%d.%d", n.idx, w.added), Addr: n.address()}
+	return nodeset.Member{Identity: fmt.Sprintf("new%d.%d", n.idx, w.added), Addr: n.address()}
 }

@@ -101,7 +101,7 @@ var limping = generator{
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
+	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, comesBack, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
 	foreign, shared, limping, overdue, barred, bygone, leaveAtOnce,
 	recorded, belated, bareMajority, minority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
 	rush,

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -69,8 +70,8 @@ func (l *link) ask(what about, inc protocol.Incarnation) {
 	l.transfer(&message{about: what, link: l, req: r})
 }
 
-func (l *link) reading(m *message) protocol.Reading {
-	return protocol.Reading{Sent: m.req.Sent, Received: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
+func (l *link) reading(m *message) nodeset.Reading {
+	return nodeset.Reading{Sent: m.req.Sent, Received: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
 }
 
 // listen notes what the process knows of the node's clock before it hears of
@@ -83,7 +84,7 @@ func (l *link) listen() {
 
 // noteReading notes what the process has made of a reading, and by how much the
 // node's clock had jumped by then.
-func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol.Why) {
+func (l *link) noteReading(r nodeset.Reading, leapt time.Duration, why protocol.Why) {
 	if why != protocol.Counts && why != protocol.Parted {
 		return // the reading was not looked at
 	}
@@ -104,7 +105,7 @@ func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol
 // unnoticed: the node's clock has jumped, and the process has not noticed. If
 // that is because it has hardly heard of the node before, more than rule 5's
 // margin may be missing, and there is no promise any more.
-func (l *link) unnoticed(by time.Duration, known bool, width time.Duration, r protocol.Reading) {
+func (l *link) unnoticed(by time.Duration, known bool, width time.Duration, r nodeset.Reading) {
 	w := l.proc.w
 	switch {
 	case by <= w.borne() || !l.node.unsettled():

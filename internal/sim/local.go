@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // value is what callers of one process share: a local queue, and the
@@ -13,9 +14,9 @@ import (
 // goroutine wakes, other events may come between here too.
 type value struct {
 	t       *participant
-	queue   protocol.LocalQueue[*caller, *attempt]
+	queue   process.LocalQueue[*caller, *attempt]
 	callers []*caller
-	lease   *lease        // of the turn under way, or of the last one
+	lease   *localTurn        // of the turn under way, or of the last one
 	pending *attempt      // what the getter gets
 	getter  *caller       // nil: no caller has run yet that goes on with it
 	timer   bool          // Lingered is going to be called
@@ -24,14 +25,14 @@ type value struct {
 	turns   int
 }
 
-// lease is one turn under a claim.
-type lease struct {
+// localTurn is one turn under a claim.
+type localTurn struct {
 	a     *attempt
 	n     int
 	ended bool // the callers have learned that it is over
 }
 
-func (l *lease) token() uint64 { return uint64(l.a.Ticket())*protocol.HandOvers + uint64(l.n) }
+func (l *localTurn) token() uint64 { return uint64(l.a.Ticket())*process.HandOvers + uint64(l.n) }
 
 func newValue(t *participant) *value {
 	w := t.proc.w
@@ -89,7 +90,7 @@ func (v *value) schedule(fn func()) {
 // renew makes the lease of the turn under way.
 func (v *value) renew() {
 	a, n := v.queue.Claim()
-	v.lease = &lease{a: a, n: n}
+	v.lease = &localTurn{a: a, n: n}
 }
 
 // progress looks what has become of the attempt that the getter waits for.
@@ -99,10 +100,10 @@ func (v *value) progress() {
 		return
 	}
 	switch a.phase {
-	case protocol.Joining, protocol.Waiting:
-	case protocol.Holding:
+	case lease.Joining, lease.Waiting:
+	case lease.Holding:
 		v.schedule(func() { v.take(a) })
-	case protocol.Expired, protocol.Lost:
+	case lease.Expired, lease.Lost:
 		if !c.try {
 			c.get(nil, false)
 			return
@@ -123,14 +124,14 @@ func (v *value) take(a *attempt) {
 	a.before()
 	a.Take(a.local())
 	a.after()
-	if v.pending != a || a.phase != protocol.Holding {
+	if v.pending != a || a.phase != lease.Holding {
 		return
 	}
 	v.pending = nil
 	v.schedule(func() {
 		c := v.getter
 		in, lost := v.queue.Admitted(c.mode, a)
-		v.lease, v.getter = &lease{a: a, ended: lost}, nil
+		v.lease, v.getter = &localTurn{a: a, ended: lost}, nil
 		c.enter(v.lease)
 		v.letIn(in)
 	})
@@ -143,7 +144,7 @@ func (v *value) letIn(in []*caller) {
 }
 
 // next passes the task of getting the claim on.
-func (v *value) next(mode protocol.Mode, try, queued bool) {
+func (v *value) next(mode process.Mode, try, queued bool) {
 	t, a := v.queue.Next(mode, try, queued), v.pending
 	if !t.Place {
 		v.pending = nil
@@ -156,20 +157,20 @@ func (v *value) next(mode protocol.Mode, try, queued bool) {
 	}
 }
 
-func (v *value) unlock(mode protocol.Mode) protocol.UnlockOutcome {
+func (v *value) unlock(mode process.Mode) process.UnlockOutcome {
 	x := v.queue.Unlock(mode)
 	switch x.Do {
-	case protocol.UnlockNotHeld, protocol.UnlockShared:
+	case process.UnlockNotHeld, process.UnlockShared:
 		return x.Do
 	}
 	v.lease.ended = true
 	switch x.Do {
-	case protocol.UnlockPassed:
+	case process.UnlockPassed:
 		v.renew()
 		x.To.grant(&turn{lease: v.lease})
-	case protocol.UnlockLingers:
+	case process.UnlockLingers:
 		v.lingers(v.queue.Linger)
-	case protocol.UnlockLeave:
+	case process.UnlockLeave:
 		v.schedule(func() {
 			if x.Claim != nil {
 				x.Claim.leave()
@@ -199,8 +200,8 @@ func (v *value) lingers(d time.Duration) {
 
 // tell is what follows for the callers from an event of the claim that they
 // share.
-func (v *value) tell(news protocol.News) {
-	if news.Lost() && v.queue.Ended() == protocol.EndedHold {
+func (v *value) tell(news process.News) {
+	if news.Lost() && v.queue.Ended() == process.EndedHold {
 		v.lease.ended = true
 	}
 	if news.Waiting {
@@ -213,14 +214,14 @@ func (v *value) tell(news protocol.News) {
 }
 
 // Standing is how the claim stands, as the runtime's core tells.
-func (a *attempt) Standing() protocol.Standing {
+func (a *attempt) Standing() process.Standing {
 	at := a.local().Add(a.part.value.stall)
-	valid := a.phase == protocol.Holding && at < a.Deadline()
-	return protocol.Standing{At: at, Valid: valid, Usable: valid && !a.mute, Waiters: valid && a.Waiters()}
+	valid := a.phase == lease.Holding && at < a.Deadline()
+	return process.Standing{At: at, Valid: valid, Usable: valid && !a.mute, Waiters: valid && a.Waiters()}
 }
 
 // Pass is Standing of a claim that is handed over if it is usable.
-func (a *attempt) Pass() protocol.Standing { return a.passes(a.Standing()) }
+func (a *attempt) Pass() process.Standing { return a.passes(a.Standing()) }
 
 // leave withdraws the claim, held or not.
 func (a *attempt) leave() {

@@ -3,7 +3,8 @@ package sim
 import (
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // localCheck holds the callers of local queues to what the packages mutex and
@@ -31,14 +32,14 @@ func (l *localCheck) entered(w *world, c *caller) {
 		return
 	}
 	token, highest := c.lease.token(), l.written
-	if c.mode == protocol.Write && l.read.token > highest.token {
+	if c.mode == process.Write && l.read.token > highest.token {
 		highest = l.read
 	}
-	shared := c.mode == protocol.Read && token == highest.token && c.v.queue.Held(protocol.Read) == c.lease.a
+	shared := c.mode == process.Read && token == highest.token && c.v.queue.Held(process.Read) == c.lease.a
 	if token <= highest.token && !shared {
 		w.fail("token", "%s has the token %d after %s with %d", c.name, token, highest.holder, highest.token)
 	}
-	if t := (turnOf{token, c.name}); c.mode == protocol.Write {
+	if t := (turnOf{token, c.name}); c.mode == process.Write {
 		l.written = t
 	} else if token > l.read.token {
 		l.read = t
@@ -55,7 +56,7 @@ func (l *localCheck) always(w *world) {
 				continue
 			}
 			for _, c := range t.value.callers {
-				if c.lease != nil && c.lease.a.phase == protocol.Lost && !c.lease.ended {
+				if c.lease != nil && c.lease.a.phase == lease.Lost && !c.lease.ended {
 					w.fail("unaware", "%s holds what is lost and has not learned so", c.name)
 				}
 				if c.acts() {
@@ -66,7 +67,7 @@ func (l *localCheck) always(w *world) {
 					w.fail("late", "%s has waited for longer than the callers before it may hold", c.name)
 				}
 			}
-			if a := t.att; w.clean && a != nil && a.phase == protocol.Waiting && w.now > a.settled.add(w.longestWait(len(w.procs)*w.parts-1)) {
+			if a := t.att; w.clean && a != nil && a.phase == lease.Waiting && w.now > a.settled.add(w.longestWait(len(w.procs)*w.parts-1)) {
 				w.fail("late", "%v has waited for longer than other processes may keep the name", a)
 			}
 		}
@@ -77,7 +78,7 @@ func (l *localCheck) always(w *world) {
 }
 
 func (c *caller) weight() uint64 {
-	if c.mode == protocol.Write {
+	if c.mode == process.Write {
 		return c.v.t.proc.w.capacity
 	}
 	return 1

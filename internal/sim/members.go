@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -35,7 +36,7 @@ func (w *world) assemble(recorded bool) {
 	if w.members > 0 {
 		first = w.nodes[:w.members]
 	}
-	w.decided = map[protocol.Stamp]*protocol.Configuration{}
+	w.decided = map[nodeset.Stamp]*nodeset.Configuration{}
 	for _, n := range w.nodes {
 		n.model.Forget()
 		n.names = map[string]bool{}
@@ -52,33 +53,33 @@ func (w *world) assemble(recorded bool) {
 }
 
 // belong has nodes be a set.
-func (w *world) belong(c *protocol.Configuration, nodes []*node) {
+func (w *world) belong(c *nodeset.Configuration, nodes []*node) {
 	w.decides(c)
 	for _, n := range nodes {
-		for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
-			n.step(protocol.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c, Ready: w.bootstrap})
+		for _, kind := range []nodeset.RecordKind{nodeset.SetAccept, nodeset.SetCommit} {
+			n.step(nodeset.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c, Ready: w.bootstrap})
 		}
 	}
 }
 
 // configuration is a set of some nodes.
-func (w *world) configuration(nodes []*node, chance string) *protocol.Configuration {
-	stamp := protocol.Stamp("1.00000000" + chance)
-	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: len(nodes) - 1}
+func (w *world) configuration(nodes []*node, chance string) *nodeset.Configuration {
+	stamp := nodeset.Stamp("1.00000000" + chance)
+	c := &nodeset.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: len(nodes) - 1}
 	for i, n := range nodes {
-		c.Members = append(c.Members, protocol.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.idx), Addr: n.address()})
+		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.idx), Addr: n.address()})
 	}
 	return c
 }
 
 // settings are what all clients of a set share.
-func (w *world) settings() protocol.Shared {
-	return protocol.Shared{Guard: w.guard, Retention: w.retention, Skew: w.skew}
+func (w *world) settings() nodeset.Shared {
+	return nodeset.Shared{Guard: w.guard, Retention: w.retention, Skew: w.skew}
 }
 
 // join has the process begin with its list.
 func (p *proc) join() {
-	p.members = protocol.NewMembership(addresses(p.list), p.w.rules)
+	p.members = nodeset.NewMembership(addresses(p.list), p.w.rules)
 	p.grouped, p.recording = nil, false
 	p.begin()
 	for _, l := range p.links {
@@ -102,15 +103,15 @@ func (l *link) number() int {
 	if c := m.Config(); c != nil && c.Place(addr) >= 0 {
 		return c.Members[c.Place(addr)].Number
 	}
-	if i := slices.Index(m.List(), addr); i >= 0 && m.Wants(protocol.Seed+i) {
-		return protocol.Seed + i
+	if i := slices.Index(m.List(), addr); i >= 0 && m.Wants(nodeset.Seed+i) {
+		return nodeset.Seed + i
 	}
 	return -1
 }
 
 // member reports whether the link stands for a member, of which the Client
 // knows.
-func (l *link) member() bool { return l.no >= 0 && l.no < protocol.Seed }
+func (l *link) member() bool { return l.no >= 0 && l.no < nodeset.Seed }
 
 // tend has the connections be those that are to be there. One that is to end,
 // and that carries a step, ends a little later.
@@ -140,7 +141,7 @@ func (l *link) meet() bool {
 		return true
 	}
 	v := p.members.Met(l.no, l.node.keeps())
-	if v.Fault != protocol.SetFits {
+	if v.Fault != nodeset.SetFits {
 		p.w.log("link %s-%s: %d of %v", p.name, l.node.address(), v.Fault, v.Set)
 	}
 	p.regroup()
@@ -149,7 +150,7 @@ func (l *link) meet() bool {
 			t.release() // its caller gets an error
 		}
 	}
-	return v.Fault == protocol.SetFits
+	return v.Fault == nodeset.SetFits
 }
 
 // records has the process record a set, or record it again, if
@@ -174,15 +175,15 @@ func (p *proc) records() {
 
 // recordSteps sends what a Recording wants to be asked. An answer that is lost
 // ends it.
-func (p *proc) recordSteps(r *protocol.Recording) {
+func (p *proc) recordSteps(r *nodeset.Recording) {
 	todo := r.Out
 	r.Out = nil
 	for _, s := range todo {
-		p.link(s.Node).step(s, func(has protocol.NodeSet) {
+		p.link(s.Node).step(s, func(has nodeset.NodeSet) {
 			was := r.Outcome
 			r.Answer(s, has)
 			p.recordSteps(r)
-			if r.Outcome == protocol.RecordDone && was == protocol.RecordGoesOn {
+			if r.Outcome == nodeset.RecordDone && was == nodeset.RecordGoesOn {
 				p.w.log("process %s: the set is recorded: %v", p.name, r.Config)
 				p.members.Recorded(r)
 				p.regroup()
@@ -198,8 +199,8 @@ func (p *proc) chance() string {
 }
 
 // ballot is one of now.
-func (p *proc) ballot() protocol.Ballot {
-	return protocol.Ballot(fmt.Sprintf("%08x", int64(p.w.now)/int64(time.Millisecond)) + p.chance())
+func (p *proc) ballot() nodeset.Ballot {
+	return nodeset.Ballot(fmt.Sprintf("%08x", int64(p.w.now)/int64(time.Millisecond)) + p.chance())
 }
 
 // regroupLater has what a connection's beginning or end leads to be done.
@@ -229,7 +230,7 @@ func (p *proc) regroup() {
 				l.transfer(&message{about: theSet, link: l, of: p.members.Stamp(), req: protocol.Request{Node: l.no, Sent: p.now()}, try: a.Ask})
 			default:
 				s := a.RecordStep
-				if s.Kind == protocol.SetLife {
+				if s.Kind == nodeset.SetLife {
 					s.Life = p.chance()
 				}
 				l.step(s, nil)
@@ -241,7 +242,7 @@ func (p *proc) regroup() {
 }
 
 // step sends a step of the register of a node's set.
-func (l *link) step(s protocol.RecordStep, then func(has protocol.NodeSet)) {
+func (l *link) step(s nodeset.RecordStep, then func(has nodeset.NodeSet)) {
 	l.transfer(&message{about: moves, link: l, step: s, kept: then, req: protocol.Request{Node: l.no, Sent: l.proc.now()}})
 }
 
@@ -249,7 +250,7 @@ func (l *link) step(s protocol.RecordStep, then func(has protocol.NodeSet)) {
 func (l *link) stepped(m *message) {
 	if m.kept != nil {
 		m.kept(m.set)
-	} else if m.step.Kind == protocol.SetLife {
+	} else if m.step.Kind == nodeset.SetLife {
 		l.proc.members.Kept(l.no, m.set)
 		l.proc.regroup()
 	}
@@ -259,19 +260,19 @@ func (l *link) stepped(m *message) {
 func (n *node) says(m *message) {
 	m.set = n.keeps()
 	if m.next.Of = m.of; n.lie == nil {
-		has := n.model.Name(protocol.SuccessorName(m.of)).Recorded()
+		has := n.model.Name(nodeset.SuccessorName(m.of)).Recorded()
 		m.next.Version = has.Version
-		m.next.Config, _ = protocol.ParseConfiguration(string(has.Value))
+		m.next.Config, _ = nodeset.ParseConfiguration(string(has.Value))
 	}
 }
 
 // keeps is what the node says of its set. A client reads it from a text.
-func (n *node) keeps() protocol.NodeSet {
+func (n *node) keeps() nodeset.NodeSet {
 	text := n.model.SetText()
 	if n.lie != nil {
 		text = n.lie()
 	}
-	has, ok := protocol.ParseNodeSet(text)
+	has, ok := nodeset.ParseNodeSet(text)
 	if !ok {
 		n.w.fail("set", "node %s keeps %q", n.address(), text)
 	}
@@ -279,7 +280,7 @@ func (n *node) keeps() protocol.NodeSet {
 }
 
 // step carries out a step of the set's register.
-func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
+func (n *node) step(s nodeset.RecordStep) nodeset.NodeSet {
 	w := n.w
 	n.lives++
 	n.model.Step(n.millis(w.now), s, n.incarnation())
@@ -289,7 +290,7 @@ func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
 		n.lives--
 	}
 	has := n.keeps()
-	if c := has.Recorded(); c != nil && s.Kind == protocol.SetCommit && c.Stamp == s.Config.Stamp {
+	if c := has.Recorded(); c != nil && s.Kind == nodeset.SetCommit && c.Stamp == s.Config.Stamp {
 		w.decides(c)
 	}
 	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
@@ -309,7 +310,7 @@ func (l *link) refused() {
 
 // outOfSet: its list is another one than its nodes'.
 func (p *proc) outOfSet() bool {
-	return p.members != nil && p.members.Wrong().Fault != protocol.SetFits
+	return p.members != nil && p.members.Wrong().Fault != nodeset.SetFits
 }
 
 // waits reports whether the process has no nodes yet. The call that it is asked
@@ -326,7 +327,7 @@ func (p *proc) waits(try bool) bool {
 }
 
 // stamp is what the requests of the process name.
-func (p *proc) stamp() protocol.Stamp {
+func (p *proc) stamp() nodeset.Stamp {
 	if p.members == nil {
 		return ""
 	}
@@ -371,17 +372,17 @@ func (n *node) forges(alone bool) {
 	own := n.keeps()
 	n.lie = func() string {
 		c := *n.w.latest()
-		c.Stamp, c.Stage = protocol.StampOf(99, protocol.Ballot(fmt.Sprintf("%019d", 99))), protocol.Stable
+		c.Stamp, c.Stage = nodeset.StampOf(99, nodeset.Ballot(fmt.Sprintf("%019d", 99))), nodeset.Stable
 		if c.Members = slices.Clone(c.Members); alone {
-			c.Members = []protocol.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
+			c.Members = []nodeset.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
 		}
 		for i := range c.Members {
 			m := &c.Members[i]
-			if m.Role = protocol.Stays; m.Identity != own.Identity {
+			if m.Role = nodeset.Stays; m.Identity != own.Identity {
 				m.Addr += "x"
 			}
 		}
-		return (&protocol.NodeSet{Phase: protocol.SetRecorded, Identity: own.Identity, Config: &c}).String()
+		return (&nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: own.Identity, Config: &c}).String()
 	}
 }
 

@@ -74,7 +74,7 @@ var mutants = []mutant{
 	{"claims do not hear that a connection is gone", without(protocol.RuleDown), severed, 100, "late"},
 	{"a waiter counts a node that is barred", without(protocol.RuleBarred), barred, 100, "stuck"},
 	{"no waiter asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
-	{"a join instead of a settle", without(protocol.RuleSettleMissing), repair, 100, "lost"},
+	{"a join instead of a settle", without(protocol.RuleSettleMissing), comesBack, 100, "lost"},
 	{"lists only when they are needed", without(protocol.RuleLists), unlike, 100, "lost"},
 	{"a lease ends with its node's memory", without(protocol.RuleOutlast), unlike, 100, "lost"},
 	{"a node that lost its data attests", without(protocol.RuleAttest), bareMajority, 100, "record"},

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -23,18 +25,18 @@ type message struct {
 	req     protocol.Request
 	ans     protocol.Answer
 	gen     uint32 // the connection that carries it
-	stamp   protocol.Stamp
+	stamp   nodeset.Stamp
 	about   about       // nothing else: what it is, if it is no claim's nor a register operation's
 	task    *repairTask // a step of a repair
-	step    protocol.RecordStep
-	kept    func(has protocol.NodeSet) // takes the answer to step
-	of      protocol.Stamp             // of a question about the set: what follows this one
-	next    protocol.RecordedNext      // the answer to that
-	leapt   time.Duration              // by how much the node's clock had jumped when it answered
-	try     uint32                     // of a NodeMark, or the number of a question about the set
-	set     protocol.NodeSet           // the answer to that, or to step
-	sent    moment                     // on that connection
-	expires protocol.Time              // of a leave: when the lease it ends has ended by itself
+	step    nodeset.RecordStep
+	kept    func(has nodeset.NodeSet) // takes the answer to step
+	of      nodeset.Stamp             // of a question about the set: what follows this one
+	next    nodeset.RecordedNext      // the answer to that
+	leapt   time.Duration             // by how much the node's clock had jumped when it answered
+	try     uint32                    // of a NodeMark, or the number of a question about the set
+	set     nodeset.NodeSet           // the answer to that, or to step
+	sent    moment                    // on that connection
+	expires protocol.Time             // of a leave: when the lease it ends has ended by itself
 
 	silent bool // it has failed, and the claim does not hear so in time
 
@@ -44,7 +46,7 @@ type message struct {
 }
 
 // shared is what the claims share whose name the message is about.
-func (m *message) shared() *protocol.Name {
+func (m *message) shared() *process.Name {
 	if m.att != nil {
 		return m.att.part.shared()
 	}
@@ -81,8 +83,8 @@ type link struct {
 	leaves     []*message // kept for the next connection: "leaves must not be lost"
 	pushCut    bool
 
-	backlog protocol.Backlog[*message] // what the node has no room for yet
-	pending int                        // commands without an answer
+	backlog process.Backlog[*message] // what the node has no room for yet
+	pending int                       // commands without an answer
 }
 
 // transfer sends a message, or does what becomes of it without a connection: a
@@ -351,8 +353,8 @@ func (l *link) heal(broken bool) {
 
 // state is how the connection stands. Each has much to do, so that Fanout
 // defers nodes.
-func (l *link) state() protocol.Link {
-	s := protocol.Link{Up: l.up, Busy: true}
+func (l *link) state() process.Link {
+	s := process.Link{Up: l.up, Busy: true}
 	if len(l.unanswered) > 0 {
 		s.Waiting = time.Duration(l.proc.w.now - l.unanswered[0].sent)
 	}

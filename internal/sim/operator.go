@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // decides notes that a configuration was recorded, or decided. One follows
 // another at most.
-func (w *world) decides(c *protocol.Configuration) {
+func (w *world) decides(c *nodeset.Configuration) {
 	if w.decided[c.Stamp] != nil {
 		return
 	}
@@ -32,7 +33,7 @@ func (w *world) decides(c *protocol.Configuration) {
 // configuration: that is decided, whether or not a process has heard of it.
 func (w *world) registered(name string) {
 	for _, c := range w.decided {
-		if protocol.SuccessorName(c.Stamp) != name {
+		if nodeset.SuccessorName(c.Stamp) != name {
 			continue
 		}
 		have := map[string]uint32{}
@@ -44,7 +45,7 @@ func (w *world) registered(name string) {
 			s := n.model.Name(name).Recorded()
 			of := fmt.Sprint(s.Version, " ", string(s.Value))
 			if have[of] |= 1 << c.Members[k].Number; len(s.Value) > 0 && decided(c, have[of]) {
-				next, _ := protocol.ParseConfiguration(string(s.Value))
+				next, _ := nodeset.ParseConfiguration(string(s.Value))
 				w.decides(next)
 			}
 		}
@@ -54,12 +55,12 @@ func (w *world) registered(name string) {
 
 // decided reports whether nodes are a majority of those that decide what
 // follows a configuration.
-func decided(c *protocol.Configuration, nodes uint32) bool {
+func decided(c *nodeset.Configuration, nodes uint32) bool {
 	return 2*bits.OnesCount32(nodes&c.Deciders()) > bits.OnesCount32(c.Deciders())
 }
 
 // latest is the configuration that was decided last, nil where there is none.
-func (w *world) latest() (last *protocol.Configuration) {
+func (w *world) latest() (last *nodeset.Configuration) {
 	for _, c := range w.decided {
 		if last == nil || cmp.Or(last.Origin.Compare(c.Origin), last.Stamp.Compare(c.Stamp)) < 0 {
 			last = c
@@ -104,7 +105,7 @@ func (w *world) sets() protocol.Quorums {
 func (w *world) next() (sets []protocol.Quorums) {
 	last := w.latest()
 	for _, x := range w.exchangers {
-		if x.o != nil && x.o.Config() == last && last.Stage == protocol.Jointly && x.o.Next(x.p.now().Add(2*w.nodeTimeout)) {
+		if x.o != nil && x.o.Config() == last && last.Stage == nodeset.Jointly && x.o.Next(x.p.now().Add(2*w.nodeTimeout)) {
 			sets = append(sets, last.Finish("").Quorums(protocol.Rules{}))
 		}
 	}
@@ -120,24 +121,24 @@ func (w *world) recordAgain() {
 		return
 	}
 	var lost []*node
-	knows, stages := uint32(0), last.Stage != protocol.Stable
+	knows, stages := uint32(0), last.Stage != nodeset.Stable
 	for _, n := range w.nodes {
 		k := last.Place(n.address())
-		if k < 0 || last.Members[k].Role == protocol.Enters {
+		if k < 0 || last.Members[k].Role == nodeset.Enters {
 			continue
 		}
 		if has := n.model.Set(); has.Recorded() == nil {
 			lost = append(lost, n)
 		} else {
 			knows |= 1 << last.Members[k].Number
-			stages = stages || has.Config.Stage != protocol.Stable
+			stages = stages || has.Config.Stage != nodeset.Stable
 		}
 	}
 	if decided(last, knows) || knows == 0 || !stages {
 		return
 	}
 	for _, n := range lost {
-		n.step(protocol.RecordStep{Kind: protocol.SetRestore, Identity: last.Members[last.Place(n.address())].Identity, Config: last, Seen: n.model.SetText()})
+		n.step(nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: last.Members[last.Place(n.address())].Identity, Config: last, Seen: n.model.SetText()})
 		n.eachLink((*link).snap)
 	}
 }
@@ -149,7 +150,7 @@ func (w *world) retired(n *node) bool {
 		return false
 	}
 	for _, c := range w.decided {
-		if c.Stage == protocol.Stable && c.Place(n.address()) >= 0 {
+		if c.Stage == nodeset.Stable && c.Place(n.address()) >= 0 {
 			return true
 		}
 	}

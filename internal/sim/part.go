@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -24,13 +27,13 @@ type participant struct {
 	att    *attempt // nil: idle
 	value  *value   // what callers share under its claims; nil: it acts by itself
 
-	keeps    bool           // it does not let go by itself
-	puts     bool           // it only puts, when a generator says so
-	register *protocol.Name // it acquires the name of the register that decides which configuration follows; nil: another name
-	succeeds *protocol.Succession
+	keeps    bool          // it does not let go by itself
+	puts     bool          // it only puts, when a generator says so
+	register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
+	succeeds *nodeset.Succession
 
-	run *protocol.Run // it acquires only for that; nil: nothing is under way
-	ran func()        // is called when that is over
+	run *lease.Run // it acquires only for that; nil: nothing is under way
+	ran func()     // is called when that is over
 }
 
 func newParticipant(p *proc, i int) *participant {
@@ -46,7 +49,7 @@ func newParticipant(p *proc, i int) *participant {
 }
 
 // shared is what all claims of the process share that claim this name.
-func (t *participant) shared() *protocol.Name {
+func (t *participant) shared() *process.Name {
 	if t.register != nil {
 		return t.register
 	}
@@ -117,7 +120,7 @@ func (t *participant) drain() {
 		t.value.drain()
 		return
 	}
-	if t.att != nil && t.att.phase == protocol.Holding && !(t.proc.w.record && t.lock == 0) {
+	if t.att != nil && t.att.phase == lease.Holding && !(t.proc.w.record && t.lock == 0) {
 		t.releaseLater()
 	}
 }
@@ -151,7 +154,7 @@ func (t *participant) begin() {
 	if w.wire != nil {
 		id, later = w.wire.start(t)
 	}
-	a := &attempt{part: t, place: w.places > 0, no: t.count, began: w.now, timer: never, rounds: 1, wanted: make([]protocol.Request, len(w.nodes)), Attempt: new(protocol.Attempt)}
+	a := &attempt{part: t, place: w.places > 0, no: t.count, began: w.now, timer: never, rounds: 1, wanted: make([]protocol.Request, len(w.nodes)), Attempt: new(process.Attempt)}
 	if !w.clean && w.wire == nil && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
 		a.mute, muted = true, true
 	}
@@ -159,7 +162,7 @@ func (t *participant) begin() {
 		t.value.pending = a
 	}
 	w.stats.Claims++
-	begin := protocol.Begin{
+	begin := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.lease(), Counting: w.counting, Notify: true},
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
 		Rules: w.rules, Defer: later,
@@ -190,7 +193,7 @@ func (t *participant) begin() {
 	a.after()
 	if w.cancelEvery > 0 && t.auto && w.rng.IntN(w.cancelEvery) == 0 {
 		p.later(w.around(w.hold), func() {
-			if t.att == a && a.phase < protocol.Holding {
+			if t.att == a && a.phase < lease.Holding {
 				t.release()
 			}
 		})
@@ -221,7 +224,7 @@ func (t *participant) whim(a *attempt) {
 	weight := w.weights[w.rng.IntN(len(w.weights))]
 	t.proc.later(w.around(w.hold)/2, func() {
 		a.before()
-		if weight < a.Weight && a.Phase() == protocol.Holding {
+		if weight < a.Weight && a.Phase() == lease.Holding {
 			w.log("%v: weighs %d from now on", a, weight)
 			w.tape.note("shrink %s %d", t.label(), weight)
 			a.Shrink(a.local(), weight)
@@ -245,11 +248,11 @@ func (t *participant) releaseLater() {
 // leftOut returns which nodes a claim asks only later, and when: in one of two
 // cases none, in one of four those that protocol.Fanout says (nil), else any
 // that leave a quorum, drawn from the id.
-func (p *proc) leftOut(id protocol.ID) *protocol.Deferral {
+func (p *proc) leftOut(id protocol.ID) *process.Deferral {
 	w := p.w
 	switch {
 	case !w.shortHold || id[5]%2 == 0:
-		return &protocol.Deferral{}
+		return &process.Deferral{}
 	case id[5]%4 == 1:
 		return nil
 	}
@@ -260,5 +263,5 @@ func (p *proc) leftOut(id protocol.ID) *protocol.Deferral {
 			most--
 		}
 	}
-	return &protocol.Deferral{Nodes: nodes, After: w.nodeTimeout * time.Duration(id[8]) / 1024}
+	return &process.Deferral{Nodes: nodes, After: w.nodeTimeout * time.Duration(id[8]) / 1024}
 }

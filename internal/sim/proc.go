@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -20,16 +22,16 @@ type proc struct {
 	off         time.Duration // by how much they are wrong, beyond the skew
 	links       []*link       // to each node; more where an address leads to another server
 	nowhere     *link         // stands for a member whose address leads to no server
-	client      *protocol.Client
-	names       []*protocol.Name // what its claims of a name share
-	intake      protocol.Intake[*participant]
+	client      *process.Client
+	names       []*process.Name // what its claims of a name share
+	intake      process.Intake[*participant]
 	parts       []*participant
 	registerOps []*registerOp
 
-	members     *protocol.Membership // nil: its nodes are those of the world, and no set
-	list        []*node              // that it begins with
-	recording   bool                 // see records
-	grouped     *protocol.Configuration
+	members     *nodeset.Membership // nil: its nodes are those of the world, and no set
+	list        []*node             // that it begins with
+	recording   bool                // see records
+	grouped     *nodeset.Configuration
 	index       int
 	clientTimer moment         // when the Client gets its Tick
 	reading     []int          // by node: names that it is bringing there
@@ -90,10 +92,10 @@ func (p *proc) lease() time.Duration {
 }
 
 // settings are those of the set that it counts on, or its own.
-func (p *proc) settings() protocol.Shared {
+func (p *proc) settings() nodeset.Shared {
 	if p.members != nil && p.members.Config() != nil {
 		c := p.members.Config()
-		return protocol.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
+		return nodeset.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
 	}
 	return p.w.settings()
 }
@@ -121,8 +123,8 @@ func (p *proc) skewed(t protocol.Ticket) protocol.Ticket {
 
 // propose is an attempt that comes to nothing before anything of it is sent.
 func (p *proc) propose() {
-	var a protocol.Attempt
-	p.client.Start(p.now(), &a, p.names[0], &protocol.Begin{
+	var a process.Attempt
+	p.client.Start(p.now(), &a, p.names[0], &process.Begin{
 		Terms: protocol.Terms{ID: p.w.newID(), Weight: 1, Capacity: p.w.capacity, TTL: p.ttl()}, NodeTimeout: p.nodeTimeout(), Rules: p.w.rules,
 	})
 }
@@ -252,7 +254,7 @@ func (p *proc) push(node int, m protocol.Push) {
 }
 
 func (p *proc) up(l *link, no int) {
-	if no != l.no || no < 0 || no >= protocol.Seed {
+	if no != l.no || no < 0 || no >= nodeset.Seed {
 		return
 	}
 	for _, part := range p.parts {
@@ -289,7 +291,7 @@ func (p *proc) crash() {
 	}
 	for _, l := range p.links {
 		l.snap()
-		l.leaves, l.backlog = nil, protocol.Backlog[*message]{}
+		l.leaves, l.backlog = nil, process.Backlog[*message]{}
 	}
 	p.registerOps = nil
 	p.epoch++ // what is still to happen in its old life does not

@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
 // registerOp is an operation on the record, and what the simulation notes about
 // it.
 type registerOp struct {
-	*protocol.RegisterOp
+	*lease.RegisterOp
 	proc   *proc
 	owner  *attempt // whose run it belongs to; nil for a reader
 	no     int
-	name   *protocol.Name   // of the register that decides which configuration follows; nil: the record
+	name   *process.Name    // of the register that decides which configuration follows; nil: the record
 	before protocol.Version // what had been settled when it began
 	over   bool
 	timer  moment
@@ -31,7 +33,7 @@ func (i *registerOp) String() string {
 
 // startRegisterOp starts an operation on the record; then is called when it is
 // decided, or given up after a while.
-func (p *proc) startRegisterOp(owner *attempt, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
+func (p *proc) startRegisterOp(owner *attempt, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
 	persist := 3 * p.w.ttl
 	if p.w.persist > 0 {
 		persist = p.w.persist
@@ -41,8 +43,8 @@ func (p *proc) startRegisterOp(owner *attempt, in protocol.RegisterOp, then func
 
 // startRegisterOpFor is inquire with the time after which the operation is
 // given up.
-func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
-	var name *protocol.Name
+func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
+	var name *process.Name
 	if owner != nil {
 		name = owner.part.register
 	}
@@ -50,7 +52,7 @@ func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in protoc
 }
 
 // startNamedOp is that with the name.
-func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *protocol.Name, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
+func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *process.Name, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
 	w := p.w
 	w.registerOps++
 	i := &registerOp{RegisterOp: &in, proc: p, owner: owner, name: name, no: w.registerOps, before: w.ledger.best, timer: never}
@@ -82,7 +84,7 @@ func (i *registerOp) after() {
 		p.link(i.Out[k].Node).offerRecord(i, &i.Out[k])
 	}
 	i.Out = i.Out[:0]
-	if i.Outcome() != protocol.Asking {
+	if i.Outcome() != lease.Asking {
 		i.end(true)
 		return
 	}
@@ -117,7 +119,7 @@ func (i *registerOp) end(decided bool) {
 	if !decided {
 		w.tape.note("giveup %d", i.no)
 	}
-	settled := decided && i.Outcome() == protocol.Settled
+	settled := decided && i.Outcome() == lease.Settled
 	if w.trace != nil {
 		w.log("%v: outcome %d, newest %s", i, i.Outcome(), versionName(i.Newest().Version))
 	}
@@ -129,7 +131,7 @@ func (i *registerOp) end(decided bool) {
 
 // carryOut carries out the steps of a Run under claims of the participant, and
 // calls then. If one is under way, this one comes to nothing.
-func (t *participant) carryOut(r *protocol.Run, then func()) {
+func (t *participant) carryOut(r *lease.Run, then func()) {
 	if t.run != nil || t.att != nil {
 		t.proc.later(t.proc.w.delay, then)
 		return
@@ -142,25 +144,25 @@ func (t *participant) runs() {
 	p, r := t.proc, t.run
 	recorded := func(i *registerOp, ok bool) {
 		if t.run == r {
-			r.Recorded(i.RegisterOp, ok || i.Op == protocol.OpRead && i.Outcome() == protocol.Inconclusive)
+			r.Recorded(i.RegisterOp, ok || i.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive)
 			t.runs()
 		}
 	}
 	switch r.Step() {
-	case protocol.RunLock:
+	case lease.RunLock:
 		p.later(r.Within, func() {
-			if t.run == r && r.Step() != protocol.RunRead {
+			if t.run == r && r.Step() != lease.RunRead {
 				r.Expired()
 				t.runs()
 			}
 		})
 		t.acquire(r.Try)
-	case protocol.RunRead:
+	case lease.RunRead:
 		t.release()
 		p.startRegisterOp(nil, r.Op, recorded)
-	case protocol.RunRecord:
+	case lease.RunRecord:
 		p.startRegisterOp(t.att, r.Op, recorded)
-	case protocol.RunOver:
+	case lease.RunOver:
 		then := t.ran
 		t.run, t.ran = nil, nil
 		t.release()
@@ -170,7 +172,7 @@ func (t *participant) runs() {
 
 // unlocked: the claim of a Run has come to nothing, or has ended.
 func (t *participant) unlocked() {
-	if r := t.run; r != nil && r.Step() == protocol.RunLock {
+	if r := t.run; r != nil && r.Step() == lease.RunLock {
 		r.Locked(protocol.Version{}, false)
 		t.runs()
 	}
@@ -187,9 +189,9 @@ func (t *participant) turn(a *attempt) {
 	}
 	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
 	put := func(s protocol.Stored) {
-		p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *registerOp, ok bool) { leave(ok) })
+		p.startRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *registerOp, ok bool) { leave(ok) })
 	}
-	p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *registerOp, ok bool) {
+	p.startRegisterOp(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *registerOp, ok bool) {
 		found := i.Newest()
 		adopted, few := i.Adopt()
 		switch {
@@ -198,7 +200,7 @@ func (t *participant) turn(a *attempt) {
 		case few && w.rng.IntN(2) == 0:
 			put(adopted)
 		case few: // and then something of its own, as a Reset does
-			p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*registerOp, bool) {
+			p.startRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*registerOp, bool) {
 				put(protocol.Stored{Version: version, Erased: true})
 			})
 		case found.Version != (protocol.Version{}) && !found.Erased && w.rng.IntN(3) > 0:
@@ -226,7 +228,7 @@ func (p *proc) reads() {
 				p.reads()
 				return
 			}
-			p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
+			p.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
 			p.reads()
 		}
 	})
@@ -255,8 +257,8 @@ func (w *world) lastly() {
 // readLast reads; unsettled is called when a run is to decide first, if one
 // still may.
 func (w *world) readLast(unsettled func()) {
-	w.procs[0].startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
-		open := i.Outcome() == protocol.Inconclusive
+	w.procs[0].startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
+		open := i.Outcome() == lease.Inconclusive
 		switch {
 		case ok || w.ledger.void || w.procs[0].blocked() || open && !w.idle(): // it is that run's to decide
 		case open && unsettled != nil:

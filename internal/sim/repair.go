@@ -7,7 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // Each process repairs nodes that lost their data by the machine that runs in
@@ -36,10 +40,10 @@ func nameOf(i int) string { return fmt.Sprintf("name %03d", i) }
 
 // repairTask is one step on its way.
 type repairTask struct {
-	step protocol.RepairStep
-	res  protocol.RepairResult
+	step repair.RepairStep
+	res  repair.RepairResult
 	over bool
-	then func(protocol.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
+	then func(repair.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
 }
 
 // mends: the process repairs the node if that lost its data, and the world has
@@ -56,44 +60,44 @@ func (p *proc) mends(n *node) bool {
 // meets says that the process may repair the node from here on.
 func (p *proc) meets(n *node) {
 	do := p.client.Up(p.now(), p.to(n).no)
-	p.carryOut(slices.DeleteFunc(do, func(a protocol.Action) bool { return a.Kind == protocol.ActAsk }))
+	p.carryOut(slices.DeleteFunc(do, func(a process.Action) bool { return a.Kind == process.ActAsk }))
 }
 
 // takeStep takes a step of the machine.
-func (p *proc) takeStep(s protocol.RepairStep) {
+func (p *proc) takeStep(s repair.RepairStep) {
 	w := p.w
 	if w.trace != nil {
 		w.log("process %s: %s", p.name, stepName(s))
 	}
 	t := &repairTask{step: s}
 	switch s.Kind {
-	case protocol.RepairFailed, protocol.RepairDone:
+	case repair.RepairFailed, repair.RepairDone:
 		if end := p.repairEnd(s); w.wire != nil && end != p.repaired[s.Target] {
 			p.repaired[s.Target] = end
 			w.wire.say("%s", end)
 		}
-	case protocol.RepairRead:
+	case repair.RepairRead:
 		p.readFor(t)
-	case protocol.RepairDecide:
+	case repair.RepairDecide:
 		if s.Succession {
-			of := protocol.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
+			of := nodeset.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
 			p.succeed(of, func() {
 				if c, _ := of.Decided(); c != nil {
 					w.successor(p, c)
 				}
-				p.stepDone(t, protocol.RepairResult{OK: true}) // whether it is decided shows next
+				p.stepDone(t, repair.RepairResult{OK: true}) // whether it is decided shows next
 			})
 			return
 		}
 		if s.Name != recordName {
 			p.later(4*w.delay, func() {
 				delete(w.undecided, s.Name)
-				p.stepDone(t, protocol.RepairResult{OK: !w.held[s.Name]})
+				p.stepDone(t, repair.RepairResult{OK: !w.held[s.Name]})
 			})
 			return
 		}
-		p.decide(func(ok bool) { p.stepDone(t, protocol.RepairResult{OK: ok}) })
-	case protocol.RepairSpread:
+		p.decide(func(ok bool) { p.stepDone(t, repair.RepairResult{OK: ok}) })
+	case repair.RepairSpread:
 		p.later(2*w.delay, func() {
 			for _, n := range w.nodes {
 				if p.attested(nil) && p.reaches(n) {
@@ -101,16 +105,16 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 				}
 			}
 			w.numberInForce()
-			p.stepDone(t, protocol.RepairResult{})
+			p.stepDone(t, repair.RepairResult{})
 		})
 	default:
 		limit, to := p.nodeTimeout(), s.Node
 		switch s.Kind {
-		case protocol.RepairList:
+		case repair.RepairList:
 			limit *= 10
-		case protocol.RepairMark:
+		case repair.RepairMark:
 			to = s.Target
-		case protocol.RepairYield:
+		case repair.RepairYield:
 			t.over = true
 		}
 		p.ask(t, to, limit)
@@ -122,7 +126,7 @@ func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
 	l := p.link(to)
 	l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: to, Sent: p.local(p.w.now)}})
 	if !t.over {
-		p.later(limit, func() { p.stepDone(t, protocol.RepairResult{Err: errSilent}) })
+		p.later(limit, func() { p.stepDone(t, repair.RepairResult{Err: errSilent}) })
 	}
 }
 
@@ -131,14 +135,14 @@ func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
 func (p *proc) survey(then func(may bool)) {
 	w := p.w
 	sets := p.client.Group().Sets
-	nodes := make([]protocol.NodeHealth, p.client.Group().Nodes)
+	nodes := make([]repair.NodeHealth, p.client.Group().Nodes)
 	left := len(nodes)
 	for i := range nodes {
-		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: i, Target: i}}
-		t.then = func(res protocol.RepairResult) {
-			nodes[i] = protocol.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
+		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: i, Target: i}}
+		t.then = func(res repair.RepairResult) {
+			nodes[i] = repair.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
 			if left--; left == 0 {
-				then(protocol.MayRestart(w.rules, nodes, sets))
+				then(repair.MayRestart(w.rules, nodes, sets))
 			}
 		}
 		p.ask(t, i, p.nodeTimeout())
@@ -146,7 +150,7 @@ func (p *proc) survey(then func(may bool)) {
 }
 
 // stepDone reports the end of a step.
-func (p *proc) stepDone(t *repairTask, res protocol.RepairResult) {
+func (p *proc) stepDone(t *repairTask, res repair.RepairResult) {
 	if t.over {
 		return
 	}
@@ -172,15 +176,15 @@ func (p *proc) readFor(t *repairTask) {
 		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
 	}
 	if name := t.step.Name; name == recordName || strings.HasPrefix(name, successor) {
-		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: t.step.Target + 1, Succession: t.step.Succession}
-		of := &protocol.Name{Name: name}
+		in := lease.RegisterOp{Op: protocol.OpRead, Repair: t.step.Target + 1, Succession: t.step.Succession}
+		of := &process.Name{Name: name}
 		if name == recordName {
 			of = nil
 		}
 		p.startNamedOp(4*p.nodeTimeout(), nil, of, in, func(i *registerOp, _ bool) {
 			w.reads(p, n, -1)
-			res := protocol.RepairResult{Outcome: i.Outcome()}
-			if res.Outcome == protocol.Asking {
+			res := repair.RepairResult{Outcome: i.Outcome()}
+			if res.Outcome == lease.Asking {
 				res.Err = errSilent
 			}
 			p.stepDone(t, res)
@@ -189,12 +193,12 @@ func (p *proc) readFor(t *repairTask) {
 	}
 	p.later(w.around(4*w.delay), func() {
 		w.reads(p, n, -1)
-		res := protocol.RepairResult{Outcome: protocol.Settled}
+		res := repair.RepairResult{Outcome: lease.Settled}
 		switch {
 		case !p.reaches(n) || !p.attested(n):
-			res = protocol.RepairResult{Err: errSilent}
+			res = repair.RepairResult{Err: errSilent}
 		case w.undecided[t.step.Name] || w.held[t.step.Name]:
-			res.Outcome = protocol.Inconclusive
+			res.Outcome = lease.Inconclusive
 		case t.step.Name == numberName:
 			p.bringNumber(n)
 			w.numberInForce()
@@ -225,14 +229,14 @@ func (p *proc) decide(then func(ok bool)) {
 		}
 		p.parts = append(p.parts, p.decider)
 	}
-	r := protocol.NewDecision(protocol.DecideWithin(p.nodeTimeout(), p.ttl(), 2*p.w.delay))
+	r := lease.NewDecision(repair.DecideWithin(p.nodeTimeout(), p.ttl(), 2*p.w.delay))
 	p.decider.carryOut(r, func() { then(r.OK()) })
 }
 
 // repairEnd says in a trace how an attempt to repair a node has ended.
-func (p *proc) repairEnd(s protocol.RepairStep) string {
+func (p *proc) repairEnd(s repair.RepairStep) string {
 	switch {
-	case s.Kind == protocol.RepairDone:
+	case s.Kind == repair.RepairDone:
 		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, p.link(s.Target).idx+1, s.Count)
 	case s.Err != nil:
 		return fmt.Sprintf("%s cannot repair node %d: %s", p.label, p.link(s.Target).idx+1, strings.TrimPrefix(s.Err.Error(), "protocol: "))
@@ -246,7 +250,7 @@ func (p *proc) repairEnd(s protocol.RepairStep) string {
 	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.label, p.link(s.Target).idx+1, strings.Join(silent, " "))
 }
 
-func stepName(s protocol.RepairStep) string {
+func stepName(s repair.RepairStep) string {
 	kind := [...]string{
 		"looks at", "asks for the turn at", "keeps the turn at", "lists names of", "reads for", "decides for", "marks as caught up",
 		"spreads the number from", "gives the turn up at", "cannot repair", "has repaired",

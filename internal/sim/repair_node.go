@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // This file owns what the nodes do for the steps of a repair, and the names
@@ -17,36 +18,36 @@ import (
 // listed. The simulator reports the violation "record" where it has not.
 
 // repairStep is what a node does for one step.
-func (n *node) repairStep(m *message) (res protocol.RepairResult) {
+func (n *node) repairStep(m *message) (res repair.RepairResult) {
 	w, s, by := n.w, m.task.step, m.link.proc
 	inc, marked := n.model.Incarnation()
 	set := n.model.Set()
 	switch {
 	case n.refuse:
-		return protocol.RepairResult{Err: errRefused, ForGood: true}
-	case by.members != nil && n.lie == nil && m.stamp != set.Stamp() && (s.Kind == protocol.RepairLook || s.Kind == protocol.RepairMark):
-		return protocol.RepairResult{Err: errOtherSet}
+		return repair.RepairResult{Err: errRefused, ForGood: true}
+	case by.members != nil && n.lie == nil && m.stamp != set.Stamp() && (s.Kind == repair.RepairLook || s.Kind == repair.RepairMark):
+		return repair.RepairResult{Err: errOtherSet}
 	case !marked:
-		return protocol.RepairResult{Err: errUnmarked}
+		return repair.RepairResult{Err: errUnmarked}
 	}
 	switch now := n.millis(w.now); s.Kind {
-	case protocol.RepairLook:
+	case repair.RepairLook:
 		n.looks++
-		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.CaughtUp(), Kept: n.model.Kept(), Wait: n.model.Recovering(now)}
-	case protocol.RepairTurn:
+		return repair.RepairResult{Incarnation: inc, CaughtUp: n.model.CaughtUp(), Kept: n.model.Kept(), Wait: n.model.Recovering(now)}
+	case repair.RepairTurn:
 		if res.OK = n.turnEnds <= now; res.OK {
 			n.turnEnds = now + s.For.Milliseconds()
 			n.turnOf = by
 		}
-	case protocol.RepairStay:
+	case repair.RepairStay:
 		if n.turnEnds > now {
 			n.turnEnds = now + s.For.Milliseconds()
 		}
-	case protocol.RepairYield:
+	case repair.RepairYield:
 		n.turnEnds, n.turnOf = 0, nil
-	case protocol.RepairList:
+	case repair.RepairList:
 		res.Names, res.Cursor = n.list(s.Cursor)
-	case protocol.RepairMark:
+	case repair.RepairMark:
 		if res.OK = inc == s.Incarnation; res.OK {
 			n.complete(inc)
 		}

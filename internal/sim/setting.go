@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -82,7 +83,7 @@ func (s *setting) margin(ttl time.Duration) time.Duration {
 	if s.scant {
 		return ttl/100 + 2*time.Millisecond
 	}
-	return protocol.Drift(ttl)
+	return lease.Drift(ttl)
 }
 
 // randomSetting draws a setting that the library's own checks would let pass.

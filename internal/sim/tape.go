@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/trace"
 )
@@ -116,7 +118,7 @@ func (p parcel) exact() string {
 	return p.String()
 }
 
-func (x *tape) claim(t *participant, id protocol.ID, d protocol.Deferral) {
+func (x *tape) claim(t *participant, id protocol.ID, d process.Deferral) {
 	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.label(), t.weight, t.proc.wall, hex.EncodeToString(id[:]))
 	if t.lock > 0 {
 		s += fmt.Sprintf(" lock %d", t.lock+1)
@@ -136,7 +138,7 @@ func (x *tape) claim(t *participant, id protocol.ID, d protocol.Deferral) {
 	x.note("%s", s)
 }
 
-func (x *tape) registerOp(p *proc, owner *attempt, in *protocol.RegisterOp) {
+func (x *tape) registerOp(p *proc, owner *attempt, in *lease.RegisterOp) {
 	label := p.label
 	if owner != nil {
 		label = owner.part.label()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/trace"
 )
@@ -31,7 +32,7 @@ import (
 // playTrace plays a trace and returns it with the output that it has now.
 // mutate may change the setting.
 func playTrace(blocks []trace.Block, mutate func(*setting)) []trace.Block {
-	p := &player{mutate: mutate, recordings: map[string]*protocol.Recording{}}
+	p := &player{mutate: mutate, recordings: map[string]*nodeset.Recording{}}
 	return trace.Play(blocks, p.do)
 }
 
@@ -41,8 +42,8 @@ type player struct {
 	w          *world // nil before the first command
 	on         clients
 	x          *wire
-	recordings map[string]*protocol.Recording // by process: that have not ended
-	began      moment                         // when the trace's time is zero
+	recordings map[string]*nodeset.Recording // by process: that have not ended
+	began      moment                        // when the trace's time is zero
 }
 
 // do carries out one command, and returns what it has led to.

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -85,7 +86,7 @@ func recorder(op protocol.Op) func(p *player, a *args) error {
 		if a.err != nil {
 			return a.err
 		}
-		return p.on.record(label, protocol.RegisterOp{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
+		return p.on.record(label, lease.RegisterOp{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
 	}
 }
 

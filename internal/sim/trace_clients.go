@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -13,8 +14,8 @@ import (
 // first claim, as in e and e2.
 type clients interface {
 	claim(label string, try bool, weight uint64) error
-	hold(label, what string, weight uint64) error               // what a holder, or a waiter, does
-	record(label string, in protocol.RegisterOp, seq int) error // seq: which of the claim's writes; -1: the next
+	hold(label, what string, weight uint64) error            // what a holder, or a waiter, does
+	record(label string, in lease.RegisterOp, seq int) error // seq: which of the claim's writes; -1: the next
 	repair(label string, n *node, only bool) error
 	process(label string) *proc
 	participant(label string) (*participant, error)
@@ -140,7 +141,7 @@ func (c *cast) hold(label, what string, weight uint64) error {
 	return nil
 }
 
-func (c *cast) record(label string, in protocol.RegisterOp, seq int) error {
+func (c *cast) record(label string, in lease.RegisterOp, seq int) error {
 	var owner *attempt
 	if in.Op != protocol.OpRead {
 		if owner = c.last[label]; owner == nil {
@@ -171,12 +172,12 @@ func (c *cast) giveUp(no int) {
 }
 
 // outcomes say what has become of an operation on the record.
-var outcomes = map[protocol.Outcome]string{
-	protocol.Asking: "gives up", protocol.Settled: "done", protocol.Inconclusive: "left to the next run",
-	protocol.Superseded: "overtaken by a later run", protocol.Refused: "refused",
+var outcomes = map[lease.Outcome]string{
+	lease.Asking: "gives up", lease.Settled: "done", lease.Inconclusive: "left to the next run",
+	lease.Superseded: "overtaken by a later run", lease.Refused: "refused",
 }
 
-func (c *cast) startRegisterOp(p *proc, owner *attempt, in protocol.RegisterOp, what string) {
+func (c *cast) startRegisterOp(p *proc, owner *attempt, in lease.RegisterOp, what string) {
 	x := c.w.wire
 	p.startRegisterOp(owner, in, func(i *registerOp, ok bool) {
 		s := what + ": " + outcomes[i.Outcome()]
@@ -185,7 +186,7 @@ func (c *cast) startRegisterOp(p *proc, owner *attempt, in protocol.RegisterOp, 
 		}
 		if adopted, few := i.Adopt(); ok && few && !x.manual {
 			s += " on a minority and puts it again"
-			c.startRegisterOp(p, owner, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
+			c.startRegisterOp(p, owner, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}
 		x.say("%s", s)
 	})
@@ -196,7 +197,7 @@ func (c *cast) startRegisterOp(p *proc, owner *attempt, in protocol.RegisterOp, 
 func (c *cast) repair(label string, n *node, only bool) error {
 	p := c.process(label)
 	if only {
-		p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Repair: p.to(n).no + 1}, func(i *registerOp, ok bool) {
+		p.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: p.to(n).no + 1}, func(i *registerOp, ok bool) {
 			c.w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
 		})
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/process"
 )
 
 // This file has the commands about the callers of one process, which share a
@@ -34,9 +34,9 @@ func (p *player) lock(a *args) error {
 	if err != nil {
 		return err
 	}
-	mode := protocol.Write
+	mode := process.Write
 	if a.take("reader") {
-		mode = protocol.Read
+		mode = process.Read
 	}
 	if c.doing != resting {
 		return fmt.Errorf("%s %s", c.name, c.does())
@@ -52,7 +52,7 @@ func (p *player) unlock(a *args) error {
 	label := a.next()
 	if !strings.Contains(label, "/") {
 		t, err := p.on.participant(label)
-		if err == nil && t.value.unlock(protocol.Write) == protocol.UnlockNotHeld {
+		if err == nil && t.value.unlock(process.Write) == process.UnlockNotHeld {
 			p.x.say("%s is not held", label)
 		}
 		return err
@@ -105,7 +105,7 @@ func (p *player) turns(a *args) error {
 			p.x.say("%s %s after %d turns", now.name, now.does(), i)
 			return nil
 		}
-		next.lock(protocol.Write, false)
+		next.lock(process.Write, false)
 		p.x.settle()
 		now.unlock()
 		p.x.settle()
@@ -124,7 +124,7 @@ func (c *caller) does() string {
 		return "has nothing"
 	}
 	s := "holds"
-	if c.mode == protocol.Read {
+	if c.mode == process.Read {
 		s = "reads"
 	}
 	if c.lease.ended {

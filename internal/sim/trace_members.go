@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // This file has the commands about the set that nodes belong to: see
@@ -36,7 +36,7 @@ func (p *player) recordSet(a *args) error {
 	}
 	once, ready := a.take("once"), a.take("ready")
 	r := p.recordings[label]
-	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
+	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
 	if r == nil {
 		q.members.Want()
 		if r = q.members.Record(ballot, p.w.settings(), ready, q.chance); r == nil {
@@ -52,18 +52,18 @@ func (p *player) recordSet(a *args) error {
 				r.Answer(s, n.step(s))
 			}
 		}
-		if once && r.Outcome == protocol.RecordGoesOn {
+		if once && r.Outcome == nodeset.RecordGoesOn {
 			p.recordings[label] = r
 			return nil
 		}
 	}
 	delete(p.recordings, label)
-	if r.Outcome != protocol.RecordDone {
+	if r.Outcome != nodeset.RecordDone {
 		p.x.say("%s has not recorded its set", q.label)
 		return nil
 	}
 	whose := "its set"
-	if r.Config.Stamp != protocol.StampOf(1, ballot) {
+	if r.Config.Stamp != nodeset.StampOf(1, ballot) {
 		whose = "the set of another process"
 	}
 	p.x.say("%s has recorded %s", q.label, whose)
@@ -73,7 +73,7 @@ func (p *player) recordSet(a *args) error {
 }
 
 // change reads what is added to a set and removed: [add NODES] [remove NODES].
-func (p *player) change(a *args) protocol.Change {
+func (p *player) change(a *args) nodeset.Change {
 	var add, remove []*node
 	nodes := func(into *[]*node) {
 		a.fail(p.onNodes(a, func(n *node) { *into = append(*into, n) }))
@@ -125,7 +125,7 @@ func (p *player) undo(a *args) error {
 		}
 	}
 	if !found {
-		q.exchange(protocol.Change{}).undo = true // before it begins
+		q.exchange(nodeset.Change{}).undo = true // before it begins
 	}
 	return a.err
 }
@@ -138,8 +138,8 @@ func (p *player) decide(a *args) error {
 		return err
 	}
 	c := q.members.Config()
-	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
-	var next *protocol.Configuration
+	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
+	var next *nodeset.Configuration
 	switch what := a.next(); what {
 	case "begin":
 		next = c.Begin(p.change(a), ballot)

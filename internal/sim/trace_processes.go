@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -77,14 +78,14 @@ func (p *player) spare(a *args) error {
 
 // holder NODES: what an onlooker makes of the answers of these nodes.
 func (p *player) whoHolds(a *args) error {
-	heads := make([]protocol.Head, len(p.w.nodes))
+	heads := make([]lease.Head, len(p.w.nodes))
 	err := p.onNodes(a, func(n *node) { heads[n.idx] = n.head() })
-	switch f := protocol.FindHolder(heads, protocol.Quorums{}, p.w.rules); f.Kind {
-	case protocol.HeldByClaim:
+	switch f := lease.FindHolder(heads, protocol.Quorums{}, p.w.rules); f.Kind {
+	case lease.HeldByClaim:
 		p.x.say("an onlooker finds a holder, at node %d", f.Node+1)
-	case protocol.HeldByForeign:
+	case lease.HeldByForeign:
 		p.x.say("an onlooker finds another Redlock client")
-	case protocol.HeldUnknown:
+	case lease.HeldUnknown:
 		p.x.say("an onlooker cannot find out the holder")
 	default:
 		p.x.say("an onlooker finds the name free")
@@ -93,7 +94,7 @@ func (p *player) whoHolds(a *args) error {
 }
 
 // head is what a node shows an onlooker.
-func (n *node) head() (h protocol.Head) {
+func (n *node) head() (h lease.Head) {
 	now := n.millis(n.w.now)
 	h.Known = n.model.Recovering(now) == 0
 	for _, c := range n.model.Claims(now) {

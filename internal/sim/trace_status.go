@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -23,10 +25,10 @@ func storedName(s protocol.Stored) string {
 }
 
 // phases are what a trace says of a claim.
-var phases = map[protocol.Phase]string{
-	protocol.Joining: "joins", protocol.Waiting: "waits", protocol.Holding: "holds", protocol.Lost: "is lost",
-	protocol.Left: "has left", protocol.Busy: "gives up, as others are ahead", protocol.NoQuorum: "gives up without a quorum",
-	protocol.Rejected: "is refused", protocol.Expired: "is abandoned", protocol.TooHeavy: "asks for more than there is",
+var phases = map[lease.Phase]string{
+	lease.Joining: "joins", lease.Waiting: "waits", lease.Holding: "holds", lease.Lost: "is lost",
+	lease.Left: "has left", lease.Busy: "gives up, as others are ahead", lease.NoQuorum: "gives up without a quorum",
+	lease.Rejected: "is refused", lease.Expired: "is abandoned", lease.TooHeavy: "asks for more than there is",
 }
 
 // clockTime names a reading of a clock by the trace's time.
@@ -46,21 +48,21 @@ func seconds(d time.Duration) string {
 // status is a claim in a line.
 func (a *attempt) status() string {
 	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], ticketName(a.Ticket()))
-	if a.Phase() == protocol.Holding {
+	if a.Phase() == lease.Holding {
 		s += ", until " + a.part.proc.w.clockTime(a.part.proc.clock, a.Deadline())
 	}
 	return s
 }
 
 // changed says what has become of a claim.
-func (x *wire) changed(a *attempt, was protocol.Phase) {
+func (x *wire) changed(a *attempt, was lease.Phase) {
 	now := a.Phase()
 	if a.part == a.part.proc.succession { // what is decided is said
 		return
 	}
 	if now.Final() {
 		s := fmt.Sprintf("%v %s", a, phases[now])
-		if now != protocol.Left {
+		if now != lease.Left {
 			s += " at " + seconds(time.Duration(x.w.now)-time.Second)
 		}
 		x.say("%s", s)
@@ -68,14 +70,14 @@ func (x *wire) changed(a *attempt, was protocol.Phase) {
 		return
 	}
 	x.note(a)
-	if s := a.status(); was == protocol.Waiting || now != protocol.Waiting || !a.admissible() {
+	if s := a.status(); was == lease.Waiting || now != lease.Waiting || !a.admissible() {
 		x.say("%s", s)
 	}
 }
 
 // admissible: the claim will hold before the event is over, so that it waits
 // needs no line.
-func (a *attempt) admissible() bool { return a.Phase() == protocol.Holding }
+func (a *attempt) admissible() bool { return a.Phase() == lease.Holding }
 
 func (x *wire) note(a *attempt) { x.seen[a] = glance{a.Phase(), a.Ticket(), a.Deadline()} }
 
@@ -89,7 +91,7 @@ func (c *cast) changes(x *wire) {
 			}
 			c.note(t)
 			g := x.seen[a]
-			if near := g.deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.phase != a.Phase() || g.ticket != a.Ticket() || a.Phase() == protocol.Holding && !near {
+			if near := g.deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.phase != a.Phase() || g.ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
 				x.note(a)
 				x.say("%s", a.status())
 			}
@@ -177,9 +179,9 @@ func (c *cast) node(n *node) string {
 		s += " not caught up;"
 	}
 	switch n.model.Set().Phase {
-	case protocol.SetAccepted:
+	case nodeset.SetAccepted:
 		s += " set accepted;"
-	case protocol.SetRecorded:
+	case nodeset.SetRecorded:
 		if c := n.model.Set().Config; n.w.latest().Stamp.Epoch() > 1 {
 			s += fmt.Sprintf(" epoch %d %v;", c.Stamp.Epoch(), c.Stage)
 		} else {

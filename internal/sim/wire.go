@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
 // wire is the network of a world that a trace plays. A message arrives when the
@@ -42,7 +45,7 @@ type start struct {
 
 // glance is what was last said of a claim.
 type glance struct {
-	phase    protocol.Phase
+	phase    lease.Phase
 	ticket   protocol.Ticket
 	deadline protocol.Time
 }
@@ -53,7 +56,7 @@ func (x *wire) say(format string, args ...any) {
 
 // start returns what a claim begins with. Its id follows from the participant
 // and the number of claims before it, so its residue is that number.
-func (x *wire) start(t *participant) (protocol.ID, *protocol.Deferral) {
+func (x *wire) start(t *participant) (protocol.ID, *process.Deferral) {
 	s := x.next
 	x.next = start{}
 	if !s.fixed {
@@ -63,7 +66,7 @@ func (x *wire) start(t *participant) (protocol.ID, *protocol.Deferral) {
 		}
 		s.id[15] = byte(x.distinct % protocol.Residues)
 	}
-	return s.id, &protocol.Deferral{Nodes: s.later, After: s.after}
+	return s.id, &process.Deferral{Nodes: s.later, After: s.after}
 }
 
 // take has a message wait until it is delivered.
@@ -231,9 +234,9 @@ var operations = []string{
 }
 
 // repairOps name the steps of a repair that are messages.
-var repairOps = map[protocol.RepairKind]string{
-	protocol.RepairLook: "look", protocol.RepairTurn: "turn", protocol.RepairStay: "stay", protocol.RepairList: "list",
-	protocol.RepairMark: "complete", protocol.RepairYield: "yield",
+var repairOps = map[repair.RepairKind]string{
+	repair.RepairLook: "look", repair.RepairTurn: "turn", repair.RepairStay: "stay", repair.RepairList: "list",
+	repair.RepairMark: "complete", repair.RepairYield: "yield",
 }
 
 // names gives what is sent a name that is the same in each play.

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -26,10 +28,10 @@ type world struct {
 	undecided map[string]bool // those whose registers no run has decided
 	held      map[string]bool // those that a run is deciding
 
-	decided     map[protocol.Stamp]*protocol.Configuration // see operator.go
-	stepped     func()                                     // a node has carried out a step of its set's register
-	told        protocol.Stamp                             // in a trace: the last configuration of which it has said that it was decided
-	added       int                                        // members so far
+	decided     map[nodeset.Stamp]*nodeset.Configuration // see operator.go
+	stepped     func()                                   // a node has carried out a step of its set's register
+	told        nodeset.Stamp                            // in a trace: the last configuration of which it has said that it was decided
+	added       int                                      // members so far
 	exchangers  []*exchanger
 	exchanging  *exchanger // the last one that has begun
 	ledger      ledger     // of the record
@@ -291,7 +293,7 @@ func (w *world) newID() protocol.ID {
 	return id
 }
 
-func phaseName(p protocol.Phase) string {
+func phaseName(p lease.Phase) string {
 	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
 }
 

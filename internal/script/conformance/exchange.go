@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -163,8 +164,8 @@ func (s *sequence) del(keys ...string) []any {
 
 // found has the node record its set. With ready it votes at once.
 func (s *sequence) found(ctx context.Context, ready bool) error {
-	for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
-		step := protocol.RecordStep{Kind: kind, Ballot: "1", Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
+	for _, kind := range []nodeset.RecordKind{nodeset.SetAccept, nodeset.SetCommit} {
+		step := nodeset.RecordStep{Kind: kind, Ballot: "1", Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
 		args, err := words(script.AppendSet(nil, s.prefix, step, s.random(), "run"))
 		if err != nil {
 			return err

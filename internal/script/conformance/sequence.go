@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -40,7 +41,7 @@ type sequence struct {
 	name    string
 	guard   time.Duration
 	count   bool // it is a semaphore's
-	set     *protocol.Configuration
+	set     *nodeset.Configuration
 	runs    string // the run that the marker names
 	timed   bool   // time is let pass
 	slack   int64
@@ -64,9 +65,9 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	if s.node.Bucketed = cfg.Bucketed || seed%3 == 2; s.node.Bucketed {
 		s.prefix = script.BucketPrefix(s.prefix, script.BucketOf(s.name))
 	}
-	stamp, shared := protocol.StampOf(1, "1"), protocol.Shared{Guard: s.guard, Retention: retention}
-	s.set = &protocol.Configuration{
-		Stamp: stamp, Origin: stamp, Now: shared, Next: shared, Members: []protocol.Member{{Identity: "me", Addr: "here"}},
+	stamp, shared := nodeset.StampOf(1, "1"), nodeset.Shared{Guard: s.guard, Retention: retention}
+	s.set = &nodeset.Configuration{
+		Stamp: stamp, Origin: stamp, Now: shared, Next: shared, Members: []nodeset.Member{{Identity: "me", Addr: "here"}},
 	}
 	s.keys = script.NewKeys(s.prefix, s.name).At(script.HomeOf(stamp))
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -131,17 +132,17 @@ func (c *Config) terms(claim int) protocol.Terms {
 // timeout: timeouts are failures that the search decides on, never the clock.
 const timeout = 1000 * unit
 
-func (c *Config) begin(claim int) *protocol.Begin {
-	return &protocol.Begin{
+func (c *Config) begin(claim int) *process.Begin {
+	return &process.Begin{
 		Terms: c.terms(claim), NodeTimeout: timeout, Drift: time.Duration(c.Drift) * unit, Rules: c.Rules,
-		Defer: &protocol.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit},
+		Defer: &process.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit},
 	}
 }
 
 // client returns the Client of every process, which takes for the nodes' clocks
 // what the search wants it to. It judges no reply: see doc.go.
-func (c *Config) client(clock *protocol.Ticket) *protocol.Client {
-	return protocol.NewClient(protocol.ClientConfig{
+func (c *Config) client(clock *protocol.Ticket) *process.Client {
+	return process.NewClient(process.ClientConfig{
 		Nodes: nodes, TTL: time.Duration(c.TTL) * unit, NodeTimeout: timeout, Rules: c.Rules,
 		Skewed: func(protocol.Ticket) protocol.Ticket { return *clock },
 	})

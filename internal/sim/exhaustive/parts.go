@@ -3,7 +3,9 @@ package exhaustive
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -36,7 +38,7 @@ const (
 type claimMove struct {
 	claim    uint32
 	sent     []sent
-	phase    protocol.Phase
+	phase    lease.Phase
 	admitted bool   // just now
 	wrong    string // what it did that no claim may ever do
 }
@@ -60,7 +62,7 @@ func (x *space) compute(e claimEvent) claimMove {
 	p := x.claims[e.claim]
 	p.renamed = [6]uint32{}
 	if e.kind == evStart {
-		p = claimPart{slot: int(e.slot), a: new(protocol.Attempt), at: epoch}
+		p = claimPart{slot: int(e.slot), a: new(process.Attempt), at: epoch}
 	} else {
 		p.a = p.a.Clone()
 	}
@@ -78,14 +80,14 @@ func (x *space) compute(e claimEvent) claimMove {
 	}
 	m.sent = append(m.sent, x.offer(p, e)...)
 	a.Sent()
-	a.News(new(protocol.Name))
+	a.News(new(process.Name))
 
 	m.phase = a.Phase()
-	m.admitted = before != protocol.Holding && a.Phase() == protocol.Holding
+	m.admitted = before != lease.Holding && a.Phase() == lease.Holding
 	p.ticket, p.final = a.Ticket(), a.Phase().Final()
 	p.admitted = p.admitted || m.admitted
 	p.valid = a.Valid(p.at)
-	p.overdue = p.overdue || before == protocol.Holding && p.at >= deadline && !p.final
+	p.overdue = p.overdue || before == lease.Holding && p.at >= deadline && !p.final
 	switch {
 	case p.overdue && p.valid:
 		m.wrong = "holds again what it had lost"
@@ -101,7 +103,7 @@ func (x *space) compute(e claimEvent) claimMove {
 // tell gives the attempt of p an event. It returns what is sent of that which
 // waited for room.
 func (x *space) tell(p *claimPart, e claimEvent) []sent {
-	a, n := p.a, new(protocol.Name)
+	a, n := p.a, new(process.Name)
 	switch e.kind {
 	case evStart:
 		x.clock = e.ticket - 1 // the lowest ticket above is proposed
@@ -151,7 +153,7 @@ func (x *space) offer(p claimPart, e claimEvent) (all []sent) {
 }
 
 // depart hands a request to the link.
-func (x *space) depart(a *protocol.Attempt, r *protocol.Request, e claimEvent) sent {
+func (x *space) depart(a *process.Attempt, r *protocol.Request, e claimEvent) sent {
 	took := protocol.Accepted
 	if e.cut&(1<<r.Node) != 0 {
 		took = protocol.NotSent // and a failure follows: see happen
@@ -169,7 +171,7 @@ func (x *space) staysFinal(p claimPart) bool {
 	a := p.a.Clone()
 	for i := range nodes {
 		r := protocol.Request{Node: i, Op: protocol.OpBeat, Sent: p.at}
-		x.client.Answer(p.at, a, new(protocol.Name), &r, &protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
+		x.client.Answer(p.at, a, new(process.Name), &r, &protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
 		a.Push(p.at, i, protocol.Push{ID: a.ID, Ticket: a.Ticket(), Vote: true})
 		a.Up(p.at, i)
 	}

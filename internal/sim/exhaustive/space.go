@@ -2,6 +2,7 @@ package exhaustive
 
 import (
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -12,7 +13,7 @@ type space struct {
 	cfg    Config
 	mutant bool
 
-	client *protocol.Client
+	client *process.Client
 	clock  protocol.Ticket // what it takes for the nodes' clocks
 
 	msgs   []message
@@ -40,7 +41,7 @@ type space struct {
 // has not started.
 type claimPart struct {
 	slot   int
-	a      *protocol.Attempt // nil when nothing more comes of it
+	a      *process.Attempt // nil when nothing more comes of it
 	at     protocol.Time
 	final  bool
 	ticket protocol.Ticket

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -240,26 +241,26 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 }
 
 // stampOf returns the stamp that the key of a marker has.
-func stampOf(key string) protocol.Stamp {
+func stampOf(key string) nodeset.Stamp {
 	_, stamp, _ := strings.Cut(key, ":{}:")
-	return protocol.Stamp(stamp)
+	return nodeset.Stamp(stamp)
 }
 
 // setStep see set.lua.
 func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
-	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1], Life: args[1], Ready: args[0] == "ready"}
-	for k := protocol.SetPromise; k <= protocol.SetRetire; k++ {
+	s := nodeset.RecordStep{Ballot: nodeset.Ballot(args[1]), Identity: args[2], Seen: args[1], Life: args[1], Ready: args[0] == "ready"}
+	for k := nodeset.SetPromise; k <= nodeset.SetRetire; k++ {
 		if k.String() == args[0] {
 			s.Kind = k
 		}
 	}
 	switch args[0] {
 	case "ready":
-		s.Kind = protocol.SetCommit
+		s.Kind = nodeset.SetCommit
 	case "enter":
-		s.Kind = protocol.SetMove
+		s.Kind = nodeset.SetMove
 	}
-	s.Config, _ = protocol.ParseConfiguration(args[3])
+	s.Config, _ = nodeset.ParseConfiguration(args[3])
 	was, fresh := n.marker, random()
 	set := n.model.Step(now, s, protocol.Incarnation(fresh))
 	m := &n.marker
@@ -274,7 +275,7 @@ func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
 	case s.Enters():
 		m.caughtUp = false
 	}
-	if *m != was || s.Kind == protocol.SetMove {
+	if *m != was || s.Kind == nodeset.SetMove {
 		m.guard = n.model.Guard().Milliseconds()
 	}
 	return str(set.String()), nil

@@ -1,0 +1,291 @@
+package lease
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// This file owns rules 3, 4 and 5: which views admit a claim, what a waiter
+// does, and until when a holder holds.
+//
+// Invariant: a claim is held at a time t only if rule 3 admits it with the
+// views that are usable at t. So the deadline is the first end of a lease at
+// which rule 3 fails.
+
+// running: the node holds the claim as far as this client knows. The node may
+// hold it for longer: it takes the lease to begin when the request arrives, and
+// this client when it was sent.
+func (c *Claim) running(p *peer, now protocol.Time) bool {
+	return p.held && (now < c.leaseEnds(p) || !c.Rules.On(protocol.RuleLease))
+}
+
+// leaseEnds is when the lease ends, and with it the view, that the newest
+// acknowledgement brought: s + ttl - drift.
+func (c *Claim) leaseEnds(p *peer) protocol.Time {
+	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
+		return m.leaseEnds
+	}
+	until := p.ackSent.Add(c.TTL)
+	if c.Rules.On(protocol.RuleDrift) {
+		until = until.Add(-c.Drift)
+	}
+	return until
+}
+
+// barred: no claim has the vote of the node, for another Redlock client has its
+// key there. It does not tell claims apart, so it must not be one of the q at
+// which T is settled: of two claims each may have that node and one more, and
+// be behind at the third.
+func (c *Claim) barred(p *peer) bool {
+	return p.extra().barred && !p.vote && c.Rules.On(protocol.RuleBarred)
+}
+
+// usable is rule 3 (a) and (c); a view of another incarnation (b) has been
+// replaced when that incarnation was first heard of, or, a holder's, when it
+// first voted again.
+func (c *Claim) usable(p *peer, now protocol.Time) bool {
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.On(protocol.RuleExact)) && now >= p.extra().backFrom
+}
+
+// Known reports whether a quorum is known to hold the claim. If not, what is
+// missing is not the turn but the nodes.
+func (c *Claim) Known(now protocol.Time) bool {
+	known := uint32(0)
+	for i := range c.peers {
+		if p := &c.peers[i]; c.running(p, now) {
+			known |= 1 << i
+		}
+	}
+	return c.Sets.Met(known)
+}
+
+// Votes counts the nodes whose usable views vote for the claim.
+func (c *Claim) Votes(now protocol.Time) int { return bits.OnesCount32(c.voting(now) & c.Sets.All()) }
+
+// Voted reports whether a quorum votes for the claim. A claim that is counted
+// may have to wait all the same.
+func (c *Claim) Voted(now protocol.Time) bool { return c.Sets.Met(c.voting(now)) }
+
+// voting returns the nodes whose usable views vote for the claim.
+func (c *Claim) voting(now protocol.Time) (nodes uint32) {
+	for i := range c.peers {
+		if p := &c.peers[i]; p.vote && c.usable(p, now) {
+			nodes |= 1 << i
+		}
+	}
+	return nodes
+}
+
+// admitted is rule 3: "V >= q, at least q views vote for it, and the weights
+// of the counted claims plus its own fit".
+func (c *Claim) admitted(now protocol.Time) bool {
+	if !c.Voted(now) {
+		return false
+	}
+	// With q votes, a claim that does not fit beside this one is in at most
+	// V - q views, so it counts for at most N - q < q and is never counted. For
+	// a mutex and for readers and writers that is all there is to check.
+	return !c.Counting || !c.Rules.On(protocol.RuleCounting) || c.fits(now)
+}
+
+// wait is rule 4.
+func (c *Claim) wait(now protocol.Time) {
+	if c.admitted(now) {
+		c.admittedCapacity = c.capacity(now)
+		c.phase, c.giveUpAt = Holding, 0
+		c.deadline = c.validUntil(now)
+		return
+	}
+	var known, alive, aliveExact, votes, open uint32
+	asked := 0
+	top := c.ticket
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.pendingSince != 0 {
+			asked++
+		}
+		if c.running(p, now) {
+			known |= 1 << i
+			if p.failures < 2 && !c.barred(p) {
+				alive |= 1 << i
+				top = max(top, p.ticket)
+			}
+		}
+		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
+			aliveExact |= 1 << i
+		}
+		switch {
+		case c.usable(p, now) && p.vote:
+			votes |= 1 << i
+		case p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0:
+			open |= 1 << i
+		}
+	}
+	switch {
+	case c.Try && (c.outvoted(now, votes, open) || c.countPause > 0 && asked == 0):
+		c.End(now, Busy)
+		return
+	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
+		c.End(now, Expired)
+		return
+	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket && c.Rules.On(protocol.RuleRaise):
+		// "A waiter whose exact nodes die may raise T and settle again." So may
+		// one where another client's key bars all claims: such a node gives no
+		// vote.
+		c.began = now
+		c.follow(now, top)
+		return
+	}
+	c.count(now, votes)
+}
+
+// outvoted decides when a try gives up (rule 4). As soon as the votes still to
+// come cannot make it q, other claims are ahead on a majority. A holder is
+// ahead for as long as it holds. Tries that start at the same moment are ahead
+// of each other, each on some nodes, until all of them are settled; then the
+// lowest ticket has every vote. So a try that any node has voted for stays for
+// as long as that settling may take.
+//
+// Invariant: of tries that meet only each other, one is admitted. The first
+// claim on a node has that node's vote, so at least one try stays, and each try
+// that leaves makes the others' way shorter. Without the rule each of three
+// tries finds another one ahead on two of three nodes, and all of them give up.
+func (c *Claim) outvoted(now protocol.Time, votes, open uint32) bool {
+	if c.Sets.Met(votes | open) {
+		if c.giveUpAt > 0 && now >= c.giveUpAt {
+			c.giveUpAt = overdue
+		}
+		return false
+	}
+	if !c.votedOnce || !c.Rules.On(protocol.RuleStay) {
+		return true
+	}
+	if c.giveUpAt == 0 {
+		// The time so far is a measure of this client's round trips. The rest
+		// depends on the id: two tries that give up at the same moment make way
+		// for neither.
+		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
+		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
+	}
+	return now >= c.giveUpAt
+}
+
+// overdue is a time to give up that has passed while an answer was still to
+// come.
+const overdue protocol.Time = 1
+
+// hinted is when enough nodes may have come round to make q votes: each node
+// says when the leases that are ahead of the claim end there. Without the hint
+// the waiters of a holder that has died find out with their next beats, up to a
+// third of a ttl later.
+func (c *Claim) hinted() protocol.Time {
+	if !c.Rules.On(protocol.RuleHint) {
+		return protocol.Never
+	}
+	at, votes := protocol.Time(0), uint32(0)
+	for i := range c.peers {
+		if p := &c.peers[i]; p.held && p.vote {
+			votes |= 1 << i
+		}
+	}
+	if c.Sets.Met(votes) {
+		return protocol.Never
+	}
+	for _, set := range c.Sets.Sets() {
+		if set == 0 {
+			continue
+		}
+		need := protocol.NeedOf(set) - bits.OnesCount32(set&votes)
+		var buf [9]protocol.Time
+		hints := buf[:0]
+		for i := range c.peers {
+			if p := &c.peers[i]; set&(1<<i) != 0 && p.held && !p.vote && p.pendingSince == 0 && p.hinted {
+				hints = append(hints, p.askAt)
+			}
+		}
+		switch {
+		case need <= 0:
+		case len(hints) < need:
+			return protocol.Never
+		default:
+			slices.Sort(hints)
+			at = max(at, hints[need-1])
+		}
+	}
+	return at
+}
+
+// leasesEnd is when the waiter's leases will have ended on too many nodes. Its
+// place in the queue is gone then, and it starts again rather than wait for a
+// turn that cannot come.
+func (c *Claim) leasesEnd() protocol.Time {
+	return c.quorumDeadline(func(p *peer) bool { return p.held })
+}
+
+// holdOn recomputes the deadline after each event, because an answer may take a
+// vote away as well as prolong a lease. A deadline that only ever moved on
+// would count a node that has lost its data until the lease ends, which the
+// node has forgotten: "a claim is held at time t only while rule 3 still admits
+// it with the views usable at t".
+func (c *Claim) holdOn(now protocol.Time) {
+	was := c.deadline
+	c.saveAdmitted(now)
+	c.deadline = max(c.validUntil(now), c.giveUpAt)
+	if now >= c.deadline && c.Rules.On(protocol.RuleFinal) {
+		c.deadline = min(was, now) // it was held until then
+		c.End(now, Lost)
+	}
+}
+
+// validUntil is rule 5's deadline: the first moment at which the views that are
+// usable then no longer admit the claim. Leases only end as time passes, so it
+// is the first end of a lease at which admission fails.
+func (c *Claim) validUntil(now protocol.Time) protocol.Time {
+	if !c.Rules.On(protocol.RuleRecheck) || !c.Rules.On(protocol.RuleLease) {
+		return c.quorumDeadline(func(p *peer) bool { return p.held })
+	}
+	if !c.Counting {
+		return c.quorumDeadline(func(p *peer) bool { return p.vote && c.usable(p, now) })
+	}
+	ends := make([]protocol.Time, 0, len(c.peers))
+	for i := range c.peers {
+		if p := &c.peers[i]; c.usable(p, now) {
+			ends = append(ends, c.leaseEnds(p))
+		}
+	}
+	slices.Sort(ends)
+	for _, t := range append([]protocol.Time{now}, ends...) {
+		if !c.admitted(t) {
+			return t
+		}
+	}
+	return now
+}
+
+// quorumDeadline returns when the peers that match and have a running lease are
+// no quorum any more: the q-th longest lease of each set, and the earlier of
+// the two.
+func (c *Claim) quorumDeadline(match func(*peer) bool) protocol.Time {
+	at := c.setDeadline(c.Sets.Present, match)
+	if c.Sets.Next != 0 {
+		at = min(at, c.setDeadline(c.Sets.Next, match))
+	}
+	return at
+}
+
+func (c *Claim) setDeadline(set uint32, match func(*peer) bool) protocol.Time {
+	var buf [9]protocol.Time
+	ends := buf[:0]
+	for i := range c.peers {
+		if p := &c.peers[i]; set&(1<<i) != 0 && match(p) {
+			ends = append(ends, c.leaseEnds(p))
+		}
+	}
+	if len(ends) < protocol.NeedOf(set) {
+		return 0
+	}
+	slices.Sort(ends)
+	return ends[len(ends)-protocol.NeedOf(set)]
+}

@@ -1,0 +1,318 @@
+package lease
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns what a node's answer, push or silence changes in the view of
+// that node.
+//
+// Invariant: a view only gains what its node said in the same incarnation and
+// at the same ticket, and an older answer never replaces a newer one.
+
+// Answer takes a node's answer to r. If r is merged, the claim has wanted to
+// repeat r meanwhile, and the repetition was not sent: the answer is the answer
+// to both.
+func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) {
+	c.expire(now)
+	p := &c.peers[r.Node]
+	if p.pendingSince == r.Sent || r.Merged {
+		p.pendingSince = 0
+	}
+	if c.phase.Final() || r.Op == protocol.OpLeave || r.Sent < p.ackSent {
+		return // an answer that a newer one has overtaken says nothing new
+	}
+	if a.Status == protocol.Ahead || a.Status == protocol.OK && !c.credible(now, p, a) {
+		c.rejectAnswer(now, p, r, a)
+		c.advance(now)
+		return
+	}
+	p.failures, p.refused = 0, false
+	switch a.Status {
+	case protocol.OK:
+		c.acknowledge(now, p, r, a)
+		p.askAt, p.hinted = protocol.Never, false
+		switch {
+		case p.askAgain && p.pendingSince == 0: // that answer will bring a hint of its own
+			p.askAgain, p.askAt = false, now
+		case a.Wait > 0:
+			p.askAt, p.hinted = now.Add(a.Wait), true
+		}
+		p.waiters = a.Waiters
+		if p.extra().shrinkPending && r.Op != protocol.OpBeat && r.Sent >= c.shrunkAt {
+			p.extraOrNil.shrinkPending = false
+		}
+		if r.Op == protocol.OpSettle && r.Ticket == c.ticket {
+			p.behind = false
+		}
+	case protocol.Missing: // the view is of a claim that is not there any more: back by rule 6
+		*p = peer{marked: p.marked, ackSent: r.Sent, askAt: now, behind: p.behind}
+	case protocol.Recovering: // lost its data: not before the guard time is over
+		again := peer{marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
+		if c.phase == Holding && c.usable(p, now) && c.Rules.On(protocol.RuleOutlast) {
+			// The guard time outlasts the lease that it has forgotten, so that
+			// still keeps others out: a node that has come back is worth no
+			// less to a holder than one that has not.
+			again.held, again.ticket, again.incarnation, again.vote, again.pushUnsure = true, p.ticket, p.incarnation, p.vote, p.pushUnsure
+			m := p.extra()
+			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: c.leaseEnds(p), shrinkPending: m.shrinkPending}
+		}
+		*p = again
+	case protocol.Clash:
+		*p = peer{marked: p.marked, ackSent: r.Sent, askAt: protocol.Never, refused: true}
+	}
+	c.advance(now)
+}
+
+// credible reports whether a node's answer that it holds the claim counts
+// (ticketclock.go). A holder has its ticket, so only the others need to ask.
+//
+// The ticket must not be so far ahead that other nodes refuse it: one node
+// whose clock is wrong, or that keeps a forged ticket, must not draw the claim
+// after it.
+//
+// Where a view begins, the ticket must not be old. The node may have forgotten
+// a later one that was admitted. It has not if it held the claim until now. And
+// a claim that is on q nodes exactly is in the view of every later one at some
+// node that has not forgotten it.
+func (c *Claim) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
+	if c.Window == 0 || c.phase == Holding {
+		return true
+	}
+	if int64(a.Ticket) > int64(c.ticket)+c.Window.Half()+int64(now.Sub(c.began)/time.Microsecond) && c.Rules.On(protocol.RuleCeiling) {
+		return false
+	}
+	return !c.Window.Old(a.Ticket, a.Clock) || p.incarnation == a.Incarnation && c.running(p, now) ||
+		c.Sets.Attested(c.exact(now)) || !c.Rules.On(protocol.RuleOld)
+}
+
+// rejectAnswer takes an answer that does not count because the ticket and the
+// node's clock are too far apart: as if there had been none, but for the time
+// after which the node may give the ticket.
+func (c *Claim) rejectAnswer(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
+	failures := min(p.failures, mostFailures-1)
+	*p = peer{marked: p.marked, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: protocol.Never, failures: failures + 1}
+	if c.Try && c.phase != Holding { // a try asks once
+		return
+	}
+	// Many may be refused at one moment, and must not all come back at one.
+	pause := c.NodeTimeout << p.failures / 8
+	pause += pause * time.Duration(c.ID[3]) / 256
+	p.askAt = now.Add(min(max(a.Wait, pause), c.interval()))
+}
+
+// acknowledge takes the lease and the view that came with an answer.
+//
+// Within one incarnation and at one ticket a view only ever loses claims, so a
+// vote stays given and the newest lists are the smallest, unless the node may
+// have stored the claim twice (doubt). An answer at another ticket or of
+// another incarnation starts a new view.
+func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
+	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !c.Rules.On(protocol.RuleIncarnation))
+	if same && c.voteOvertook(now, p, a) {
+		return
+	}
+	if !same {
+		p.vote = false
+	}
+	if p.extraOrNil != nil {
+		if !same {
+			p.extraOrNil.lowerSet, p.extraOrNil.admittedSet = lowerSet{}, lowerSet{}
+		}
+		if p.incarnation != a.Incarnation {
+			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
+		}
+	}
+	if !same || !c.running(p, now) {
+		c.viewBegins(now, p)
+	}
+	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
+	if p.extraOrNil != nil {
+		p.extraOrNil.leaseEnds = 0
+	}
+	if a.Foreign {
+		c.distrustPushes(p)
+	}
+	if a.TookBack {
+		c.forgetView(p)
+	}
+	pushedVote := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
+	p.vote = a.Vote || pushedVote
+	if c.Counting && !pushedVote {
+		c.takeLowerSet(p.mutableExtra(), r, a)
+	}
+	p.resized(a.Limit, a.LimitAt)
+	c.votedOnce = c.votedOnce || p.vote
+	if barred := a.Foreign || a.Barred; barred || p.extraOrNil != nil {
+		p.mutableExtra().barred = barred
+	}
+	if early := p.extra().earlyPush; early.Vote && c.takeVote(p, early) {
+		p.extraOrNil.earlyPush = protocol.Push{}
+	}
+}
+
+// distrustPushes: a node may have taken its vote back, within one incarnation
+// and at one ticket. Then only answers say whether it votes. A push is a reason
+// to ask.
+//
+// A node that stores the claim once, and keeps it, keeps its vote. It takes the
+// vote back in two cases only. (a) The lease ends, another client takes the
+// redlock key, and a settle stores the claim again at the same ticket. That
+// takes a second request that may store the claim at this ticket. (b) The
+// redlock key is another client's though the lease has not ended. The answer to
+// the claim's next request says so.
+//
+// Without the rule: the push of a vote is under way for longer than the lease.
+// When it arrives the claim is back without a vote, at the same ticket and in
+// the same incarnation, and another Redlock client holds with this node's key.
+func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.On(protocol.RulePushOnce) }
+
+// Push takes what a node said unasked.
+func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
+	c.expire(now)
+	if c.phase.Final() || m.ID != c.ID {
+		return
+	}
+	p := &c.peers[node]
+	if m.Ask {
+		c.Up(now, node)
+		return
+	}
+	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
+		return
+	}
+	if !c.takeVote(p, m) {
+		// Pushes come on a connection of their own: this one may have overtaken
+		// the answer that tells of its ticket. Tickets at a node only rise.
+		early := &p.extra().earlyPush
+		if c.Rules.On(protocol.RuleStash) && (m.Ticket > early.Ticket || m.Incarnation != early.Incarnation) {
+			p.mutableExtra().earlyPush = m
+		}
+		return
+	}
+	if p.askAgain && p.pendingSince == 0 && !p.refused {
+		p.askAgain = false
+		p.ask(now)
+	}
+	if c.advance(now); c.phase == Holding {
+		// Rule 8: in at once. The lease is an old one, but no older than a
+		// waiter's beats are apart, unless some of them were lost.
+		if c.deadline.Sub(now) < c.TTL/2 {
+			c.beatAt = now
+			c.advance(now)
+		}
+	}
+}
+
+// takeVote turns p's view into a vote if the push belongs to it: same
+// incarnation, same ticket. If the push may be older than the view the node is
+// to be asked.
+func (c *Claim) takeVote(p *peer, m protocol.Push) bool {
+	if !p.held ||
+		c.Rules.On(protocol.RulePushTicket) && m.Ticket != p.ticket ||
+		c.Rules.On(protocol.RulePushIncarnation) && m.Incarnation != p.incarnation {
+		return false
+	}
+	switch {
+	case p.vote:
+	case p.pushUnsure:
+		p.askAgain = true
+	default:
+		p.resized(m.Limit, m.LimitAt)
+		p.vote, c.votedOnce = true, true
+		if c.Counting {
+			v := &p.mutableExtra().lowerSet
+			if v.known, v.sum, v.digest, v.all = true, m.Sum, m.Digest, (totals{m.Sum, m.Digest}); m.Sum == 0 {
+				v.list(nil, 0, totals{})
+			}
+		}
+	}
+	return true
+}
+
+// Fail takes a request that will not be answered, for good or for now.
+func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
+	c.expire(now)
+	p := &c.peers[r.Node]
+	if c.phase.Final() || r.Op == protocol.OpLeave || p.pendingSince != r.Sent && !r.Merged {
+		return
+	}
+	p.refused = forGood
+	c.noteSilence(now, p)
+	c.advance(now)
+}
+
+// mostFailures is from how many on nothing changes.
+const mostFailures = 8
+
+// noteSilence notes that a node did not answer in time or cannot be reached.
+func (c *Claim) noteSilence(now protocol.Time, p *peer) {
+	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, protocol.Never, false
+	p.failures = min(p.failures, mostFailures-1) + 1
+	if !p.refused && (!c.Try || c.phase == Holding) { // a try asks once
+		p.askAt = now.Add(min(c.NodeTimeout<<p.failures/8, c.interval()))
+	}
+}
+
+// Up says that a node's connection has come (back): ask it at once.
+func (c *Claim) Up(now protocol.Time, node int) {
+	if c.expire(now); c.phase.Final() || node >= len(c.peers) { // it may not count on the node yet: see Regroup
+		return
+	}
+	p := &c.peers[node]
+	if p.pendingSince == 0 {
+		p.refused = false // what was for good may have ended with the connection
+	}
+	p.ask(now) // what was pushed after a request that is out had been executed may be lost, too
+	c.advance(now)
+}
+
+// Down says that a node's connection is gone. Until the node answers again it
+// counts as one that does not answer, so waiters that were settled there settle
+// again on the nodes that are left (rule 4). Without the rule they find out
+// when two requests in a row have failed, and the first of them is the next
+// beat.
+func (c *Claim) Down(now protocol.Time, node int) {
+	if c.expire(now); c.phase.Final() || node >= len(c.peers) {
+		return
+	}
+	p := &c.peers[node]
+	if p.neverSent() || !c.Rules.On(protocol.RuleDown) {
+		return
+	}
+	p.failures = max(p.failures, 2)
+	c.advance(now)
+}
+
+// Suspect says that a node does not answer others either: it is asked like the
+// others, and not waited for.
+func (c *Claim) Suspect(now protocol.Time, node int) {
+	c.expire(now)
+	if p := &c.peers[node]; !c.phase.Final() && p.pendingSince != 0 {
+		c.noteSilence(now, p)
+		c.advance(now)
+	}
+}
+
+// Early says that the leases that some nodes gave, a bit for each, end so much
+// earlier than the claim takes them to: clocks have parted, see Clocks.
+//
+// Invariant: the deadline that a holder keeps while nodes are exchanged ends
+// earlier, too. It rests on leases whose nodes may have forgotten the claim
+// since. Without the rule a client holds that slept through an exchange, and
+// has found out: another claim holds by the nodes that count now.
+func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
+	if c.expire(now); c.phase.Final() {
+		return
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
+			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
+		}
+	}
+	if c.phase == Holding && c.giveUpAt > 0 && c.Rules.On(protocol.RuleKeepEarly) {
+		c.giveUpAt = max(c.giveUpAt.Add(-by), overdue)
+	}
+	c.advance(now)
+}

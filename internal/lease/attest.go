@@ -1,0 +1,259 @@
+package lease
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// This file owns what the answers of nodes prove about a record: which nodes
+// can attest that there is nothing newer, and when an operation is decided.
+//
+// Invariant: what was recorded at a majority is known to at least one of any q
+// nodes that are caught up, or of all nodes.
+
+// attestingQuorum reports whether the nodes that have answered can attest that
+// there is nothing newer: q nodes that are caught up, since what a majority has
+// recorded is on one of them, or all nodes, since no other node is left to ask.
+// A node that lost its data and is not caught up attests nothing. While the
+// nodes are being exchanged these are the nodes of the set of before: the
+// others have not been brought everything yet.
+func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
+	caughtUp, all, set := uint32(0), uint32(0), q.sets().Present
+	for i := range q.peers {
+		p := &q.peers[i]
+		if !p.answered || !counts(p) || p.entry.Forged && q.Rules.On(protocol.RuleForged) {
+			continue
+		}
+		all |= 1 << i
+		if (p.entry.CaughtUp || !q.Rules.On(protocol.RuleAttest)) && i+1 != q.Repair {
+			caughtUp |= 1 << i
+		}
+	}
+	return q.sets().Met(all) && (protocol.Most(set, caughtUp) || all&set == set)
+}
+
+// CanListNames reports whether the other nodes that have listed their names
+// suffice to repair a node: all of them are listed, and of these caughtUp are
+// caught up. It is attestingQuorum before the names are known. kept says that
+// the node has kept its data since it entered.
+//
+// Invariant: while both sets count, a node that lost its data is repaired only
+// if the new set does not count alone yet: a majority of its other nodes, or
+// all of these, still serve both. So the node has forgotten nothing that the
+// new set alone recorded. Without the rule it is brought what nodes know that
+// have left, and it attests that nothing was recorded since.
+func CanListNames(r protocol.Rules, sets protocol.Quorums, node int, kept bool, caughtUp, listed uint32) bool {
+	next := sets.Next &^ (1 << node)
+	if !kept && next != 0 && !protocol.Most(sets.Next, listed) && next&^listed != 0 && r.On(protocol.RuleRepairBoth) {
+		return false
+	}
+	others := sets.Present &^ (1 << node)
+	lacking := bits.OnesCount32(others &^ listed)
+	if !r.On(protocol.RuleEveryList) {
+		lacking-- // as if the node itself were one of them
+	}
+	return protocol.Most(sets.Present, caughtUp) || lacking <= 0
+}
+
+// write decides an open or a put: it is done when a majority has taken it. An
+// open also tells what was recorded before, and for that it needs nodes that
+// know.
+//
+// A node that knows need not have promised. A node that has promised takes
+// nothing of an earlier run any more. So what such a run can still bring to a
+// majority has been taken by one of them before, and the open finds it there;
+// unless that one has forgotten it since. But it has not promised before its
+// guard time was over, and that is longer than an answer counts: a put that
+// rests on what was forgotten had its majority by then, and any q nodes that
+// are caught up and are asked afterwards know of it.
+//
+// Were it otherwise, a run that has too few nodes that are caught up among
+// those that vote for it would wait for one to be repaired, and that for the
+// run to decide what a minority has.
+func (q *RegisterOp) write(now protocol.Time) {
+	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
+	for i := range q.peers {
+		p := &q.peers[i]
+		if p.taken {
+			taken |= 1 << i
+		}
+		if p.superseded || p.missing && q.Over {
+			superseded |= 1 << i
+		} else if p.missing {
+			missing |= 1 << i
+		}
+	}
+	switch {
+	case q.sets().Blocked(superseded) || q.hopeless(now, superseded, missing):
+		q.outcome = Superseded
+	case !q.sets().Met(taken):
+		q.evidenceFrom = 0
+	case q.Op == protocol.OpPut:
+		q.outcome = Settled
+	default:
+		q.askAllSince(now, func(p *registerPeer) bool { return p.taken })
+		if q.attestingQuorum(func(p *registerPeer) bool { return p.taken || q.answeredSince(p) && q.Rules.On(protocol.RuleOthers) }) {
+			q.outcome = Settled
+		}
+	}
+}
+
+// hopeless is the way out of a run that can neither win nor be superseded: a
+// node says that a later run has begun, and the others that could still take
+// this do not vote for its claim. A claim that is settled at q nodes is behind
+// at the others for good. So the run gives up after a while, and its claim with
+// it: the next claim may be settled at other nodes.
+//
+// Without the rule one node that keeps a version of the future holds a run up
+// for as long as that is ahead: its claim is settled there and at one node
+// more.
+func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool {
+	if superseded == 0 || !q.sets().Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First || !q.Rules.On(protocol.RuleHopeless) {
+		q.blocked = 0
+		return false
+	}
+	if q.blocked == 0 {
+		q.blocked = now
+	}
+	return now >= q.blocked.Add(q.MaxPause)
+}
+
+// askAllSince makes ask again all nodes that have answered before a certain
+// moment, which is now, unless it was set before. The excepted nodes have told
+// enough.
+func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) bool) {
+	first := q.evidenceFrom == 0
+	if first {
+		q.evidenceFrom = now
+	}
+	for i := range q.peers {
+		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.answeredSince(p) && !except(p) {
+			p.askAt = now
+		}
+	}
+}
+
+// answeredSince: it has told what it knew after that moment.
+func (q *RegisterOp) answeredSince(p *registerPeer) bool {
+	return p.answered && (p.answerSent >= q.evidenceFrom || !q.Rules.On(protocol.RuleAfter))
+}
+
+// read decides what is recorded. What only a minority is known to have is
+// brought to a majority before a caller gets it: or the next one to read
+// might not find it. That must not be done once a later run may have begun, for
+// it may have found nothing: then that run decides, or the next.
+//
+// A node is repaired by what others tell after its guard time is over. What
+// they told before may be too old: a put that rests on what the node has
+// forgotten counts, and can be completed, for about as long.
+func (q *RegisterOp) read(now protocol.Time) {
+	if q.Repair != 0 {
+		repaired := &q.peers[q.Repair-1]
+		if !repaired.answered {
+			q.evidenceFrom = 0
+			return
+		}
+		q.askAllSince(now, func(p *registerPeer) bool { return p == repaired })
+		if !q.attestingQuorum(func(p *registerPeer) bool { return p == repaired || q.answeredSince(p) }) {
+			return
+		}
+	} else if !q.attestingQuorum(func(*registerPeer) bool { return true }) {
+		return
+	}
+	if q.All && !q.answered() {
+		return
+	}
+	have, silent := uint32(0), uint32(0)
+	for i := range q.peers {
+		switch p := &q.peers[i]; {
+		case !p.answered:
+			if p.failures == 0 {
+				silent |= 1 << i
+			}
+		case p.entry.Version.Compare(q.newest.Version) >= 0:
+			have |= 1 << i
+		}
+	}
+	chosen := q.sets().Met(have) || q.newest.Version == protocol.Version{}
+	may := chosen || q.promise.Run(q.newest.Version) <= 0 || !q.Rules.On(protocol.RuleLater)
+	switch {
+	case !q.Rules.On(protocol.RuleRepair):
+		q.outcome = Settled
+		return
+	case !may && !q.sets().Met(have|silent):
+		q.outcome = Inconclusive
+		return
+	case !may:
+		return
+	case chosen && (q.Repair == 0 || !q.lacks(q.Repair-1)) && !(q.All && q.lacking()):
+		if !q.Alive || q.certain() {
+			q.outcome = Settled
+		}
+		return
+	}
+	for i := range q.peers {
+		p := &q.peers[i]
+		wanted := q.Repair == 0 || i == q.Repair-1 || !chosen || q.All
+		free := p.pendingSince == 0 && (p.askAt == 0 || !p.entry.CaughtUp && !p.repairTried) // that one is only due to be read again
+		if p.answered && q.lacks(i) && wanted && free && !p.repair {
+			p.askAt, p.repair, p.repairTried = now, true, true
+		}
+	}
+}
+
+// answered: every node that is asked has told what it has, or failed to. A node
+// that has left the set tells nothing any more. Without that a read of a client
+// that knew it waits forever.
+func (q *RegisterOp) answered() bool {
+	for i := range q.peers {
+		if p := &q.peers[i]; !p.answered && p.failures == 0 && q.Absent&(1<<i) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lacking: a node that is asked, and has told what it has, lacks the newest,
+// and has not failed since.
+func (q *RegisterOp) lacking() bool {
+	for i := range q.peers {
+		if p := &q.peers[i]; p.answered && q.lacks(i) && p.failures == 0 && q.Absent&(1<<i) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks: a node has not got the newest yet; one that is to be repaired lacks
+// the newest promise, too.
+func (q *RegisterOp) lacks(i int) bool {
+	e := &q.peers[i].entry
+	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
+}
+
+// certain keeps a reader from taking a leader for gone because one node is
+// slow: whether the claim that has recorded the newest still runs is known, or
+// every node that is left to ask has failed to answer.
+func (q *RegisterOp) certain() bool {
+	if _, certain := q.Left(); certain {
+		return true
+	}
+	return q.answered()
+}
+
+// nthLongest returns the n-th longest of some durations, n counted from 1.
+func nthLongest(ds []time.Duration, n int) time.Duration {
+	slices.Sort(ds)
+	return ds[len(ds)-n]
+}
+
+// Decides reports whether a reader follows a read by a run of its own. A
+// register is undecided if a minority has something that a later run may not
+// have found: that run, or the next one, decides whether it stands. If no
+// client began a run, no reader would ever get an answer, and no node could be
+// repaired. One run suffices: what it decides, a majority has.
+func Decides(r protocol.Rules, undecided, decided bool) bool {
+	return undecided && !decided && r.On(protocol.RuleRepairDecide)
+}

@@ -1,0 +1,227 @@
+package lease
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"hash/fnv"
+	"math"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// This file owns which nodes an attempt asks first, and how long to wait for an
+// answer. Safety does not rest on either: to a claim, a deferred node is one
+// that is far away.
+
+// Fanout knows how long each node takes to answer one client. It is safe for
+// concurrent use. At most one goroutine at a time may report the answers of a
+// node.
+//
+// Most locks are free, and given back at once. A lock that is both need reach
+// only a quorum of nodes. So where the nodes' time is scarce, an attempt at a
+// name at which no other client was met of late asks q nodes first. It asks the
+// deferred nodes when the first do not suffice, or after a while: a lock that
+// is kept survives the loss of as many nodes as ever. See [Claim.Start]. An
+// attempt that is alone asks all nodes at once, and has the answers of the
+// quickest.
+//
+// All clients begin with the same nodes at a name, so the second client meets
+// the first one there. Each node is among the first for as many names as any
+// other.
+type Fanout struct {
+	rules protocol.Rules
+	nodes []nodeTimes
+	known atomic.Int32 // how many of them there are
+}
+
+// nodeTimes is how long one node takes to answer. It fills a cache line,
+// because another processor reports each node's answers.
+type nodeTimes struct {
+	ewma       atomic.Int64 // a moving average, in nanoseconds
+	best       atomic.Int64 // the shortest of late, in nanoseconds; 0: not known
+	next       atomic.Int64 // the shortest since
+	since      atomic.Int64 // when next began
+	recovering atomic.Bool  // the node is within its guard time
+	_          [24]byte
+}
+
+// grow has the client know so many nodes.
+func (f *Fanout) Grow(nodes int) { f.known.Store(int32(nodes)) }
+
+// all returns what is known of each node.
+func (f *Fanout) all() []nodeTimes { return f.nodes[:f.known.Load()] }
+
+// NewFanout returns what a client knows of so many nodes at its start.
+func NewFanout(nodes int, rules protocol.Rules) *Fanout {
+	f := &Fanout{rules: rules, nodes: make([]nodeTimes, protocol.MaxNodes)}
+	f.Grow(nodes)
+	return f
+}
+
+const (
+	// deferDelay is what the first nodes are given beyond what such nodes have
+	// taken of late, before the deferred nodes are asked. A lock that is kept
+	// for less is never anywhere else.
+	deferDelay = 500 * time.Microsecond
+	// slowMargin is by how much longer a node may take than others and still be
+	// one of the first.
+	slowMargin = 250 * time.Microsecond
+	// probeEvery is how often all nodes are asked at once in any case, so that
+	// it is known how long each one takes: one attempt in so many.
+	probeEvery = 32
+	// routeWindow is after how long an answer says nothing about the route any
+	// more: the route to a node may change while the connection lasts.
+	routeWindow = 10 * time.Second
+)
+
+// Begin takes the first round trip of a connection.
+func (f *Fanout) Begin(now protocol.Time, node int, trip time.Duration) {
+	n := &f.nodes[node]
+	n.best.Store(int64(trip))
+	n.next.Store(math.MaxInt64)
+	n.since.Store(int64(now))
+}
+
+// Answered takes how long a node took to answer a request. No longer time than
+// timeout counts in the average.
+func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Duration) {
+	n := &f.nodes[node]
+	if old, d := n.ewma.Load(), int64(min(took, timeout)); old == 0 {
+		n.ewma.Store(d)
+	} else {
+		n.ewma.Store(old + (d-old)/8)
+	}
+	// A node that hangs or has much to do is no further away for that.
+	if int64(took) < n.next.Load() {
+		n.next.Store(int64(took))
+		if int64(took) < n.best.Load() {
+			n.best.Store(int64(took))
+		}
+	}
+	if now.Sub(protocol.Time(n.since.Load())) > routeWindow && f.rules.On(protocol.RuleRoute) {
+		n.best.Store(n.next.Load())
+		n.next.Store(math.MaxInt64)
+		n.since.Store(int64(now))
+	}
+}
+
+// Recovers says whether a node is within its guard time.
+func (f *Fanout) Recovers(node int, recovers bool) { f.nodes[node].recovering.Store(recovers) }
+
+// Recovering reports whether a node is within its guard time.
+func (f *Fanout) Recovering(node int) bool { return f.nodes[node].recovering.Load() }
+
+// Start describes an attempt that is about to start.
+type Start struct {
+	Name      string
+	ID        protocol.ID
+	ShortHold bool   // such locks are given back at once
+	Contended bool   // other claims were met at the name of late
+	Renewed   bool   // its lease is renewed; else it gets no node later, either
+	Unhealthy uint32 // nodes that cannot be reached or do not answer, a bit for each
+	Busy      int    // how many nodes have much to do for this client; not only a slow one must
+	Timeout   time.Duration
+	Group     protocol.Group // without Sets: all nodes
+}
+
+// Defer returns which nodes an attempt defers, a bit for each, and for how
+// long. Nodes that are unhealthy are asked at once, and not waited for: they
+// may be well again.
+func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
+	if s.Group.Sets == (protocol.Quorums{}) {
+		s.Group.Sets = protocol.Majority(len(f.all()))
+	}
+	n, members := len(f.all()), s.Group.Sets.All()
+	need := protocol.NeedOf(members)
+	if s.Group.Sets.Next != 0 || members|s.Group.Absent != 1<<n-1 { // nodes are being exchanged
+		return 0, 0
+	}
+	if s.Busy < need || !s.ShortHold || s.Contended || !s.Renewed || need == bits.OnesCount32(members) || s.ID[3]%probeEvery == 0 {
+		return 0, 0
+	}
+	var buf, sorted [32]int64
+	for i := range f.all() {
+		buf[i] = f.nodes[i].ewma.Load()
+	}
+	known := sorted[:0]
+	for i := range n {
+		if members&(1<<i) != 0 {
+			known = append(known, buf[i])
+		}
+	}
+	slices.Sort(known)
+	usual := time.Duration(known[need-1])
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.Name))
+	first := int(h.Sum32() % uint32(n))
+	for k := range n {
+		i := (first + k) % n
+		switch {
+		case members&(1<<i) == 0:
+		case s.Unhealthy&(1<<i) != 0 || f.Recovering(i):
+		case need > 0 && time.Duration(buf[i]) <= usual+usual/4+slowMargin:
+			need--
+		default:
+			nodes |= 1 << i
+		}
+	}
+	if need > 0 {
+		return 0, 0
+	}
+	return nodes, min(3*usual+deferDelay, s.Timeout/4)
+}
+
+// NodeTimeout returns how long to wait for an answer of a node: at least
+// timeout, and at most a quarter of the ttl, so that a renewal can be tried
+// again. Without it a node that is further away than timeout counts as silent
+// always, and no TryLock of a free name succeeds there.
+func (f *Fanout) NodeTimeout(node int, timeout, ttl time.Duration) time.Duration {
+	return allow(time.Duration(f.nodes[node].best.Load()), timeout, ttl)
+}
+
+func allow(trip, timeout, ttl time.Duration) time.Duration {
+	return max(timeout, min(2*trip, ttl/4))
+}
+
+// QuorumTimeout returns how long to wait for a node that is needed: the nearest
+// nodes that are well make a quorum, and the furthest of them decides. No call
+// waits for a node that is further away than these.
+func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
+	far := false
+	for i := range f.all() {
+		far = far || time.Duration(f.nodes[i].best.Load()) > timeout/2
+	}
+	if !far {
+		return timeout
+	}
+	return allow(f.Trip(unhealthy), timeout, ttl)
+}
+
+// Longest returns how long to wait for the answers of all nodes.
+func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
+	longest := timeout
+	for i := range f.all() {
+		longest = max(longest, f.NodeTimeout(i, timeout, ttl))
+	}
+	return longest
+}
+
+// Trip returns how long a round trip to the nearest majority of the nodes that
+// are well takes, 0 if none is.
+func (f *Fanout) Trip(unhealthy uint32) time.Duration {
+	var trips []int64
+	for i := range f.all() {
+		if unhealthy&(1<<i) == 0 {
+			trips = append(trips, f.nodes[i].best.Load())
+		}
+	}
+	if len(trips) == 0 {
+		return 0
+	}
+	slices.Sort(trips)
+	if !f.rules.On(protocol.RuleNearest) {
+		return time.Duration(trips[len(trips)-1])
+	}
+	return time.Duration(trips[min(len(f.all())/2, len(trips)-1)])
+}

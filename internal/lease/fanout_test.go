@@ -1,0 +1,163 @@
+package lease_test
+
+import (
+	"math/bits"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+const ms = time.Millisecond
+
+// paced is a Fanout of nodes that answer within so many microseconds.
+func paced(us ...int) *lease.Fanout {
+	f := lease.NewFanout(len(us), protocol.Rules{})
+	for i, d := range us {
+		f.Answered(0, i, time.Duration(d)*time.Microsecond, 200*ms)
+	}
+	return f
+}
+
+// deferring is an attempt that defers nodes where that is possible.
+func deferring(name string) lease.Start {
+	return lease.Start{Name: name, ID: protocol.ID{3: 1}, ShortHold: true, Renewed: true, Busy: 31, Timeout: 200 * ms}
+}
+
+func TestDeferSparesEachNodeForItsShareOfNames(t *testing.T) {
+	t.Parallel()
+	f := paced(100, 100, 100, 100, 100)
+	first := make([]int, 5)
+	for i := range 1000 {
+		nodes, after := f.Defer(deferring(strconv.Itoa(i)))
+		assert.Equal(t, 2, bits.OnesCount32(nodes))
+		assert.Equal(t, 800*time.Microsecond, after)
+		for n := range first {
+			if nodes&(1<<n) == 0 {
+				first[n]++
+			}
+		}
+	}
+	for n, names := range first {
+		assert.InDelta(t, 600, names, 100, "node %d is among the first for its share of names", n)
+	}
+	here, _ := f.Defer(deferring("a name"))
+	there, _ := paced(90, 110, 95, 120, 100).Defer(deferring("a name"))
+	assert.Equal(t, here, there, "for a name all clients begin with the same nodes")
+}
+
+func TestDeferLeavesOutTheSlow(t *testing.T) {
+	t.Parallel()
+	for i := range 20 {
+		nodes, after := paced(30_000, 100, 60_000, 120, 90).Defer(deferring(strconv.Itoa(i)))
+		assert.EqualValues(t, 0b00101, nodes)
+		assert.Less(t, after, ms)
+
+		// With a majority far away a quarter more is no reason.
+		nodes, after = paced(1000, 30_000, 31_000, 60_000, 2000).Defer(deferring(strconv.Itoa(i)))
+		assert.NotZero(t, nodes&0b01000)
+		assert.Equal(t, 50*ms, after, "and the others need not wait for longer")
+	}
+}
+
+// A node that is unhealthy is asked at once and not waited for.
+func TestDeferAsksUnhealthyNodes(t *testing.T) {
+	t.Parallel()
+	f := paced(100, 100, 100, 100, 100)
+	with := func(unhealthy uint32) uint32 {
+		s := deferring("a name")
+		s.Unhealthy = unhealthy
+		nodes, _ := f.Defer(s)
+		return nodes
+	}
+	assert.Zero(t, with(0b01001), "three are left: all of them are needed")
+	assert.Equal(t, 1, bits.OnesCount32(with(0b01000)))
+	assert.Zero(t, with(0b01000)&0b01000)
+	f.Recovers(2, true)
+	assert.True(t, f.Recovering(2))
+	assert.Zero(t, with(0b01000))
+	assert.Zero(t, with(0b11000), "there is no quorum to be had: all are asked")
+}
+
+func TestDeferAsksAllAtOnce(t *testing.T) {
+	t.Parallel()
+	f := paced(100, 100, 100, 100, 100)
+	for what, change := range map[string]func(s *lease.Start){
+		"every so often":                     func(s *lease.Start) { s.ID[3] = 32 },
+		"what is usually held for long":      func(s *lease.Start) { s.ShortHold = false },
+		"where others are":                   func(s *lease.Start) { s.Contended = true },
+		"what will not be brought to others": func(s *lease.Start) { s.Renewed = false },
+		"where a minority has much to do":    func(s *lease.Start) { s.Busy = 2 },
+		"where the nodes have little to do":  func(s *lease.Start) { s.Busy = 0 },
+	} {
+		s := deferring("a name")
+		nodes, _ := f.Defer(s)
+		assert.NotZero(t, nodes)
+		change(&s)
+		nodes, _ = f.Defer(s)
+		assert.Zero(t, nodes, what)
+	}
+	for n, want := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 7: 3} {
+		nodes, _ := paced(make([]int, n)...).Defer(deferring("a name"))
+		assert.Equal(t, want, bits.OnesCount32(nodes), "of %d nodes", n)
+	}
+}
+
+func TestFanoutKnowsTheRoute(t *testing.T) {
+	t.Parallel()
+	route(t, protocol.Rules{})
+}
+
+// route holds a node's distance to the shortest of its answers of late.
+func route(t assert.TestingT, rules protocol.Rules) {
+	f := lease.NewFanout(1, rules)
+	now := protocol.Time(0)
+	f.Begin(now, 0, 5*ms)
+	assert.Equal(t, 5*ms, f.Trip(0))
+	f.Answered(now.Add(1), 0, 3*ms, time.Second)
+	f.Answered(now.Add(2), 0, 800*ms, time.Second) // it has much to do
+	assert.Equal(t, 3*ms, f.Trip(0))
+	for range 2 { // the route has changed
+		now = now.Add(10*time.Second + 1)
+		f.Answered(now, 0, 400*ms, time.Second)
+	}
+	assert.Equal(t, 400*ms, f.Trip(0))
+	f.Answered(now.Add(1), 0, 2*ms, time.Second)
+	assert.Equal(t, 2*ms, f.Trip(0), "nearer counts at once")
+}
+
+func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
+	t.Parallel()
+	nearest(t, protocol.Rules{})
+}
+
+// nearest holds the time that a needed node is waited for to the distance of
+// the nearest quorum.
+func nearest(t assert.TestingT, rules protocol.Rules) {
+	for _, c := range []struct {
+		trips     []time.Duration
+		unhealthy uint32
+		want      time.Duration
+	}{
+		{[]time.Duration{0, 0, 0}, 0, 200 * ms},
+		{[]time.Duration{ms, ms, 90 * ms}, 0, 200 * ms},
+		{[]time.Duration{ms, ms, 500 * ms}, 0, 200 * ms}, // the third is not needed
+		{[]time.Duration{ms, 500 * ms, 400 * ms}, 0, 800 * ms},
+		{[]time.Duration{ms, 2 * ms, 500 * ms}, 1, 1000 * ms}, // the first is down
+		{[]time.Duration{3000 * ms, 3000 * ms, 3000 * ms}, 0, 2000 * ms},
+		{[]time.Duration{300 * ms, 300 * ms, 300 * ms}, 7, 200 * ms},
+	} {
+		f := lease.NewFanout(len(c.trips), rules)
+		longest := 200 * ms
+		for i, trip := range c.trips {
+			f.Begin(0, i, trip)
+			longest = max(longest, min(2*trip, 2000*ms))
+		}
+		assert.Equal(t, c.want, f.QuorumTimeout(c.unhealthy, 200*ms, 8*time.Second), "%v %b", c.trips, c.unhealthy)
+		assert.Equal(t, longest, f.Longest(200*ms, 8*time.Second))
+	}
+}

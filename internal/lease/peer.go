@@ -1,0 +1,80 @@
+package lease
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// This file owns what a claim knows of one node.
+//
+// Invariant: a peer describes one incarnation of its node. An answer or a push
+// of another incarnation replaces it or is ignored.
+
+// peer is what the claim knows of one node. A process may hold a great many
+// claims, each with a peer for every node: see TestSizes.
+type peer struct {
+	ticket       protocol.Ticket      // held: at this ticket ...
+	incarnation  protocol.Incarnation // ... in this incarnation
+	ackSent      protocol.Time        // s of the newest acknowledgement; older ones are ignored
+	pendingSince protocol.Time        // s of the request that is out; 0: none
+	askAt        protocol.Time        // when it is asked again; 0 and Never: not by itself
+	extraOrNil   *peerExtra           // nil: nothing of that
+
+	held       bool  // the node said that it holds the claim
+	vote       bool  // its view votes for the claim
+	waiters    bool  // claims without a vote are queued there
+	hinted     bool  // askAt is when asking again may bring the vote; else it is a second try
+	behind     bool  // it has not answered the settling round
+	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
+	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
+	marked     bool  // it was asked to take the claim back, see takeback.go
+	refused    bool  // for good: another capacity, a wrong type, a wrong password
+	failures   uint8 // in a row, as far as that can count
+}
+
+// ask has the node asked now, or after the answer that is still to come: at
+// most one request of a claim is under way at a node, but what has changed
+// since it was sent must not be missed.
+func (p *peer) ask(now protocol.Time) {
+	if p.pendingSince != 0 {
+		p.askAgain = true
+	} else {
+		p.askAt, p.hinted = now, false
+	}
+}
+
+// neverSent: nothing has been sent there yet, see Start.
+func (p *peer) neverSent() bool {
+	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
+}
+
+// peerExtra is what a claim knows of a node beside that. It is apart for its
+// size: a process that holds 100,000 locks on five nodes has half a million
+// peers. Claims that are not counted hardly ever do.
+type peerExtra struct {
+	lowerSet
+	admittedSet   lowerSet        // a holder's: when this last admitted the claim
+	limit         uint64          // how many permits there are since
+	limitAt       protocol.Ticket // the Resize that the node knows of; 0: none
+	shrinkPending bool            // it has not confirmed the weight of Shrink yet
+	barred        bool            // another client's key keeps all claims out there
+	leaseEnds     protocol.Time   // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
+	backFrom      protocol.Time   // from then on the view counts: the node may have taken the claim back, see takeback.go
+	earlyPush     protocol.Push   // a push that overtook the answer it belongs to
+}
+
+// noExtra is never written to.
+var noExtra peerExtra
+
+// extra returns what is to be read only.
+func (p *peer) extra() *peerExtra {
+	if p.extraOrNil == nil {
+		return &noExtra
+	}
+	return p.extraOrNil
+}
+
+// mutableExtra returns what may be written to.
+func (p *peer) mutableExtra() *peerExtra {
+	if p.extraOrNil == nil {
+		p.extraOrNil = new(peerExtra)
+	}
+	return p.extraOrNil
+}

@@ -1,0 +1,347 @@
+package lease
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns one operation on a record: it asks the nodes, and asks those
+// again that do not answer. What the answers decide is in attest.go.
+
+// The register of a name is a value with a version (ticket and id of the claim
+// that recorded it, and a count), and a promise: the version of the newest run
+// that has begun. A run opens the register at q nodes, which promise to take
+// nothing older, and then puts. So a put that is superseded by the next run is
+// refused at one of its q nodes at least.
+//
+// Invariant: an outcome is final. What is heard later changes nothing, so a
+// caller that has its answer may be gone. Outcome is what has become of a
+// RegisterOp.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Asking       Outcome = iota // not decided yet
+	Settled                     // a majority has it so
+	Inconclusive                // a read that found what a later run will not let a majority have
+	Superseded                  // an open or a put that a later run has superseded
+	Refused                     // so many nodes refuse for good that q cannot be reached
+)
+
+// RegisterOp is one operation on a record: it asks all nodes, and those that do
+// not answer again, until a majority decides. As with Claim, its methods take
+// the time and an event, Out is what is to be sent then, and Wake is when it
+// wants a Tick.
+type RegisterOp struct {
+	Op          protocol.Op   // OpRead, OpOpen or OpPut
+	First       bool          // OpPut: of a run that has not been opened
+	Over        bool          // OpPut: its claim has been lost, so no node will vote for it any more
+	Fresh       time.Duration // how long an answer counts: no node that forgets after it is caught up again so soon
+	Stored      protocol.Stored
+	Nodes       int
+	Succession  bool             // of the register of SuccessorName
+	Sets        protocol.Quorums // the zero value: a majority of Nodes
+	Absent      uint32           // nodes that are asked nothing, a bit for each
+	NodeTimeout time.Duration
+	MaxPause    time.Duration // the longest pause before a node is asked again
+	Alive       bool          // OpRead: Left is wanted, so a node that is only slow is waited for if it matters
+	All         bool          // OpRead: every node that answers shall have it in the end
+	Repair      int           // OpRead: the number of a node that must have it in the end, counted from 1; 0: none
+	Rules       protocol.Rules
+	Out         []protocol.Request
+	recordOutbox
+
+	outcome Outcome
+	// The newest value that any node has shown. It is not yet what is recorded:
+	// a minority may have it, from a run that has failed. attest.go decides
+	// whether it is adopted, refused or left open.
+	newest       protocol.Stored
+	promise      protocol.Version // the newest that any node has shown
+	gone         protocol.Time    // since when the claim of an open or a put is known to have ended; 0: it is not
+	blocked      protocol.Time    // since when it cannot be taken unless nodes come to vote for its claim; 0: it can
+	evidenceFrom protocol.Time    // what others are asked from here on counts; 0: not yet. See write and read
+	peers        []registerPeer
+}
+
+// registerPeer is what is known of one node.
+type registerPeer struct {
+	// An entry counts only together with answerSent: a node forgets when it
+	// loses its data, and is then repaired with what the others know by then.
+	entry        protocol.Entry
+	answered     bool          // entry is its answer
+	taken        bool          // it has taken the open or put, or has what is being repaired
+	superseded   bool          // it has refused that for a later run
+	missing      bool          // it does not vote for the claim
+	answerSent   protocol.Time // s of its newest answer
+	repair       bool          // it is to be given the newest
+	repairTried  bool          // which it was since it was read last
+	refused      bool          // it refuses for good
+	from         protocol.Time // answers to requests that were sent up to here do not count: another member had the number
+	pendingSince protocol.Time // s of the request that is out; 0: none
+	askAt        protocol.Time // when to ask again; 0: not
+	failures     int
+}
+
+// Quorum returns how many nodes are needed, for messages.
+func (q *RegisterOp) Quorum() int { return q.sets().Need() }
+
+func (q *RegisterOp) sets() protocol.Quorums {
+	if q.Sets == (protocol.Quorums{}) {
+		return protocol.Majority(q.Nodes)
+	}
+	return q.Sets
+}
+
+// Outcome returns what has become of it.
+func (q *RegisterOp) Outcome() Outcome { return q.outcome }
+
+// Follow says whether the claim of an open or a put is held, before its
+// requests are sent. It reports whether the operation goes on. A run does not
+// begin without its claim. A put goes on for LatePut at most: nodes keep a
+// promise for Remember, and a put that comes after a node has dropped the
+// promise of a later run would record over that run.
+func (q *RegisterOp) Follow(now protocol.Time, held bool) (goes bool) {
+	if held {
+		return true
+	}
+	if q.gone == 0 {
+		q.gone = now
+	}
+	// An open that is answered after its claim has ended would begin a run
+	// beside that of the next holder. A put may follow: it can only record what
+	// was done while the claim was held, and a later run's promise refuses it.
+	if q.Op == protocol.OpOpen && q.Rules.On(protocol.RuleOpenHeld) || now.Sub(q.gone) > protocol.LatePut {
+		return false
+	}
+	if !q.Over {
+		q.Over = true
+		q.Tick(now)
+	}
+	return true
+}
+
+// Reply takes a node's answer to r, which the Client has judged.
+func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Answer, v protocol.Verdict) {
+	if !v.Counts() {
+		q.Fail(now, r, false)
+		return
+	}
+	q.Answer(now, r, a)
+}
+
+// Start asks all nodes; first only the one that is to be repaired. The others
+// are asked when that one has answered, since what counts is what they know
+// after its guard time is over.
+func (q *RegisterOp) Start(now protocol.Time) {
+	q.peers = make([]registerPeer, q.Nodes)
+	for i := range q.peers {
+		if q.Repair == 0 || i == q.Repair-1 || !q.Rules.On(protocol.RuleAfter) {
+			q.ask(now, i)
+		}
+	}
+}
+
+// ask sends a node what it has not done yet. Each request is repeated until it
+// is answered: an open, a put and a repair are idempotent by their version.
+func (q *RegisterOp) ask(now protocol.Time, i int) {
+	p := &q.peers[i]
+	if q.Absent&(1<<i) != 0 {
+		p.askAt = 0
+		return
+	}
+	// A node that is repaired gets the newest value and the newest promise that
+	// are known, in one request. The promise matters as much as the value:
+	// without it the node would let a superseded run record again.
+	r := protocol.Request{Node: i, Op: q.Op, Sent: now}
+	switch {
+	case p.repair:
+		newest := q.newest // which may be another one by the time it is encoded
+		promise := q.promise
+		r.Op, r.Stored, r.Promise = protocol.OpRepair, &newest, &promise
+	case q.Op != protocol.OpRead:
+		r.Stored = &q.Stored
+	}
+	p.pendingSince, p.askAt, p.repair = now, 0, false
+	q.Out = append(q.Out, r)
+}
+
+// Answer takes a node's answer to r.
+func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) {
+	p := &q.peers[r.Node]
+	if p.from != 0 && r.Sent <= p.from {
+		q.Fail(now, r, false)
+		return
+	}
+	// Only the answer to the request that is out ends the wait. One to an older
+	// request, which took longer than the node timeout, still tells what the
+	// node has; it is used as well.
+	if p.pendingSince == r.Sent {
+		p.pendingSince = 0
+	}
+	if q.outcome != Asking {
+		return
+	}
+	p.refused, p.missing = false, a.Status == protocol.Missing
+	// The newest answer decides: a node that took this once, and does not now,
+	// has lost its data since, or a later run has begun there.
+	p.taken = a.Status == protocol.OK && r.Op == q.Op && q.Op != protocol.OpRead
+	if a.Record != nil {
+		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent
+		q.collect(p)
+	}
+	switch a.Status {
+	case protocol.OK:
+		if q.Op == protocol.OpPut || p.entry.CaughtUp {
+			p.failures = 0
+			break
+		}
+		// A client is repairing it. Once caught up it can attest.
+		p.repairTried = r.Op == protocol.OpRepair
+		q.retryLater(now, p, 0)
+	case protocol.StatusSuperseded:
+		if p.superseded = q.Op != protocol.OpRead; !p.superseded {
+			q.retryLater(now, p, 0) // it has promised more since it was asked
+		}
+	// All that the node said before is void: it may have taken the put and
+	// forgotten it. It is asked again when its guard time is over, as it may be
+	// the one that makes the majority.
+	case protocol.Recovering: // it knows nothing, and says so
+		*p = registerPeer{from: p.from}
+		q.retryLater(now, p, a.Wait)
+	default:
+		q.retryLater(now, p, 0)
+	}
+	q.advance(now)
+}
+
+// collect notes what a node has shown that is newer than all before.
+func (q *RegisterOp) collect(p *registerPeer) {
+	if p.entry.Version.Compare(q.newest.Version) > 0 {
+		q.newest = p.entry.Stored
+	}
+	if p.entry.Promise.Run(q.promise) > 0 {
+		q.promise = p.entry.Promise
+	}
+}
+
+// Fail takes a request that will not be answered, for good or for now.
+func (q *RegisterOp) Fail(now protocol.Time, r protocol.Request, forGood bool) {
+	p := &q.peers[r.Node]
+	if q.outcome != Asking || p.pendingSince != r.Sent {
+		return
+	}
+	p.pendingSince, p.refused = 0, forGood
+	q.retryLater(now, p, 0)
+	q.advance(now)
+}
+
+// Up says that a node's connection has come back. The operation may not count
+// on the node yet: see Regroup.
+func (q *RegisterOp) Up(now protocol.Time, node int) {
+	if node >= len(q.peers) {
+		return
+	}
+	if p := &q.peers[node]; q.outcome == Asking && p.pendingSince == 0 && p.askAt != 0 {
+		p.askAt, p.refused = now, false
+		q.advance(now)
+	}
+}
+
+// Early says that answers are older than this process's clock tells: it stood
+// still.
+func (q *RegisterOp) Early(now protocol.Time, by time.Duration) {
+	for i := range q.peers {
+		q.peers[i].answerSent = q.peers[i].answerSent.Add(-by)
+	}
+	q.Tick(now)
+}
+
+// Tick lets time pass.
+func (q *RegisterOp) Tick(now protocol.Time) {
+	if q.outcome == Asking {
+		q.advance(now)
+	}
+}
+
+// Wake returns when a Tick is wanted.
+func (q *RegisterOp) Wake() protocol.Time {
+	w := protocol.Never
+	if q.outcome != Asking {
+		return w
+	}
+	// Nothing more is heard of a claim that is dropped at its nodes. So the
+	// wait for their votes has a bound of its own.
+	if q.blocked != 0 {
+		w = q.blocked.Add(q.MaxPause)
+	}
+	for i := range q.peers {
+		p := &q.peers[i]
+		switch {
+		case p.pendingSince != 0:
+			w = min(w, p.pendingSince.Add(q.NodeTimeout))
+		case p.askAt != 0:
+			w = min(w, p.askAt)
+		}
+		// Time alone makes an answer old. Without this moment an operation that
+		// waits for one slow node would settle on answers of long ago when that
+		// node answers at last.
+		if p.answered && q.Rules.On(protocol.RuleFresh) {
+			w = min(w, p.answerSent.Add(q.Fresh))
+		}
+	}
+	return w
+}
+
+// retryLater has a node asked again after a pause that doubles with each
+// failure, up to Patience. An operation has no end of its own: its caller's
+// context, or the loss of its claim, ends it.
+func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Duration) {
+	p.failures++
+	pause := max(wait, q.NodeTimeout<<min(p.failures, 8)/8)
+	p.askAt = now.Add(max(min(pause, q.MaxPause), time.Millisecond))
+}
+
+// advance lets answers that are too old expire, decides, and asks again the
+// nodes that have not answered.
+//
+// Invariant: an answer that is older than Fresh counts for nothing. The node
+// may have lost its data after it gave the answer, and have been repaired with
+// what others knew then. A put counted such an answer and was settled, though
+// the node no longer had it.
+func (q *RegisterOp) advance(now protocol.Time) {
+	refusals := uint32(0)
+	for i := range q.peers {
+		p := &q.peers[i]
+		if p.pendingSince != 0 && now >= p.pendingSince.Add(q.NodeTimeout) {
+			p.pendingSince = 0
+			q.retryLater(now, p, 0)
+		}
+		if p.answered && now >= p.answerSent.Add(q.Fresh) && q.Rules.On(protocol.RuleFresh) {
+			p.answered, p.taken = false, false // it may have forgotten since, and have been repaired with what it knew then
+			if p.pendingSince == 0 {
+				p.askAt = now
+			}
+		}
+		if p.refused {
+			refusals |= 1 << i
+		}
+	}
+	// What the answers decide comes before what is asked next: an operation
+	// that is decided sends nothing more, and leaves no request behind.
+	if q.Op == protocol.OpRead {
+		q.read(now)
+	} else {
+		q.write(now)
+	}
+	if q.outcome == Asking && q.sets().Blocked(refusals) {
+		q.outcome = Refused
+	}
+	if q.outcome != Asking {
+		return
+	}
+	for i := range q.peers {
+		if p := &q.peers[i]; p.pendingSince == 0 && p.askAt != 0 && now >= p.askAt {
+			q.ask(now, i)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// A holder gives back a part of its weight while a node is within its guard
+// time. The node votes again before the holder's lease there ends: another
+// client has shown a longer guard time, which ends soon. The node learns the
+// new weight all the same.
+func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Claim = lease.NewClaim(lease.Config{
+		Terms: protocol.Terms{ID: protocol.ID{3: 1}, Weight: 4, Capacity: 4, TTL: benchTTL},
+		Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond,
+	})
+	b.nodes[0] = model.New(2 * benchTTL)
+	b.nodes[0].Mark(b.millis(), 1)
+	b.other(0, protocol.OpJoin, 64)
+	b.other(0, protocol.OpLeave, 0)
+	b.now = b.now.Add(2 * benchTTL)
+
+	b.Start(b.now, 128, 0, 0)
+	b.reach(0, 1, 2)
+	assert.Equal(t, lease.Holding, b.Phase())
+	b.nodes[0].Configure(2*benchTTL+benchTTL/4, 0)
+	b.Shrink(b.now, 1)
+	b.reach(0, 1, 2)
+	assert.Equal(t, protocol.Recovering, b.last[0].Status)
+	b.pass(benchTTL, 0, 1, 2)
+	assert.Equal(t, protocol.OK, b.last[0].Status)
+	for i, n := range b.nodes {
+		if c := n.Claims(b.millis()); assert.Len(t, c, 1, "node %d", i) {
+			assert.EqualValues(t, 1, c[0].Weight, "at node %d", i)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package lease
+
+import (
+	"encoding/binary"
+	"github.com/quorate/quorate/internal/protocol"
+	"slices"
+)
+
+// This file is for searches over many futures: copies of a claim, and its state
+// as bytes.
+//
+// Invariant: two claims with the same bytes behave the same from then on. If a
+// field that decides something were missing, the search would take a state for
+// one that it has seen, and would report that there is no violation.
+// TestStateIsComplete changes each field and looks.
+
+// Clone returns an independent copy, for searches over many futures.
+func (c *Claim) Clone() *Claim {
+	d := *c
+	d.Out = slices.Clone(c.Out)
+	d.peers = slices.Clone(c.peers)
+	for i := range d.peers {
+		if p := &d.peers[i]; p.extraOrNil != nil {
+			m := *p.extraOrNil
+			p.extraOrNil = &m
+		}
+	}
+	return &d
+}
+
+// Permuted returns a copy that calls node order[i] node i. Nothing in the
+// protocol tells nodes apart, so a search need not look at renamed states
+// twice.
+func (c *Claim) Permuted(order []int) *Claim {
+	d := c.Clone()
+	// What is to be sent is for the search to have sent before: a request names
+	// its node by the number of before.
+	d.Out = nil
+	peers := slices.Clone(d.peers)
+	for i, from := range order {
+		d.peers[i] = peers[from]
+	}
+	return d
+}
+
+// AppendState appends everything that the claim's future depends on, with
+// times relative to now and the past clamped, so that a search can tell
+// whether it has been here before. What a phase does not read is left out, and
+// so is what only reports (waiters).
+func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
+	b = append(b, byte(c.phase))
+	// A claim of a try differs from one that waits in when it gives up, and in
+	// nothing else that it does later.
+	b = AppendFlags(b, c.noRenewal, c.raised, c.Try && c.votedOnce)
+	if c.Try {
+		b = c.AppendTime(b, c.giveUpAt, now)
+	}
+	b = binary.AppendUvarint(b, uint64(c.ticket))
+	b = binary.AppendUvarint(b, c.Weight)
+	b = binary.AppendUvarint(b, c.admittedCapacity)
+	for _, t := range [...]protocol.Time{c.beatAt, c.countAt, c.shrunkAt} {
+		b = c.AppendTime(b, t, now)
+	}
+	// The deadline of a claim that is not held is zero or of an earlier phase,
+	// and the start of an attempt matters until it is settled. To write both
+	// always would make one state look like many, and the search would not end.
+	switch c.phase {
+	case Joining:
+		began := c.began
+		if c.Postponed() {
+			began = protocol.Never // however much time passes until there is room
+		}
+		b = c.AppendTime(b, began, now)
+		b = binary.AppendVarint(b, int64(c.settleRounds))
+	case Waiting:
+		b = binary.AppendVarint(b, int64(c.settleRounds))
+	case Holding:
+		b = c.AppendTime(b, c.deadline, now)
+		if !c.Try {
+			b = c.AppendTime(b, c.giveUpAt, now)
+		}
+	}
+	b = binary.AppendVarint(b, int64(c.countPause))
+	b = binary.AppendVarint(b, int64(c.listDepth))
+	for i := range c.peers {
+		b = c.appendPeer(b, &c.peers[i], now)
+	}
+	return b
+}
+
+// appendTime appends a time relative to now.
+func (c *Claim) AppendTime(b []byte, t, now protocol.Time) []byte {
+	switch t {
+	case protocol.Never:
+	case 0: // none, which is not now
+		t = -protocol.Never
+	// What lies a ttl and more in the past is past in the same way: no lease,
+	// view or attempt is as old as that.
+	default:
+		t = max(t-now, -protocol.Time(c.TTL)-1)
+	}
+	return binary.AppendVarint(b, int64(t))
+}
+
+func AppendFlags(b []byte, flags ...bool) []byte {
+	n := 0
+	for i, f := range flags {
+		if f {
+			n |= 1 << i
+		}
+	}
+	return binary.AppendVarint(b, int64(n))
+}
+
+// appendPeer appends what the claim knows of a node.
+func (c *Claim) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
+	m := p.extra()
+	// A hint to a node that votes, or of a claim that is held, is looked at no
+	// more.
+	next, hinted := p.askAt, p.hinted
+	if hinted && (p.vote || c.phase == Holding) {
+		next, hinted = protocol.Never, false
+	}
+	b = AppendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
+		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.marked)
+	b = binary.AppendUvarint(b, uint64(p.ticket))
+	b = binary.AppendUvarint(b, uint64(p.incarnation))
+	for _, t := range [...]protocol.Time{p.ackSent, c.leaseEnds(p), p.pendingSince, next} {
+		b = c.AppendTime(b, t, now)
+	}
+	b = append(b, p.failures)
+	if c.phase == Holding {
+		b = c.AppendTime(b, m.backFrom, now)
+	}
+	if c.Counting {
+		b = binary.AppendUvarint(b, m.limit)
+		b = binary.AppendUvarint(b, uint64(m.limitAt))
+		b = m.lowerSet.appendState(b)
+		if c.phase == Holding {
+			b = m.admittedSet.appendState(b)
+		}
+	}
+	if m.earlyPush.Vote {
+		b = binary.AppendUvarint(b, uint64(m.earlyPush.Ticket))
+		b = binary.AppendUvarint(b, uint64(m.earlyPush.Incarnation))
+		b = binary.AppendUvarint(b, m.earlyPush.Sum)
+		b = binary.AppendUvarint(b, m.earlyPush.Digest)
+		b = binary.AppendUvarint(b, m.earlyPush.Limit)
+		b = binary.AppendUvarint(b, uint64(m.earlyPush.LimitAt))
+	}
+	return b
+}
+
+func (v *lowerSet) appendState(b []byte) []byte {
+	known := byte(0)
+	if v.known {
+		known |= 1
+	}
+	if v.listed {
+		known |= 2
+	}
+	b = append(b, known)
+	b = binary.AppendUvarint(b, v.sum)
+	b = binary.AppendUvarint(b, v.digest)
+	b = binary.AppendUvarint(b, uint64(v.from))
+	b = binary.AppendUvarint(b, v.prefixTotals.sum)
+	b = binary.AppendUvarint(b, v.prefixTotals.digest)
+	b = binary.AppendUvarint(b, v.all.sum)
+	b = binary.AppendUvarint(b, v.all.digest)
+	b = binary.AppendUvarint(b, uint64(len(v.lower)))
+	for _, e := range v.lower {
+		b = append(b, e.ID[:]...)
+		b = binary.AppendUvarint(b, e.Weight)
+	}
+	return b
+}

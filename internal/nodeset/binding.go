@@ -1,0 +1,96 @@
+package nodeset
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// This file owns what a server at the address of a member counts as.
+//
+// Invariant: a connection counts as member k only while the server at k's
+// recorded address shows k's identity. Nothing else has a vote: not a copy of a
+// member's data at another address, not a member that was moved without its
+// record, not a blank server before q members have said what it was. So each
+// member has one vote, and two addresses of one server have one between them.
+
+// bind judges the server at the address of member k.
+func (m *Membership) bind(k int) {
+	n, member := &m.members[k], m.config.Numbered(k)
+	shown := n.has.Recorded()
+	switch {
+	// What it has accepted counts for nothing: it may be of a recording again,
+	// which not all members have accepted. It gets its place as a blank one.
+	case n.has.Config == nil, shown == nil && (n.has.Stamp() == m.config.Stamp || m.void(n.has.Config)):
+		m.lost(k)
+	case shown == nil:
+		n.fault = SetPending
+	case !m.config.Kin(shown):
+		n.fault = SetForeign
+	case n.has.Identity != member.Identity && m.rules.On(protocol.RuleSetBind):
+		m.bindOther(k, shown)
+	case shown.Stamp == m.config.Stamp:
+		n.fault = SetFits
+	case shown.Stamp.Compare(m.config.Stamp) < 0:
+		// Its guard time goes on.
+		m.goesOn(k, RecordStep{Kind: SetMove, Identity: member.Identity, Config: m.config})
+	default:
+		n.fault = SetAhead
+		m.question()
+	}
+}
+
+// bindOther judges a server of this set that is not the member of its address.
+// One that has left enters as a blank one. What shows a later configuration, or
+// the data of a member, stays as it is.
+func (m *Membership) bindOther(k int, shown *Configuration) {
+	n := &m.members[k]
+	switch {
+	case m.config.Member(n.has.Identity) >= 0:
+		n.fault = SetOther
+	case shown.Stamp.Compare(m.config.Stamp) > 0:
+		n.fault = SetAhead
+		m.question()
+	default:
+		m.lost(k)
+	}
+}
+
+// void reports whether an accepted configuration cannot be recorded any more: a
+// node of its list has recorded another set, so it never accepts this one.
+func (m *Membership) void(accepted *Configuration) bool {
+	void := false
+	m.each(func(i int, n *contact) {
+		if c := n.has.Recorded(); n.up && c != nil && !c.Kin(accepted) && accepted.Place(m.Addr(i)) >= 0 {
+			void = m.rules.On(protocol.RuleSetVoid)
+		}
+	})
+	return void
+}
+
+// lost judges a blank server at the address of a member. It gets back what it
+// was once enough members say so; its guard time begins.
+func (m *Membership) lost(k int) {
+	n := &m.members[k]
+	n.fault = SetLost
+	if !m.vouched(k) {
+		if m.config.Stage != Stable && !m.word(-1) {
+			n.fault = SetBetween
+		}
+		return
+	}
+	// Seen is what the node keeps now. The step is refused if that has changed
+	// meanwhile, so two clients that restore one node begin one life of it, and
+	// not two.
+	m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity, Config: m.config, Seen: n.has.Text})
+}
+
+// goesOn has a node serve the configuration that counts, from this connection's
+// first request on.
+func (m *Membership) goesOn(k int, s RecordStep) {
+	n := &m.members[k]
+	n.fault, n.has = SetFits, NodeSet{Phase: SetRecorded, Identity: s.Identity, Config: s.Config}
+	m.step(k, s)
+}
+
+// step has a node carry out a step before anything else.
+func (m *Membership) step(k int, s RecordStep) {
+	s.Node = k
+	m.Out = append(m.Out, SetAction{RecordStep: s})
+}

@@ -1,0 +1,147 @@
+package nodeset
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"math"
+	"time"
+)
+
+// Reading is the time that a node has told, in an answer or a push.
+type Reading struct {
+	Sent, Received protocol.Time // this process's clock before the request and after the answer
+	Millis         int64         // the node's clock in between
+	Push           bool          // unasked, so Sent is not known
+}
+
+// clockRate bounds how fast the clocks of a node and a client part: by one
+// fiftieth. That is twice the 1% by which clocks may differ, so that no clock
+// that keeps the promise is suspected.
+const clockRate = 50
+
+// ClockBounds is what a client knows of one node's clock: bounds of how far it
+// is ahead of the client's own, in nanoseconds. A reading narrows them. Time
+// widens them. It is not safe for concurrent use.
+//
+// The client's clock may stand still while an answer is on its way, and longer
+// than until the node gave it. Then the node is further ahead than the answer
+// shows. Invariant: the lower end is right in spite of that, as it only ever
+// rises with what the node has shown. The upper end is right for what the
+// client's clock did before asked. So nothing that follows shows a jump of this
+// node unless it excludes that the client's clock has stood still since asked.
+type ClockBounds struct {
+	span
+	known bool
+	asked protocol.Time // when the question was sent whose answer set the upper end
+	past  [9]span
+	gap   time.Duration // between the spans in past: see remember
+	fresh protocol.Time // only what was sent since begins the bounds
+}
+
+// span are the bounds as they were right at one time.
+type span struct {
+	at       protocol.Time // of the newest reading by then
+	low, top int64
+}
+
+// remember keeps the bounds before a reading moves them. past[i] is replaced by
+// past[i-1] when it is 2^i gaps old, so a span of about any age is kept.
+func (b *ClockBounds) remember(now protocol.Time) {
+	s := b.span
+	for i := range b.past {
+		if p := &b.past[i]; p.at == 0 || now.Sub(p.at) >= b.gap<<i {
+			s, *p = *p, s
+		} else {
+			return
+		}
+	}
+}
+
+// before returns the newest bounds that rest only on what was heard before t,
+// the zero span if there are none. The newest of all may rest on readings
+// since. Example: this process's clock stands still for 20 ms. The bounds of a
+// node are wide, so its next reading is within them, and moves them. From then
+// on they seem to show that nothing has happened.
+func (b *ClockBounds) before(t protocol.Time) span {
+	if !b.known {
+		return span{}
+	}
+	if b.at < t {
+		return b.span
+	}
+	for _, s := range b.past {
+		if s.at < t {
+			return s // the zero span if there are no more
+		}
+	}
+	return span{}
+}
+
+// parted returns how far the clocks have parted since the bounds were right: by
+// lo at least and by hi at most. They may not have parted if lo <= 0 <= hi.
+func (b *span) parted(r Reading) (lo, hi int64) {
+	if r.Push { // nothing is known of when it was sent: only that it was before
+		drift := int64(max(0, r.Received-b.at)) / clockRate
+		return r.Millis*1e6 - int64(r.Received) - b.top - drift, math.MaxInt64
+	}
+	drift := int64(max(r.Received, b.at)-min(r.Sent, b.at)) / clockRate
+	low, top := r.bounds()
+	return low - b.top - drift, top - b.low + drift
+}
+
+// bounds are what a reading shows by itself.
+func (r Reading) bounds() (low, top int64) {
+	own := int64(r.Received-r.Sent) / clockRate // while the answer was under way
+	return r.Millis*1e6 - int64(r.Received) - own, (r.Millis+1)*1e6 - int64(r.Sent) + own
+}
+
+// Take takes a reading that is within the bounds. It changes nothing and
+// returns false if the clocks have parted, or nothing is known and the reading
+// is too old to begin with.
+func (b *ClockBounds) Take(r Reading) bool {
+	if !b.known {
+		if !r.Push && r.Sent < b.fresh {
+			return false
+		}
+		if !r.Push {
+			b.begin(r)
+		}
+		return true
+	}
+	if lo, hi := b.parted(r); lo > 0 || hi < 0 {
+		return false
+	}
+	if !r.Push {
+		low, top := r.bounds()
+		drift := int64(max(r.Received, b.at)-min(r.Sent, b.at)) / clockRate
+		b.remember(r.Received)
+		if top <= b.top+drift {
+			b.asked = r.Sent
+		}
+		b.span = span{r.Received, max(low, b.low-drift), min(top, b.top+drift)}
+	}
+	return true
+}
+
+// begin sets the bounds by one reading alone. The past is dropped: it is of
+// another clock, or of the same one before it was set.
+func (b *ClockBounds) begin(r Reading) {
+	low, top := r.bounds()
+	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Received, low, top}, [9]span{}
+}
+
+// Forget has the next reading set the bounds, if it was sent since a time.
+func (b *ClockBounds) Forget(since protocol.Time) { b.known, b.fresh = false, since }
+
+// At returns when the newest reading was heard, 0 if the bounds are not known.
+func (b *ClockBounds) At() protocol.Time {
+	if !b.known {
+		return 0
+	}
+	return b.at
+}
+
+// Width returns how far apart the bounds are at now: a jump of the node's clock
+// that is smaller may go unnoticed.
+func (b *ClockBounds) Width(now protocol.Time) time.Duration {
+	return time.Duration(b.top - b.low + 2*int64(max(0, now-b.at))/clockRate)
+}

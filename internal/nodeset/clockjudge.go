@@ -1,0 +1,148 @@
+package nodeset
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"math/bits"
+	"time"
+)
+
+// This file owns the judgement: whose clock it was, the node's or this
+// process's. The cases and their evidence are in nodeclock.go.
+//
+// The order matters. If q nodes have parted by as much, that settles it: this
+// process's clock stood still, and no node is blamed for it. Only then is each
+// case looked at by itself. A case that no evidence settles is taken for both
+// at once: the node does not count, and this process's leases end earlier if no
+// other node shows that its clock went on. Both are safe whichever clock it
+// was.
+//
+// Invariant: a node is made to begin another incarnation only if q other nodes
+// exclude that this process's clock stood still by as much. Without that one
+// client that slept has every node marked, and no client gets a lock for a
+// guard time.
+
+// judge decides what can be decided.
+func (c *Clocks) judge(now protocol.Time) {
+	if c.open == 0 {
+		return
+	}
+	c.judgeOwnClock(now)
+	for i := range c.cases {
+		k := &c.cases[i]
+		if !k.open {
+			continue
+		}
+		steady := c.Sets.Met(k.steady)
+		if !k.blamed && (steady || !c.Rules.On(protocol.RuleBlame)) {
+			k.blamed = true
+			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
+		}
+		if !k.blamed && !k.doubted && now >= c.due(k) {
+			c.doubt(i)
+		}
+		// No other node may show that this process's clock went on. Then the
+		// leases that they gave end earlier, too.
+		if k.doubted && !k.blamed && !k.alone && now >= k.at.Add(slowNodeFactor*c.Wait) {
+			if k.alone = true; k.steady == 0 {
+				c.early(1<<len(c.bounds)-1, k.hi)
+			}
+		}
+		if now >= k.until {
+			c.closeCase(i)
+		}
+	}
+}
+
+// due is when a case that cannot be decided is taken for one.
+func (c *Clocks) due(k *clockCase) protocol.Time {
+	if bits.OnesCount32(c.Sets.All()) == 1 {
+		return k.at // no other node can tell
+	}
+	return min(k.at.Add(c.Wait), k.until)
+}
+
+// doubt: it is unknown whose clock it was, so the node does not count until its
+// case is closed. Its leases of before end for the claims that have them: if
+// its clock was set ahead, the node has ended some, and if this process's stood
+// still, they end earlier than it takes them to. After a clock that was set
+// back leases last longer.
+//
+// Invariant: a case in doubt stays open until all leases have ended that the
+// node gave to any client. None is longer than half the guard time of the set.
+func (c *Clocks) doubt(node int) {
+	k := &c.cases[node]
+	k.doubted = true
+	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
+	if k.hi > 0 {
+		c.early(1<<node, max(k.hi, int64(c.Longest))) // no lease is longer
+	}
+}
+
+// Regroup says which nodes count, and the guard time of their set. A longer one
+// holds for open cases, too: leases of clients that follow before this one may
+// be as long.
+func (c *Clocks) Regroup(sets protocol.Quorums, guard time.Duration) {
+	c.Sets, c.Longest = sets, max(c.Longest, guard/2)
+	for i := range c.cases {
+		if k := &c.cases[i]; k.open {
+			k.until = max(k.until, k.at.Add(c.caseLasts(k)))
+		}
+	}
+}
+
+// slowNodeFactor is how many times Wait the client relies on the other nodes'
+// leases while none of these nodes answers. They may only be slow, and show
+// then that this process's clock has not stood still. No more than a ttl: a
+// node timeout is a quarter of that at most.
+const slowNodeFactor = 4
+
+// early has the leases that nodes gave end earlier. If two cases have one
+// cause, they end earlier twice: that is safe. After a clock was set back
+// leases last longer, which is no reason to rely on that.
+func (c *Clocks) early(nodes uint32, by int64) {
+	if by > 0 && c.Rules.On(protocol.RuleEarly) {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})
+	}
+}
+
+// judgeOwnClock: this process's clock has stood still if a majority of the
+// nodes, at least two, may have parted from it by as much: a majority does not
+// jump.
+func (c *Clocks) judgeOwnClock(now protocol.Time) {
+	if !c.Rules.On(protocol.RuleStood) {
+		return
+	}
+	for i := range c.cases {
+		if !c.cases[i].open {
+			continue
+		}
+		// Intervals that have a point in common have the greatest of their
+		// lower ends.
+		nodes := uint32(0)
+		for j := range c.cases {
+			if k := &c.cases[j]; k.open && k.lo <= c.cases[i].lo && c.cases[i].lo <= k.hi {
+				nodes |= 1 << j
+			}
+		}
+		if bits.OnesCount32(nodes) < 2 || !c.Sets.Met(nodes) {
+			continue
+		}
+		c.Out = append(c.Out, ClockEvent{Kind: ClockStood, By: c.cases[i].by})
+		c.early(1<<len(c.bounds)-1, c.cases[i].hi)
+		for j, b := range c.bounds {
+			switch {
+			case nodes&(1<<j) != 0:
+				c.closeCase(j)
+			case !c.cases[j].open: // an answer of before may still be under way
+				b.Forget(now)
+			}
+		}
+		return
+	}
+}
+
+// closeCase closes a case.
+func (c *Clocks) closeCase(node int) {
+	c.cases[node] = clockCase{}
+	c.open--
+}

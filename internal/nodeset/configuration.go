@@ -1,0 +1,382 @@
+package nodeset
+
+import (
+	"cmp"
+	"fmt"
+	"github.com/quorate/quorate/internal/protocol"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file owns what a set of nodes is: the configuration that its nodes have
+// recorded, and the order of configurations. docs/internals/protocol.md, "Sets
+// of nodes", states the rules and proves them.
+
+// Ballot orders what several clients propose. Two are never equal, and a later
+// one is higher. It is 11 hexadecimal digits of milliseconds and 8 of chance,
+// so nodes compare ballots as texts.
+type Ballot string
+
+const ballotLength = 11 + 8
+
+// NewBallot returns a ballot of that moment that is higher than above.
+func NewBallot(at time.Time, chance uint32, above Ballot) Ballot {
+	millis := max(0, at.UnixMilli())
+	b := func() Ballot { return Ballot(fmt.Sprintf("%011x%08x", millis, chance)) }
+	if b() <= above {
+		millis = above.millis() + 1
+	}
+	return b()
+}
+
+func (b Ballot) millis() int64 {
+	if len(b) != ballotLength {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(b[:11]), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Stamp names one configuration: "<epoch>.<ballot>", with the ballot under
+// which it was proposed first. The empty Stamp stands for no configuration.
+type Stamp string
+
+// StampOf returns the stamp of a configuration of that epoch.
+func StampOf(epoch uint64, b Ballot) Stamp { return Stamp(fmt.Sprintf("%d.%s", epoch, b)) }
+
+func (s Stamp) parts() (epoch uint64, b Ballot, ok bool) {
+	e, ballot, _ := strings.Cut(string(s), ".")
+	epoch, err := strconv.ParseUint(e, 10, 32)
+	return epoch, Ballot(ballot), err == nil && epoch > 0 && len(ballot) == ballotLength && strings.Trim(ballot, "0123456789abcdef") == ""
+}
+
+// Epoch returns which configuration of its set it is, from 1 on; 0 for none.
+func (s Stamp) Epoch() uint64 {
+	epoch, _, _ := s.parts()
+	return epoch
+}
+
+func (s Stamp) ballot() Ballot {
+	_, b, _ := s.parts()
+	return b
+}
+
+// Since returns when it was proposed, by the clock of the client that did.
+func (s Stamp) Since() time.Time {
+	_, b, _ := s.parts()
+	return time.UnixMilli(b.millis())
+}
+
+// Compare orders configurations: by epoch, then by ballot. None is the lowest.
+func (s Stamp) Compare(o Stamp) int {
+	e, b, _ := s.parts()
+	f, c, _ := o.parts()
+	return cmp.Or(cmp.Compare(e, f), cmp.Compare(b, c))
+}
+
+// Member is one node of a set.
+type Member struct {
+	Number   int    // of the member in all requests and votes: a bit of a Quorums
+	Identity string // of the node: it goes with the node's data
+	Addr     string // what a dial needs
+	Role     Role   // while the set is being changed
+}
+
+// Shared are the settings that all clients of a set share.
+type Shared struct {
+	Guard     time.Duration // how long a node that lost its data does not vote
+	Retention time.Duration // how long a name's fence outlives its last claim
+	Skew      time.Duration // the largest tolerated difference between node clocks
+}
+
+// Configuration is which nodes make a quorum, and what all their clients share.
+// It does not change: another set of nodes is another Configuration.
+type Configuration struct {
+	Stamp   Stamp
+	Origin  Stamp // of the set's first configuration
+	Now     Shared
+	Next    Shared // while the set is being changed: what follows; else as Now
+	Stage   Stage
+	Last    int // the number that was given last
+	Members []Member
+}
+
+// Guard returns the guard time in force: while it is being changed, the longer
+// one.
+func (c *Configuration) Guard() time.Duration { return max(c.Now.Guard, c.Next.Guard) }
+
+// Retention returns the retention in force: the longer one.
+func (c *Configuration) Retention() time.Duration { return max(c.Now.Retention, c.Next.Retention) }
+
+// Skew returns the skew in force: the larger one.
+func (c *Configuration) Skew() time.Duration { return max(c.Now.Skew, c.Next.Skew) }
+
+// LeaseGuard returns the guard time that leases and tickets must fit: while it
+// is being changed, the shorter one.
+//
+// Invariant: a guard time that is longer than what leases and tickets were
+// bound by is always safe, and a shorter one counts only when the leases of
+// before have ended.
+func (c *Configuration) LeaseGuard() time.Duration { return min(c.Now.Guard, c.Next.Guard) }
+
+// LongestTTL returns the longest lease that the guard time covers.
+func (c *Configuration) LongestTTL() time.Duration { return max(0, c.LeaseGuard()/2-c.Skew()) }
+
+// Addrs returns the addresses of the members.
+func (c *Configuration) Addrs() []string {
+	addrs := make([]string, 0, len(c.Members))
+	for _, m := range c.Members {
+		addrs = append(addrs, m.Addr)
+	}
+	return addrs
+}
+
+// Member returns the place of an identity among the members, -1 if no member
+// has it.
+func (c *Configuration) Member(identity string) int {
+	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Identity == identity })
+}
+
+// Place returns the place of an address among the members, -1 if no member has
+// it.
+func (c *Configuration) Place(addr string) int {
+	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
+}
+
+// Numbered returns the member with a number, nil if there is none. It is nil
+// for no configuration.
+func (c *Configuration) Numbered(number int) *Member {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Number == number {
+			return m
+		}
+	}
+	return nil
+}
+
+// Kin reports whether two configurations are of one set: they go back to the
+// same first one. Its stamp has a ballot, which is random in part, so it is no
+// other set's.
+func (c *Configuration) Kin(o *Configuration) bool { return c.Origin == o.Origin }
+
+// numbers returns the members of which is true, a bit for each number.
+func (c *Configuration) numbers(is func(m *Member) bool) (numbers uint32) {
+	for i := range c.Members {
+		if m := &c.Members[i]; is(m) {
+			numbers |= 1 << m.Number
+		}
+	}
+	return numbers
+}
+
+// Deciders returns the members whose majority decides which configuration
+// follows: those that stay or leave.
+func (c *Configuration) Deciders() uint32 {
+	return c.numbers(func(m *Member) bool { return m.Role != Enters })
+}
+
+// String returns the configuration as nodes keep it. ParseConfiguration reads
+// it.
+func (c *Configuration) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d", c.Stamp, Layout)
+	for _, s := range []Shared{c.Now, c.Next} {
+		fmt.Fprintf(&b, " %d %d %d", s.Guard.Milliseconds(), s.Retention.Milliseconds(), s.Skew.Milliseconds())
+	}
+	fmt.Fprintf(&b, " %c %s %d %d", stages[c.Stage], c.Origin, c.Last, len(c.Members))
+	for _, m := range c.Members {
+		fmt.Fprintf(&b, " %d%c %s %s", m.Number, roles[m.Role], m.Identity, quoted.Replace(m.Addr))
+	}
+	return b.String()
+}
+
+// quoted has an address be one word. Paths of sockets may contain spaces.
+var (
+	quoted   = strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0a", "\r", "%0d", "\t", "%09")
+	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
+)
+
+// maxMembers bounds how many members a configuration has.
+const maxMembers = 31
+
+// Layout is the version of the keys and scripts that the clients of a set
+// share. A set is recorded with the version of the client that recorded it.
+//
+// Invariant: a client of another version is refused by each node of the set.
+// Without that a fleet whose clients are upgraded one by one has two kinds of
+// clients with other keys at the same nodes, and each kind has a holder.
+const Layout = 1
+
+// LayoutOf returns with which Layout a node has recorded its set, from what the
+// node keeps; 0 if that makes no sense.
+func LayoutOf(text string) int {
+	words := strings.Fields(text)
+	if len(words) < 6 {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[5], 10, 16)
+	if _, _, ok := Stamp(words[4]).parts(); !ok || err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// headWords is how many words a configuration has before its members.
+const headWords = 12
+
+// ParseConfiguration reads what String returns. The text is a node's, so
+// another program may have written it. What makes no sense is no configuration:
+// nothing of it may end the process or count.
+func ParseConfiguration(text string) (*Configuration, bool) {
+	words := strings.Fields(text)
+	if len(words) < headWords || words[1] != strconv.Itoa(Layout) {
+		return nil, false
+	}
+	c := &Configuration{Stamp: Stamp(words[0]), Origin: Stamp(words[9])}
+	_, _, ok1 := c.Stamp.parts()
+	_, _, ok2 := c.Origin.parts()
+	last, err1 := strconv.ParseUint(words[10], 10, 8)
+	n, err2 := strconv.ParseUint(words[11], 10, 8)
+	stage := strings.Index(stages, words[8])
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || last >= protocol.MaxNodes || len(words[8]) != 1 || stage < 0 ||
+		n == 0 || n > maxMembers || len(words) != headWords+3*int(n) {
+		return nil, false
+	}
+	c.Stage, c.Last = Stage(stage), int(last)
+	if !c.Now.parse(words[2:5]) || !c.Next.parse(words[5:8]) {
+		return nil, false
+	}
+	for i := range int(n) {
+		if !c.parseMember(words[headWords+3*i:]) {
+			return nil, false
+		}
+	}
+	return c, c.Deciders() != 0
+}
+
+func (s *Shared) parse(words []string) bool {
+	// 48 bits of milliseconds do not fit a Duration.
+	const most = uint64(1<<63-1) / uint64(time.Millisecond)
+	for i, to := range []*time.Duration{&s.Guard, &s.Retention, &s.Skew} {
+		n, err := strconv.ParseUint(words[i], 10, 48)
+		if err != nil {
+			return false
+		}
+		*to = time.Duration(min(n, most)) * time.Millisecond
+	}
+	return true
+}
+
+// parseMember reads one member. One identity, address or number twice would be
+// one node with two votes, in the list of every client.
+func (c *Configuration) parseMember(words []string) bool {
+	head := words[0]
+	n, err := strconv.ParseUint(head[:len(head)-1], 10, 8)
+	role := strings.IndexByte(roles, head[len(head)-1])
+	m := Member{Number: int(n), Identity: words[1], Addr: unquoted.Replace(words[2]), Role: Role(max(0, role))}
+	if err != nil || role < 0 || n >= protocol.MaxNodes || c.Stage == Stable && m.Role != Stays ||
+		c.Numbered(m.Number) != nil || c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
+		return false
+	}
+	c.Members = append(c.Members, m)
+	return true
+}
+
+// SetPhase is how far the recording of a set has come at a node.
+type SetPhase uint8
+
+// The phases.
+const (
+	NoSet       SetPhase = iota // the node has no configuration: it is blank
+	SetAccepted                 // it has one that may not be recorded by all nodes yet, and serves no request
+	SetRecorded                 // it has one that all nodes of the list had recorded, or that was decided
+)
+
+// NodeSet is what a node has recorded of its set.
+type NodeSet struct {
+	Promised Ballot // no lower one is accepted any more
+	Accepted Ballot
+	Phase    SetPhase
+	Life     string // of NoSet: a random word that the node was given; another one after each loss of its data. Empty: none
+	Identity string
+	Config   *Configuration // nil: NoSet
+	Text     string         // as the node keeps it
+}
+
+// Stamp returns the stamp of its configuration.
+func (n *NodeSet) Stamp() Stamp {
+	if n.Config == nil {
+		return ""
+	}
+	return n.Config.Stamp
+}
+
+// Recorded returns the configuration that the node has recorded, nil if none.
+func (n *NodeSet) Recorded() *Configuration {
+	if n.Phase != SetRecorded {
+		return nil
+	}
+	return n.Config
+}
+
+const phases = "-pc"
+
+// ballotOf reads a ballot as nodes keep it: 0 stands for none.
+func ballotOf(word string) Ballot {
+	if word == "0" {
+		return ""
+	}
+	return Ballot(word)
+}
+
+// String returns it as a node keeps it.
+func (n *NodeSet) String() string {
+	promised, accepted := cmp.Or(n.Promised, "0"), cmp.Or(n.Accepted, "0")
+	if n.Config == nil {
+		return fmt.Sprintf("%s %s - %s ", promised, accepted, cmp.Or(n.Life, "-"))
+	}
+	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phases[n.Phase], n.Identity, n.Config)
+}
+
+// ParseNodeSet reads what a node keeps. A blank node keeps nothing.
+func ParseNodeSet(text string) (n NodeSet, ok bool) {
+	if text == "" {
+		return n, true
+	}
+	n.Text = text
+	words := strings.SplitN(text, " ", 5)
+	if len(words) != 5 || len(words[2]) != 1 {
+		return n, false
+	}
+	phase := strings.Index(phases, words[2])
+	if phase < 0 {
+		return n, false
+	}
+	n.Promised, n.Accepted, n.Phase = ballotOf(words[0]), ballotOf(words[1]), SetPhase(phase)
+	if n.Phase == NoSet {
+		if words[3] != "-" {
+			n.Life = words[3]
+		}
+		return n, true
+	}
+	n.Identity = words[3]
+	n.Config, ok = ParseConfiguration(words[4])
+	return n, ok
+}
+
+// SuccessorName returns the name of the register that decides which
+// configuration follows the one with this stamp. Its claims and its operations
+// have Succession set.
+//
+// Invariant: the register counts the nodes that stay or leave, in every stage.
+// So an exchange is given up though its new nodes cannot be reached, and two
+// operators find there what was decided first.
+func SuccessorName(s Stamp) string { return protocol.Successors + string(s) }

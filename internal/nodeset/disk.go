@@ -1,0 +1,84 @@
+package nodeset
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns what an exchange finds out about the disks of the nodes:
+// whether a node that restarts may come back with the configuration of before.
+// Exchange decides what follows from it (RuleExchangeSaved).
+
+// Persistence is what a node says of its disk.
+type Persistence struct {
+	Known     bool // it has answered; without that nothing else counts
+	Refused   bool // it refuses to say, or to write a snapshot
+	Log       bool // it has an append-only file
+	Always    bool // which it syncs with each write
+	Saving    bool // it is writing a snapshot
+	Saved     bool // the last snapshot has not failed
+	Snapshots bool // without Log: it writes snapshots
+}
+
+const (
+	// fsyncLag is how long a write may be missing from an append-only file:
+	// appendfsync everysec promises a second, and Redis waits for another one
+	// where the disk is busy.
+	fsyncLag = 2 * time.Second
+
+	// saveAgain is the pause after a snapshot that has failed, or that could
+	// not begin beside another one.
+	saveAgain = time.Second
+)
+
+// disk is what one exchange knows of the disk of one member since that has
+// moved.
+type disk struct {
+	since   protocol.Time // when the member was first seen to have moved; 0: it was not
+	asked   bool          // it is not known whether the snapshot has begun that was asked for
+	saving  bool          // this exchange has had a snapshot begun
+	failed  bool          // one of these has failed
+	again   protocol.Time // no snapshot is begun earlier
+	settled bool          // what it is, is known
+}
+
+// told takes what the member says of its disk. It reports whether a restart
+// brings back what it keeps now, or nothing, and whether it is to write a
+// snapshot: the last one may be an hour old.
+//
+// Invariant: a snapshot counts that this exchange has had begun after the
+// member had moved. One that was under way then may lack the move. A node that
+// refuses to say what it keeps, or to write a snapshot, counts as saved:
+// without that no managed server could be a member of an exchange.
+func (d *disk) told(now protocol.Time, p Persistence, rules protocol.Rules) (saved, snapshot bool) {
+	if d.since == 0 {
+		d.since = now
+	}
+	switch {
+	case d.settled || d.asked || !p.Known:
+	case p.Refused:
+		d.settled = true
+	case p.Log:
+		d.settled = p.Always || now.Sub(d.since) >= rules.Of(protocol.ConstFsyncLag, fsyncLag)
+	case p.Saving:
+	case d.saving && p.Saved:
+		d.settled = true
+	case d.saving:
+		d.saving, d.failed, d.again = false, true, now.Add(rules.Of(protocol.ConstSaveAgain, saveAgain))
+	case now < d.again:
+	case !p.Snapshots: // it comes back empty
+		d.settled = true
+	default:
+		d.asked = true
+		return false, true
+	}
+	return d.settled, false
+}
+
+// begun says whether the snapshot has begun that told has asked for.
+func (d *disk) begun(now protocol.Time, p Persistence, rules protocol.Rules) {
+	d.asked, d.settled, d.saving = false, p.Refused, p.Saving
+	if !p.Refused && !p.Saving {
+		d.again = now.Add(rules.Of(protocol.ConstSaveAgain, saveAgain))
+	}
+}

@@ -1,0 +1,532 @@
+package nodeset
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"slices"
+	"time"
+)
+
+// This file owns how the nodes of a set are exchanged: which configuration may
+// follow which one.
+//
+//	            the new nodes take in        a majority of each        the new set
+//	Stable ---> Learning ------------------> Joint ------------------> Stable
+//	   ^           |                           |
+//	   `-----------+---------- undone ---------'
+//
+// Invariant: a configuration and the next one have a set in common of which
+// both need a majority. So of two claims that are admitted under them, one
+// after the other, the later one meets the earlier one at a node. Only the step
+// from Joint to the new set is without such a set for clients that count on
+// what was before Joint. These cannot hold any more by then: see Exchange.
+
+// Stage is how far an exchange of nodes has come.
+type Stage uint8
+
+// The stages.
+const (
+	Stable   Stage = iota // a majority of the members is a quorum
+	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
+	Jointly               // a quorum is a majority of those that stay or leave, and one of those that stay or enter
+)
+
+func (s Stage) String() string { return [...]string{"stable", "learning", "joint"}[s] }
+
+// Role says in which set a member counts while nodes are being exchanged.
+type Role uint8
+
+// The roles.
+const (
+	Stays Role = iota
+	Leaves
+	Enters
+)
+
+func (r Role) String() string { return [...]string{"stays", "leaves", "enters"}[r] }
+
+const (
+	stages = "slj"
+	roles  = "sle"
+)
+
+// Change is what is to become of a set.
+type Change struct {
+	Add    []Member // their numbers are given by Begin
+	Remove []string // addresses
+	Move   []Member // members by identity, with the addresses that they get
+	Shared *Shared  // nil: the settings stay
+}
+
+// Empty reports whether nothing is to be changed.
+func (ch *Change) Empty() bool {
+	return len(ch.Add)+len(ch.Remove)+len(ch.Move) == 0 && ch.Shared == nil
+}
+
+// Fits reports whether a change of a stable set makes sense, and leaves a node.
+//
+// Invariant: what is decided can be read again. Without that two new nodes of
+// one address end the set: no client knows any more what was decided.
+func (c *Configuration) Fits(ch Change) bool {
+	if c.Stage != Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
+		len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
+		return false
+	}
+	for _, m := range ch.Add {
+		if c.Place(m.Addr) >= 0 || c.Member(m.Identity) >= 0 || slices.Contains(ch.Remove, m.Addr) {
+			return false
+		}
+	}
+	for _, m := range ch.Move {
+		if c.Member(m.Identity) < 0 || c.Place(m.Addr) >= 0 {
+			return false
+		}
+	}
+	if slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 }) {
+		return false
+	}
+	next := c.Begin(ch, c.Stamp.ballot())
+	_, begins := ParseConfiguration(next.String())
+	_, ends := ParseConfiguration(next.Finish(c.Stamp.ballot()).String())
+	return begins && ends
+}
+
+// Begin returns the first configuration of a change. Where no node is added,
+// and no holder can be left with too few nodes, none has to learn. Addresses
+// alone need no stages: the quorums are the same.
+func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
+	n := c.follow(b, Learning)
+	for i := range n.Members {
+		m := &n.Members[i]
+		if slices.Contains(ch.Remove, m.Addr) {
+			m.Role = Leaves
+		}
+		for _, to := range ch.Move {
+			if to.Identity == m.Identity {
+				m.Addr = to.Addr
+			}
+		}
+	}
+	for _, m := range ch.Add {
+		m.Role, m.Number = Enters, n.give()
+		n.Members = append(n.Members, m)
+	}
+	if ch.Shared != nil {
+		n.Next = *ch.Shared
+	}
+	switch {
+	case len(ch.Add)+len(ch.Remove) == 0 && n.Next == n.Now:
+		n.Stage = Stable
+	case len(ch.Add) == 0 && !n.strands():
+		n.Stage = Jointly
+	}
+	return n
+}
+
+// give returns the number of a member that enters.
+//
+// Invariant: a number is given again as late as can be: all others come first.
+// So what a client knows of the member that had it before is over by then. A
+// client that has slept for so long forgets it, see Group.Others.
+func (c *Configuration) give() int {
+	for {
+		if c.Last = (c.Last + 1) % protocol.MaxNodes; c.Numbered(c.Last) == nil {
+			return c.Last
+		}
+	}
+}
+
+// strands reports whether a majority of the nodes that stay or leave can have
+// so few nodes that stay that these, and all that enter, are no majority of the
+// new set. A holder with such a majority needs the time to be taken back, see
+// takeback.go.
+func (c *Configuration) strands() bool {
+	var count [3]int
+	for _, m := range c.Members {
+		count[m.Role]++
+	}
+	stay := max(0, (count[Stays]+count[Leaves])/2+1-count[Leaves])
+	return 2*(stay+count[Enters]) <= count[Stays]+count[Enters]
+}
+
+// follow returns a copy of the next epoch.
+func (c *Configuration) follow(b Ballot, s Stage) *Configuration {
+	n := *c
+	n.Stamp, n.Stage, n.Members = StampOf(c.Stamp.Epoch()+1, b), s, slices.Clone(c.Members)
+	return &n
+}
+
+// Join returns what follows Learning.
+func (c *Configuration) Join(b Ballot) *Configuration { return c.follow(b, Jointly) }
+
+// Finish returns the new set.
+func (c *Configuration) Finish(b Ballot) *Configuration {
+	n := c.end(b, Leaves)
+	n.Now = n.Next
+	return n
+}
+
+// Undo returns the set of before.
+func (c *Configuration) Undo(b Ballot) *Configuration {
+	n := c.end(b, Enters)
+	n.Next = n.Now
+	return n
+}
+
+func (c *Configuration) end(b Ballot, without Role) *Configuration {
+	n := c.follow(b, Stable)
+	n.Members = slices.DeleteFunc(n.Members, func(m Member) bool { return m.Role == without })
+	for i := range n.Members {
+		n.Members[i].Role = Stays
+	}
+	return n
+}
+
+// Quorums returns which members are a quorum, by their numbers.
+func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
+	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
+	switch {
+	case c.Stage != Jointly || present == next:
+		return protocol.Quorums{Present: present}
+	case !rules.On(protocol.RuleSetBoth):
+		return protocol.Quorums{Present: next}
+	case !rules.On(protocol.RuleSetEach):
+		return protocol.Quorums{Present: present | next}
+	}
+	return protocol.Quorums{Present: present, Next: next}
+}
+
+// ExchangeOutcome is what has become of an Exchange.
+type ExchangeOutcome uint8
+
+// The outcomes.
+const (
+	ExchangeGoesOn ExchangeOutcome = iota
+	ExchangeDone                   // the set is as wanted, and a majority of it serves it
+	ExchangeUndone                 // the change was given up, by this client or by another one
+	ExchangeUnfit                  // the change makes no sense for the set
+)
+
+// Exchange decides for the client that exchanges nodes what the next
+// configuration is, and when it may be proposed. An exchange that another
+// client has left half-way is finished first. It is not safe for concurrent
+// use.
+//
+// The successor of a configuration is decided by a majority of the nodes that
+// stay or leave: it is recorded in a register beside the claims, see
+// SuccessorName.
+//
+// Invariant: the new set alone counts only when no client can hold by the set
+// of before alone, whose leases have ended a guard time after a majority of
+// that set has refused its requests. And fences of the set of before are older
+// by then than any ticket that the new set gives.
+type Exchange struct {
+	Goal  Change // the zero value: what is under way is ended, and nothing else is begun
+	Undo  bool   // what is under way is given up. It may be set at any time
+	Rules protocol.Rules
+
+	// Patience is how long a node that enters may be silent before the change
+	// is given up; 0: it never is.
+	Patience time.Duration
+
+	config *Configuration
+	read   bool          // nothing followed config when its register was read
+	rounds int           // in which something could be proposed
+	begun  bool          // the change has begun to be carried out
+	sent   bool          // it was proposed to follow config, and what has become of that is not known
+	gone   int           // the member because of which it is given up, from 1 on
+	away   time.Duration // how long that has been silent
+	moved  protocol.Time // when the last node of a majority of those that stay or leave was seen to have moved to config; 0: none has
+	began  protocol.Time // since when such a majority serves it all at once; 0: it is not known to
+	follow time.Duration // how long clients have to follow to config, see Follows
+	nodes  []exchanging  // by member
+}
+
+type exchanging struct {
+	moved  bool
+	stays  bool          // it has been seen to serve config after a majority had moved
+	votes  bool          // its guard time is over
+	caught bool          // it has been caught up since it has moved
+	silent protocol.Time // since when it has not answered; 0: it has
+}
+
+// Decided says that a configuration has been decided.
+func (e *Exchange) Decided(now protocol.Time, c *Configuration) {
+	if e.follow = 0; e.config != nil && c.Stage == Stable && c.vacates(e.config) && e.Rules.On(protocol.RuleExchangeFollow) {
+		e.follow = max(e.config.Guard(), c.Guard()) / 2
+	}
+	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
+	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
+	if !e.Rules.On(protocol.RuleExchangeMoved) {
+		e.began = now
+	}
+}
+
+// vacates reports whether no member of c has the address of a member that
+// decides what follows o.
+func (c *Configuration) vacates(o *Configuration) bool {
+	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Role != Enters && c.Place(m.Addr) < 0 })
+}
+
+// Follows returns how long clients still have to follow to the configuration
+// that was decided last. Meanwhile the servers that left it must run.
+//
+// Invariant: a change that takes an address away is over when each connected
+// client has asked a node that has moved: half a guard time is longer than any
+// ttl. Without that the servers that left are stopped, or the next change takes
+// another address away, and a client finds no majority of the members that it
+// knows any more. It waits for good.
+func (e *Exchange) Follows(now protocol.Time) time.Duration {
+	if e.moved == 0 {
+		return e.follow
+	}
+	return max(0, e.follow-now.Sub(e.moved))
+}
+
+// has reports whether a change is the one under way, or else whether nothing of
+// it is left to do.
+func (c *Configuration) has(ch Change, underWay bool) bool {
+	for _, m := range ch.Add {
+		if at := c.Place(m.Addr); at < 0 || underWay && c.Members[at].Role != Enters {
+			return false
+		}
+	}
+	for _, a := range ch.Remove {
+		if at := c.Place(a); at >= 0 != underWay || underWay && c.Members[at].Role != Leaves {
+			return false
+		}
+	}
+	for _, m := range ch.Move {
+		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity {
+			return false
+		}
+	}
+	return ch.Shared == nil || *ch.Shared == c.Next && (underWay || c.Next == c.Now)
+}
+
+// wait returns how long Jointly lasts at least: the guard time, as clocks of
+// any speed and of any node show it. It is the set's, whatever the operator's
+// process has.
+func (e *Exchange) wait() time.Duration {
+	guard := e.config.Guard()
+	return e.Rules.Of(protocol.ConstExchangeWait, guard+guard/50+2*e.config.Skew())
+}
+
+// Mine reports whether the change that is under way is the goal, or may be.
+func (e *Exchange) Mine() bool {
+	return e.config != nil && (e.begun && e.config.Stage != Stable || e.sent)
+}
+
+// Left returns how long the stage lasts yet, at least: Jointly, or Learning
+// where a holder could be left with too few nodes.
+func (e *Exchange) Left(now protocol.Time) time.Duration {
+	switch {
+	case e.config == nil:
+		return 0
+	case e.config.Stage == Stable || e.config.Stage == Learning && !e.config.strands() || e.began == 0:
+		return e.wait()
+	}
+	return max(0, e.wait()-now.Sub(e.began))
+}
+
+// Read says that nothing had been decided to follow the configuration when its
+// register was read.
+func (e *Exchange) Read() { e.read, e.sent = true, false }
+
+// Outcome returns what has become of the exchange.
+//
+// Invariant: to give up whatever is under way is over when the register has
+// been read. An operator that died may have decided a change that no node shows
+// yet, and so may this call have. Without the rule the next exchange begins
+// with that change, though it was given up.
+func (e *Exchange) Outcome() ExchangeOutcome {
+	wants := !e.Goal.Empty()
+	switch {
+	case !e.Over():
+		return ExchangeGoesOn
+	case e.config.has(e.Goal, false) && (!e.Undo || wants):
+		return ExchangeDone
+	case e.Undo && (!wants || e.sent) && !e.read && e.Rules.On(protocol.RuleExchangeRead):
+		return ExchangeGoesOn
+	case e.Undo || e.begun:
+		return ExchangeUndone
+	case !e.config.Fits(e.Goal):
+		return ExchangeUnfit
+	}
+	return ExchangeGoesOn
+}
+
+// readOneIn is in how many rounds the register is read once, though nothing is
+// proposed.
+const readOneIn = 8
+
+// Propose returns what is to follow the configuration that was decided last,
+// nil if it is to stay for now, and whether the register is to be asked. It is
+// asked now and then in any case: a client that died may have decided what
+// follows, and no node shows that yet.
+func (e *Exchange) Propose(now protocol.Time, b Ballot) (next *Configuration, ask bool) {
+	if e.config == nil {
+		return nil, false
+	}
+	e.lose(now)
+	if e.Follows(now) == 0 {
+		e.follow = 0
+	}
+	if e.Outcome() != ExchangeGoesOn {
+		return nil, false
+	}
+	e.rounds++
+	next = e.propose(now, b)
+	if next != nil && e.config.Stage == Stable {
+		e.sent, e.read = true, false
+	}
+	return next, next != nil || e.rounds%readOneIn == 1 || e.config.Stage == Stable && e.Undo && e.Over()
+}
+
+func (e *Exchange) propose(now protocol.Time, b Ballot) *Configuration {
+	switch {
+	case e.config.Stage == Stable && e.Over() && !e.Undo:
+		return e.config.Begin(e.Goal, b)
+	case e.config.Stage != Stable && e.Undo:
+		return e.config.Undo(b)
+	case !e.Next(now):
+		return nil
+	case e.config.Stage == Learning:
+		return e.config.Join(b)
+	}
+	return e.config.Finish(b)
+}
+
+// lose gives the change up if a node that enters has been silent for too long.
+// What another client has begun is for that client, or an operator, to give up.
+func (e *Exchange) lose(now protocol.Time) {
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		if e.Patience > 0 && e.Mine() && !e.Undo && e.Awaits(i) && now.Sub(n.silent) > e.Patience {
+			e.Undo, e.gone, e.away = true, i+1, now.Sub(n.silent)
+		}
+	}
+}
+
+// Awaits reports whether a member enters and does not answer.
+func (e *Exchange) Awaits(member int) bool {
+	return e.config.Stage != Stable && e.config.Members[member].Role == Enters && e.nodes[member].silent != 0
+}
+
+// GaveUp returns the member because of which the change was given up, and for
+// how long that had been silent. It is -1 if there is none.
+func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone - 1, e.away }
+
+// Moved says that a member serves the configuration that was decided last, as
+// it was asked at some time. saved says that it serves it after a restart, too,
+// or comes back empty; see Saves.
+//
+// Invariant: a majority serves that configuration at one moment, and so for
+// good. Without the second look A moves, loses its data, and gets its place in
+// the configuration of before by the word of B and C, which have not moved.
+// Then B moves. A and C serve the one of before, and the new set counts without
+// them (TestAMajorityServesAtOneMoment).
+//
+// Invariant: each node of that majority serves it after a restart as well.
+// Without that A comes back with an older file, which has the configuration of
+// before (aim exchange regress).
+func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
+	n := &e.nodes[member]
+	n.moved = true
+	saved = saved || e.config.Stage != Jointly || !e.Rules.On(protocol.RuleExchangeSaved)
+	n.stays = n.stays || e.moved != 0 && asked >= e.moved && saved || !e.Rules.On(protocol.RuleExchangeStays)
+	if e.moved == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
+		e.moved = now
+	}
+	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.stays }) {
+		e.began = now
+	}
+}
+
+// Saves reports whether a member has to have its move on disk: it stays or
+// leaves, and the new set counts alone next.
+func (e *Exchange) Saves(member int) bool {
+	return e.config != nil && e.config.Stage == Jointly && e.config.Members[member].Role != Enters && e.began == 0 && e.Rules.On(protocol.RuleExchangeSaved)
+}
+
+// Silent says that a member does not answer: it may have lost its data since it
+// was looked at.
+//
+// Invariant: a member counts for the next configuration by what it has told
+// last, and only while it answers. Without the rule the new set counts alone by
+// a member that was caught up, crashed and comes back empty: what is recorded
+// is at no node of that set.
+func (e *Exchange) Silent(now protocol.Time, member int) {
+	n := &e.nodes[member]
+	if e.Rules.On(protocol.RuleExchangeSilent) {
+		n.votes, n.caught = false, false
+	}
+	if n.silent == 0 {
+		n.silent = now
+	}
+}
+
+// Looked says what a member that serves that configuration says of itself.
+func (e *Exchange) Looked(member int, votes, caughtUp bool) {
+	n := &e.nodes[member]
+	n.votes, n.caught, n.silent = votes, caughtUp, 0
+}
+
+// majority reports whether a majority of the members without a role is as
+// wanted.
+func (e *Exchange) majority(without Role, is func(n *exchanging) bool) bool {
+	all, have := 0, 0
+	for i := range e.nodes {
+		if e.config.Members[i].Role == without {
+			continue
+		}
+		all++
+		if is(&e.nodes[i]) {
+			have++
+		}
+	}
+	return 2*have > all
+}
+
+// Next returns whether what follows the configuration may be proposed now. It
+// is Join after Learning, and Finish after Jointly.
+func (e *Exchange) Next(now protocol.Time) bool {
+	if e.config == nil || e.config.Stage == Stable || e.began == 0 {
+		return false
+	}
+	if e.config.Stage == Learning {
+		return (e.learnt() || !e.Rules.On(protocol.RuleExchangeLearn)) && e.settled(now)
+	}
+	ready := e.majority(Leaves, func(n *exchanging) bool {
+		return n.moved && n.votes && (n.caught || !e.Rules.On(protocol.RuleExchangeCaughtUp))
+	})
+	return ready && (now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeWait))
+}
+
+// learnt reports whether each node that enters has taken in what the others
+// have. A node that cannot be reached holds the exchange up, and it is for the
+// operator to give it up.
+func (e *Exchange) learnt() bool {
+	for i := range e.nodes {
+		if n := &e.nodes[i]; e.config.Members[i].Role == Enters && !(n.moved && n.votes && n.caught) {
+			return false
+		}
+	}
+	return true
+}
+
+// settled reports whether each holder has had the time to get its place at the
+// nodes that stay.
+//
+// Invariant: what a node that takes a holder back is evidence of counts half a
+// guard time later. Before that a majority of the new set may not have the
+// holder, and it would be lost as soon as one is needed.
+func (e *Exchange) settled(now protocol.Time) bool {
+	return !e.config.strands() || now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeTake)
+}
+
+// Over reports whether a majority of the new set has moved to it, and clients
+// have had the time to follow. A second change may begin, and what was removed
+// may be stopped.
+func (e *Exchange) Over() bool {
+	return e.config != nil && e.config.Stage == Stable && e.follow == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved })
+}

@@ -1,0 +1,174 @@
+package nodeset
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// This file owns which replies of which node count. A reply counts if it is of
+// the incarnation that the node's connection began with.
+//
+// Each node is in one of these states. A connection begins in unknown.
+//
+//	         Show           Check, another incarnation
+//	unknown ------> voting ---------------------------> the connection ends
+//	                 ^  | ClockJumped: its clock jumped
+//	          Marked |  v
+//	              marking: it is made to begin another incarnation
+//
+// Invariant: a reply of another incarnation than the connection began with
+// never counts. Without the rule a node becomes a replica of another node and
+// then a master again, on the same connection. It then has the other node's
+// data, and its marker says that the node may vote. A claim that the other node
+// votes for gets a second vote beside a holder that had the vote of what the
+// node has lost.
+
+// Incarnations decides which replies count, for one client. Its methods take an
+// event of one node. Out is what is to be done about that node then, in order.
+// It is not safe for concurrent use.
+type Incarnations struct {
+	Out []NodeAction
+
+	rules protocol.Rules
+	nodes []nodeIncarnation
+}
+
+// nodeIncarnation is what is known of the data behind one connection.
+type nodeIncarnation struct {
+	state       nodeState
+	incarnation protocol.Incarnation // of voting, or what a node showed that is marked
+	votedLast   protocol.Incarnation // that voted last
+	pushMissed  bool                 // it has pushed something that could not be judged
+	attempt     uint32               // counts what was begun, so that results of earlier connections are ignored
+}
+
+type nodeState uint8
+
+const (
+	unknown nodeState = iota // the incarnation is not known
+	voting                   // the node votes
+	marking                  // the node is made to begin another incarnation
+)
+
+// NodeActionKind is what is to be done about a node.
+type NodeActionKind uint8
+
+// The kinds of a NodeAction.
+const (
+	NodeVotes     NodeActionKind = iota + 1 // another incarnation votes: its clock begins as it is
+	NodeMark                                // have Node begin another incarnation unless Inc is not its own any more; tell Marked
+	NodeReconnect                           // end the connection: the next one finds out
+	NodeAsk                                 // ask Node about every claim
+	NodeRepair                              // bring what Node may have lost
+)
+
+// NodeAction is one thing to be done about a node.
+type NodeAction struct {
+	Kind NodeActionKind
+	Node int
+	Inc  protocol.Incarnation // of NodeMark
+	Try  uint32               // to be passed to Marked
+}
+
+// NewIncarnations returns what a client knows of so many nodes at its start.
+func NewIncarnations(nodes int, rules protocol.Rules) *Incarnations {
+	s := &Incarnations{rules: rules}
+	s.Grow(nodes)
+	return s
+}
+
+// grow has the client know so many nodes.
+func (s *Incarnations) Grow(nodes int) {
+	for len(s.nodes) < nodes {
+		s.nodes = append(s.nodes, nodeIncarnation{})
+	}
+}
+
+// Connect says that a connection to node i begins.
+func (s *Incarnations) Connect(i int) {
+	n := &s.nodes[i]
+	n.state = unknown
+	n.attempt++
+}
+
+func (s *Incarnations) do(a NodeAction) { s.Out = append(s.Out, a) }
+
+// Show says which incarnation a node has as its connection begins.
+func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
+	n := &s.nodes[i]
+	n.state, n.incarnation = voting, inc
+	if n.votedLast != inc {
+		n.votedLast = inc
+		s.do(NodeAction{Kind: NodeVotes, Node: i})
+	}
+	if n.pushMissed && s.rules.On(protocol.RuleMissed) {
+		n.pushMissed = false
+		s.do(NodeAction{Kind: NodeAsk, Node: i})
+	}
+}
+
+// Check reports whether a reply of that incarnation counts.
+func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
+	n := &s.nodes[i]
+	if n.state == unknown { // the connection began with a marker that could not be read
+		s.Show(i, inc)
+	}
+	if n.state != voting {
+		return false
+	}
+	if n.incarnation == inc || !s.rules.On(protocol.RuleOwnIncarnation) {
+		return true
+	}
+	s.do(NodeAction{Kind: NodeReconnect, Node: i})
+	return false
+}
+
+// Len returns how many nodes there are.
+func (s *Incarnations) Len() int { return len(s.nodes) }
+
+// CheckPush reports whether a push of that incarnation counts. A push that
+// comes before the incarnation is known does not. The node is asked then as
+// soon as it is known.
+func (s *Incarnations) CheckPush(i int, inc protocol.Incarnation) bool {
+	n := &s.nodes[i]
+	if n.state == unknown {
+		n.pushMissed = true
+	}
+	return n.state == voting && (n.incarnation == inc || !s.rules.On(protocol.RuleOwnIncarnation))
+}
+
+// Voting returns the incarnation that node i votes with, 0 if it does not vote.
+func (s *Incarnations) Voting(i int) protocol.Incarnation {
+	if n := &s.nodes[i]; n.state == voting {
+		return n.incarnation
+	}
+	return 0
+}
+
+// ClockJumped says that nothing counts that a node says in its present
+// incarnation: its clock has jumped. The node is made to begin another one.
+func (s *Incarnations) ClockJumped(i int) {
+	if n := &s.nodes[i]; n.state == voting {
+		n.state = marking
+		n.attempt++
+		s.do(NodeAction{Kind: NodeMark, Node: i, Inc: n.incarnation, Try: n.attempt})
+	}
+}
+
+// Marked says which incarnation a node has after a NodeMark. Without ok it
+// could not be found out.
+func (s *Incarnations) Marked(i int, try uint32, inc protocol.Incarnation, ok bool) {
+	n := &s.nodes[i]
+	switch {
+	case n.state != marking || n.attempt != try:
+	case !ok:
+		n.state = voting // its clock is in doubt still
+	default:
+		s.began(i, inc)
+	}
+}
+
+// began says that another incarnation of a node has begun on the connection
+// that there is.
+func (s *Incarnations) began(i int, inc protocol.Incarnation) {
+	s.Show(i, inc)
+	s.do(NodeAction{Kind: NodeAsk, Node: i})
+	s.do(NodeAction{Kind: NodeRepair, Node: i})
+}

@@ -1,0 +1,75 @@
+package nodeset_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// outOf returns what is to be done, and empties it.
+func outOf(l *nodeset.Incarnations) []nodeset.NodeAction {
+	out := l.Out
+	l.Out = nil
+	return out
+}
+
+// A reply counts if it is of the incarnation that the connection began with.
+func TestReplyOfAnotherIncarnation(t *testing.T) {
+	t.Parallel()
+	l := nodeset.NewIncarnations(1, protocol.Rules{})
+	l.Connect(0)
+	assert.Zero(t, l.Voting(0))
+	l.Show(0, 1)
+	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeVotes, Node: 0}}, outOf(l))
+	assert.True(t, l.Check(0, 1))
+	assert.True(t, l.CheckPush(0, 1))
+	assert.Empty(t, outOf(l))
+	assert.False(t, l.CheckPush(0, 9))
+	assert.Empty(t, outOf(l), "an answer will show it")
+	assert.False(t, l.Check(0, 9))
+	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeReconnect, Node: 0}}, outOf(l))
+	l.Connect(0)
+	l.Show(0, 9)
+	assert.True(t, l.Check(0, 9))
+}
+
+// A push that comes before the incarnation is known has the node asked when it
+// is known.
+func TestPushBeforeTheIncarnation(t *testing.T) {
+	t.Parallel()
+	earlyPush(t, protocol.Rules{})
+}
+
+// earlyPush has a node push before its incarnation is known.
+func earlyPush(t assert.TestingT, rules protocol.Rules) {
+	l := nodeset.NewIncarnations(1, rules)
+	l.Connect(0)
+	assert.False(t, l.CheckPush(0, 1))
+	assert.True(t, l.Check(0, 1), "the first reply shows the incarnation")
+	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeVotes, Node: 0}, {Kind: nodeset.NodeAsk, Node: 0}}, outOf(l))
+}
+
+// A node whose clock has jumped begins another incarnation.
+func TestNodeWhoseClockJumped(t *testing.T) {
+	t.Parallel()
+	l := nodeset.NewIncarnations(1, protocol.Rules{})
+	l.Connect(0)
+	l.Show(0, 1)
+	outOf(l)
+	l.ClockJumped(0)
+	a := outOf(l)[0]
+	assert.Equal(t, nodeset.NodeAction{Kind: nodeset.NodeMark, Node: 0, Inc: 1, Try: a.Try}, a)
+	assert.False(t, l.Check(0, 1), "an answer that was under way")
+	l.Marked(0, a.Try, 0, false)
+	assert.True(t, l.Check(0, 1), "the next answer asks for it again")
+	l.ClockJumped(0)
+	again := outOf(l)[0]
+	l.Marked(0, a.Try, 7, true)
+	assert.Zero(t, l.Voting(0), "the result of an earlier try does not count")
+	l.Marked(0, again.Try, 2, true)
+	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeVotes, Node: 0}, {Kind: nodeset.NodeAsk, Node: 0}, {Kind: nodeset.NodeRepair, Node: 0}}, outOf(l))
+	assert.True(t, l.Check(0, 2))
+}

@@ -1,0 +1,274 @@
+package nodeset
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"slices"
+	"time"
+)
+
+// A lease ends by the node's wall clock, and the client takes it to end by its
+// own monotonic clock. A node's clock that is set ahead ends leases early. So
+// does, for the client, a clock of its own that stands still while the machine
+// sleeps. Both look the same: the node's clock is suddenly ahead of the
+// client's.
+//
+// ClockBounds notices that the two clocks have parted. Clocks judges which of
+// them it was, by what the other nodes show:
+//
+//	 a reading outside its bounds: nothing that the node says counts
+//	                |
+//	     ask all nodes for the time
+//	        |            |                         |
+//	q others cannot   q nodes, at least two,    neither, within Wait
+//	have parted as    may have parted by        |
+//	much              as much                   the node is in doubt: what it said
+//	        |            |                      counts no more, and it does not
+//	the node's clock  the client's clock        count until all leases of before
+//	jumped: a new     stood still: all its      have ended
+//	incarnation       leases end as much
+//	                  earlier
+//
+// A node in doubt is as a node that is down, which is always safe.
+//
+// The obvious rule is wrong: to blame every node that has parted. The first
+// node that a client reaches after a sleep would be silenced for a guard time
+// by a client that cannot know better, and then the next node, and all of them.
+
+// ClockEventKind is what is to be done about clocks.
+type ClockEventKind uint8
+
+// The kinds of a ClockEvent.
+const (
+	ClockAsk     ClockEventKind = iota + 1 // ask Nodes for their time
+	ClockJumped                            // Node's clock has jumped: report it
+	ClockMark                              // have Node begin a new incarnation, unless it has one
+	ClockStood                             // this process's clock has stood still: report it
+	ClockDoubted                           // Node's clock or this process's: report it
+	ClockEarly                             // the leases that Nodes gave end By earlier
+)
+
+// ClockEvent is one thing to be done about clocks.
+type ClockEvent struct {
+	Kind  ClockEventKind
+	Node  int
+	Nodes uint32 // a bit for each
+	By    time.Duration
+}
+
+// clockCase is a node whose clock and ours have parted.
+type clockCase struct {
+	open         bool
+	at           protocol.Time // since when: what is sent from here on is evidence
+	asked        protocol.Time // when the question was sent that its upper bound rests on
+	by           time.Duration // how far the clocks have parted, for people
+	lo, hi       int64         // at least and at most
+	until        protocol.Time // it is closed then
+	doubted      bool          // it is unknown whose clock it was
+	alone        bool          // no other node has shown that it was not this process's
+	blamed       bool          // the node's
+	steady       uint32        // the nodes that cannot have parted from ours by as much
+	boundsBefore []span        // what was known of all of them before asked
+}
+
+// Clocks judges the clocks of all nodes for one process. Its methods take what
+// has happened; Out is what is to be done then, and Wake is when it wants a
+// Tick. It is not safe for concurrent use. A runtime may call
+// [ClockBounds.Take] instead of Read while Open is false, under a lock for each
+// node.
+type Clocks struct {
+	Wait    time.Duration // how long the other nodes are waited for: a node timeout
+	Longest time.Duration // no lease lasts longer: half the guard time of the set
+	Rules   protocol.Rules
+	Sets    protocol.Quorums
+	Out     []ClockEvent
+
+	bounds []*ClockBounds
+	cases  []clockCase
+	open   int
+}
+
+// NewClocks returns a judge over the bounds, one for each node.
+func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
+	c := &Clocks{Wait: wait, Longest: guard / 2, Sets: protocol.Majority(len(bounds))}
+	c.Grow(bounds)
+	return c
+}
+
+// grow has it judge the clocks of more nodes. Nothing is known of them from
+// before.
+func (c *Clocks) Grow(bounds []*ClockBounds) {
+	for _, b := range bounds {
+		b.gap = 2 * c.Longest / 512 // so that the past goes back by a quarter of the guard time at least
+		c.bounds, c.cases = append(c.bounds, b), append(c.cases, clockCase{})
+	}
+	for i := range c.cases {
+		if k := &c.cases[i]; k.open {
+			k.boundsBefore = append(k.boundsBefore, make([]span, len(bounds))...)
+		}
+	}
+}
+
+// Open reports whether some node's clock and this process's have parted, and
+// that has not been settled.
+func (c *Clocks) Open() bool { return c.open > 0 }
+
+// Read takes a node's reading. It returns whether what came with it counts.
+//
+// Invariant: a node in doubt does not vote. If its clock jumped ahead, it may
+// have ended leases early that other clients count on. When its case closes all
+// of these have ended. Without the rule two clients hold.
+func (c *Clocks) Read(node int, r Reading) (counts bool) {
+	b, k := c.bounds[node], &c.cases[node]
+	c.noteEvidence(node, r)
+	switch {
+	case b.Take(r):
+	case !b.known: // of before this process slept
+		return false
+	case !c.Rules.On(protocol.RuleClock):
+		b.Forget(0)
+	case r.Push: // an answer will show by how much
+		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
+		return false
+	default:
+		c.suspect(node, r)
+	}
+	c.judge(r.Received)
+	if k.open && k.blamed {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
+	}
+	return !k.open || k.doubted && !k.blamed && !c.Rules.On(protocol.RuleDoubt)
+}
+
+// suspect opens a case: the clocks have parted.
+func (c *Clocks) suspect(node int, r Reading) {
+	b, k := c.bounds[node], &c.cases[node]
+	lo, hi := b.parted(r)
+	shown := lo
+	if hi < 0 {
+		shown = hi
+	}
+	lo, hi = lo-max(lo, -lo)/clockRate, hi+max(hi, -hi)/clockRate // clocks also part while one stands still
+	was := *k
+	*k = clockCase{open: true, at: r.Received, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi}
+	if c.open++; was.open { // once more, before the first time was settled
+		c.open--
+		k.until = was.until
+		k.by, k.lo, k.hi = k.by+was.by, lo+was.lo, hi+was.hi
+	}
+	if !c.Rules.On(protocol.RuleAsked) {
+		k.asked = b.at + 1
+	}
+	for _, o := range c.bounds {
+		w := o.before(k.asked)
+		if was.open { // of two jumps nothing is known in between
+			w = span{}
+		}
+		k.boundsBefore = append(k.boundsBefore, w)
+	}
+	k.until = max(k.until, r.Received.Add(c.caseLasts(k)))
+	b.begin(r)
+	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
+}
+
+// caseLasts is how long the case stays open. When it closes, all leases have
+// ended that the node's clock may end early. A clock that was set back ends
+// none early.
+func (c *Clocks) caseLasts(k *clockCase) time.Duration {
+	if k.hi < 0 {
+		return c.Wait
+	}
+	return c.Longest
+}
+
+// noteEvidence notes for which cases a reading shows that this process's clock
+// has not stood still: what was known of this node before excludes that.
+func (c *Clocks) noteEvidence(node int, r Reading) {
+	for i := range c.cases {
+		k := &c.cases[i]
+		if !k.open || i == node || r.Push || r.Sent < k.at {
+			continue
+		}
+		w := &k.boundsBefore[node]
+		if w.at == 0 {
+			continue // what is known of it may be from after that
+		}
+		lo, hi := w.parted(r)
+		parted := lo > 0 || hi < 0
+		if overlap := lo <= k.hi && k.lo <= hi; !parted && (!overlap || !c.Rules.On(protocol.RuleExclude)) {
+			k.steady |= 1 << node
+		}
+	}
+}
+
+// Median returns by how much at least the median of the nodes' clocks is ahead
+// of this process's. Nodes in doubt are left out, if there are others.
+//
+// It takes the lower ends of the bounds: no node's clock is ahead of what is
+// taken for it, and a sleep does not make these wrong.
+func (c *Clocks) Median() (ahead int64, known bool) {
+	var buf [protocol.MaxNodes]int64
+	for _, open := range []bool{false, true} {
+		clocks := buf[:0]
+		for i, b := range c.bounds {
+			if b.known && c.Sets.All()&(1<<i) != 0 && c.cases[i].open == open {
+				clocks = append(clocks, b.low)
+			}
+		}
+		if len(clocks) > 0 {
+			slices.Sort(clocks)
+			return clocks[(len(clocks)-1)/2], true
+		}
+	}
+	return 0, false
+}
+
+// Tick lets time pass.
+func (c *Clocks) Tick(now protocol.Time) { c.judge(now) }
+
+// Wake returns when a Tick may decide something.
+func (c *Clocks) Wake() protocol.Time {
+	w := protocol.Never
+	for i := range c.cases {
+		if k := &c.cases[i]; k.open {
+			w = min(w, k.until)
+			switch {
+			case k.blamed || k.alone:
+			case k.doubted:
+				w = min(w, k.at.Add(slowNodeFactor*c.Wait))
+			default:
+				w = min(w, c.due(k))
+			}
+		}
+	}
+	return w
+}
+
+// IncarnationBegan says that another incarnation of a node has begun, with the
+// clock as it is. Its guard time outlasts all leases of before.
+func (c *Clocks) IncarnationBegan(node int) {
+	c.bounds[node].Forget(0)
+	if c.cases[node].open {
+		c.closeCase(node)
+	}
+}
+
+// sleepError is how exactly a kernel measures a sleep: some read a clock of
+// seconds.
+const sleepError = time.Second
+
+// Slept says that this process slept until a time, and that its clock counts
+// the sleep. So its deadlines say what it has lost, less the error of the
+// kernel. Nothing that is known of clocks from before is evidence, and the
+// bounds begin with the next answers. A case that was open before the sleep
+// stays open: leases of then may still run.
+func (c *Clocks) Slept(until protocol.Time) {
+	c.early(1<<len(c.bounds)-1, int64(sleepError))
+	for i, b := range c.bounds {
+		if k := &c.cases[i]; k.open && k.at >= until {
+			c.closeCase(i)
+		}
+		if !c.cases[i].open {
+			b.Forget(until)
+		}
+	}
+}

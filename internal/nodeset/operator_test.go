@@ -1,0 +1,296 @@
+package nodeset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file tests when a call of an operator does what, and how it ends.
+
+// call is a call of an operator, at members that answer at once.
+type call struct {
+	*nodeset.Operator
+	t       assert.TestingT
+	now     protocol.Time
+	c       *nodeset.Configuration
+	silent  map[string]bool // members, by address
+	refuse  map[string]bool
+	disk    nodeset.Persistence
+	keeps   nodeset.Persistence // what a node says when it is to write a snapshot
+	rounds  int
+	saves   int
+	pending *nodeset.OperatorStep // a try to decide that is under way
+	asks    bool                  // such a try stays under way
+}
+
+const nodeTimeout = 500 * time.Millisecond
+
+func newCall(t assert.TestingT, rules protocol.Rules, c *nodeset.Configuration, goal nodeset.Change) *call {
+	return &call{
+		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: nodeset.Persistence{Known: true, Saved: true},
+		Operator: &nodeset.Operator{
+			Exchange: nodeset.Exchange{Goal: goal, Rules: rules}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout,
+			Fanout: lease.NewFanout(0, protocol.Rules{}), Ballot: func() nodeset.Ballot { return ballot(9) },
+		},
+	}
+}
+
+// step lets time pass until the call wants a Tick, and answers it.
+func (o *call) step() {
+	if wake := o.Wake(); wake > o.now && wake != protocol.Never {
+		o.now = wake
+	}
+	o.Tick(o.now, o.c)
+	for len(o.Out) > 0 {
+		s := o.Out[0]
+		o.Out = o.Out[1:]
+		switch s.Kind {
+		case nodeset.OperatorLook:
+			if s.Member == o.c.Members[0] {
+				o.rounds++
+			}
+			look := nodeset.MemberLook{CaughtUp: true, Silent: o.silent[s.Member.Addr], Refused: o.refuse[s.Member.Addr]}
+			if s.Disk {
+				look.Disk = o.disk
+			}
+			o.Looked(o.now, s, look)
+		case nodeset.OperatorSnapshot:
+			o.saves++
+			o.Begun(o.now, s, o.keeps)
+		case nodeset.OperatorSucceed:
+			if o.pending = &s; !o.asks {
+				o.decided(true)
+			}
+		}
+	}
+}
+
+// decided answers a try to decide: what was proposed, or nothing.
+func (o *call) decided(settled bool) {
+	s := o.pending
+	o.pending = nil
+	s.Succession.Locked(protocol.Version{Ticket: 7}, settled)
+	for s.Succession.Step() == lease.RunRecord {
+		op := s.Succession.Op
+		s.Succession.Recorded(&op, true)
+	}
+	if c := o.Succeeded(o.now, *s, 0); c != nil {
+		o.c = c
+	}
+}
+
+// until steps until the call has ended or something is so, and returns how long
+// that took.
+func (o *call) until(is func() bool) time.Duration {
+	began := o.now
+	for range 10000 {
+		if o.End() != nodeset.OperatorGoesOn || is() {
+			return o.now.Sub(began)
+		}
+		o.step()
+	}
+	assert.Fail(o.t, "the call does not end")
+	return 0
+}
+
+func never() bool { return false }
+
+func (o *call) stage(s nodeset.Stage) func() bool {
+	return func() bool { return o.c.Stage == s && o.c.Stamp.Epoch() > 1 }
+}
+
+// about reports whether a time is one or the other, but for two rounds.
+func about(t assert.TestingT, is, wanted time.Duration, what string) {
+	assert.True(t, is >= wanted && is <= wanted+2*nodeTimeout, "%s: %v, wanted %v", what, is, wanted)
+}
+
+// bothSetsCount: both sets count for the guard time, as clocks show it.
+func bothSetsCount(t assert.TestingT, rules protocol.Rules) {
+	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o.until(o.stage(nodeset.Jointly))
+	about(t, o.until(o.stage(nodeset.Stable)), exchangeWait, "both sets count")
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorDone, o.End())
+}
+
+// membersAreLookedAt: twice in a node timeout.
+func membersAreLookedAt(t assert.TestingT, rules protocol.Rules) {
+	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+	took := o.until(never)
+	assert.InDelta(t, float64(took/(nodeTimeout/2)), float64(o.rounds), 3)
+}
+
+// newNodeIsGivenUp: it may be silent for a guard time, and longer than a node
+// that restarts takes where that is short.
+func newNodeIsGivenUp(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	set.Now.Guard, set.Next.Guard = time.Second, time.Second
+	o := newCall(t, rules, set, entering("D", "C"))
+	o.silent["D"] = true
+	o.until(o.stage(nodeset.Learning))
+	about(t, o.until(o.stage(nodeset.Stable)), 20*nodeTimeout, "D is given up")
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorUndone, o.End())
+	assert.Equal(t, nodeset.WhySilent, o.Why)
+	assert.Equal(t, "D", o.Member)
+}
+
+// tryIsBounded: by four leases, and its lease by what the guard time covers.
+func tryIsBounded(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	s := nodeset.NewSuccession(set, nil, time.Second, nodeTimeout, rules)
+	assert.Equal(t, 4*time.Second, s.Within)
+	assert.Equal(t, time.Second, s.TTL)
+	s = nodeset.NewSuccession(set, nil, time.Hour, nodeTimeout*100, rules)
+	assert.Equal(t, set.LongestTTL(), s.TTL)
+	assert.Equal(t, set.LongestTTL()/4, s.NodeTimeout)
+}
+
+// undoingIsBounded: by ten questions.
+func undoingIsBounded(t assert.TestingT, rules protocol.Rules) {
+	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o.until(o.stage(nodeset.Learning))
+	o.asks = true
+	o.Abandon(o.now, o.c)
+	about(t, o.until(never), 10*nodeTimeout, "it is left")
+	assert.Equal(t, nodeset.OperatorLeft, o.End())
+	assert.Equal(t, nodeset.WhyStopped, o.Why)
+}
+
+// logIsOnDisk: what is appended to a file is there after two seconds.
+func logIsOnDisk(t assert.TestingT, rules protocol.Rules) {
+	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o.disk = nodeset.Persistence{Known: true, Log: true}
+	o.until(o.stage(nodeset.Jointly))
+	about(t, o.until(o.stage(nodeset.Stable)), 2*time.Second+exchangeWait, "both sets count")
+}
+
+// snapshotsAreSpaced: a node that cannot write one is asked each second.
+func snapshotsAreSpaced(t assert.TestingT, rules protocol.Rules) {
+	o := newCall(t, rules, setOf(1, "A"), entering("D", "A"))
+	o.disk.Snapshots = true
+	o.until(o.stage(nodeset.Jointly))
+	end := o.now.Add(10 * time.Second)
+	o.until(func() bool { return o.now >= end })
+	assert.InDelta(t, 10, o.saves, 1)
+	assert.Equal(t, nodeset.Jointly, o.c.Stage)
+}
+
+func TestConstantsOfAnExchange(t *testing.T) {
+	t.Parallel()
+	for _, test := range constants {
+		test.test(t, protocol.Rules{})
+	}
+}
+
+// constants are the tests that find each constant to be another one.
+var constants = []struct {
+	of   protocol.Constant
+	test func(assert.TestingT, protocol.Rules)
+}{
+	{protocol.ConstExchangeWait, bothSetsCount},
+	{protocol.ConstRound, membersAreLookedAt},
+	{protocol.ConstPatience, newNodeIsGivenUp},
+	{protocol.ConstSuccession, tryIsBounded},
+	{protocol.ConstUndo, undoingIsBounded},
+	{protocol.ConstFsyncLag, logIsOnDisk},
+	{protocol.ConstSaveAgain, snapshotsAreSpaced},
+}
+
+// A node that keeps snapshots counts when one is written that has begun since
+// it moved. One that failed is written again.
+func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
+	t.Parallel()
+	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
+	o.disk = nodeset.Persistence{Known: true, Saved: true, Saving: true, Snapshots: true}
+	o.until(o.stage(nodeset.Jointly))
+	o.step()
+	require.Zero(t, o.saves, "one is being written that may lack the move")
+	o.disk.Saving, o.keeps = false, nodeset.Persistence{Known: true, Saving: true}
+	o.step()
+	require.Equal(t, 1, o.saves)
+	o.disk.Saved = false
+	o.until(func() bool { return o.saves == 2 })
+	o.disk.Saved = true
+	about(t, o.until(o.stage(nodeset.Stable)), exchangeWait, "both sets count")
+	assert.Equal(t, 2, o.saves)
+}
+
+// What a node refuses to say of its disk is no reason to wait, and what it does
+// not say is.
+func TestANodeThatRefusesToSayWhatItKeeps(t *testing.T) {
+	t.Parallel()
+	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
+	o.disk = nodeset.Persistence{}
+	o.until(o.stage(nodeset.Jointly))
+	end := o.now.Add(3 * exchangeWait)
+	o.until(func() bool { return o.now >= end })
+	assert.Equal(t, nodeset.Jointly, o.c.Stage)
+	o.disk = nodeset.Persistence{Known: true, Refused: true}
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorDone, o.End())
+}
+
+// A node that enters and refuses for good has the change undone. So many that
+// nothing can be decided end the call.
+func TestRefusalsForGood(t *testing.T) {
+	t.Parallel()
+	o := newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o.refuse["C"] = true
+	o.until(o.stage(nodeset.Learning))
+	o.refuse["D"] = true
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorUndone, o.End())
+	assert.Equal(t, nodeset.WhyRefused, o.Why)
+	assert.Equal(t, "D", o.Member)
+
+	o = newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o.refuse["A"], o.refuse["B"] = true, true
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorBlocked, o.End())
+	assert.Equal(t, nodeset.WhyRefused, o.Why)
+	assert.Equal(t, uint64(1), o.c.Stamp.Epoch())
+}
+
+// A call that is stopped undoes what it has begun, and nothing else.
+func TestACallThatIsStopped(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	o := newCall(t, protocol.Rules{}, set, entering("D", "C"))
+	o.asks = true
+	o.until(func() bool { return o.pending != nil })
+	late := *o.pending
+	o.asks = false
+	o.Abandon(o.now, o.c)
+	assert.Nil(t, o.Succeeded(o.now, late, 0), "it was broken off")
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorUndone, o.End(), "the register was read")
+	assert.Equal(t, nodeset.WhyStopped, o.Why)
+
+	o = newCall(t, protocol.Rules{}, set.Begin(entering("D", "C"), ballot(2)), entering("E", "B"))
+	o.step()
+	o.Abandon(o.now, o.c)
+	assert.Equal(t, nodeset.OperatorLeft, o.End(), "another client has begun it")
+
+	o = newCall(t, protocol.Rules{}, set, entering("D", "C"))
+	o.Abandon(o.now, nil)
+	assert.Equal(t, nodeset.OperatorLeft, o.End(), "it knows no set")
+}
+
+// To undo alone is done when the set is as it was.
+func TestACallThatUndoes(t *testing.T) {
+	t.Parallel()
+	o := newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)), nodeset.Change{})
+	o.Undo = true
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorDone, o.End())
+	assert.Equal(t, nodeset.Stable, o.c.Stage)
+	assert.Equal(t, []string{"A", "B", "C"}, o.c.Addrs())
+}

@@ -1,0 +1,199 @@
+package nodeset_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/testkit/findings"
+)
+
+// blank is a world of blank servers, of which each client that starts has a
+// call that waits.
+func blank(rules protocol.Rules) *world { return newWorld(rules) }
+
+func (w *world) wanting(list ...string) *party {
+	p := w.start(list...)
+	p.settle(&findings.Findings{})
+	p.Want()
+	return p
+}
+
+// finish carries out a recording.
+func (p *party) finish(r *nodeset.Recording) nodeset.RecordOutcome {
+	for len(r.Out) > 0 {
+		p.recordStep(r)
+	}
+	return r.Outcome
+}
+
+// allRecordIt: two lists with common nodes are not both recorded, ABC by A and
+// C, and ABD by B and D.
+func allRecordIt(t assert.TestingT, rules protocol.Rules) {
+	w := blank(rules)
+	clients := map[string]*party{"AC": w.wanting(abc...), "BD": w.wanting("A", "B", "D")}
+	for by, p := range clients {
+		r := p.recording(false, 0)
+		for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
+			for _, x := range slices.Clone(r.Out) {
+				if x.Kind == kind && strings.Contains(by, p.Addr(x.Node)) {
+					r.Out = []nodeset.RecordStep{x}
+					p.recordStep(r)
+				}
+			}
+		}
+	}
+	recorded := w.at("A").Set().Phase == nodeset.SetRecorded && w.at("B").Set().Phase == nodeset.SetRecorded
+	assert.False(t, recorded, "A and B are of two sets")
+}
+
+// acceptedIsProposed: a client that dies after all have accepted has recorded
+// the set, and the next one records no other one.
+func acceptedIsProposed(t assert.TestingT, rules protocol.Rules) {
+	w := blank(rules)
+	a, b := w.wanting(abc...), w.wanting("C", "B", "A")
+	first := a.recording(false, nodeset.SetCommit)
+	r := b.recording(false, nodeset.SetRetire)
+	assert.Equal(t, nodeset.RecordDone, r.Outcome)
+	assert.Equal(t, first.Config.Stamp, r.Config.Stamp)
+}
+
+// supersededGivesUp: a recording that is superseded has no node accept
+// anything.
+func supersededGivesUp(t assert.TestingT, rules protocol.Rules) {
+	w := blank(rules)
+	a, b := w.wanting(abc...), w.wanting(abc...)
+	ra := a.recording(false, 0)
+	rb := b.recording(false, nodeset.SetAccept) // its ballot is the higher one
+	for len(ra.Out) > 0 && ra.Out[0].Kind == nodeset.SetPromise {
+		a.recordStep(ra)
+	}
+	assert.Equal(t, nodeset.RecordSuperseded, ra.Outcome)
+	assert.Empty(t, ra.Out)
+	assert.Equal(t, nodeset.RecordDone, b.finish(rb))
+}
+
+// voidIsOver: what a node has accepted of another list is void once a node of
+// that list is of a set.
+func voidIsOver(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, abc...)
+	w := blank(rules).serve(set, "A")
+	w.keep(w.at("B"), acceptedAt(setOf(2, "A", "B"), "B", 2))
+	p := w.start(abc...)
+	p.settle(&findings.Findings{})
+	if assert.True(t, p.Due(), "fewer than a majority remember the set") {
+		assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(false, 0)))
+	}
+}
+
+func TestRecording(t *testing.T) {
+	t.Parallel()
+	for _, test := range []func(assert.TestingT, protocol.Rules){allRecordIt, acceptedIsProposed, supersededGivesUp, voidIsOver} {
+		test(t, protocol.Rules{})
+	}
+	for _, ready := range []bool{false, true} {
+		w := blank(protocol.Rules{})
+		p := w.start(abc...).settle(t)
+		assert.False(t, p.Due(), "an operator may declare the nodes new")
+		if !ready {
+			p.Want()
+		}
+		assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(ready, 0)))
+		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+		assert.Equal(t, ready, w.at("A").Recovering(w.now) == 0, "the operator's word ends the guard time")
+		assert.False(t, p.Due())
+	}
+	w := blank(protocol.Rules{})
+	w.at("C").up = false
+	assert.False(t, w.wanting(abc...).Due(), "C may know a set")
+
+	w = blank(protocol.Rules{})
+	w.servers["B"] = w.at("A")
+	p := w.wanting(abc...)
+	r := p.recording(false, nodeset.SetRetire)
+	assert.Equal(t, nodeset.RecordTwice, r.Outcome)
+	assert.Equal(t, []int{nodeset.Seed + 1, nodeset.Seed}, []int{r.Node, r.Other})
+
+	w = blank(protocol.Rules{})
+	p = w.wanting(abc...)
+	r = p.recording(false, 0)
+	w.serve(setOf(2, "C", "D"), "C")
+	assert.Equal(t, nodeset.RecordOther, p.finish(r))
+	assert.Equal(t, nodeset.Seed+2, r.Node)
+}
+
+// A connection breaks before the node has got its commit. It gets it with the
+// next one, with the operator's word: the node does not begin a guard time,
+// whatever the others have got.
+func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
+	t.Parallel()
+	for lost := 1; lost <= len(abc); lost++ {
+		w := blank(protocol.Rules{})
+		p := w.start(abc...).settle(t)
+		r := p.recording(true, nodeset.SetCommit)
+		for i := range lost {
+			p.drop(nodeset.Seed + i)
+		}
+		p.finish(r)
+		p.Rejudge()
+		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+		for _, addr := range abc {
+			assert.Zero(t, w.at(addr).Recovering(w.now), "%d lost: %s", lost, addr)
+		}
+	}
+}
+
+// A set that fewer than q members remember is recorded again by all of them,
+// the latest that one remembers.
+func TestASetIsRecordedAgain(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, abc...)
+	learning, joint, done := replaced(set)
+	for _, of := range []struct {
+		what  string
+		world *world
+		list  []string
+		again *nodeset.Configuration
+	}{
+		{"a client that starts", blank(protocol.Rules{}).serve(set, "A"), abc, set},
+		{"its list lacks a member", blank(protocol.Rules{}).serve(set, "A"), abc[:2], nil},
+		{"q remember it", blank(protocol.Rules{}).serve(set, "A", "B"), abc, nil},
+		{"another set is there", blank(protocol.Rules{}).serve(set, "A").serve(setOf(2, "B", "D"), "B"), abc, nil},
+		{"the set of now, of which B is behind", blank(protocol.Rules{}).serve(done, "A"), []string{"A", "B", "D"}, done},
+		{"it is being changed", blank(protocol.Rules{}).serve(learning, "A"), []string{"A", "B", "C", "D"}, nil},
+		{"so it is in the joint stage", blank(protocol.Rules{}).serve(joint, "A"), []string{"A", "B", "C", "D"}, nil},
+	} {
+		p := of.world.start(of.list...).settle(t)
+		require.Equal(t, of.again != nil, p.Due(), of.what)
+		if of.again == nil {
+			continue
+		}
+		r := p.recording(false, 0)
+		assert.True(t, r.Again(), of.what)
+		assert.Equal(t, nodeset.RecordDone, p.finish(r), of.what)
+		assert.Equal(t, of.again, p.settle(t).Config(), of.what)
+		assert.Len(t, p.votes(), 3, of.what)
+		assert.NotZero(t, of.world.at(of.list[1]).Recovering(0), of.what)
+	}
+
+	// A client that runs does it as well, where two of three have forgotten.
+	w := blank(protocol.Rules{}).serve(set, abc...)
+	p := w.start(abc...).settle(t)
+	w.lose("A", "B")
+	p.drop(0)
+	p.drop(1)
+	p.settle(t)
+	require.True(t, p.Due())
+	other := w.wanting(abc...)
+	assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(false, 0)))
+	assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+	for i := range other.conns {
+		other.drop(i)
+	}
+	assert.Equal(t, "ABC", sorted(other.settle(t).votes()))
+}

@@ -1,0 +1,69 @@
+package nodeset
+
+import (
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns one try to have the nodes decide what follows a configuration:
+// an operator that proposes it, or a client that has to know it for a repair.
+//
+// What follows is decided by a register under a lock, both at the nodes that
+// stay or leave. Without that an exchange whose new nodes cannot be reached
+// could not be undone. So two operators that exchange nodes at the same time
+// agree on each step, and each carries on what the other one decided.
+
+// Succession is the Run that has the nodes decide which configuration follows
+// another one, or reads what was decided before. Its name, and its record's, is
+// Register, with Succession set for both.
+type Succession struct {
+	lease.Run
+	Register    string
+	TTL         time.Duration // of the hold
+	NodeTimeout time.Duration
+
+	known   bool           // what follows is known
+	decided *Configuration // nil: nothing
+}
+
+// succeeds is how many leases bound one try. The lock of the register is held
+// by another operator for a few round trips, or by one that died for a lease.
+const succeeds = 4
+
+// NewSuccession returns a Succession of a client with these settings. With nil
+// nothing is proposed.
+//
+// The set may have a guard time that does not cover the client's ttl: the
+// change may be about to give it one, or a longer one. The lock has a lease
+// that fits.
+//
+// Invariant: a client counts on what the register says, never on what it
+// proposed. An operator that died may have had another change decided, which no
+// node shows yet. A put that fails may have reached some nodes, or all: so
+// Exchange takes a first step for its own until the register has been read.
+func NewSuccession(c, next *Configuration, ttl, timeout time.Duration, rules protocol.Rules) *Succession {
+	s := &Succession{Register: SuccessorName(c.Stamp), TTL: ttl, NodeTimeout: timeout}
+	if most := c.LongestTTL(); s.TTL > most {
+		s.TTL, s.NodeTimeout = most, min(timeout, most/4)
+	}
+	s.Succession, s.Within = true, rules.Of(protocol.ConstSuccession, succeeds*ttl)
+	s.Opened = func(found protocol.Stored) *protocol.Stored {
+		switch {
+		case found.Version != protocol.Version{} && !found.Erased:
+			s.decided, s.known = ParseConfiguration(string(found.Value))
+		case next == nil:
+			s.known = true
+		default: // without an end: an operator may come back after days
+			v := s.Version
+			v.Seq++
+			return &protocol.Stored{Version: v, Value: []byte(next.String())}
+		}
+		return nil
+	}
+	return s
+}
+
+// Decided returns what follows, nil if nothing does yet, and whether that is
+// known.
+func (s *Succession) Decided() (c *Configuration, known bool) { return s.decided, s.known }

@@ -1,0 +1,283 @@
+package process
+
+import (
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// This file owns what one client process decides beside its single claims:
+// which replies count, whether a clock has jumped, which nodes are repaired,
+// and what follows from each event. The events are in client_events.go. What
+// the runtime is to do is in action.go.
+//
+// Each event is handled whole, in this order:
+//
+//	incarnation   does the reply count at all?           incarnation.go
+//	clocks        if it does: have the clocks parted?    nodeclock.go
+//	guard time    is its node within it?                 fanout.go
+//	tickets       does it show a higher ticket?          ticketclock.go
+//	repair        does its node lack something?          repair.go
+//	claim         the claim's part: Attempt, RegisterOp   attempt.go, register.go
+//
+// Invariant: a reply that does not count changes nothing but what finds out
+// why. Its node's time is no evidence: it may be another server's. Its ticket
+// moves no clock.
+
+// Client is what one process decides beside its single claims. Its methods take
+// the time and an event, and return what the runtime is to do. The runtime
+// moves bytes and timers, and the simulator drives the same Client.
+//
+// # What may run concurrently
+//
+// A Client is safe for concurrent use. It has its own locks, so that the
+// replies of many nodes are judged at a time:
+//
+//   - A reply of the incarnation that its node votes with, whose time is within the bounds
+//     of the node's clock, takes the lock of these bounds only. So does nearly every reply.
+//   - Every other event takes mu, and is handled whole under it: what one part of the
+//     Client says to another part happens before any other event.
+//   - What the runtime is to do it does after the call, without a lock of the Client.
+//
+// The part of one claim is an [Attempt], and a lock of the runtime guards each
+// of these.
+// Lock order: the lock of an Attempt, then mu, then the locks of the bounds. So
+// the runtime may call a Client while it holds the lock of an Attempt, but it
+// gives the claims what an [Action] has for them only when it holds none.
+type Client struct {
+	ClientConfig
+	fanout *lease.Fanout
+	votes  []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
+	group  atomic.Pointer[protocol.Group]
+	parted atomic.Bool // some clocks have: each reading may be evidence. Written with mu held
+	bounds []nodeBounds
+
+	ahead atomic.Int64 // see Clock. Written with mu held
+
+	mu        sync.Mutex
+	lives     *nodeset.Incarnations
+	clocks    *nodeset.Clocks // used with all bounds locked, too
+	repair    *repair.Repair
+	alarm     protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
+	poll      protocol.Time // when the nodes' times are looked at
+	attempted []bool
+	closed    bool
+	do        []Action
+}
+
+// ClientConfig is what a Client is made with.
+type ClientConfig struct {
+	Nodes       int // of the list. Regroup may add some
+	TTL         time.Duration
+	NodeTimeout time.Duration
+	Guard       time.Duration
+	Seed        uint64                                // spreads the repairs of many clients
+	Skewed      func(protocol.Ticket) protocol.Ticket // for tests: what Clock returns instead; nil: it is right
+	Rules       protocol.Rules
+}
+
+// nodeBounds is what is known of one node's clock; mu guards it.
+type nodeBounds struct {
+	mu sync.Mutex
+	nodeset.ClockBounds
+}
+
+// NewClient returns the Client of a process that begins. A Tick starts it.
+func NewClient(cfg ClientConfig) *Client {
+	c := &Client{
+		ClientConfig: cfg, alarm: protocol.Never, poll: protocol.Never,
+		fanout: lease.NewFanout(cfg.Nodes, cfg.Rules),
+		votes:  make([]atomic.Uint64, protocol.MaxNodes),
+		bounds: make([]nodeBounds, protocol.MaxNodes),
+		lives:  nodeset.NewIncarnations(cfg.Nodes, cfg.Rules),
+		repair: repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
+	}
+	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: protocol.Majority(cfg.Nodes), Deciders: protocol.Majority(cfg.Nodes), Window: protocol.WindowOf(cfg.Guard)})
+	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
+	c.clocks.Rules = cfg.Rules
+	c.attempted = make([]bool, cfg.Nodes)
+	for i := range c.attempted {
+		c.attempted[i] = true
+	}
+	return c
+}
+
+// grow has the Client know so many nodes. Called with c.mu held.
+func (c *Client) grow(nodes int) {
+	had := c.Nodes
+	if nodes <= had {
+		return
+	}
+	c.lives.Grow(nodes)
+	c.repair.Grow(nodes)
+	c.fanout.Grow(nodes)
+	c.clocks.Grow(c.boundsOf(had, nodes))
+	for len(c.attempted) < nodes {
+		c.attempted = append(c.attempted, true)
+	}
+	c.Nodes = nodes
+}
+
+func (c *Client) boundsOf(from, to int) (bounds []*nodeset.ClockBounds) {
+	for i := from; i < to; i++ {
+		bounds = append(bounds, &c.bounds[i].ClockBounds)
+	}
+	return bounds
+}
+
+// Fanout returns what the Client knows of how long nodes take.
+func (c *Client) Fanout() *lease.Fanout { return c.fanout }
+
+// Window returns how far tickets may be from clocks.
+func (c *Client) Window() protocol.Window { return c.group.Load().Window }
+
+// Voting returns the incarnation that a node votes with, 0 if it does not vote.
+func (c *Client) Voting(node int) protocol.Incarnation {
+	return protocol.Incarnation(c.votes[node].Load())
+}
+
+// Bounds returns since when the bounds of a node's clock are known, 0 if they
+// are not, and how far apart they are.
+func (c *Client) Bounds(now protocol.Time, node int) (at protocol.Time, width time.Duration) {
+	b := &c.bounds[node]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.At(), b.Width(now)
+}
+
+// Clock returns what the nodes' clocks show, in microseconds: see
+// [Clocks.Median]. Before any is known it is near 0. The wall clock of this
+// process is in nothing.
+func (c *Client) Clock(now protocol.Time) protocol.Ticket {
+	t := protocol.Ticket(max(0, int64(now)+c.ahead.Load()) / 1000)
+	if c.Skewed != nil {
+		t = c.Skewed(t)
+	}
+	return t
+}
+
+// Attempted reports whether nothing is to be waited for at a node: its repair
+// was attempted once, or is not under way. When it becomes true, there is an
+// Action. Nothing is to be waited for at a node that the Client does not count
+// on yet.
+func (c *Client) Attempted(node int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return node >= c.Nodes || c.repair.Attempted(node)
+}
+
+// judgeClocks gives the judge of the clocks an event. Called with c.mu held.
+func (c *Client) judgeClocks(event func(j *nodeset.Clocks)) {
+	for i := range c.Nodes {
+		c.bounds[i].mu.Lock()
+	}
+	event(c.clocks)
+	for i := range c.Nodes {
+		c.bounds[i].mu.Unlock()
+	}
+}
+
+// unlock ends an event: it does what the parts of the Client say to each other,
+// publishes what is read without a lock, and unlocks c.mu. It returns what the
+// runtime is to do.
+//
+// Invariant: votes is written before the actions are carried out. A reply that
+// is judged by an old value is judged as if it had come before the event.
+func (c *Client) unlock(now protocol.Time) []Action {
+	for len(c.lives.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
+		c.nodeActions(now)
+		clocks, steps := c.clocks.Out, c.repair.Out
+		c.clocks.Out, c.repair.Out = nil, nil
+		for _, e := range clocks {
+			c.clock(e)
+		}
+		for i := range steps {
+			c.act(Action{Kind: ActStep, Step: &steps[i]})
+		}
+	}
+	for i := range c.Nodes {
+		if inc := uint64(c.lives.Voting(i)); c.votes[i].Load() != inc {
+			c.votes[i].Store(inc)
+		}
+		if is := c.repair.Attempted(i); is != c.attempted[i] {
+			if c.attempted[i] = is; is {
+				c.act(Action{Kind: ActAttempted, Node: i})
+			}
+		}
+	}
+	c.parted.Store(c.clocks.Open())
+	c.judgeClocks(func(j *nodeset.Clocks) {
+		if ahead, known := j.Median(); known {
+			c.ahead.Store(ahead)
+		}
+	})
+	if at := min(c.repair.Wake(), c.clocks.Wake(), c.poll); at < c.alarm && !c.closed {
+		c.alarm = at
+		c.act(Action{Kind: ActWake, At: at})
+	}
+	do := c.do
+	c.do = nil
+	c.mu.Unlock()
+	return do
+}
+
+func (c *Client) act(a Action) { c.do = append(c.do, a) }
+
+// nodeActions takes what Incarnations says. Called with c.mu held.
+func (c *Client) nodeActions(now protocol.Time) {
+	lives := c.lives.Out
+	c.lives.Out = nil
+	for _, a := range lives {
+		c.node(now, a)
+	}
+}
+
+// node takes one thing that Incarnations says.
+func (c *Client) node(now protocol.Time, a nodeset.NodeAction) {
+	switch a.Kind {
+	case nodeset.NodeVotes:
+		if c.Rules.On(protocol.RuleMet) {
+			c.judgeClocks(func(j *nodeset.Clocks) { j.IncarnationBegan(a.Node) })
+		}
+	case nodeset.NodeMark:
+		c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
+	case nodeset.NodeReconnect:
+		c.act(Action{Kind: ActReconnect, Node: a.Node})
+	case nodeset.NodeAsk:
+		c.act(Action{Kind: ActAsk, Node: a.Node})
+	case nodeset.NodeRepair:
+		c.look(now, a.Node)
+	}
+}
+
+// clock takes what Clocks says.
+func (c *Client) clock(e nodeset.ClockEvent) {
+	switch e.Kind {
+	case nodeset.ClockAsk:
+		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
+	case nodeset.ClockMark:
+		c.lives.ClockJumped(e.Node) // should the mark fail, the next answer asks for it
+	case nodeset.ClockEarly:
+		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
+	case nodeset.ClockJumped:
+		c.act(Action{Kind: ActJumped, Node: e.Node, By: e.By})
+	case nodeset.ClockStood:
+		c.act(Action{Kind: ActStood, By: e.By})
+	case nodeset.ClockDoubted:
+		c.act(Action{Kind: ActDoubted, Node: e.Node, By: e.By})
+		if e.By < 0 { // its guard time may have begun by a time that has not come: a connection begins that again
+			c.act(Action{Kind: ActReconnect, Node: e.Node})
+		}
+	}
+}
+
+// look says that a node may have to be repaired. Called with c.mu held.
+func (c *Client) look(now protocol.Time, node int) {
+	if !c.closed {
+		c.repair.Look(now, node)
+	}
+}

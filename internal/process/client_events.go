@@ -1,0 +1,280 @@
+package process
+
+import (
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
+	"time"
+)
+
+// Reply judges the answer a to the request r of a claim, or of an operation on
+// a record, at a name. The runtime carries out what is returned, then it gives
+// the reply and the Verdict to the claim or the operation. A node's word that
+// it has removed a claim always counts: no vote rests on it.
+func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *protocol.Answer) (v protocol.Verdict, do []Action) {
+	if r.Op == protocol.OpLeave {
+		return protocol.Verdict{Why: protocol.Counts}, nil
+	}
+	v.Why, do = c.judge(now, r.Node, a.Incarnation, nodeset.Reading{Sent: r.Sent, Received: now, Millis: a.Clock})
+	if !v.Counts() && c.Rules.On(protocol.RuleJudged) {
+		return v, do
+	}
+	if recovers := a.Status == protocol.Recovering; recovers || c.fanout.Recovering(r.Node) {
+		v.Guarding = true
+		c.fanout.Recovers(r.Node, recovers)
+	}
+	seen := a.Ticket
+	if e := a.Record; e != nil {
+		seen = max(e.Ticket, e.Promise.Ticket)
+	}
+	// The client's next ticket is to be above what its nodes have given.
+	// Otherwise each of its attempts would be moved up by the nodes, one after
+	// the other, and settle a round trip later.
+	if seen > r.Ticket && r.Op != protocol.OpBeat { // else it is the claim's own, or an earlier one's
+		n.tickets.Observe(seen, c.Clock(now), c.Window())
+	}
+	// An answer may say that its node is not caught up, or does not know of a
+	// Resize. Any such answer starts the repair, so a client that uses locks
+	// only repairs as well.
+	if repair.Lacks(a, n.Counting) {
+		c.mu.Lock()
+		c.look(now, r.Node)
+		do = append(do, c.unlock(now)...)
+	}
+	return v, do
+}
+
+// Push judges a push. If it counts, the runtime carries out what is returned,
+// and then gives the push to the claim. A word about a record is no evidence:
+// the node is asked.
+func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts bool, do []Action) {
+	if m.Changed {
+		return true, nil
+	}
+	why, do := c.judge(now, node, m.Incarnation, nodeset.Reading{Received: now, Millis: m.Clock, Push: true})
+	return why == protocol.Counts, do
+}
+
+// judge finds out whether a reply or a push counts.
+//
+// Invariant: the incarnation comes first. Without that the time that a server
+// of another node's data shows moves the bounds of the node's clock.
+//
+// Note: Here is an incorrect order:
+//
+//	why = c.check(now, node, inc, r.Push)
+//	why = c.read(node, r)
+//	c.nodeActions(now)
+//
+// The reply that shows a new incarnation is judged by the bounds of the last
+// one, and the bounds that it begins are forgotten. A jump before the next
+// reply goes unnoticed.
+func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r nodeset.Reading) (why protocol.Why, do []Action) {
+	if inc != 0 && c.votes[node].Load() == uint64(inc) && c.within(node, r) {
+		return protocol.Counts, nil
+	}
+	c.mu.Lock()
+	if why = c.check(now, node, inc, r.Push); why == protocol.Counts {
+		if c.Rules.On(protocol.RuleBegins) {
+			c.nodeActions(now)
+		}
+		why = c.read(node, r)
+	}
+	return why, c.unlock(now)
+}
+
+// check finds out whether what a node says in an incarnation counts. Called
+// with c.mu held.
+func (c *Client) check(now protocol.Time, node int, inc protocol.Incarnation, push bool) protocol.Why {
+	counts := false
+	if node >= c.lives.Len() {
+		return protocol.OtherIncarnation // the set has grown since it was connected, and this client does not count on it yet
+	}
+	if push {
+		counts = c.lives.CheckPush(node, inc)
+	} else {
+		counts = c.lives.Check(node, inc)
+	}
+	if counts {
+		return protocol.Counts
+	}
+	return protocol.OtherIncarnation
+}
+
+// read gives the judge of the clocks a reading. Called with c.mu held.
+func (c *Client) read(node int, r nodeset.Reading) (why protocol.Why) {
+	why = protocol.Parted
+	c.judgeClocks(func(j *nodeset.Clocks) {
+		if j.Read(node, r) {
+			why = protocol.Counts
+		}
+	})
+	return why
+}
+
+// Check judges what a node says beside claims and records, by its incarnation
+// alone.
+func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (why protocol.Why, do []Action) {
+	if inc != 0 && c.votes[node].Load() == uint64(inc) {
+		return protocol.Counts, nil
+	}
+	c.mu.Lock()
+	why = c.check(now, node, inc, false)
+	return why, c.unlock(now)
+}
+
+// within takes a reading into the bounds of the node's clock, and reports
+// whether it is within them. It takes the lock of these bounds only.
+//
+// Invariant: a reading counts without Client.mu only while no clock is known to
+// have parted. Without the rule the reply of a node in doubt would count
+// (RuleDoubt).
+func (c *Client) within(node int, r nodeset.Reading) bool {
+	if c.parted.Load() {
+		return false
+	}
+	b := &c.bounds[node]
+	b.mu.Lock()
+	ok := b.Take(r)
+	b.mu.Unlock()
+	return ok
+}
+
+// Time takes what a node says when it is asked for its time. It returns what
+// Reply would make of it.
+func (c *Client) Time(node int, r nodeset.Reading) (why protocol.Why, do []Action) {
+	if c.within(node, r) {
+		return protocol.Counts, nil
+	}
+	c.mu.Lock()
+	why = c.read(node, r)
+	return why, c.unlock(r.Received)
+}
+
+// Slept says that this process slept until a time, and that its clock counts
+// the sleep.
+func (c *Client) Slept(now, until protocol.Time) (do []Action) {
+	c.mu.Lock()
+	c.judgeClocks(func(j *nodeset.Clocks) { j.Slept(until) })
+	return c.unlock(now)
+}
+
+// Connect says that a connection to a node begins, and how long its first round
+// trip took.
+func (c *Client) Connect(now protocol.Time, node int, trip time.Duration) (do []Action) {
+	c.mu.Lock()
+	if node < c.lives.Len() { // else this client does not count on it yet
+		c.lives.Connect(node)
+		c.fanout.Begin(now, node, trip)
+	}
+	return c.unlock(now)
+}
+
+// Show says which incarnation a node has as its connection begins.
+func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do []Action) {
+	c.mu.Lock()
+	c.lives.Show(node, inc)
+	return c.unlock(now)
+}
+
+// Up says that a connection to a node is ready for requests. The claims may
+// have missed what the node pushed, and the node may have lost claims or given
+// votes meanwhile, so each of them asks.
+func (c *Client) Up(now protocol.Time, node int) (do []Action) {
+	c.mu.Lock()
+	// The claims ask also where the node has lost nothing: a push that was sent
+	// while the connection was away is gone, and with it the only word of a
+	// turn.
+	c.act(Action{Kind: ActAsk, Node: node})
+	if !c.closed {
+		c.repair.Up(now, node)
+	}
+	return c.unlock(now)
+}
+
+// Subscribed says that the connection for a node's pushes is ready: some may be
+// lost.
+func (c *Client) Subscribed(now protocol.Time, node int) (do []Action) {
+	c.mu.Lock()
+	c.act(Action{Kind: ActAsk, Node: node})
+	return c.unlock(now)
+}
+
+// Down says that the connection to a node has ended.
+func (c *Client) Down(now protocol.Time, node int) (do []Action) {
+	c.mu.Lock()
+	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
+		return c.unlock(now)
+	}
+	if !c.closed {
+		c.repair.Down(now, node)
+	}
+	c.act(Action{Kind: ActGone, Node: node})
+	return c.unlock(now)
+}
+
+// Marked says which incarnation a node has after an ActMark; without ok that is
+// unknown.
+func (c *Client) Marked(now protocol.Time, node int, try uint32, inc protocol.Incarnation, ok bool) (do []Action) {
+	c.mu.Lock()
+	c.lives.Marked(node, try, inc, ok)
+	return c.unlock(now)
+}
+
+// Recovers says whether a node is within its guard time as its connection
+// begins. It reports whether that is so, or was until now.
+func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
+	guarding = recovers || c.fanout.Recovering(node)
+	c.fanout.Recovers(node, recovers)
+	return guarding
+}
+
+// MissedResize says that a node does not know the newest number of permits of a
+// semaphore.
+func (c *Client) MissedResize(now protocol.Time, name string) (do []Action) {
+	c.mu.Lock()
+	if !c.closed {
+		c.repair.MissedResize(now, name, c.NodeTimeout)
+	}
+	return c.unlock(now)
+}
+
+// StepDone says what has become of a step of a repair.
+func (c *Client) StepDone(now protocol.Time, s *repair.RepairStep, res repair.RepairResult) (do []Action) {
+	c.mu.Lock()
+	c.repair.Done(now, *s, res)
+	return c.unlock(now)
+}
+
+// Tick lets time pass. With a ttl of 1 s or more, no bound of a connected
+// node's clock is older than three eighths of it: protocol.md, "Clocks", counts
+// on half of one.
+func (c *Client) Tick(now protocol.Time) (do []Action) {
+	c.mu.Lock()
+	c.alarm = protocol.Never // the runtime's clock may have woken it too early
+	c.judgeClocks(func(j *nodeset.Clocks) { j.Tick(now) })
+	if !c.closed {
+		c.repair.Tick(now)
+	}
+	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == protocol.Never || now >= c.poll {
+		ask := uint32(0)
+		for i := range c.Nodes {
+			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != protocol.Never && c.Rules.On(protocol.RulePoll) {
+				ask |= 1 << i
+			}
+		}
+		if c.poll = now.Add(every); ask != 0 {
+			c.act(Action{Kind: ActTime, Nodes: ask})
+		}
+	}
+	return c.unlock(now)
+}
+
+// Close ends the repairs. Steps under way are still reported, so that turns are
+// given up.
+func (c *Client) Close(now protocol.Time) (do []Action) {
+	c.mu.Lock()
+	c.closed = true
+	c.repair.Close(now)
+	return c.unlock(now)
+}

@@ -1,0 +1,22 @@
+package process
+
+import (
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns how an operation on a record begins in its process.
+
+// StartRegisterOp starts an operation on a record. timeout and ttl are those of
+// its name.
+func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, timeout, ttl time.Duration, rules protocol.Rules) {
+	g := c.group.Load()
+	q.Sets, q.Absent = g.Of(q.Succession)
+	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
+	// A node that loses its data is not caught up before its guard time is
+	// over. So what it said less than a guard time ago it still has, or it says
+	// that it is recovering.
+	q.Fresh = g.Fresh()
+	q.Start(now)
+}

@@ -1,0 +1,222 @@
+package process
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns the local queue: which of the callers of one process that
+// share a value holds it next, and what becomes of the claim that they share.
+//
+//	       Lock               Admitted
+//	idle --------> getting ----------------> held (Write or Read)
+//	 ^ ^             ^ |                     | |
+//	 | |             | `- Next: the task     | |- Unlock: the next writer holds it
+//	 | `-------------|---- goes on, or idle  | |- Unlock: another reader still holds it
+//	 |               `- Unlock: it is left --' |
+//	 `------------------ Unlock: it lingers ---'
+//
+// Invariant: at most one caller holds the value for writing, and none beside
+// it.
+// Invariant: the claim in LocalQueue has the weight of the mode in which it is
+// held.
+// Invariant: while callers wait, one caller holds the value or gets its claim.
+// Invariant: a claim that is neither held nor lingers has been left.
+
+// Mode is how a caller holds a value.
+type Mode uint8
+
+// The modes of a LocalQueue.
+const (
+	idle    Mode = iota // no caller holds the value; its claim may linger
+	getting             // one caller gets the claim from the nodes, or gives it back to them
+	Write               // one caller holds the value alone
+	Read                // any number of callers hold it together
+)
+
+// HandOvers is how many tokens one claim has. The token of its n-th hand-over
+// inside the process is ticket·HandOvers + n. With a larger n it would be the
+// token of another claim.
+const HandOvers = 1 << 10
+
+// While a waiter is known at the nodes, the callers of one process hand a claim
+// over at most maxPasses times in a row, and for at most a part of the ttl.
+//
+// Note: Here is an incorrect hand-over:
+//
+//	if q.line.size() > 0 { handOver() }
+//
+// A process whose callers always wait would keep the name from every other
+// process.
+const (
+	maxPasses = 32
+	passShare = 4
+)
+
+// Standing is how a claim stands at one moment.
+type Standing struct {
+	At      protocol.Time
+	Valid   bool // it is held
+	Usable  bool // and goes on being renewed, so it can serve another caller of this process as a fresh one would
+	Waiters bool // a claim is known to wait behind it
+}
+
+// SharedClaim is the claim that the callers share.
+type SharedClaim interface {
+	comparable
+	Standing() Standing // how it stands now
+	Pass() Standing     // likewise; if it is usable, the time for which a caller may hold it starts again
+}
+
+// LocalQueue is the callers of one process that share a value, of which one
+// claim at most is at the nodes. Each method is an event, and returns what is
+// to be done. C is a caller. LocalQueue is not safe for concurrent use.
+type LocalQueue[C comparable, H SharedClaim] struct {
+	Rules  protocol.Rules
+	TTL    time.Duration
+	Linger time.Duration // how long a claim is kept after the last caller
+
+	line    line[C]
+	claim   H             // while idle it lingers
+	until   protocol.Time // idle: it lingers until then
+	since   protocol.Time // when a waiter at the nodes was first known at a hand-over
+	callers int32         // that hold the value
+	n       uint16        // hand-overs under the claim
+	passes  uint16        // of these since then
+	mode    Mode          // of the value
+	kind    Mode          // of the claim: Write or Read
+	shrinks bool          // a Downgrade is under way
+}
+
+// LockOutcome is what a caller does that wants the value.
+type LockOutcome uint8
+
+// The outcomes of Lock.
+const (
+	LockEntered LockOutcome = iota + 1 // it holds the value, in a turn of its own: see Claim
+	LockJoined                         // it holds the value beside other readers, in their turn
+	LockGet                            // it gets the claim from the nodes, and reports Admitted or Next
+	LockRefused                        // it does not wait, and another caller has the value
+	LockWait                           // it waits: see Wait
+)
+
+// Lock is a caller that wants the value. A try does not wait for a turn. The
+// claim before, if there is one, is in the way of LockGet and is left first.
+func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) {
+	var none H
+	switch {
+	case q.mode == idle:
+		// Invariant: a claim serves one mode. A writer under the claim of a
+		// reader would hold the value beside the readers of other processes.
+		if q.claim != none && q.kind == mode && q.pass() {
+			q.mode, q.callers = mode, 1
+			return LockEntered, none
+		}
+		if q.Rules.On(protocol.RuleLingerMode) {
+			before = q.claim
+		}
+		q.mode, q.claim = getting, none
+		return LockGet, before
+	case mode == Read && q.shareable():
+		q.callers++
+		return LockJoined, none
+	case try:
+		return LockRefused, none
+	}
+	return LockWait, none
+}
+
+// shareable reports whether one more reader may come in under the claim: beside
+// readers only, behind every caller that waits, and not while a claim waits
+// behind this one at the nodes. That can only be a writer's. Readers that went
+// on coming would starve either writer.
+func (q *LocalQueue[C, H]) shareable() bool {
+	if q.mode != Read && (q.mode != Write || q.Rules.On(protocol.RuleShare)) || q.line.size() > 0 && q.Rules.On(protocol.RuleInLine) {
+		return false
+	}
+	s := q.claim.Standing()
+	return s.Usable && (!s.Waiters || !q.Rules.On(protocol.RuleReadersYield))
+}
+
+// Wait queues a caller that Lock has told to.
+func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.push(inLine[C]{c, mode}) }
+
+// GiveUp takes a caller that no longer wants to wait out of the queue. It
+// reports whether the caller was there. If not, the caller's turn has come at
+// the same time. Then the caller gives it back at once, by Unlock or Next, or
+// the others would wait without end.
+func (q *LocalQueue[C, H]) GiveUp(c C) bool { return q.line.remove(c) }
+
+// Admitted says that the claim that a caller has got is held, in that caller's
+// mode. Readers at the head of the queue come in too: they were here before any
+// writer of this process. It reports whether the caller learns at once that the
+// claim is lost.
+func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, lost bool) {
+	q.mode, q.kind, q.callers = mode, mode, 1
+	q.claim, q.n, q.passes = claim, 0, 0
+	// The claim may have ended before q knew it: then Ended has gone by.
+	return q.readersAhead(), !claim.Standing().Valid && q.Rules.On(protocol.RuleLostEarly)
+}
+
+func (q *LocalQueue[C, H]) readersAhead() (in []C) {
+	for q.mode == Read && q.line.size() > 0 && q.line.first().mode == Read {
+		in = append(in, q.line.pop(q.Rules).caller)
+		q.callers++
+	}
+	return in
+}
+
+// LocalTask is what is to be done after an attempt, or a claim, has ended.
+type LocalTask[C comparable] struct {
+	To       C    // this caller gets the claim from the nodes
+	Any      bool // there is such a caller
+	Place    bool // it goes on with the attempt that is queued there
+	Withdraw bool // that attempt is withdrawn
+}
+
+// Next says that the caller that was to get the claim for mode has failed or
+// has given up, or that the claim has been given back. The next caller gets the
+// task. queued says that an attempt is still queued at the nodes. The next
+// caller takes over its place if it wants the same mode; that of a try, which
+// does not wait, is good for no other caller.
+func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
+	if q.mode = idle; q.line.size() > 0 && q.Rules.On(protocol.RuleNext) {
+		w := q.line.pop(q.Rules)
+		q.mode, t.To, t.Any = getting, w.caller, true
+		t.Place = queued && !try && (w.mode == mode || !q.Rules.On(protocol.RulePlaceMode))
+	}
+	t.Withdraw = queued && !t.Place && q.Rules.On(protocol.RulePlaceLeft)
+	return t
+}
+
+// Claim returns the claim, and which turn under it is under way: n of its
+// token.
+func (q *LocalQueue[C, H]) Claim() (claim H, n int) { return q.claim, int(q.n) }
+
+// Held returns the claim if callers hold the value in the mode, else none.
+func (q *LocalQueue[C, H]) Held(mode Mode) (claim H) {
+	if q.mode == mode {
+		claim = q.claim
+	}
+	return claim
+}
+
+// Downgrade begins to make the writer a reader: its claim keeps its place and
+// gets as light as a reader's. Then Downgraded is called. It reports whether
+// there is a writer.
+func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
+	if q.mode != Write || q.shrinks {
+		return claim, false
+	}
+	q.shrinks = true
+	return q.claim, true
+}
+
+// Downgraded says whether the claim has become lighter; if not, it was lost. It
+// returns the readers that come in.
+func (q *LocalQueue[C, H]) Downgraded(shrunk bool) (in []C) {
+	if q.shrinks = false; shrunk {
+		q.mode, q.kind = Read, Read
+	}
+	return q.readersAhead()
+}

@@ -1,0 +1,155 @@
+package process
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"time"
+)
+
+// This file owns what becomes of the shared claim once a caller gives the value
+// back: it goes to the next caller, lingers for one that may come, or is left.
+//
+// Invariant: a claim serves another caller only while it is usable, and while a
+// waiter is known at the nodes only for so many callers and for so long.
+// Without the first a caller gets a hold that is lost; without the second a
+// busy process keeps the name from all others.
+
+// UnlockOutcome is what is to be done when a caller has unlocked.
+type UnlockOutcome uint8
+
+// The outcomes of Unlock.
+const (
+	UnlockNotHeld UnlockOutcome = iota + 1 // nothing: the value is not held in this mode
+	UnlockShared                           // nothing: other readers hold it
+	UnlockPassed                           // the next writer holds it, in a turn of its own: see Claim
+	UnlockLingers                          // the claim lingers: Lingered is called after q.Linger
+	UnlockLeave                            // the claim is left, and then Next is called
+)
+
+// LocalUnlock is what Unlock returns.
+type LocalUnlock[C comparable, H SharedClaim] struct {
+	Do    UnlockOutcome
+	Lost  bool // the claim had ended before
+	To    C    // of UnlockPassed
+	Claim H    // of UnlockLeave
+}
+
+// Unlock ends one caller's hold. A hold that was lost is ended by Unlock too.
+//
+// Invariant: while a Downgrade is under way no Unlock changes the mode. An
+// Unlock by mistake would hand the claim over to another writer, and then it
+// would become a reader's.
+func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
+	if q.mode != mode || q.shrinks && q.Rules.On(protocol.RuleShrinks) {
+		x.Do = UnlockNotHeld
+		return x
+	}
+	now := q.claim.Standing()
+	x.Lost = !now.Valid
+	if q.callers--; q.callers > 0 {
+		x.Do = UnlockShared
+		return x
+	}
+	switch {
+	case x.Lost && q.Rules.On(protocol.RulePassUsable):
+	case q.line.size() > 0 && mode == Write && q.line.first().mode == Write && q.pass():
+		q.callers = 1
+		x.Do, x.To = UnlockPassed, q.line.pop(q.Rules).caller
+		return x
+	case q.line.size() == 0 && q.Linger > 0 && now.Usable && (!now.Waiters || !q.Rules.On(protocol.RuleLinger)):
+		q.mode, q.until = idle, now.At.Add(q.Linger)
+		x.Do = UnlockLingers
+		return x
+	}
+	// Not idle yet: a caller that came now would queue at the nodes behind the
+	// claim of its own process.
+	//
+	// A lost claim is left too. An answer from just before the deadline may
+	// have renewed it since it was looked at, and it would be renewed as long
+	// as the process lives.
+	if x.Do = UnlockLeave; !x.Lost || q.Rules.On(protocol.RuleLostLeft) {
+		x.Claim = q.claim
+	}
+	var none H
+	q.mode, q.claim = getting, none
+	return x
+}
+
+// pass makes the claim serve one more caller, a writer with the next token,
+// unless it may not.
+func (q *LocalQueue[C, H]) pass() bool {
+	if q.n+1 >= HandOvers && q.Rules.On(protocol.RulePassTokens) {
+		return false
+	}
+	now := q.claim.Pass()
+	if now.Waiters {
+		if q.passes == 0 {
+			q.since = now.At
+		}
+		q.passes++
+		if q.passes > maxPasses && q.Rules.On(protocol.RulePassCount) || now.At.Sub(q.since) > q.TTL/passShare && q.Rules.On(protocol.RulePassTime) {
+			return false
+		}
+	}
+	if !now.Usable && q.Rules.On(protocol.RulePassUsable) {
+		return false
+	}
+	if q.kind == Write && q.Rules.On(protocol.RulePassToken) {
+		q.n++
+	}
+	return true
+}
+
+// Waiting says that a claim waits behind the shared one. A claim that only
+// lingers is left.
+func (q *LocalQueue[C, H]) Waiting() (leave H) {
+	if q.mode == idle && q.Rules.On(protocol.RuleLingerYield) {
+		leave = q.drop()
+	}
+	return leave
+}
+
+// Lingered says that the time may be over for which the claim lingers. It
+// returns the claim that is left, or after how long Lingered is to be called
+// again, or neither.
+func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
+	var none H
+	if q.mode != idle || q.claim == none {
+		return none, 0
+	}
+	if left := q.until.Sub(q.claim.Standing().At); left > 0 {
+		return none, left // there has been another Unlock
+	}
+	if !q.Rules.On(protocol.RuleLingerEnd) {
+		return none, 0
+	}
+	return q.drop(), 0
+}
+
+func (q *LocalQueue[C, H]) drop() (claim H) {
+	claim, q.claim = q.claim, claim
+	return claim
+}
+
+// EndOutcome is what the end of a claim means.
+type EndOutcome uint8
+
+// The outcomes of Ended.
+const (
+	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or q does not know it yet
+	EndedLinger                    // the claim that lingered is gone
+	EndedHold                      // the callers that hold the value learn that they have lost it
+)
+
+// Ended says that a claim has ended by itself. It may be an earlier one.
+func (q *LocalQueue[C, H]) Ended() EndOutcome {
+	var none H
+	switch {
+	case q.claim == none || q.claim.Standing().Valid:
+	case q.mode == idle:
+		q.drop()
+		return EndedLinger
+	case q.Rules.On(protocol.RuleLostHolders):
+		return EndedHold
+	}
+	return EndedEarlier
+}

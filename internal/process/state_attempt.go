@@ -1,0 +1,92 @@
+package process
+
+import (
+	"encoding/binary"
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+	"slices"
+)
+
+// This file is to an [Attempt] what state.go is to a [Claim]: copies for
+// searches over many futures, and its state as bytes.
+//
+// Invariant: a copy shares no request with its original. The outbox changes a
+// request that waits where it lies, so the search would change a state that it
+// has seen.
+
+// Clone returns an independent copy.
+func (a *Attempt) Clone() *Attempt {
+	b := *a
+	b.Claim = *a.Claim.Clone()
+	if a.unsent != nil {
+		b.unsent = new([32]*protocol.Request)
+		for i, r := range a.unsent {
+			if r != nil {
+				q := *r
+				b.unsent[i] = &q
+			}
+		}
+	}
+	return &b
+}
+
+// Permuted returns a copy that calls node order[i] node i, as [Claim.Permuted]
+// does.
+func (a *Attempt) Permuted(order []int) *Attempt {
+	b := a.Clone()
+	b.Claim = *a.Claim.Permuted(order)
+	for _, set := range []*uint32{&b.sent, &b.flying, &b.merged, &b.free} {
+		was := *set
+		*set = 0
+		for i, from := range order {
+			*set |= was >> from & 1 << i
+		}
+	}
+	if a.unsent == nil {
+		return b
+	}
+	unsent := *b.unsent
+	for i, from := range order {
+		if b.unsent[i] = unsent[from]; b.unsent[i] != nil {
+			b.unsent[i].Node = i
+		}
+	}
+	return b
+}
+
+// Unsent returns the request that waits for room at a node, nil if none does.
+// The runtime has it in its [Backlog].
+func (a *Attempt) Unsent(node int) *protocol.Request { return a.waits(node) }
+
+// Over reports whether nothing more comes of an attempt: it has ended, and
+// nothing of it waits for room.
+func (a *Attempt) Over() bool {
+	return a.Phase().Final() && (a.unsent == nil || !slices.ContainsFunc(a.unsent[:], func(r *protocol.Request) bool { return r != nil }))
+}
+
+// AppendState appends everything that the attempt's future depends on, as
+// [Claim.AppendState] does. Of an attempt that has ended that is what waits for
+// room. What only reports is left out: which nodes are free of the claim, and
+// what a caller knows.
+func (a *Attempt) AppendState(b []byte, now protocol.Time) []byte {
+	b = append(b, byte(a.Phase()))
+	if !a.Phase().Final() {
+		b = a.Claim.AppendState(b, now)
+		b = lease.AppendFlags(b, a.fresh)
+		b = binary.AppendUvarint(b, uint64(a.sent))
+		b = binary.AppendUvarint(b, uint64(a.flying))
+		b = binary.AppendUvarint(b, uint64(a.merged))
+	}
+	for i := range int(a.Nodes) {
+		r := a.waits(i)
+		if r == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = append(b, byte(r.Op), byte(r.Class))
+		b = lease.AppendFlags(b, r.List, r.Back)
+		b = binary.AppendUvarint(b, uint64(r.Ticket))
+		b = a.AppendTime(b, r.Sent, now)
+	}
+	return b
+}

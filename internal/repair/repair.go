@@ -1,0 +1,164 @@
+package repair
+
+// This file owns Repair: which node may lack something, and the events that say
+// so. When the next attempt follows is in repair_timing.go, the form of a step
+// in repair_step.go, and what an attempt does in repair_attempt.go.
+//
+// Invariant: a node is marked as caught up only in the incarnation in which it
+// was brought every name that an attesting quorum of the other nodes listed
+// after the node's guard time. Without that a record is forgotten: the node
+// attests that nothing is recorded where a majority has recorded something.
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"math/rand/v2"
+	"time"
+)
+
+// Repair decides for one client which nodes it repairs, by which steps and
+// when. Its methods take the time and an event. Out is what the client shall do
+// then, and Wake is when it wants a Tick. The client reports the end of each
+// step to Done, and sees to it that each step ends.
+//
+// Every client has one, whatever it uses. If only users of registers had, a
+// fleet that holds locks would let a second node restart while the first is not
+// caught up, and a record would be forgotten.
+//
+// A Repair is not safe for concurrent use.
+type Repair struct {
+	NodeTimeout time.Duration
+	Guard       time.Duration
+	Rules       protocol.Rules
+	Group       protocol.Group
+	Out         []RepairStep
+
+	rng     *rand.Rand // spreads the attempts of many clients
+	nodes   []nodeRepair
+	numbers map[string]protocol.Time // semaphores that a node has missed a Resize of: when to spread the number; Never: it is under way
+}
+
+// repairStage is how far the repair of a node is.
+type repairStage uint8
+
+const (
+	repairIdle   repairStage = iota // nothing is known to be missing there
+	repairPaused                    // an attempt has failed, and the next one follows at retry
+	repairing                       // an attempt is under way
+)
+
+// NewRepair returns the repairs of a client of so many nodes.
+func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules protocol.Rules) *Repair {
+	return &Repair{
+		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Group: protocol.Group{Sets: protocol.Majority(nodes), Deciders: protocol.Majority(nodes)},
+		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes), numbers: map[string]protocol.Time{},
+	}
+}
+
+// grow has the client know so many nodes. The attempts under way do not ask
+// those that are added.
+func (r *Repair) Grow(nodes int) {
+	for len(r.nodes) < nodes {
+		r.nodes = append(r.nodes, nodeRepair{})
+	}
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		for n.others != nil && len(n.others) < nodes {
+			n.others = append(n.others, repairPeer{err: errNoMember})
+		}
+	}
+}
+
+// Lacks reports whether an answer shows that its node may have to be repaired:
+// it is not caught up, or it lost its data and may have forgotten how many
+// permits a semaphore has.
+func Lacks(a *protocol.Answer, counting bool) bool {
+	return a.Record != nil && !a.Record.CaughtUp || counting && a.Status == protocol.Recovering
+}
+
+// DecideWithin returns how long a run may take that decides a register. It
+// claims the name and opens the register, which takes two round trips, and
+// three where claims meet. A client that sees the name held for longer may take
+// it for a run of the work.
+func DecideWithin(nodeTimeout, ttl, trip time.Duration) time.Duration {
+	return max(nodeTimeout/2, min(4*trip, ttl/2))
+}
+
+// Up says that a connection to a node has begun. The node may have lost its
+// data since the last one. And it may be the node without which others could
+// not be repaired.
+func (r *Repair) Up(now protocol.Time, node int) {
+	r.nodes[node].up = true
+	r.Hurry(now)
+	if r.Rules.On(protocol.RuleRepairMeet) {
+		r.Look(now, node)
+	}
+}
+
+// Hurry has nodes that wait be tried now: their guard times may have been
+// ended. What an attempt under way has learnt of that may be older, so the next
+// one follows at once.
+func (r *Repair) Hurry(now protocol.Time) {
+	for i := range r.nodes {
+		switch n := &r.nodes[i]; n.stage {
+		case repairPaused:
+			n.pause, n.retry = r.first(), now
+		case repairing:
+			n.hurried = true
+		}
+	}
+	r.Tick(now)
+}
+
+// Look says that a node may have to be repaired: an answer of it has shown
+// that, or it has a new incarnation. If a repair is under way there, that may
+// have found the node caught up just before the node lost its data: it looks
+// once more in the end.
+func (r *Repair) Look(now protocol.Time, node int) {
+	n := &r.nodes[node]
+	switch {
+	case !n.up: // the next connection begins with a look
+	case n.stage != repairIdle:
+		n.again = true
+	default:
+		n.attempts, n.attempted, n.pause = 0, false, r.first()
+		r.begin(now, node)
+	}
+}
+
+// Down says that the connection to a node has ended. The next one begins with a
+// look, and goes on with what was listed if the node has its incarnation still.
+func (r *Repair) Down(now protocol.Time, node int) {
+	n := &r.nodes[node]
+	n.up = false
+	if n.stage == repairing {
+		n.fail(nil, false)
+		r.advance(now, node)
+		return
+	}
+	n.idle()
+}
+
+// MissedResize says that a node does not know the newest number of permits of a
+// semaphore, which others know. A quick node may be ahead of a slow one by less
+// than a node timeout.
+func (r *Repair) MissedResize(now protocol.Time, name string, timeout time.Duration) {
+	if _, known := r.numbers[name]; !known && r.Rules.On(protocol.RuleRepairResize) {
+		r.numbers[name] = now.Add(timeout)
+	}
+}
+
+// Close ends the repairs. Steps that are under way are still reported to Done,
+// so that turns are given up.
+func (r *Repair) Close(now protocol.Time) {
+	clear(r.numbers)
+	for i := range r.nodes {
+		r.Down(now, i)
+	}
+}
+
+// Attempted reports whether nothing is to be waited for at a node: its repair
+// was attempted once, or is not under way.
+func (r *Repair) Attempted(node int) bool {
+	n := &r.nodes[node]
+	return n.stage == repairIdle || n.attempted
+}

@@ -1,0 +1,141 @@
+package repair
+
+// This file owns the times of repairs: when an attempt begins, how long a
+// client has the turn at a node, and when the next attempt follows one that has
+// failed.
+//
+// Invariant: a node that may lack something has an attempt under way, or one to
+// come. Without that a node that failed once is never caught up, and the next
+// loss of data at another node has no quorum that can attest.
+
+import (
+	"github.com/quorate/quorate/internal/protocol"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// What a repair may have under way, and how often it tries.
+const (
+	repairBatch   = 64 // names at a time: the connection of the node must not break
+	quietAttempts = 24 // attempts, some ten seconds by default, until an operator should know
+)
+
+// Tick lets time pass. Late is allowed: another client may then get the turn at
+// a node, and both bring names. That costs requests and no safety, as a node
+// keeps the newest record and promise that it gets.
+func (r *Repair) Tick(now protocol.Time) {
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		switch {
+		case n.stage == repairPaused && now >= n.retry:
+			r.begin(now, i)
+		// At half of the turn: one request that is lost must not let a second
+		// client begin.
+		case n.stage == repairing && n.turn && !n.failed && now >= n.prolong:
+			n.prolong = now.Add(r.turn() / 2)
+			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn(), Count: n.missing()})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.numbers)) {
+		if at := r.numbers[name]; now >= at && at != protocol.Never {
+			r.numbers[name] = protocol.Never
+			r.Out = append(r.Out, RepairStep{Kind: RepairSpread, Name: name})
+		}
+	}
+}
+
+// Wake returns when a Tick is wanted.
+func (r *Repair) Wake() protocol.Time {
+	w := protocol.Never
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		switch {
+		case n.stage == repairPaused:
+			w = min(w, n.retry)
+		case n.stage == repairing && n.turn && !n.failed:
+			w = min(w, n.prolong)
+		}
+	}
+	for _, at := range r.numbers {
+		w = min(w, at)
+	}
+	return w
+}
+
+// first is the shortest pause, and turn how long a client has the turn at a
+// node.
+func (r *Repair) first() time.Duration { return r.NodeTimeout / 16 }
+func (r *Repair) turn() time.Duration  { return 4 * r.NodeTimeout }
+
+// most is how many names are brought at a time.
+func (r *Repair) most() int {
+	if !r.Rules.On(protocol.RuleRepairBound) {
+		return math.MaxInt / 4
+	}
+	return repairBatch
+}
+
+// do has the client take a step for the repair of node i.
+func (r *Repair) do(i int, s RepairStep) {
+	s.Target = i
+	r.nodes[i].busy++
+	r.Out = append(r.Out, s)
+}
+
+// begin begins an attempt at node i.
+func (r *Repair) begin(now protocol.Time, i int) {
+	n := &r.nodes[i]
+	n.stage, n.attempts, n.hurried = repairing, n.attempts+1, false
+	n.attemptState = attemptState{}
+	r.do(i, RepairStep{Kind: RepairLook, Node: i})
+}
+
+// end ends the attempt at node i: nothing of it is under way any more.
+func (r *Repair) end(now protocol.Time, i int) {
+	n := &r.nodes[i]
+	n.attempted = true
+	if n.turn {
+		n.turn = false
+		r.Out = append(r.Out, RepairStep{Kind: RepairYield, Target: i, Node: i})
+	}
+	switch {
+	case n.finished || !n.up:
+		again := n.again && n.up
+		n.idle()
+		if again {
+			r.Look(now, i)
+		}
+	default:
+		r.pause(now, i)
+	}
+}
+
+// pause has the next attempt follow later. Every client does this: their
+// attempts are spread, and get rarer while they fail.
+func (r *Repair) pause(now protocol.Time, i int) {
+	n := &r.nodes[i]
+	if !r.Rules.On(protocol.RuleRepairRetry) {
+		n.idle()
+		return
+	}
+	longest := 4 * r.NodeTimeout
+	if n.attempts >= quietAttempts {
+		longest = max(longest, r.Guard/2)
+	}
+	n.pause = min(2*n.pause, longest)
+	switch {
+	case n.wait > 0 && n.hurried:
+		n.wait, n.pause = 0, r.first()
+	case n.wait > 0:
+		n.attempts, n.pause = 1, r.NodeTimeout
+	case n.err != nil || n.lacking != nil:
+		r.Out = append(r.Out, RepairStep{
+			Kind: RepairFailed, Target: i, Err: n.err, Nodes: n.lacking,
+			Warn: n.attempts == quietAttempts && !n.forGood, // a client that lacks a right leaves the node to others
+		})
+	}
+	n.stage = repairPaused
+	n.retry = now.Add(n.wait + time.Duration(r.rng.Int64N(int64(n.pause)+1)))
+}
