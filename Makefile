@@ -8,6 +8,9 @@ MAKEFLAGS   += --no-print-directory
 # The modules of go.work.
 MODULES := . cmd/quorate internal/bench internal/chaos internal/release
 
+# The rooms of the pure part, from the lowest one up.
+ROOMS := ./internal/protocol ./internal/lease ./internal/nodeset ./internal/repair ./internal/process
+
 # How many schedules `make sim` runs, and the seed of the first.
 SEEDS ?= 20000
 SEED  ?= 1
@@ -74,7 +77,7 @@ unit: ## All tests of all modules, those of the library and its runtime with the
 	exit $$failed
 
 # Packages whose tests share nothing between goroutines, or read files only.
-PURE := ./internal/protocol ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
+PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
 
 # What `make unit` has run with the race detector is not run again. The search for all states shares nothing, and takes
 # long with the race detector: it has one small world here.
@@ -89,12 +92,12 @@ race: ## With the race detector, the tests that `make unit` runs without; the ac
 
 .PHONY: histories
 histories: ## Random histories of a set of nodes
-	@go test $(JSON) -count=1 -timeout 15m ./internal/protocol -run Histories -seeds=10000
+	@go test $(JSON) -count=1 -timeout 15m ./internal/nodeset -run Histories -seeds=10000
 
 .PHONY: mutants
 mutants: ## The library without one of its rules at a time: a test must see it
 	@$(GOTEST) -count=1 -tags mutants -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
-		./internal/sim/... ./semaphore ./internal/core ./internal/protocol
+		./internal/sim/... ./semaphore ./internal/core $(ROOMS)
 
 .PHONY: states
 states: ## The search of all states, the large worlds too: 2 GiB
@@ -109,7 +112,7 @@ quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, t
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
 	@go vet ./...
-	@go test ./internal/model ./internal/localqueue ./internal/protocol ./internal/resp ./internal/testkit/judge
+	@go test ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
 	@go test -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
 	@go test ./internal/doccheck -run 'TestLinks|TestWords|TestRuleTable|TestNamedTestsExist'
 

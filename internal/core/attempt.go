@@ -26,7 +26,7 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// attempt drives one protocol.Attempt: it passes the time and the events to the
+// attempt drives one process.Attempt: it passes the time and the events to the
 // claim, and does what the claim says. It is safe for concurrent use. mu guards
 // all fields from claim on, except the atomic alarms.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// protocol.Client decides which replies count, whether clocks have parted and
+// process.Client decides which replies count, whether clocks have parted and
 // which nodes are repaired. This file gives it the time, and carries out what
 // it says.
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Leases end by their node's wall clock. protocol.Client judges by the times
+// Leases end by their node's wall clock. process.Client judges by the times
 // that the nodes tell whether one of these clocks has jumped, or this process's
 // has stood still. This file asks the nodes.
 

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// protocol.Fanout knows how far away each node is, and decides how long to
+// lease.Fanout knows how far away each node is, and decides how long to
 // wait.
 
 // answerTimeout is how long to wait for a node that is needed, when some nodes

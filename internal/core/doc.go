@@ -1,12 +1,12 @@
 // Package core runs the protocol: it gives the state machine of
-// internal/protocol a clock, connections and timers, and gives the primitives
+// internal/process a clock, connections and timers, and gives the primitives
 // claims to build on.
 //
 // Its nodes are of two kinds: the members of the set that it counts on, by
 // their numbers, and the addresses of its list, which only show which set that
 // is.
 //
-// It passes bytes, times and events to internal/protocol, and does what that
+// It passes bytes, times and events to internal/process, and does what that
 // says. The runtime itself must do some things in a certain order: the rules in
 // rules.go name these.
 //
@@ -15,7 +15,7 @@
 // They are taken in this order:
 //
 //	attempt.mu or registerCall.mu
-//	records.mu, watches.mu, or those of protocol.Client
+//	records.mu, watches.mu, or those of process.Client
 //	nodes.mu
 //	flow.mu or the one of a link, never both
 //

@@ -1,7 +1,7 @@
 package core
 
 // This file owns one call of Quorum.Exchange: what the caller asked for, and
-// the errors that it ends with. protocol.Operator decides what the call does,
+// the errors that it ends with. nodeset.Operator decides what the call does,
 // and when. Its steps are in exchange_step.go.
 
 import (

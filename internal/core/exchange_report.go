@@ -61,7 +61,7 @@ func (x *exchange) state() string {
 }
 
 // unfit says why the change makes no sense for the set: it puts into words what
-// protocol.Configuration.Fits has found. That looks at stable sets only, so
+// nodeset.Configuration.Fits has found. That looks at stable sets only, so
 // each of its members stays.
 func (x *exchange) unfit() string {
 	c := x.o.Config()

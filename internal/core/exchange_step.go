@@ -1,6 +1,6 @@
 package core
 
-// This file carries out the steps of protocol.Operator: it reads the members'
+// This file carries out the steps of nodeset.Operator: it reads the members'
 // markers and what they say of their disks, and has the nodes decide what
 // follows. Nothing is decided here.
 

@@ -15,8 +15,8 @@ import (
 )
 
 // flow keeps the requests of claims that a node has no room for yet, and sends
-// them when it has. What is sent, and when, is for [protocol.Attempt] and
-// [protocol.Backlog] to decide. It is safe for concurrent use; mu guards the
+// them when it has. What is sent, and when, is for [process.Attempt] and
+// [process.Backlog] to decide. It is safe for concurrent use; mu guards the
 // backlog and what belongs to it.
 // Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never
 // both of these.
@@ -155,7 +155,7 @@ func (n *node) pump() {
 var errTooLate = errors.New("the node had no room for the release before the lease ended")
 
 // transmit sends a claim's request that has waited. The claim may have ended
-// meanwhile, or want something else by now: protocol.Client.Depart decides
+// meanwhile, or want something else by now: process.Client.Depart decides
 // that. It runs on pump's goroutine, and takes a.mu.
 func (c *call) transmit(n *node) bool {
 	a := c.a

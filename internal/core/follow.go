@@ -1,6 +1,6 @@
 package core
 
-// This file carries out what protocol.Membership decides when another
+// This file carries out what nodeset.Membership decides when another
 // configuration begins to count: which nodes this client connects to and
 // leaves, and what claims and operations count on.
 

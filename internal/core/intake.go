@@ -11,7 +11,7 @@ import (
 
 // This file owns the wait of a call until its attempt may begin.
 
-// intake is a protocol.Intake, and safe for concurrent use; mu guards it. A
+// intake is a process.Intake, and safe for concurrent use; mu guards it. A
 // caller that waits has a channel, which receives when it has a place.
 // Lock order: attempt.mu, then intake.mu.
 type intake struct {

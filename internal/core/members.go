@@ -1,13 +1,13 @@
 package core
 
-// This file owns members: the lock around protocol.Membership, and the order in
+// This file owns members: the lock around nodeset.Membership, and the order in
 // which its outcome reaches claims, requests and connections. members_errors.go
 // has the words for its verdicts, members_node.go what a new connection does
 // with them, members_wait.go what calls wait for. follow.go exchanges the
 // nodes, recording.go has them record their set.
 //
 // Invariant: see members. No decision is made here: each event goes through
-// change to protocol.Membership.
+// change to nodeset.Membership.
 
 import (
 	"sync"
@@ -63,7 +63,7 @@ func newMembers(q *Quorum, list []string) *members {
 	return s
 }
 
-// change passes an event to protocol.Membership, and does what it says about
+// change passes an event to nodeset.Membership, and does what it says about
 // other nodes. It returns what is to be done about node by as its connection
 // begins; by is -1 for an event of no connection. It may be called from any
 // goroutine that holds no lock: it calls attempts, whose locks come before mu.
@@ -149,7 +149,7 @@ func (s *members) markerKey() string { return s.home().Marker(s.q.set.Prefix) }
 // known.
 func (q *Quorum) guard() time.Duration { return q.members.named.Load().guard }
 
-// carryOut does what protocol.Membership says about other nodes than by, and
+// carryOut does what nodeset.Membership says about other nodes than by, and
 // returns the rest. A step is for by alone: a node gets it on the connection
 // that has shown why it is needed. Another node that has to take one is
 // connected to again, and its own handshake finds out. A member that has left
@@ -222,7 +222,7 @@ func (s *members) ask(i int, number uint32) {
 }
 
 // keeps returns a command whose answer is what the node keeps of its set. The
-// answer goes to protocol.Membership.
+// answer goes to nodeset.Membership.
 func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *adminRequest {
 	return &adminRequest{command: command, reply: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(text(v, 0))

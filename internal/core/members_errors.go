@@ -44,7 +44,7 @@ func (e *SetError) Error() string {
 func (e *SetError) Unwrap() error { return ErrInvalid }
 
 // MemberError says why a node of the list has no vote in its set. It is a
-// verdict of protocol.Membership, not an answer of the node: the node may be
+// verdict of nodeset.Membership, not an answer of the node: the node may be
 // well.
 //
 // final has forGood take the node for lost to the call. A call fails at once

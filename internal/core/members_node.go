@@ -1,7 +1,7 @@
 package core
 
 // This file owns what the beginning of a connection does about the set: it
-// shows protocol.Membership what the node has recorded, and says to the node
+// shows nodeset.Membership what the node has recorded, and says to the node
 // what that answers.
 //
 // Invariant: a node gets no request of a claim before its record has been

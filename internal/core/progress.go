@@ -64,7 +64,7 @@ func (r *NodeReport) lacks() string {
 }
 
 // restartable reports whether one more node may be restarted of those that a
-// group counts: see protocol.MayRestart. A node without a report counts as one
+// group counts: see repair.MayRestart. A node without a report counts as one
 // that does not vote. That is how a node counts that was dropped, or that was
 // made after the reports.
 func restartable(nodes []NodeReport, g protocol.Group) bool {

@@ -32,7 +32,7 @@ import (
 type Quorum struct {
 	set     Settings
 	nodes   nodes  // of its set, by number
-	seeds   nodes  // of its list, from protocol.Seed on
+	seeds   nodes  // of its list, from nodeset.Seed on
 	channel string // pushes to this client, on every node
 	clock   *localClock
 	waker   waker

@@ -1,7 +1,7 @@
 package core
 
 // This file owns the operations on the record of a name, as primitives see
-// them: read, open, put, erase. Each is one protocol.RegisterOp that a
+// them: read, open, put, erase. Each is one lease.RegisterOp that a
 // registerCall (register_call.go) drives.
 //
 // Invariant: a value is returned as recorded only if a majority has it. A value
@@ -59,7 +59,7 @@ func (i *registerCall) record() Record {
 }
 
 // Read returns what a majority has agreed on. What only some of the nodes have
-// is brought to the others first: see protocol.NewRead. It takes one round trip
+// is brought to the others first: see lease.NewRead. It takes one round trip
 // where a majority agrees, and writes nothing then.
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.await(ctx); err != nil {
@@ -150,7 +150,7 @@ func (h *Hold) version(seq uint64) protocol.Version {
 
 // Open begins a run under the hold: from here on no earlier hold can record
 // anything. It returns what has been recorded before; a record on any node
-// counts, and is recorded again (protocol.NewOpening). It fails with ErrLost
+// counts, and is recorded again (lease.NewOpening). It fails with ErrLost
 // when the hold ends before, or a later one has begun a run.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {

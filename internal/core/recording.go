@@ -1,7 +1,7 @@
 package core
 
-// This file owns how the nodes record their set: protocol.Membership says when,
-// and protocol.Recording how.
+// This file owns how the nodes record their set: nodeset.Membership says when,
+// and nodeset.Recording how.
 
 import (
 	"cmp"

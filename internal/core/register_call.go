@@ -13,12 +13,12 @@ import (
 )
 
 // This file owns the operations on records that are under way: it passes
-// answers, failures and times to protocol.RegisterOp, and does what that says.
+// answers, failures and times to lease.RegisterOp, and does what that says.
 //
 // Invariant: an operation that has begun is in Quorum.records until it is over,
 // so that a lost connection, a jumped clock and Close reach it.
 
-// registerCall drives one protocol.RegisterOp, as attempt drives a claim. It is
+// registerCall drives one lease.RegisterOp, as attempt drives a claim. It is
 // safe for concurrent use; mu guards the fields below mu. done is closed once,
 // when the operation is decided or given up. What stands above mu is set before
 // the registerCall starts. Lock order: i.mu, then records.mu or flow.mu. No

@@ -9,7 +9,7 @@ import (
 
 // This file owns the requests of operations on records, from the operation to
 // the link and back. What waits for room, and what is sent when its turn comes,
-// is for [protocol.RegisterOp] to decide, as it is for [protocol.Attempt] with
+// is for [lease.RegisterOp] to decide, as it is for [process.Attempt] with
 // claims: see flow.
 
 // registerRequest is one request on its way; it is a transport.Command. While

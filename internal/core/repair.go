@@ -1,7 +1,7 @@
 package core
 
 // This file owns the steps of repairs: reading markers, taking turns, listing
-// names, reading records. Which step comes next is protocol.Repair's to say.
+// names, reading records. Which step comes next is repair.Repair's to say.
 //
 // Each client repairs, whatever primitives it uses, and a key at the nodes says
 // whose turn it is. If two clients believe that it is theirs, both bring the
@@ -22,7 +22,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// repairer takes the steps of repairs that protocol.Client says, and reports
+// repairer takes the steps of repairs that process.Client says, and reports
 // how each has ended. It decides nothing itself.
 //
 // A repairer is safe for concurrent use; mu guards the fields below it.

@@ -29,7 +29,7 @@ type Settings struct {
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
-	MinimalFanout bool                       // as if many were at work, see protocol.Fanout; for tests
+	MinimalFanout bool                       // as if many were at work, see lease.Fanout; for tests
 	Connect       Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
 	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Label         string                     // of this process, for onlookers; empty: none

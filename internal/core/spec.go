@@ -2,7 +2,7 @@ package core
 
 // This file owns what a primitive asks the nodes for.
 //
-// Invariant: all claims of one value share one protocol.Name, because the clock
+// Invariant: all claims of one value share one process.Name, because the clock
 // of its tickets is there: a claim of this process must be above the claims
 // that it has seen.
 
@@ -20,7 +20,7 @@ type Spec struct {
 	Capacity   uint64
 	Counting   bool // a semaphore: votes alone do not suffice
 	Notify     bool // push to the holder when a claim begins to wait
-	ShortHold  bool // often given back at once: see protocol.Fanout
+	ShortHold  bool // often given back at once: see lease.Fanout
 	Set        *Settings
 	shared     *process.Name // what all claims at the name share
 	succession bool          // it is the register that decides which configuration follows

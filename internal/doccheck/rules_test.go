@@ -44,7 +44,7 @@ func TestRuleTable(t *testing.T) {
 		assert.Contains(t, rows, rule, "no row of docs/internals/protocol.md has the rule")
 	}
 	var traces []string
-	for _, dir := range []string{"internal/sim/testdata", "internal/protocol/testdata/traces"} {
+	for _, dir := range []string{"internal/sim/testdata", "internal/lease/testdata/traces"} {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.txt"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, dir)

@@ -34,7 +34,8 @@ var needed = strings.Fields(`
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
 
 // useful are those without which nothing fails: by them a client has a server
-// forget a connection of its own that has broken, and knows what is on its disk.
+// forget a connection of its own that has broken, and knows what is on its
+// disk.
 var useful = strings.Fields(`+client|id +client|kill +config|get`)
 
 // refused is what a server says to a user that lacks a right: in the words of

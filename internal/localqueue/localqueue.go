@@ -3,7 +3,7 @@
 // claim on between them without a round trip, and share a claim where they only
 // read.
 //
-// [protocol.LocalQueue] decides all of that. This package has the lock around
+// [process.LocalQueue] decides all of that. This package has the lock around
 // it, wakes goroutines, and asks package core for what is to be done at the
 // nodes.
 //

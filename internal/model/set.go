@@ -28,7 +28,7 @@ func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation)
 	case s.Kind == nodeset.SetPromise && !recorded && s.Ballot > n.set.Promised:
 		n.set.Promised = s.Ballot
 	// A word that tells this life of the node's data from the next one: see
-	// protocol.Membership.
+	// nodeset.Membership.
 	case s.Kind == nodeset.SetLife && n.set.Config == nil && n.set.Life == "":
 		n.set.Life = s.Life
 	case s.Kind == nodeset.SetAccept && !recorded && (s.Ballot >= n.set.Promised || n.off(SetPromise)) &&

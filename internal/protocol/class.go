@@ -1,6 +1,7 @@
 package protocol
 
-// This file owns how urgent a request is, and the words for what becomes of one.
+// This file owns how urgent a request is, and the words for what becomes of
+// one.
 
 // Class is how urgent a request is for a node that cannot take all of them at
 // once.

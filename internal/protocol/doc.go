@@ -1,21 +1,18 @@
-// Package protocol is the algorithm: how one client process acquires, keeps and
-// releases claims on a quorum of independent nodes. Everything in it is pure.
-// It has no clock, no goroutine and no network. The runtime (internal/core) and
-// the simulator (internal/sim) drive the same code: they pass the time and an
-// event, and take what is to be sent and when to wake.
+// Package protocol is what the rooms of the pure part share: the words between
+// a client and a node, records, quorums, and the rules. The algorithm, how one
+// client process acquires, keeps and releases claims on a quorum of independent
+// nodes, stands in these rooms. Each imports only rooms above it in this list:
 //
-// A process has one [Client], an [Attempt] for each of its claims, and a
-// [RegisterOp] for each operation on a record:
+//	protocol   requests, answers, records, quorums, rules
+//	lease      one claim, and one operation on a record, at one name
+//	nodeset    which servers are the nodes, which replies count, and their clocks
+//	repair     how a node that lost its data gets the records back
+//	process    one client process: what an event leads to, in which order
 //
-//	                 +--------------------- Client -----------------------+
-//	reply, push ---> | incarnation, clocks, guard time, tickets, repair   | --> Action:
-//	connection  ---> | (own locks; nearly every reply takes one)          |     ask, mark,
-//	time        ---> +----------------------------------------------------+     repair, wake
-//	                      | Verdict
-//	                 +----v--- Attempt ---+    +--- RegisterOp ----+
-//	start, leave --> | outbox, Claim      |    | Paxos             | --> Out, Wake, News
-//	                 | (a lock for each)  |    | (a lock for each) |
-//	                 +--------------------+    +-------------------+
+// Everything in them is pure. They have no clock, no goroutine and no network.
+// The runtime (internal/core) and the simulator (internal/sim) drive the same
+// code: they pass the time and an event, and take what is to be sent and when
+// to wake.
 //
 // # Terms
 //
@@ -34,6 +31,7 @@
 // # Rules
 //
 // The rules have the numbers of docs/internals/protocol.md, which proves them.
+// These files are those of internal/lease.
 //
 //	1  Start     join(id, T0) goes to all nodes at once        claim.go
 //	2  Settle    q nodes hold the claim at exactly T           settle.go
@@ -44,34 +42,18 @@
 //	7  Leave     every node that was asked is left             claim.go
 //	8  Push      a waiter that q nodes vote for is in at once  answer.go
 //
-// # Other decisions
+// # Files
 //
-//	client.go, client_events.go, action.go   one process: what an event leads to, in which order
-//	attempt.go, name.go                 one claim in its process; what claims at a name share
 //	types.go        requests, answers, pushes
-//	peer.go         what a claim knows of one node
-//	ticketclock.go  which ticket a claim proposes, and which a node refuses
-//	record.go, register.go, register_result.go, attest.go   the records: Paxos with tickets
-//	clockbounds.go                      whether a node's clock and ours have parted
-//	nodeclock.go, clockjudge.go         which of the two it was
-//	fanout.go       which nodes are asked first, and how long to wait
-//	incarnation.go  which replies of a node count
-//	holder.go       which claim holds a name, for an onlooker
-//	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
-//	repair.go, repair_timing.go         which node is repaired, and when
-//	repair_step.go, repair_attempt.go, repair_node.go, repair_spare.go   by which steps
-//	membership.go, finding.go, following.go   which set counts: at the start, and later
-//	binding.go      what a server at the address of a member counts as
-//	configuration.go, recording.go      what a set is, and how all its nodes come to record it
-//	exchange.go     which configuration may follow which one
-//	regroup.go      what claims and operations keep when the set changes
-//	takeback.go     how a holder gets its place at nodes that have it at a higher ticket
-//	vouch.go        whether enough members say what the set is, so that a node gets its place back
+//	record.go       what is recorded of a name
+//	verdict.go      why a reply counts, or does not
+//	class.go        how urgent a request is where a node has no room
+//	window.go       how far tickets may be from clocks
+//	group.go        which nodes a client asks
 //	quorums.go      which nodes make a quorum, also while two sets count
-//	backlog.go, outbox.go, outbox_record.go       what is sent when a node has no room
 //	rules.go, rules_local.go, rules_repair.go, rules_members.go   a switch for each rule, for the mutants
-//	rules_on.go, rules_mutants.go       whether the switches are in the build
-//	state.go        copies of a claim, and its state as bytes, for searches
+//	constants.go    the times that rules rest on, for the mutants
+//	rules_on.go, rules_mutants.go   whether the switches are in the build
 //
 // # Invariants
 //

@@ -23,7 +23,7 @@ import (
 //
 // Only the place of an answer on the connection tells what it is about, and
 // nothing in it does. So one that is given for another name is as good as a
-// lie; what lies can do is seen in internal/protocol. The answer to "caughtup"
+// lie; what lies can do is seen in internal/process. The answer to "caughtup"
 // is not read.
 
 const (

@@ -10,7 +10,7 @@ import (
 )
 
 // This file owns an attempt of a simulated process: what the runtime does
-// around protocol.Attempt.
+// around process.Attempt.
 
 // attempt is an attempt of the process, and what the simulation notes about it.
 type attempt struct {

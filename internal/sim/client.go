@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// Each process decides with the code that runs in production (protocol.Client).
+// Each process decides with the code that runs in production (process.Client).
 // This file gives it the events and carries out what it says, as core/client.go
 // does.
 

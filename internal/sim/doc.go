@@ -4,7 +4,7 @@
 // played again.
 //
 // The processes run the state machines that run in production: a
-// protocol.Client each, and a protocol.Attempt for each claim. They are driven
+// process.Client each, and a process.Attempt for each claim. They are driven
 // as the runtime drives them: every event is followed by sending what is in
 // Out, and a Tick comes at Wake. The nodes are model.Node, the reference to
 // which the Lua scripts are held.
@@ -18,7 +18,7 @@
 //     within what the protocol allows; the clients' wall clocks differ by the
 //     skew at most and are set again now and then. The clocks of nodes jump, of a
 //     minority within a time, and those of processes stand still. A process knows
-//     of both what the nodes' answers show (protocol.Client).
+//     of both what the nodes' answers show (process.Client).
 //   - Links: ordered and slow by chance; partitions of requests, of answers, or
 //     of both; breaks that leave requests behind to arrive late, or twice;
 //     leaves that are kept for the next connection; pushes on a path of their
@@ -28,11 +28,11 @@
 //     that the first client to connect marks (INFO).
 //   - Room: in some schedules a process sends each node one to four requests at a
 //     time, for claims and records alike. The others wait at the process, in the code
-//     that does so in production (protocol.Attempt, protocol.RegisterOp, protocol.Backlog).
+//     that does so in production (process.Attempt, lease.RegisterOp, process.Backlog).
 //   - Repair of nodes that lost their data: each process has the machine of production
-//     (protocol.Repair), and its steps are messages. Aims give nodes further names.
+//     (repair.Repair), and its steps are messages. Aims give nodes further names.
 //   - Exchanges of nodes, in the aims of that name: operators add, remove and replace nodes
-//     while claims go on, with the code of production (protocol.Exchange, protocol.Membership).
+//     while claims go on, with the code of production (nodeset.Exchange, nodeset.Membership).
 //     Clients follow, operators crash and undo, and members lose their data meanwhile.
 //   - Several names, in some schedules: each process claims up to four at once, which share its
 //     connections, the room at the nodes and the nodes' markers. One of them has a record.
@@ -40,7 +40,7 @@
 //     that Redlock tolerates: its messages are late or lost as well. Redlock does not
 //     tolerate a node that forgets.
 //   - Callers, in some schedules: goroutines of one process that share a value under a
-//     claim (protocol.LocalQueue). They lock, try, wait, cancel, downgrade and unlock, for
+//     claim (process.LocalQueue). They lock, try, wait, cancel, downgrade and unlock, for
 //     reading and for writing. Other events come between where goroutines and locks allow
 //     that in production.
 //   - Processes that close: all their claims leave. And holds whose renewal ends after a while

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// This file gives the calls of operators (protocol.Operator) the time and what
+// This file gives the calls of operators (nodeset.Operator) the time and what
 // the nodes say, and carries out their steps, as core/exchange.go does. The
 // register that decides which configuration follows is one of the nodes.
 

@@ -4,7 +4,7 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // A node has room for so many requests of one process. The others wait at the
 // process. What is sent, and when, is decided by the code that runs in
-// production (protocol.Attempt, protocol.RegisterOp, protocol.Backlog). This
+// production (process.Attempt, lease.RegisterOp, process.Backlog). This
 // file does what core/flow.go, core/register_call.go and
 // core/register_request.go do.
 

@@ -11,7 +11,7 @@ import (
 
 // In the worlds of some aims a process finds its nodes as in production: it
 // begins with a list, and counts on the set that these nodes have recorded
-// (protocol.Membership, protocol.Recording). This file does what
+// (nodeset.Membership, nodeset.Recording). This file does what
 // core/members.go does.
 
 // address is what a process dials to reach the node.
@@ -154,7 +154,7 @@ func (l *link) meet() bool {
 }
 
 // records has the process record a set, or record it again, if
-// protocol.Membership says so. Another process may do so as well, and an answer
+// nodeset.Membership says so. Another process may do so as well, and an answer
 // may be lost: it looks again after a while.
 func (p *proc) records() {
 	w := p.w
@@ -210,7 +210,7 @@ func (p *proc) regroupLater() {
 	}
 }
 
-// regroup does what protocol.Membership says.
+// regroup does what nodeset.Membership says.
 func (p *proc) regroup() {
 	for len(p.members.Out) > 0 {
 		todo := p.members.Out

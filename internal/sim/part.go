@@ -246,7 +246,7 @@ func (t *participant) releaseLater() {
 }
 
 // leftOut returns which nodes a claim asks only later, and when: in one of two
-// cases none, in one of four those that protocol.Fanout says (nil), else any
+// cases none, in one of four those that lease.Fanout says (nil), else any
 // that leave a quorum, drawn from the id.
 func (p *proc) leftOut(id protocol.ID) *process.Deferral {
 	w := p.w

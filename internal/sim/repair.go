@@ -15,7 +15,7 @@ import (
 )
 
 // Each process repairs nodes that lost their data by the machine that runs in
-// production (protocol.Repair). This file takes its steps, as core/repair.go
+// production (repair.Repair). This file takes its steps, as core/repair.go
 // does.
 //
 // The names that nodes list are the record, the number of permits, and, in some

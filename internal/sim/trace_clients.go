@@ -26,7 +26,7 @@ type clients interface {
 }
 
 // cast implements clients with the processes of the simulator, around
-// protocol.Claim.
+// lease.Claim.
 type cast struct {
 	w      *world
 	values int // written so far

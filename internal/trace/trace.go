@@ -10,7 +10,7 @@
 //	----
 //	e holds, ticket +1, until 7.758s
 //
-// internal/sim plays traces of whole worlds, internal/protocol those of one
+// internal/sim plays traces of whole worlds, internal/lease those of one
 // machine. internal/sim/testdata/README.md has the commands of both.
 package trace
 

@@ -1,5 +1,5 @@
 // Package exhaustive looks at every schedule of a small case: two claims on
-// three nodes, in the code that runs in production (protocol.Attempt and the
+// three nodes, in the code that runs in production (process.Attempt and the
 // Client that starts it and gives it its answers) and on the reference node
 // (model.Node). A random schedule meets the rare ones only when it is aimed at
 // them; here the order of every message, every expiry, one restart and one

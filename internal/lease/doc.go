@@ -1,0 +1,25 @@
+// Package lease is what one client does at one name: a [Claim] that is queued
+// on the nodes, settled, admitted, renewed and left, and a [RegisterOp], one
+// operation on the record of the name. It knows nodes by their numbers, never
+// an address. It is pure: the caller passes the time and an event, and takes
+// Out and Wake.
+//
+//	join, answers --> settle.go --> admit.go --> holding --> renew.go --> leave
+//	                  q nodes at T   q views vote   deadline
+//
+//	claim.go        the life of a claim: start, tick, leave
+//	answer.go       what an answer, a push or a failure changes
+//	settle.go, admit.go, renew.go   rules 2, 3 and 6
+//	count.go, capacity.go           which lower claims count; the permits of a semaphore
+//	takeback.go     how a holder gets its place at nodes that have it at a higher ticket
+//	regroup.go      what claims and operations keep when the set of nodes changes
+//	peer.go         what a claim knows of one node
+//	register.go, register_result.go, attest.go, outbox_record.go   one operation on a record: Paxos with tickets
+//	run.go          the order of such operations: lock, open, put again
+//	ticketclock.go  which ticket a claim proposes
+//	fanout.go       which nodes are asked first, and how long to wait
+//	holder.go       which claim holds a name, for an onlooker
+//	state.go        copies of a claim, and its state as bytes, for searches
+//
+// The invariants are those of package protocol.
+package lease

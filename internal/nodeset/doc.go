@@ -1,0 +1,18 @@
+// Package nodeset decides which servers are the nodes: which configuration
+// counts, which server is which member, and which replies of it count. It is
+// pure.
+//
+//	configuration.go             what a set is, and its text
+//	recording.go                 how all nodes of a list come to record one
+//	membership.go, finding.go, following.go   which set counts: at the start, and later
+//	binding.go                   what a server at the address of a member counts as
+//	vouch.go                     how a blank server gets its member's place back
+//	exchange.go                  which configuration may follow which one, and when
+//	operator.go, succession.go, disk.go   one call that changes a set
+//	incarnation.go               which replies of a node count
+//	clockbounds.go               whether a node's clock and ours have parted
+//	nodeclock.go, clockjudge.go  which of the two it was
+//
+// Invariant: what is in doubt does not vote. A node that does not vote is a
+// node that is down, which is always safe.
+package nodeset

@@ -1,0 +1,22 @@
+// Package process is one client process: what each event leads to, and in which
+// order. The runtime and the simulator drive it, and it drives the rooms below.
+// It is pure. It has locks, as the replies of many nodes are judged at a time.
+//
+//	                 +--------------------- Client -----------------------+
+//	reply, push ---> | incarnation, clocks, guard time, tickets, repair   | --> Action:
+//	connection  ---> | (own locks; nearly every reply takes one)          |     ask, mark,
+//	time        ---> +----------------------------------------------------+     repair, wake
+//	                      | Verdict
+//	                 +----v--- Attempt ---+    +--- RegisterOp ----+
+//	start, leave --> | outbox, Claim      |    | Paxos             | --> Out, Wake, News
+//	                 | (a lock for each)  |    | (a lock for each) |
+//	                 +--------------------+    +-------------------+
+//
+//	client.go, client_events.go, action.go   one process: what an event leads to
+//	client_regroup.go, client_record.go      another configuration; an operation on a record begins
+//	attempt.go, name.go       one claim in its process; what claims at a name share
+//	outbox.go, backlog.go     what is sent when a node has no room
+//	intake.go                 how many claims may be on the way to their first answers
+//	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
+//	state_attempt.go          the state of an attempt as bytes, for searches
+package process
