@@ -35,7 +35,7 @@ const (
 // turn is what a caller that waits gets: the value, or the task of getting it.
 type turn struct {
 	lease *localTurn // nil: the task
-	place bool   // with an attempt that is queued already
+	place bool       // with an attempt that is queued already
 }
 
 // rest is what a caller does until it wants the value again.

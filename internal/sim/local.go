@@ -16,7 +16,7 @@ type value struct {
 	t       *participant
 	queue   process.LocalQueue[*caller, *attempt]
 	callers []*caller
-	lease   *localTurn        // of the turn under way, or of the last one
+	lease   *localTurn    // of the turn under way, or of the last one
 	pending *attempt      // what the getter gets
 	getter  *caller       // nil: no caller has run yet that goes on with it
 	timer   bool          // Lingered is going to be called
