@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +94,10 @@ func TestLongestSettings(t *testing.T) {
 	}
 	fresh := mutex.New(e2e.OpenAt(t, redistest.Start(t, 1).URLs(), longest...), "m")
 	var err error
-	require.True(t, e2e.Eventually(func() bool { // once it is connected
-		err = fresh.TryLockContext(deadline(t))
+	require.True(t, e2e.Eventually(func() bool { // once it is connected; the first call that waits records the set
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		err = fresh.LockContext(ctx)
 		return strings.Contains(err.Error(), "votes in 7")
 	}), "%v", err)
 	q := e2e.Open(t, c, longest...)
