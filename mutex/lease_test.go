@@ -127,8 +127,9 @@ func TestLoss(t *testing.T) {
 	var why *quorate.Error
 	require.ErrorAs(t, seen.events[1].Err, &why)
 	assert.ErrorIs(t, why, quorate.ErrLost)
-	assert.Len(t, why.Nodes, 3, "what was wrong with each node")
-	assert.ErrorContains(t, why, c.Node(0).Addr()+" has not answered")
+	// One node may have answered the last renewal just before it was stopped.
+	assert.GreaterOrEqual(t, len(why.Nodes), 2, "what was wrong with so many nodes that the others are no quorum")
+	assert.ErrorContains(t, why, " has not answered")
 
 	m.Lock()
 	lease = m.Lease()
