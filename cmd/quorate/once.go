@@ -192,13 +192,17 @@ func (j *onceJob) heed() (relax func()) {
 	}
 }
 
+// toTell bounds how long the command asks which process did the work, or does
+// it. Without the answer it says less.
+const toTell = 5 * time.Second
+
 // verdict is the exit status for how it ended, with what there is to say.
 func (j *onceJob) verdict(o *once.Once, err error) error {
 	switch {
 	case errors.Is(err, once.ErrNotRecorded):
 		return &exit{exitLost, fmt.Errorf("%q is done here, and may be done again elsewhere: %w", j.name, plain(err))}
 	case err == nil && !j.ran:
-		ctx, cancel := context.WithTimeout(j.ctx, time.Second)
+		ctx, cancel := context.WithTimeout(j.ctx, toTell)
 		defer cancel()
 		says := fmt.Sprintf("%q was done before", j.name) // a command that did not run is never silent
 		if s, err := o.Status(ctx); err == nil {
@@ -236,7 +240,7 @@ func (j *onceJob) missed(o *once.Once, err error) error {
 
 // inTheWay describes the process that runs it, if that can be found out.
 func (j *onceJob) inTheWay(o *once.Once) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), toTell)
 	defer cancel()
 	s, err := o.Status(ctx)
 	if err != nil {
