@@ -44,9 +44,15 @@ func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func()
 // nodes have accepted what this client records, and the commit to this one was
 // lost with a connection, Out has it. Without that the node gets its place as a
 // blank one, and begins a guard time that the operator's word would have saved.
+//
+// Invariant: a node that has got its commit gets it no more. It may have voted
+// since, and come back with a file of before: it has lost its data.
 func (m *Membership) committed(i int, has NodeSet) NodeSet {
 	r := m.mine
-	if r == nil || r.phase != SetCommit || has.Phase != SetAccepted || has.Accepted != r.ballot {
+	if r == nil || r.phase != SetCommit {
+		return has
+	}
+	if r.keeps(has); r.kept[has.Identity] || has.Phase != SetAccepted || has.Accepted != r.ballot {
 		return has
 	}
 	m.step(i, RecordStep{Kind: SetCommit, Ballot: r.ballot, Identity: has.Identity, Config: r.Config, Ready: r.ready})

@@ -292,6 +292,9 @@ func (m *Membership) Up(i int) {
 	if m.Addr(i) == "" {
 		return
 	}
+	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of committed
+		m.mine.keeps(m.at(i).has)
+	}
 	if n := m.at(i); n.again {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
 	} else if i < Seed && n.up && n.fault == SetFits {

@@ -91,6 +91,7 @@ type Recording struct {
 	addrs   []string
 	at      []int // by address: the connection
 	answers []*NodeSet
+	kept    map[string]bool // identities of nodes that are known to have recorded Config
 }
 
 // newRecording returns a Recording of a configuration. at says which
@@ -125,6 +126,7 @@ func (r *Recording) Answer(s RecordStep, has NodeSet) {
 	if r.Outcome != RecordGoesOn || s.Kind != r.phase && !(s.Kind == SetMove && r.phase == SetAccept) {
 		return
 	}
+	r.keeps(has)
 	heard := 0
 	for i, at := range r.at {
 		if at == s.Node {
@@ -151,6 +153,16 @@ func (r *Recording) Answer(s RecordStep, has NodeSet) {
 		if r.all(func(a *NodeSet) bool { return a.Stamp() == r.Config.Stamp && a.Phase == SetRecorded }) {
 			r.Outcome = RecordDone
 		}
+	}
+}
+
+// keeps notes a node that has recorded Config.
+func (r *Recording) keeps(has NodeSet) {
+	if has.Phase == SetRecorded && has.Stamp() == r.Config.Stamp {
+		if r.kept == nil {
+			r.kept = map[string]bool{}
+		}
+		r.kept[has.Identity] = true
 	}
 }
 

@@ -148,6 +148,35 @@ func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
 	}
 }
 
+// A node that has got its commit may have voted since. If it comes back with a
+// file of before the commit, it has lost its data like any other: it begins a
+// guard time.
+func TestACommitComesOnce(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		w := blank(protocol.Rules{})
+		p := w.start(abc...).settle(t)
+		r := p.recording(true, nodeset.SetCommit)
+		file := w.at("B").Set()
+		if lost {
+			p.drop(nodeset.Seed + 1)
+		}
+		p.finish(r)
+		p.Rejudge()
+		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+		assert.Zero(t, w.at("B").Recovering(w.now))
+
+		for _, i := range p.numbers() {
+			if p.Addr(i) == "B" {
+				p.drop(i)
+			}
+		}
+		w.keep(w.at("B"), file)
+		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+		assert.NotZero(t, w.at("B").Recovering(w.now), "it has forgotten what it voted for; the commit was lost at first: %v", lost)
+	}
+}
+
 // A set that fewer than q members remember is recorded again by all of them,
 // the latest that one remembers.
 func TestASetIsRecordedAgain(t *testing.T) {
