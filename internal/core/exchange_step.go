@@ -109,7 +109,7 @@ func (n *node) persistence(ctx context.Context) nodeset.Persistence {
 	}
 	info := infoFields(text(v, 0))
 	p := nodeset.Persistence{
-		Known: true, Log: info["aof_enabled"] == "1", Always: n.info().FsyncAlways,
+		Known: true, Run: n.info().Run(), Log: info["aof_enabled"] == "1", Always: n.info().FsyncAlways,
 		Saving: info["rdb_bgsave_in_progress"] == "1", Saved: info["rdb_last_bgsave_status"] == "ok",
 	}
 	if p.Log || p.Saving {
@@ -129,10 +129,11 @@ func (n *node) snapshot(ctx context.Context, again bool) nodeset.Persistence {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
+	run := n.info().Run() // before the command: one of a later run is begun again
 	if _, err := n.do(ctx, "BGSAVE"); err != nil {
 		return n.unsaved(err)
 	}
-	return nodeset.Persistence{Known: true, Saving: true}
+	return nodeset.Persistence{Known: true, Run: run, Saving: true}
 }
 
 // unsaved says whether an error is a node's refusal, which no other try

@@ -11,13 +11,14 @@ import (
 
 // Persistence is what a node says of its disk.
 type Persistence struct {
-	Known     bool // it has answered; without that nothing else counts
-	Refused   bool // it refuses to say, or to write a snapshot
-	Log       bool // it has an append-only file
-	Always    bool // which it syncs with each write
-	Saving    bool // it is writing a snapshot
-	Saved     bool // the last snapshot has not failed
-	Snapshots bool // without Log: it writes snapshots
+	Known     bool   // it has answered; without that nothing else counts
+	Run       string // of the server, which has said it
+	Refused   bool   // it refuses to say, or to write a snapshot
+	Log       bool   // it has an append-only file
+	Always    bool   // which it syncs with each write
+	Saving    bool   // it is writing a snapshot
+	Saved     bool   // the last snapshot has not failed
+	Snapshots bool   // without Log: it writes snapshots
 }
 
 const (
@@ -34,6 +35,7 @@ const (
 // disk is what one exchange knows of the disk of one member since that has
 // moved.
 type disk struct {
+	run     string        // of the server, in which the rest was found out
 	since   protocol.Time // when the member was first seen to have moved; 0: it was not
 	asked   bool          // it is not known whether the snapshot has begun that was asked for
 	saving  bool          // this exchange has had a snapshot begun
@@ -50,7 +52,14 @@ type disk struct {
 // member had moved. One that was under way then may lack the move. A node that
 // refuses to say what it keeps, or to write a snapshot, counts as saved:
 // without that no managed server could be a member of an exchange.
+//
+// Invariant: what is not settled is found out again in another run of the
+// server. That has lost the snapshot which was being written, and says all the
+// same that the last one has not failed.
 func (d *disk) told(now protocol.Time, p Persistence, rules protocol.Rules) (saved, snapshot bool) {
+	if p.Known && p.Run != d.run && !d.settled {
+		*d = disk{run: p.Run}
+	}
 	if d.since == 0 {
 		d.since = now
 	}
@@ -75,10 +84,11 @@ func (d *disk) told(now protocol.Time, p Persistence, rules protocol.Rules) (sav
 	return d.settled, false
 }
 
-// begun says whether the snapshot has begun that told has asked for.
+// begun says whether the snapshot has begun that told has asked for. One of
+// another run does not count.
 func (d *disk) begun(now protocol.Time, p Persistence, rules protocol.Rules) {
-	d.asked, d.settled, d.saving = false, p.Refused, p.Saving
-	if !p.Refused && !p.Saving {
+	d.asked, d.settled, d.saving = false, p.Refused, p.Saving && p.Run == d.run
+	if !p.Refused && !d.saving {
 		d.again = now.Add(rules.Of(protocol.ConstSaveAgain, saveAgain))
 	}
 }

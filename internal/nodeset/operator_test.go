@@ -223,6 +223,27 @@ func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
 	assert.Equal(t, 2, o.saves)
 }
 
+// A server that ends while it writes a snapshot comes back with the file of
+// before, and says that its last snapshot has not failed. Clients move it again,
+// and it has to write another one.
+func TestASnapshotIsLostWithItsRun(t *testing.T) {
+	t.Parallel()
+	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
+	o.disk = nodeset.Persistence{Known: true, Run: "1", Saved: true, Snapshots: true}
+	o.keeps = nodeset.Persistence{Known: true, Run: "1", Saving: true}
+	o.until(func() bool { return o.saves == 1 })
+	o.disk.Run = "2"
+	o.step()
+	o.step()
+	assert.GreaterOrEqual(t, o.saves, 2, "the snapshot of run 1 was lost with it")
+	ends := o.now.Add(3 * exchangeWait)
+	o.until(func() bool { return o.now >= ends })
+	assert.Equal(t, nodeset.Jointly, o.c.Stage, "a snapshot of run 1 counts for none of run 2")
+	o.keeps.Run = "2"
+	o.until(never)
+	assert.Equal(t, nodeset.OperatorDone, o.End())
+}
+
 // What a node refuses to say of its disk is no reason to wait, and what it does
 // not say is.
 func TestANodeThatRefusesToSayWhatItKeeps(t *testing.T) {
