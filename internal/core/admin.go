@@ -58,6 +58,8 @@ func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
 		case <-ctx.Done():
 			err.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
 			return err
+		case <-q.closing:
+			return &Failure{Err: ErrClosed}
 		}
 	}
 }

@@ -57,8 +57,13 @@ func (i *intake) enter(ctx context.Context, q *Quorum, try bool) error {
 	}
 	f := &Failure{Err: fmt.Errorf("%w: %w", ErrNoQuorum, errCrowded), Needed: q.driver.client.Group().Sets.Need()}
 	select {
-	case <-w:
-		return nil
+	case <-w: // Close may have begun, and has listed the attempts that it ends
+		if !q.isClosed() {
+			return nil
+		}
+		i.leave()
+		f.Err = ErrClosed
+		return f
 	case <-late:
 	case <-ctx.Done():
 		f.Err = &cutShort{f.Err, ContextError(ctx)}

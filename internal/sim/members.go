@@ -293,11 +293,29 @@ func (n *node) step(s nodeset.RecordStep) nodeset.NodeSet {
 	if c := has.Recorded(); c != nil && s.Kind == nodeset.SetCommit && c.Stamp == s.Config.Stamp {
 		w.decides(c)
 	}
+	if s.Kind == nodeset.SetAccept && w.allAccepted(s) {
+		w.decides(s.Config)
+	}
 	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
 	if w.stepped != nil {
 		w.stepped()
 	}
 	return has
+}
+
+// allAccepted reports whether each member of a configuration keeps that it has
+// accepted it at this ballot: it is decided before any of them records it.
+func (w *world) allAccepted(s nodeset.RecordStep) bool {
+	for _, m := range s.Config.Members {
+		i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == m.Addr })
+		if i < 0 {
+			return false
+		}
+		if has := w.nodes[i].keeps(); has.Phase != nodeset.SetAccepted || has.Accepted != s.Ballot {
+			return false
+		}
+	}
+	return true
 }
 
 // refused is a request that a node does not serve because of its set.
