@@ -79,13 +79,18 @@ unit: ## All tests of all modules, those of the library and its runtime with the
 # Packages whose tests share nothing between goroutines, or read files only.
 PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
 
+# Packages whose tests drive other processes for minutes, with little of their own to share. `make unit` has run them;
+# `make race PROCESSES=./internal/release` runs them with the race detector, too: 20 minutes.
+PROCESSES ?= ./internal/e2e ./internal/chaos ./internal/bench ./internal/compat ./cmd/quorate
+
 # What `make unit` has run with the race detector is not run again. The search for all states shares nothing, and takes
 # long with the race detector: it has one small world here.
 .PHONY: race
 race: ## With the race detector, the tests that `make unit` runs without; the acceptance suite on redis-server
 	@if [ -z '$(RACE)' ]; then echo 'The race detector needs a C compiler.'; exit 1; fi
 	@failed=0; \
-	QUORATE_COMPAT=1 $(GOTEST) -count=1 $(RACE) $$(go list $(ALL) | grep -v '/internal/sim' | grep -vxFf <(go list $(SHARED) $(PURE))) || failed=1; \
+	$(GOTEST) -count=1 $(RACE) $$(go list $(ALL) | grep -v '/internal/sim' | grep -vxFf <(go list $(SHARED) $(PURE) $(PROCESSES))) || failed=1; \
+	QUORATE_COMPAT=1 $(GOTEST) -count=1 -run '^TestCompatibility$$' ./internal/e2e || failed=1; \
 	$(GOTEST) -count=1 $(RACE) ./internal/sim -seeds=300 || failed=1; \
 	$(GOTEST) -count=1 $(RACE) ./internal/sim/exhaustive -run 'TestExhaustive/messages_take_any_time$$|TestStringOfResult' || failed=1; \
 	exit $$failed

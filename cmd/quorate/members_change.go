@@ -44,7 +44,7 @@ Exit status:
 
 func membersAddCommand() *cobra.Command {
 	return exchangeCommand("add URL...", "Add nodes to the set, while locks are held", `Adds nodes to the set. Each is an empty server, or one that was a node of this set
-before. It takes two guard times and a half: the new nodes take in what the others have, and
+before. It takes two guard times: the new nodes take in what the others have, and
 then old leases end.
 `, `  quorate members add lock-d:6379 lock-e:6379   # three nodes become five`, cobra.MinimumNArgs(1),
 		func(args []string) core.Exchange { return core.Exchange{Add: args} })
