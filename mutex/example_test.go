@@ -214,3 +214,42 @@ func ExampleMutex_Holder() {
 	// free: true
 	// this process: true waiters: 0 <nil>
 }
+
+// A transfer needs both accounts. The order of the names does not matter: no
+// two transfers wait for each other.
+func ExampleAll() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	both := mutex.All(q, "account 7", "account 3")
+	if err := both.LockContext(ctx); err != nil {
+		log.Fatal(err)
+	}
+	defer both.Unlock()
+	fmt.Println("both are held:", both.Lease("account 3").Token() > 0, both.Lease("account 7").Token() > 0)
+	// Output:
+	// both are held: true true
+}
+
+// Do runs a function while all names are held.
+func ExampleGroup_Do() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	err = mutex.All(q, "account 7", "account 3").Do(ctx, func(ctx context.Context) error {
+		fmt.Println("both accounts are ours")
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// both accounts are ours
+	// <nil>
+}

@@ -20,6 +20,8 @@ var trivial = map[string]string{
 
 	"mutex.New": "the package's example", "mutex.Mutex.Lock": "the package's example", "mutex.Mutex.Unlock": "the package's example",
 
+	"mutex.Group.LockContext": "All", "mutex.Group.TryLockContext": "All", "mutex.Group.Unlock": "All", "mutex.Group.Lease": "All",
+
 	"rwmutex.New": "the package's example", "rwmutex.RWMutex.Lock": "Downgrade",
 	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "the package's example", "rwmutex.RWMutex.TryRLock": "the package's example",
 	"rwmutex.RWMutex.LockContext": "RLockContext", "rwmutex.RWMutex.TryLockContext": "TryRLockContext", "rwmutex.RWMutex.Do": "RDo",

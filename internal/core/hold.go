@@ -229,6 +229,10 @@ func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 // without a.mu: only take, which the same goroutine calls, writes it.
 func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
+// Begun reports whether the nodes are being asked, or have been. Otherwise Wait
+// begins, once a set is known and this process has a place for one more.
+func (p *Pending) Begun() bool { return p.a != nil }
+
 // Cancel withdraws the claim from every node, without waiting for them. The
 // leaves go out although the caller's context has ended. If they went with it,
 // the claim would keep its place for a lease, and the next waiter would wait

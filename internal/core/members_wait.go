@@ -95,6 +95,14 @@ func (s *members) await(ctx context.Context, try bool) error {
 // and no node would be there for it.
 func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Load()) }
 
+// AwaitServing waits until tries can begin at once, which the first ones of a
+// process cannot. Without it several that begin together would wait one after
+// the other. It is bounded, and fails, as the wait of a try does.
+func (q *Quorum) AwaitServing(ctx context.Context) error {
+	q.AwaitFirst(ctx)
+	return q.members.await(ctx, true)
+}
+
 // forgotten is changes for a call that waits for nodes: if no set is known now,
 // blank nodes record the set of the list. A try waits for none: without that a
 // process that looks once a second has brand-new nodes begin their guard time

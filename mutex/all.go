@@ -1,0 +1,333 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// A Group is several names as one lock: all of them are held, or none. It must
+// be made by [All] and must not be copied. The zero value has no names. It is
+// safe for concurrent use.
+//
+// Each name excludes the Mutexes and Groups of that name, in every process. One
+// value is one participant: goroutines that share it wait for each other.
+//
+// There is no deadlock between Groups, in whatever order their callers give the
+// names. A goroutine that holds a Mutex and waits for a Group, or the other way
+// round, can be in a deadlock with another, as with [sync.Mutex].
+type Group struct {
+	_     core.NoCopy
+	parts []part        // in the order of their names, each name once
+	err   error         // of a name; every call that would lock tells it
+	bad   string        // that name
+	turn  chan struct{} // full while a goroutine has the names or asks for them
+
+	mu   sync.Mutex
+	held []*hold // by the goroutine that has the turn; nil: it has not got them
+}
+
+// part is one name of a Group.
+type part struct {
+	q    *core.Quorum
+	spec *core.Spec
+}
+
+// All returns one lock of all these names, with the settings of q. A name that
+// is given twice counts once. A name that is unusable, or no name at all, is
+// reported by every call that would lock, with [quorate.ErrInvalid].
+func All(q *quorate.Quorum, names ...string) *Group {
+	g := &Group{turn: make(chan struct{}, 1)}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if len(names) == 0 {
+		g.err = &core.Failure{Err: errNoNames}
+	}
+	for _, name := range names {
+		c := core.CoreOf(q).For(name)
+		set := core.Override(c, "mutex.All", []quorate.LockOption(nil))
+		spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set, ShortHold: true})
+		if err != nil && g.err == nil {
+			g.err, g.bad = err, name
+		}
+		g.parts = append(g.parts, part{q: c, spec: spec})
+	}
+	return g
+}
+
+var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one", core.ErrInvalid)
+
+// LockContext locks all names. When all are free that takes one round trip for
+// up to 1024 names, and one more for as many more. When some are not, it waits
+// for one of them at a time, first come first served at each, and holds only
+// names that come before that one in the order of their bytes. So no two Groups
+// wait for each other.
+//
+// It fails as [Mutex.LockContext] does, with the error of the first name that
+// could not be locked. No name is held then.
+func (g *Group) LockContext(ctx context.Context) error { return g.lock(ctx, "lock", false) }
+
+// TryLockContext locks all names if all are free. It fails as
+// [Mutex.TryLockContext] does, with the error of the first name that could not
+// be locked. No name is held then. Of two Groups that share names and try at
+// the same moment, both may fail.
+func (g *Group) TryLockContext(ctx context.Context) error { return g.lock(ctx, "try lock", true) }
+
+// Unlock unlocks all names. It does not wait for the nodes. It panics if g is
+// not locked. Of names that were lost meanwhile nothing is left to unlock.
+func (g *Group) Unlock() {
+	if _, ok := g.unlock(); !ok {
+		panic("quorate: unlock of unlocked mutex.Group")
+	}
+}
+
+// Lease returns the hold of one of the names, with its own token, or nil if g
+// is not locked or has no such name. Each name has its own context and can be
+// lost on its own. Take it after locking: the next lock has another.
+func (g *Group) Lease(name string) quorate.Lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.held {
+		if h.spec.Name == name {
+			return h.lease
+		}
+	}
+	return nil
+}
+
+// Do runs f while all names are locked. The context of f ends with ctx, and
+// when any of the names is lost; [context.Cause] then is [quorate.ErrLost] or
+// [quorate.ErrClosed]. Do unlocks g also when f panics. It returns how locking
+// failed (see [Group.LockContext]), or f's error, joined with ErrLost or
+// ErrClosed of the first name whose hold ended before f returned.
+func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if err := g.lock(ctx, "do", false); err != nil {
+		return err
+	}
+	inner, stop := within(ctx, g.held)
+	defer func() {
+		stop()
+		if lost, _ := g.unlock(); lost != nil {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return f(inner)
+}
+
+// lock takes the turn and the names.
+func (g *Group) lock(ctx context.Context, op string, try bool) error {
+	if g.turn == nil {
+		panic("quorate: the zero mutex.Group has no names; use mutex.All")
+	}
+	if g.err != nil {
+		return core.WrapError(op, g.bad, g.err)
+	}
+	if err := g.enter(ctx, try); err != nil {
+		return core.WrapError(op, g.parts[0].spec.Name, err)
+	}
+	locked := false
+	defer func() {
+		if !locked { // also when the observer panics
+			<-g.turn
+		}
+	}()
+	held, name, err := g.acquire(ctx, try)
+	if err != nil {
+		return core.WrapError(op, name, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held, locked = held, true
+	return nil
+}
+
+// enter waits until this goroutine acts for the value.
+func (g *Group) enter(ctx context.Context, try bool) error {
+	if ctx.Err() != nil {
+		return &core.Failure{Err: core.ContextError(ctx)}
+	}
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	if try {
+		return &core.Failure{Err: core.ErrHeld}
+	}
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return core.CutShort(core.ErrHeld, ctx)
+	case <-g.parts[0].q.Closing():
+		return &core.Failure{Err: core.ErrClosed}
+	}
+}
+
+// acquire locks all names, or none: then it returns which could not be.
+//
+// Note: Here is an incorrect implementation:
+//
+//	for _, name := range names {
+//		lock(name)
+//	}
+//
+// It takes a round trip for each name, and of two callers that give them in
+// different orders each may hold what the other one waits for.
+//
+// Invariant: a claim that waits is of a name that comes after all names that
+// are held. Tries of later names do not wait, and are given up before.
+func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name string, err error) {
+	done := false
+	defer func() {
+		if !done { // also when the observer panics
+			release(held)
+		}
+	}()
+	for {
+		// The names from here on are asked for at the same time, as far as this
+		// process has places for them.
+		from := len(held)
+		for _, p := range g.parts[from:] {
+			h := p.begin(ctx, true)
+			begun := h.begun()
+			if begun || len(held) == from {
+				held = append(held, h)
+			}
+			if !begun {
+				break
+			}
+		}
+		got, err := from, error(nil)
+		for i, h := range held[from:] {
+			if e := h.wait(ctx); e == nil && got == from+i {
+				got++
+			} else if err == nil {
+				err = e
+			}
+		}
+		if got == len(g.parts) && !slices.ContainsFunc(held, (*hold).lost) {
+			done = true
+			return held, "", nil
+		}
+		if got == len(g.parts) { // one was lost while another was waited for
+			got = 0
+		}
+		release(held[got:])
+		if held = held[:got]; err == nil {
+			continue
+		}
+		name := g.parts[got].spec.Name
+		if try {
+			return held, name, err
+		}
+		h := g.parts[got].begin(ctx, false)
+		held = append(held, h)
+		if err := h.wait(ctx); err != nil {
+			return held, name, err
+		}
+	}
+}
+
+// hold is one name that is asked for or held. It is the owner of its claim.
+type hold struct {
+	part
+	pending *core.Pending
+	refused error // why there is no pending
+
+	mu    sync.Mutex
+	lease *core.Lease // nil: not held yet
+	cause error       // why it has ended by itself
+}
+
+// begin asks for a name without waiting for it.
+func (p part) begin(ctx context.Context, try bool) *hold {
+	h := &hold{part: p}
+	if try {
+		if h.refused = p.q.AwaitServing(ctx); h.refused != nil {
+			return h
+		}
+	}
+	h.pending, h.refused = p.q.Begin(p.spec, try, h)
+	return h
+}
+
+// begun reports whether the name is asked for by itself. Otherwise only wait
+// asks for it, if that has not been refused.
+func (h *hold) begun() bool { return h.refused == nil && h.pending.Begun() }
+
+// wait waits until the name is held, or cannot be.
+func (h *hold) wait(ctx context.Context) error {
+	if h.refused != nil {
+		return h.refused
+	}
+	hold, err := h.pending.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lease = hold.Lease(0)
+	if h.cause != nil {
+		h.lease.End(h.cause)
+	}
+	return nil
+}
+
+// Ended see [core.Owner]. It waits for nothing: other names of the Group may
+// still be asked for.
+func (h *hold) Ended(cause error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cause = cause; h.lease != nil {
+		h.lease.End(cause)
+	}
+}
+
+// Waiting does nothing.
+func (h *hold) Waiting() {}
+
+func (h *hold) lost() bool { return h.lease.Context().Err() != nil }
+
+// end gives the name back, or the claim where it is not held. It returns why
+// the hold had ended by itself, if it had.
+func (h *hold) end() error {
+	switch {
+	case h.lease != nil:
+		return h.lease.Release()
+	case h.pending != nil:
+		h.pending.Cancel()
+	}
+	return nil
+}
+
+// release ends them, the last one first. A waiter that gets its first name then
+// finds the others free.
+func release(held []*hold) {
+	for _, h := range slices.Backward(held) {
+		_ = h.end()
+	}
+}
+
+// unlock gives all names and the turn back. It returns how the first of the
+// names was lost, if any was, and false if g was not locked.
+func (g *Group) unlock() (lost error, ok bool) {
+	g.mu.Lock()
+	held := g.held
+	g.held = nil
+	g.mu.Unlock()
+	if held == nil {
+		return nil, false
+	}
+	for _, h := range slices.Backward(held) {
+		if err := h.end(); err != nil {
+			lost = core.WrapError("do", h.spec.Name, err)
+		}
+	}
+	<-g.turn
+	return lost, true
+}
