@@ -219,8 +219,8 @@ func heldUp(t *testing.T, c *redistest.Cluster, ctx context.Context) (q *quorate
 // has its own error.
 func TestEndsBeforeTheWorkBegins(t *testing.T) {
 	t.Parallel()
-	// Not cluster: a Quorum that is closed while node 0 hangs may leave its claim
-	// there, for a lease, as the error of Close says.
+	// Not cluster: a Quorum that is closed while node 0 hangs may leave its
+	// claim there, for a lease, as the error of Close says.
 	c := redistest.Start(t, 3, redistest.WithAOF("no"))
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "appendfsync", "always").Err())
 

@@ -224,8 +224,8 @@ func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
 }
 
 // A server that ends while it writes a snapshot comes back with the file of
-// before, and says that its last snapshot has not failed. Clients move it again,
-// and it has to write another one.
+// before, and says that its last snapshot has not failed. Clients move it
+// again, and it has to write another one.
 func TestASnapshotIsLostWithItsRun(t *testing.T) {
 	t.Parallel()
 	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
