@@ -238,7 +238,6 @@ type Exchange struct {
 	moved  protocol.Time // when the last node of a majority of those that stay or leave was seen to have moved to config; 0: none has
 	began  protocol.Time // since when such a majority serves it all at once; 0: it is not known to
 	follow time.Duration // how long clients have to follow to config, see Follows
-	others bool          // another call has decided config, and may not have waited for that
 	nodes  []exchanging  // by member
 }
 
@@ -255,7 +254,6 @@ func (e *Exchange) Decided(now protocol.Time, c *Configuration) {
 	if e.follow = 0; e.config != nil && c.Stage == Stable && c.vacates(e.config) && e.Rules.On(protocol.RuleExchangeFollow) {
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
-	e.others = e.config == nil && c.Stage == Stable && c.Stamp.Epoch() > 1 && !e.Goal.Empty() && e.Rules.On(protocol.RuleExchangeFollow)
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
 	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
 	if !e.Rules.On(protocol.RuleExchangeMoved) {
@@ -277,9 +275,6 @@ func (c *Configuration) vacates(o *Configuration) bool {
 // ttl. Without that the servers that left are stopped, or the next change takes
 // another address away, and a client finds no majority of the members that it
 // knows any more. It waits for good.
-//
-// So it is where another call has decided the configuration, which was broken
-// off since or goes on: its stamp says how long ago.
 func (e *Exchange) Follows(now protocol.Time) time.Duration {
 	if e.moved == 0 {
 		return e.follow
@@ -371,11 +366,6 @@ const readOneIn = 8
 func (e *Exchange) Propose(now protocol.Time, b Ballot) (next *Configuration, ask bool) {
 	if e.config == nil {
 		return nil, false
-	}
-	if e.others {
-		e.others = false
-		age := max(0, StampOf(1, b).Since().Sub(e.config.Stamp.Since()))
-		e.follow = max(0, e.config.Guard()/2-age)
 	}
 	e.lose(now)
 	if e.Follows(now) == 0 {

@@ -322,37 +322,6 @@ func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {
 	assert.True(t, e.Over(), "D has left, which no client needs")
 }
 
-// So it is when another call has carried out that change, which was broken off
-// meanwhile or goes on beside this one: the stamp says how long ago.
-func TestAnotherCallWaitsForClientsToo(t *testing.T) {
-	t.Parallel()
-	const now = protocol.Time(time.Hour)
-	at := func(d time.Duration) nodeset.Ballot {
-		return nodeset.NewBallot(time.UnixMilli(0x19a00000000).Add(d), 1, "")
-	}
-	set := setOf(1, "A", "B", "C")
-	moved := set.Begin(nodeset.Change{Move: []nodeset.Member{{Identity: set.Members[0].Identity, Addr: "X"}}}, at(0))
-	ch := nodeset.Change{Move: []nodeset.Member{{Identity: set.Members[1].Identity, Addr: "Y"}}}
-	call := func() nodeset.Exchange {
-		e := nodeset.Exchange{Goal: ch}
-		e.Decided(now, moved)
-		e.Moved(now, now, 0, true)
-		e.Moved(now, now, 1, true)
-		return e
-	}
-	e := call()
-	next, _ := e.Propose(now, at(3*time.Second))
-	assert.Nil(t, next, "a client may know A, B and C only, and B would leave its address")
-	next, _ = e.Propose(now.Add(7*time.Second-1), at(10*time.Second))
-	assert.Nil(t, next)
-	next, _ = e.Propose(now.Add(7*time.Second), at(10*time.Second))
-	assert.NotNil(t, next)
-
-	e = call()
-	next, _ = e.Propose(now, at(10*time.Second))
-	assert.NotNil(t, next, "clients have had the time")
-}
-
 // A member of the new set counts for what follows if it serves the present
 // configuration, votes and is caught up.
 func TestWhichMembersCountForTheNext(t *testing.T) {
