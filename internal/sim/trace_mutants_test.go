@@ -48,11 +48,11 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 // traceFiles are of one machine. They show the rules that the simulator does
 // not run: how long a call waits for a node, what a client makes of addresses
 // that it learns, and of servers that no world of the simulator has.
-const traceFiles = "../protocol/testdata/traces/*.txt"
+const traceFiles = "../lease/testdata/traces/*.txt"
 
 // Those tests show rules by calls of the pure packages, each with a mutant of
 // its own.
-const ruleTests = "../protocol/mutants_test.go"
+var ruleTests = []string{"../lease/mutants_test.go", "../nodeset/mutants_test.go", "../repair/mutants_test.go", "../process/mutants_test.go"}
 
 // shownElsewhere returns the rules of which these show what goes wrong.
 func shownElsewhere(t *testing.T) map[string]bool {
@@ -66,16 +66,18 @@ func shownElsewhere(t *testing.T) map[string]bool {
 			shown[c.Rules] = true
 		}
 	}
-	f, err := parser.ParseFile(token.NewFileSet(), ruleTests, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Rule") {
-			shown[s.Sel.Name] = true
+	for _, file := range ruleTests {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Rule") {
+				shown[s.Sel.Name] = true
+			}
+			return true
+		})
+	}
 	for _, n := range ruleNames(t, "../protocol/constants.go", "ConstExchangeWait") { // TestMutantsOfConstants halves each
 		shown["half."+n] = true
 	}
