@@ -1,10 +1,15 @@
 package semaphore_test
 
 import (
+	"context"
+	"net"
+	"syscall"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
@@ -16,13 +21,22 @@ import (
 func overlapping(t *testing.T) (s [3]*semaphore.Weighted) {
 	t.Helper()
 	c := redistest.Start(t, 3)
-	nowhere := redistest.Start(t, 1)
 	e2e.Open(t, c) // declares them ready
-	require.NoError(t, nowhere.Node(0).Kill())
 	for i := range s {
-		urls := c.URLs()
-		urls[i] = nowhere.URLs()[0]
-		s[i] = semaphore.NewWeighted(e2e.OpenAt(t, urls), "s", 2)
+		var nodes []redis.UniversalClient
+		for j := range 3 {
+			o := &redis.Options{Addr: c.Node(j).Addr()}
+			if i == j {
+				o.Dialer = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.EHOSTUNREACH }
+			}
+			client := redis.NewClient(o)
+			t.Cleanup(func() { _ = client.Close() })
+			nodes = append(nodes, client)
+		}
+		q, err := quorate.New(nodes, quorate.WithLogger(nil))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, q.Close()) })
+		s[i] = semaphore.NewWeighted(q, "s", 2)
 	}
 	return s
 }
