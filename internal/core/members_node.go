@@ -69,7 +69,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		return cmds, true, nil
 	case nodeset.SetRetired:
 		if n.seed() {
-			return nil, true, nil // it is not needed, and its connection ends
+			return cmds, true, nil // it is not needed, and its connection ends
 		}
 	}
 	return nil, true, q.members.verdictError(v)

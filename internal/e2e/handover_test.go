@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -19,10 +20,13 @@ import (
 // queued waits until so many wait behind the holder.
 func queued(t *testing.T, m *mutex.Mutex, n int) {
 	t.Helper()
-	require.True(t, e2e.Eventually(func() bool {
+	said := "nothing"
+	ok := e2e.Eventually(func() bool {
 		h, err := m.Holder(t.Context())
+		said = fmt.Sprintf("%+v, %v", h, err)
 		return err == nil && h.Waiters == n
-	}), "%d waiters", n)
+	})
+	require.True(t, ok, "not %d waiters: %s", n, said)
 }
 
 // The next process has the lock by a push: long before it would have asked

@@ -1,8 +1,9 @@
 package nodeset
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns when the nodes of a list record a set, and when a set that

@@ -1,0 +1,51 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// Bootstrap says that nodes are brand-new, and each of them votes at once, even
+// if connections are lost in the middle: a node that has accepted the set, and
+// whose commit was lost, gets it with the next connection. The set may be found
+// meanwhile, so that the connection which has the commit is not needed any more.
+func TestBootstrapWhileConnectionsAreLost(t *testing.T) {
+	t.Parallel()
+	for range 12 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 3)
+			ways, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: time.Millisecond})
+			q := e2e.OpenAt(t, urls, e2e.Timing(long), quorate.WithNodeTimeout(200*time.Millisecond), quorate.WithLogger(nil))
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for k := 0; ; k++ {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(5+k*7%30) * time.Millisecond):
+						ways[k%3].Reset()
+					}
+				}
+			}()
+			ok := e2e.Eventually(func() bool { return q.Bootstrap(t.Context()) == nil })
+			close(stop)
+			<-stopped
+			require.True(t, ok)
+			for i := range c.Len() {
+				require.True(t, e2e.Eventually(func() bool { return e2e.Marker(t.Context(), c.Node(i)) != "" }))
+				fields := strings.Fields(e2e.Marker(t.Context(), c.Node(i)))
+				require.Equal(t, "0", fields[1], "node %d has begun a guard time", i)
+			}
+		})
+	}
+}
