@@ -55,44 +55,37 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
 
 .PHONY: verify
-verify: ## What takes longer: the race detector for what `make test` runs without, 20,000 schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis race 'sim SEEDS=20000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=5s'
+verify: ## What takes longer: the race detector, 15,000 schedules, chaos, mutants, all states, fuzzing
+	@$(SUM) redis race 'sim SEEDS=15000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=3s'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
 ALL    = $(MODULES:%=./%/...)
-GOTEST = QUORATE_REQUIRE_REDIS=1 go test $(JSON) -p 3 -parallel 4 -timeout 15m
+GOTEST = QUORATE_REQUIRE_REDIS=1 go test $(JSON) -p 3 -parallel 6 -timeout 15m
 
 # TestSchedules is a stage of its own. TestCompatibility runs in `make verify` and `make compat`.
 SKIP := -skip '^TestSchedules$$|^TestCompatibility$$'
 
-# The packages in which goroutines share most. In `make test` they alone have the race detector.
-SHARED := . ./mutex ./rwmutex ./semaphore ./once ./leader ./internal/core ./internal/localqueue ./internal/transport
+# The packages whose tests take longest, the slowest first: what is last would run alone for minutes.
+LONG := ./internal/e2e ./cmd/quorate ./internal/core ./internal/sim ./mutex
 
 .PHONY: unit
-unit: ## All tests of all modules, those of the library and its runtime with the race detector
-	@failed=0; \
-	$(GOTEST) $(SKIP) $(RACE) -parallel 8 $(SHARED) || failed=1; \
-	$(GOTEST) $(SKIP) $$(go list $(ALL) | grep -vxFf <(go list $(SHARED))) || failed=1; \
-	exit $$failed
+unit: ## All tests of all modules
+	@$(GOTEST) $(SKIP) $(LONG) $$(go list $(ALL) | grep -vxFf <(go list $(LONG)))
 
 # Packages whose tests share nothing between goroutines, or read files only.
-PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
+PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/sim ./internal/sim/exhaustive ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
 
-# Packages whose tests drive other processes for minutes, with little of their own to share. `make unit` has run them;
+# Packages whose tests drive other processes for minutes, with little of their own to share.
 # `make race PROCESSES=./internal/release` runs them with the race detector, too: 20 minutes.
 PROCESSES ?= ./internal/e2e ./internal/chaos ./internal/bench ./internal/compat ./cmd/quorate
 
-# What `make unit` has run with the race detector is not run again. The search for all states shares nothing, and takes
-# long with the race detector: it has one small world here.
 .PHONY: race
-race: ## With the race detector, the tests that `make unit` runs without; the acceptance suite on redis-server
+race: ## All tests in which goroutines share, with the race detector; the acceptance suite on redis-server
 	@if [ -z '$(RACE)' ]; then echo 'The race detector needs a C compiler.'; exit 1; fi
 	@failed=0; \
-	$(GOTEST) -count=1 $(RACE) $$(go list $(ALL) | grep -v '/internal/sim' | grep -vxFf <(go list $(SHARED) $(PURE) $(PROCESSES))) || failed=1; \
+	$(GOTEST) -count=1 $(SKIP) $(RACE) $$(go list $(ALL) | grep -vxFf <(go list $(PURE) $(PROCESSES))) || failed=1; \
 	QUORATE_COMPAT=1 $(GOTEST) -count=1 -run '^TestCompatibility$$' ./internal/e2e || failed=1; \
-	$(GOTEST) -count=1 $(RACE) ./internal/sim -seeds=300 || failed=1; \
-	$(GOTEST) -count=1 $(RACE) ./internal/sim/exhaustive -run 'TestExhaustive/messages_take_any_time$$|TestStringOfResult' || failed=1; \
 	exit $$failed
 
 .PHONY: histories

@@ -146,6 +146,7 @@ var exchangeLeft = generator{
 		w.once(operator.at(3), 3*w.guard, 0, func() {
 			if late {
 				operator.cut(old...)
+				other.cut(old...) // a client that follows moves them, too
 				return
 			}
 			holder.cut(old...)
@@ -162,6 +163,7 @@ var exchangeLeft = generator{
 			if late {
 				w.at(w.guard+w.guard/8+2*w.skew, func() {
 					operator.mend(old...)
+					other.mend(old...)
 					holder.cut(old...)
 				})
 			}

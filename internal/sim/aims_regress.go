@@ -42,7 +42,10 @@ var exchangeRegress = generator{
 			})
 			w.once(operator.at(4), 4*w.guard, w.around(w.nodeTimeout), func() {
 				part(a)
-				left.cut(d)
+				part(c) // or it learns at once which set it has left
+				if left.cut(d); w.rng.IntN(2) == 0 {
+					left.cut(b) // or an answer of b tells it as soon as it goes on
+				}
 				c.restart()
 				w.wipe(a, file)
 			})
