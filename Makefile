@@ -9,7 +9,7 @@ MAKEFLAGS   += --no-print-directory
 MODULES := . cmd/quorate internal/bench internal/chaos internal/release
 
 # The rooms of the pure part, from the lowest one up.
-ROOMS := ./internal/protocol ./internal/lease ./internal/nodeset ./internal/repair ./internal/process
+ROOMS := ./internal/protocol ./internal/lease ./internal/nodeset ./internal/change ./internal/repair ./internal/process
 
 # How many schedules `make sim` runs, and the seed of the first.
 SEEDS ?= 20000

@@ -1,7 +1,7 @@
 package core
 
 // This file owns one call of Quorum.Exchange: what the caller asked for, and
-// the errors that it ends with. nodeset.Operator decides what the call does,
+// the errors that it ends with. change.Operator decides what the call does,
 // and when. Its steps are in exchange_step.go.
 
 import (
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -52,8 +53,8 @@ func (e *ExchangeError) Unwrap() error { return e.Why }
 type exchange struct {
 	q       *Quorum
 	ask     Exchange
-	o       nodeset.Operator
-	goal    nodeset.Change
+	o       change.Operator
+	goal    change.Goal
 	shown   ExchangeProgress // the last one
 	stopped error            // the end of the caller's context
 	refused map[string]error // by address: what a node refuses for good
@@ -96,8 +97,8 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
 	}
-	x.o = nodeset.Operator{
-		Exchange: nodeset.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rules()}, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout,
+	x.o = change.Operator{
+		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rules()}, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout,
 		Fanout: q.driver.client.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") },
 	}
 	if err := x.run(ctx); err != nil {
@@ -147,7 +148,7 @@ func (x *exchange) run(ctx context.Context) error {
 		now := q.now()
 		x.o.Tick(now, q.members.config.Load())
 		x.carryOut()
-		if x.o.End() != nodeset.OperatorGoesOn {
+		if x.o.End() != change.OperatorGoesOn {
 			return x.ended()
 		}
 		x.report()
@@ -172,11 +173,11 @@ func (x *exchange) run(ctx context.Context) error {
 // ended is the error of a call that is over.
 func (x *exchange) ended() error {
 	switch x.o.End() {
-	case nodeset.OperatorDone:
+	case change.OperatorDone:
 		return nil
-	case nodeset.OperatorUndone:
+	case change.OperatorUndone:
 		return &ExchangeError{x.why(), "the set is as it was before"}
-	case nodeset.OperatorUnfit:
+	case change.OperatorUnfit:
 		return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
 	}
 	return &ExchangeError{x.why(), x.state()}
@@ -185,11 +186,11 @@ func (x *exchange) ended() error {
 // why is why a change was given up.
 func (x *exchange) why() error {
 	switch o := &x.o; o.Why {
-	case nodeset.WhySilent:
+	case change.WhySilent:
 		return fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, o.Member, o.Away.Round(time.Second))
-	case nodeset.WhyRefused:
+	case change.WhyRefused:
 		return fmt.Errorf("%w: %s refuses: %w", ErrNoQuorum, o.Member, x.refused[o.Member])
-	case nodeset.WhyStopped:
+	case change.WhyStopped:
 		return x.stopped
 	}
 	return fmt.Errorf("%w: another client has undone the exchange", ErrInvalid)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -16,7 +17,7 @@ import (
 // decides has the register of a set decide what follows, and returns that.
 func decides(t *testing.T, q *Quorum, c, next *nodeset.Configuration) *nodeset.Configuration {
 	t.Helper()
-	s := nodeset.NewSuccession(c, next, q.set.TTL, q.set.NodeTimeout, protocol.Rules{})
+	s := change.NewSuccession(c, next, q.set.TTL, q.set.NodeTimeout, protocol.Rules{})
 	require.NoError(t, q.succeed(within(t), s))
 	decided, known := s.Decided()
 	require.True(t, known)
@@ -31,8 +32,8 @@ func TestDecisionThatNoNodeShowsIsUndone(t *testing.T) {
 	dies, next := gives(t, c, 3)
 	set := dies.members.config.Load()
 	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
-	change := nodeset.Change{Add: []nodeset.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}}
-	require.Equal(t, nodeset.Learning, decides(t, dies, set, set.Begin(change, ballot())).Stage)
+	goal := change.Goal{Add: []nodeset.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}}
+	require.Equal(t, nodeset.Learning, decides(t, dies, set, change.Begin(set, goal, ballot())).Stage)
 	require.NoError(t, dies.Close(context.Background()))
 	require.NoError(t, c.Node(3).Kill())
 

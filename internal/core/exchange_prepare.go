@@ -32,7 +32,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	}
 	for _, a := range removed {
 		// Invariant: an address to be removed is that of a member. To
-		// nodeset.Exchange a node that is no member has been removed already.
+		// change.Exchange a node that is no member has been removed already.
 		// Without the check a typing error in the address would be reported as
 		// done, and the node that was meant would stay in the set.
 		if c.Place(a.Name()) < 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -24,7 +25,7 @@ func (x *exchange) report() {
 		return
 	}
 	p := ExchangeProgress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}
-	if at.Await == nodeset.AwaitAnswers {
+	if at.Await == change.AwaitAnswers {
 		p.Await = strings.Join(at.Silent, " ") + p.Await
 	}
 	was := x.shown
@@ -33,13 +34,13 @@ func (x *exchange) report() {
 	}
 }
 
-var awaits = map[nodeset.OperatorAwait]string{
-	nodeset.AwaitAnswers:  " to answer",
-	nodeset.AwaitLearnt:   "the new nodes to take in what the others have",
-	nodeset.AwaitPlaces:   "holders to get their places at the nodes that stay",
-	nodeset.AwaitLeases:   "the leases to end that only the nodes of before know",
-	nodeset.AwaitServed:   "a majority of the nodes to serve the set",
-	nodeset.AwaitFollowed: "the clients to follow; the servers that have left must run until then",
+var awaits = map[change.OperatorAwait]string{
+	change.AwaitAnswers:  " to answer",
+	change.AwaitLearnt:   "the new nodes to take in what the others have",
+	change.AwaitPlaces:   "holders to get their places at the nodes that stay",
+	change.AwaitLeases:   "the leases to end that only the nodes of before know",
+	change.AwaitServed:   "a majority of the nodes to serve the set",
+	change.AwaitFollowed: "the clients to follow; the servers that have left must run until then",
 }
 
 // state says how far the set has come, for an error. It reads the configuration

@@ -1,6 +1,6 @@
 package core
 
-// This file carries out the steps of nodeset.Operator: it reads the members'
+// This file carries out the steps of change.Operator: it reads the members'
 // markers and what they say of their disks, and has the nodes decide what
 // follows. Nothing is decided here.
 
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -32,16 +33,16 @@ func (x *exchange) carryOut() {
 }
 
 // step carries out one step, and returns what tells the call of it.
-func (x *exchange) step(ctx context.Context, s nodeset.OperatorStep) (told func()) {
+func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()) {
 	q := x.q
 	switch s.Kind {
-	case nodeset.OperatorLook:
+	case change.OperatorLook:
 		look, err := q.lookAtMember(ctx, s)
 		return func() {
 			x.refuses(s.Member.Addr, err)
 			x.o.Looked(q.now(), s, look)
 		}
-	case nodeset.OperatorSnapshot:
+	case change.OperatorSnapshot:
 		p := q.nodes.at(s.Member.Number).snapshot(ctx, s.Again)
 		return func() { x.o.Begun(q.now(), s, p) }
 	}
@@ -82,17 +83,17 @@ func (x *exchange) refuses(addr string, err error) bool {
 // lookAtMember asks a member how far it is. One that this client has no
 // connection to counts as silent: follow makes a node after Membership has
 // given it a number, so there may be none yet.
-func (q *Quorum) lookAtMember(ctx context.Context, s nodeset.OperatorStep) (nodeset.MemberLook, error) {
+func (q *Quorum) lookAtMember(ctx context.Context, s change.OperatorStep) (change.MemberLook, error) {
 	if s.Member.Number >= q.nodes.size() {
-		return nodeset.MemberLook{Silent: true}, errNoAnswer
+		return change.MemberLook{Silent: true}, errNoAnswer
 	}
 	n := q.nodes.at(s.Member.Number)
 	n.tried(ctx)
 	res := n.lookAt(ctx, script.HomeOf(s.Stamp).Marker(q.set.Prefix), true)
 	if res.Err != nil {
-		return nodeset.MemberLook{Silent: true, Refused: forGood(res.Err)}, res.Err
+		return change.MemberLook{Silent: true, Refused: forGood(res.Err)}, res.Err
 	}
-	look := nodeset.MemberLook{Wait: res.Wait, CaughtUp: res.CaughtUp}
+	look := change.MemberLook{Wait: res.Wait, CaughtUp: res.CaughtUp}
 	if s.Disk {
 		look.Disk = n.persistence(ctx)
 	}
@@ -100,7 +101,7 @@ func (q *Quorum) lookAtMember(ctx context.Context, s nodeset.OperatorStep) (node
 }
 
 // persistence asks a node what it keeps on its disk.
-func (n *node) persistence(ctx context.Context) nodeset.Persistence {
+func (n *node) persistence(ctx context.Context) change.Persistence {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
 	v, err := n.do(ctx, "INFO", "persistence")
@@ -108,7 +109,7 @@ func (n *node) persistence(ctx context.Context) nodeset.Persistence {
 		return n.unsaved(err)
 	}
 	info := infoFields(text(v, 0))
-	p := nodeset.Persistence{
+	p := change.Persistence{
 		Known: true, Run: n.info().Run(), Log: info["aof_enabled"] == "1", Always: n.info().FsyncAlways,
 		Saving: info["rdb_bgsave_in_progress"] == "1", Saved: info["rdb_last_bgsave_status"] == "ok",
 	}
@@ -123,7 +124,7 @@ func (n *node) persistence(ctx context.Context) nodeset.Persistence {
 }
 
 // snapshot has a node write a snapshot.
-func (n *node) snapshot(ctx context.Context, again bool) nodeset.Persistence {
+func (n *node) snapshot(ctx context.Context, again bool) change.Persistence {
 	if again {
 		n.q.set.Logger.Warn("quorate: a node has failed to write a snapshot; an exchange of nodes waits for it", "node", n.addr)
 	}
@@ -133,19 +134,19 @@ func (n *node) snapshot(ctx context.Context, again bool) nodeset.Persistence {
 	if _, err := n.do(ctx, "BGSAVE"); err != nil {
 		return n.unsaved(err)
 	}
-	return nodeset.Persistence{Known: true, Run: run, Saving: true}
+	return change.Persistence{Known: true, Run: run, Saving: true}
 }
 
 // unsaved says whether an error is a node's refusal, which no other try
 // changes. The log says what an operator has to see to.
-func (n *node) unsaved(err error) nodeset.Persistence {
+func (n *node) unsaved(err error) change.Persistence {
 	e, refused := err.(resp.Error)
 	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {
-		return nodeset.Persistence{}
+		return change.Persistence{}
 	}
 	n.q.set.Logger.Warn("quorate: it is unknown whether a node has an exchange of nodes on its disk; if it is restarted, see that it does not come back with a file of before the exchange",
 		"node", n.addr, "error", err)
-	return nodeset.Persistence{Known: true, Refused: true}
+	return change.Persistence{Known: true, Refused: true}
 }
 
 // infoFields returns the lines of an INFO.
@@ -160,7 +161,7 @@ func infoFields(text string) map[string]string {
 }
 
 // succeed carries out the steps of a Succession.
-func (q *Quorum) succeed(ctx context.Context, s *nodeset.Succession) error {
+func (q *Quorum) succeed(ctx context.Context, s *change.Succession) error {
 	own := q.set
 	own.TTL, own.NodeTimeout = s.TTL, s.NodeTimeout
 	spec, err := q.NewSpec(Spec{Name: s.Register, Weight: 1, Capacity: 1, Set: &own})

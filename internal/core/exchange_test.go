@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/lateness"
@@ -405,7 +406,7 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	c := redistest.Start(t, 3)
 	operator, _ := gives(t, c, 3)
 	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
-	set := operator.members.config.Load().Begin(nodeset.Change{Remove: c.Addrs()[:1]}, ballot())
+	set := change.Begin(operator.members.config.Load(), change.Goal{Remove: c.Addrs()[:1]}, ballot())
 	operator.members.change(-1, func(m *nodeset.Membership) { m.Decide(set) })
 	for i := range 3 { // what a node that has not moved is asked for is refused
 		require.Eventually(t, func() bool {
@@ -413,7 +414,7 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 			return operator.ready(i) && has != nil && has.Stamp() == set.Stamp
 		}, time.Minute, time.Millisecond)
 	}
-	next := set.Finish(ballot())
+	next := change.Finish(set, ballot())
 	require.Equal(t, next.String(), decides(t, operator, set, next).String())
 	key := operator.set.Prefix + ":{" + nodeset.SuccessorName(set.Stamp) + "}:r"
 	for i := range 3 {

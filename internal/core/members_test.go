@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -357,7 +358,7 @@ func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 func namesTooEarly(t *testing.T) bool {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
-	joint := q.members.config.Load().Begin(nodeset.Change{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), chance(), ""))
+	joint := change.Begin(q.members.config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), chance(), ""))
 	h := held(t, q, "n")
 	a := (*attempt)(h)
 	a.mu.Lock() // it hears of nothing
@@ -392,9 +393,9 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	n := q.nodes.at(2)
 	late(ended)
 	assert.False(t, n.dropped.Load(), "a member is dropped")
-	joint := set.Begin(nodeset.Change{Remove: []string{c.Node(2).Addr()}}, b)
+	joint := change.Begin(set, change.Goal{Remove: []string{c.Node(2).Addr()}}, b)
 	decide(joint)
-	decide(joint.Finish(b))
+	decide(change.Finish(joint, b))
 	gone(t, n.ended)
 	late(begins)
 	assert.True(t, q.nodes.at(2).dropped.Load(), "a node that has left is connected to")

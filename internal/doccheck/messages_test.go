@@ -37,7 +37,7 @@ func source(t *testing.T, dirs ...string) map[string][]*ast.File {
 
 // library are the packages that a user links.
 var library = []string{
-	".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "internal/core", "internal/transport", "internal/localqueue", "internal/protocol", "internal/lease", "internal/nodeset",
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "internal/core", "internal/transport", "internal/localqueue", "internal/protocol", "internal/lease", "internal/nodeset", "internal/change",
 	"internal/repair", "internal/process", "internal/resp", "internal/script",
 }
 

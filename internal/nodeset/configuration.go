@@ -61,7 +61,8 @@ func (s Stamp) Epoch() uint64 {
 	return epoch
 }
 
-func (s Stamp) ballot() Ballot {
+// Ballot returns the ballot under which it was proposed first.
+func (s Stamp) Ballot() Ballot {
 	_, b, _ := s.parts()
 	return b
 }
@@ -204,8 +205,8 @@ var (
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
 
-// maxMembers bounds how many members a configuration has.
-const maxMembers = 31
+// MaxMembers bounds how many members a configuration has.
+const MaxMembers = 31
 
 // Layout is the version of the keys and scripts that the clients of a set
 // share. A set is recorded with the version of the client that recorded it.
@@ -247,7 +248,7 @@ func ParseConfiguration(text string) (*Configuration, bool) {
 	n, err2 := strconv.ParseUint(words[11], 10, 8)
 	stage := strings.Index(stages, words[8])
 	if !ok1 || !ok2 || err1 != nil || err2 != nil || last >= protocol.MaxNodes || len(words[8]) != 1 || stage < 0 ||
-		n == 0 || n > maxMembers || len(words) != headWords+3*int(n) {
+		n == 0 || n > MaxMembers || len(words) != headWords+3*int(n) {
 		return nil, false
 	}
 	c.Stage, c.Last = Stage(stage), int(last)

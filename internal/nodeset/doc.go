@@ -7,8 +7,7 @@
 //	membership.go, finding.go, following.go   which set counts: at the start, and later
 //	binding.go                   what a server at the address of a member counts as
 //	vouch.go                     how a blank server gets its member's place back
-//	exchange.go                  which configuration may follow which one, and when
-//	operator.go, succession.go, disk.go   one call that changes a set
+//	stage.go                     how far a change is, and which members make a quorum then
 //	incarnation.go               which replies of a node count
 //	clockbounds.go               whether a node's clock and ours have parted
 //	nodeclock.go, clockjudge.go  which of the two it was

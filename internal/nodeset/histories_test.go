@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/findings"
@@ -54,7 +55,7 @@ type history struct {
 	rand     *rand.Rand
 	clients  [2]*locker
 	operator *party
-	exchange *nodeset.Exchange
+	exchange *change.Exchange
 	on       *nodeset.Configuration // what the exchange goes on from
 	latest   *nodeset.Configuration
 	decided  map[nodeset.Stamp]*nodeset.Configuration // which follows
@@ -173,7 +174,7 @@ func (h *history) learn(of *nodeset.Configuration) {
 }
 
 // draw draws a change of the set.
-func (h *history) draw() (ch nodeset.Change) {
+func (h *history) draw() (ch change.Goal) {
 	for _, m := range h.on.Members {
 		if h.one(3) && len(ch.Remove)+1 < len(h.on.Members) {
 			ch.Remove = append(ch.Remove, m.Addr)
@@ -188,14 +189,14 @@ func (h *history) draw() (ch nodeset.Change) {
 }
 
 // operate has the operator go on.
-func (h *history) operate(goal func() nodeset.Change) {
+func (h *history) operate(goal func() change.Goal) {
 	p := h.operator
 	if p.Config() == nil {
 		return
 	}
 	if h.exchange == nil {
 		h.on = p.Config()
-		h.exchange = &nodeset.Exchange{Goal: goal(), Undo: h.one(6), Rules: h.rules}
+		h.exchange = &change.Exchange{Goal: goal(), Undo: h.one(6), Rules: h.rules}
 		h.exchange.Decided(h.time(), h.on)
 	} else if p.Config().Stamp.Compare(h.on.Stamp) > 0 {
 		h.on = p.Config()
@@ -226,7 +227,7 @@ func (h *history) operate(goal func() nodeset.Change) {
 			e.Read()
 		}
 	}
-	if e.Outcome() != nodeset.ExchangeGoesOn {
+	if e.Outcome() != change.ExchangeGoesOn {
 		h.exchange = nil
 	}
 }
@@ -452,7 +453,7 @@ func (h *history) calm() string {
 			}
 			p.settle(f)
 		}
-		h.operate(func() nodeset.Change { return nodeset.Change{} })
+		h.operate(func() change.Goal { return change.Goal{} })
 		for _, a := range places {
 			h.repairs(h.at(a))
 		}

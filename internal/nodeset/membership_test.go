@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -27,6 +28,13 @@ func setOf(n int, addrs ...string) *nodeset.Configuration {
 		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: fmt.Sprintf("%s-%d", a, n), Addr: a})
 	}
 	return c
+}
+
+// replaced is the set ABC of which C is being replaced by D.
+func replaced(set *nodeset.Configuration) (learning, joint, done *nodeset.Configuration) {
+	learning = change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "D"}}, Remove: []string{"C"}}, ballot(2))
+	joint = change.Join(learning, ballot(3))
+	return learning, joint, change.Finish(joint, ballot(4))
 }
 
 // recordedAt is what the node of that address has recorded.
@@ -320,7 +328,7 @@ func TestAClientFollowsAMajority(t *testing.T) {
 	assert.Equal(t, 10*time.Second, g.LongestTTL)
 
 	// C is added once more, as a blank server.
-	back := done.Begin(nodeset.Change{Add: []nodeset.Member{{Identity: "again", Addr: "C"}}}, ballot(6))
+	back := change.Begin(done, change.Goal{Add: []nodeset.Member{{Identity: "again", Addr: "C"}}}, ballot(6))
 	p.Decide(back)
 	assert.Equal(t, "ABCD", sorted(p.settle(t).votes()))
 	assert.Equal(t, 4, back.Members[back.Place("C")].Number, "no number is given again before all others")
@@ -345,8 +353,8 @@ func TestAMemberShowsThatItHasLeft(t *testing.T) {
 // A client that sleeps through changes asks its list.
 func asksItsList(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B")
-	later := set.Begin(nodeset.Change{Remove: []string{"A"}}, ballot(2)).Finish(ballot(3))
-	after := later.Begin(nodeset.Change{Add: []nodeset.Member{{Identity: "a", Addr: "A"}}, Remove: []string{"B"}}, ballot(4)).Join(ballot(5)).Finish(ballot(6))
+	later := change.Finish(change.Begin(set, change.Goal{Remove: []string{"A"}}, ballot(2)), ballot(3))
+	after := change.Finish(change.Join(change.Begin(later, change.Goal{Add: []nodeset.Member{{Identity: "a", Addr: "A"}}, Remove: []string{"B"}}, ballot(4)), ballot(5)), ballot(6))
 	w := newWorld(rules).serve(later, "B")
 	p := w.start("A", "B").settle(t)
 	p.Decide(later)

@@ -29,30 +29,13 @@ func TestMutants(t *testing.T) {
 		{"a copy of a member's data has a vote", protocol.RuleSetBind, bindsByIdentity},
 		{"a client without a quorum does not ask its list", protocol.RuleSetAlone, asksItsList},
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
-		{"a member counts that does not answer any more", protocol.RuleExchangeSilent, countsSilent},
-		{"what is given up is over before the register was read", protocol.RuleExchangeRead, undoesWhatWasRead},
 		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},
 		{"what members said before gives a node its place back", protocol.RuleSetSince, wordOfBefore},
 		{"so does what they said in another life of its data", protocol.RuleSetLife, wordForAnotherLife},
-		{"a majority is seen to serve one by one", protocol.RuleExchangeStays, staysMoved},
-		{"a majority counts that has its move in memory only", protocol.RuleExchangeSaved, staysSaved},
 		{"a recording that is superseded goes on", protocol.RuleSetPromised, supersededGivesUp},
 	} {
 		var f findings.Findings
 		m.test(&f, protocol.Without(m.rule))
 		assert.NotZero(t, f.N, m.name)
 	}
-}
-
-// Each constant of an exchange has a test that finds half of it and twice it.
-func TestMutantsOfConstants(t *testing.T) {
-	t.Parallel()
-	for _, c := range constants {
-		for name, rules := range map[string]protocol.Rules{"half": protocol.Halved(c.of), "twice": protocol.Doubled(c.of)} {
-			var f findings.Findings
-			c.test(&f, rules)
-			assert.NotZero(t, f.N, "%s of constant %d", name, c.of)
-		}
-	}
-	assert.Len(t, constants, int(protocol.Constants))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
@@ -31,11 +32,11 @@ func proposals() (all []*nodeset.Configuration) {
 			Members: []nodeset.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Number: 1, Identity: fmt.Sprint("other", i), Addr: "b"}},
 		})
 	}
-	second := all[0].Begin(nodeset.Change{Add: []nodeset.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
-	third := second.Join("19a0000000000000005")
+	second := change.Begin(all[0], change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
+	third := change.Join(second, "19a0000000000000005")
 	third.Members[0].Role = nodeset.Enters
 	settings.Guard *= 2
-	longer := second.Join("19a0000000000000005").Undo("19a0000000000000006").Begin(nodeset.Change{Shared: &settings}, "19a0000000000000007")
+	longer := change.Begin(change.Undo(change.Join(second, "19a0000000000000005"), "19a0000000000000006"), change.Goal{Shared: &settings}, "19a0000000000000007")
 	return append(all, second, third, longer)
 }
 
@@ -159,7 +160,9 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 }
 
 // later is a configuration of the next epoch.
-func later(c *nodeset.Configuration) *nodeset.Configuration { return c.Finish("19a0000000000000008") }
+func later(c *nodeset.Configuration) *nodeset.Configuration {
+	return change.Finish(c, "19a0000000000000008")
+}
 
 func number(t *testing.T, word string) int {
 	n, err := strconv.Atoi(word)

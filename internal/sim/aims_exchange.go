@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
@@ -13,7 +14,7 @@ import (
 // The aims in which the nodes of a set are exchanged.
 
 // change is what adds some of the world's nodes to a set, and removes others.
-func (w *world) change(add, remove []*node) (ch nodeset.Change) {
+func (w *world) change(add, remove []*node) (ch change.Goal) {
 	for _, n := range add {
 		ch.Add = append(ch.Add, w.member(n))
 	}
@@ -25,7 +26,7 @@ func (w *world) change(add, remove []*node) (ch nodeset.Change) {
 
 // changes are some changes, one after the other: to replace nodes, to go from 1
 // to 3 to 5, and back.
-func (w *world) changes() (all []nodeset.Change) {
+func (w *world) changes() (all []change.Goal) {
 	in, out := slices.Clone(w.nodes[:w.members]), slices.Clone(w.nodes[w.members:])
 	for range 1 + w.rng.IntN(2) {
 		adds := w.rng.IntN(min(2, len(out)) + 1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -169,14 +170,14 @@ var returns = generator{
 	plan: func(w *world) {
 		o := w.outage()
 		some := o.old[:2]
-		x := func() []nodeset.Change {
+		x := func() []change.Goal {
 			switch w.rng.IntN(3) {
 			case 0:
-				return []nodeset.Change{w.change(nil, some), w.change(some, nil)}
+				return []change.Goal{w.change(nil, some), w.change(some, nil)}
 			case 1:
-				return []nodeset.Change{w.change(o.next, nil), w.change(nil, o.next)}
+				return []change.Goal{w.change(o.next, nil), w.change(nil, o.next)}
 			}
-			return []nodeset.Change{w.moves(o.old[0]), w.change(o.next[:1], o.old[2:]), w.change(o.old[2:], o.next[:1])}
+			return []change.Goal{w.moves(o.old[0]), w.change(o.next[:1], o.old[2:]), w.change(o.old[2:], o.next[:1])}
 		}
 		w.then(w.around(w.nodeTimeout), func() { o.operator.exchange(x()...) })
 		over := func() bool { return !o.operator.w.exchanges() }
@@ -193,7 +194,7 @@ var returns = generator{
 
 // moves is a change that gives the node another address. The server changes it
 // when that has been decided.
-func (w *world) moves(n *node) nodeset.Change {
+func (w *world) moves(n *node) change.Goal {
 	to := n.address() + "m"
 	own := w.latest().Members[w.latest().Place(n.address())]
 	moved := func() {
@@ -210,7 +211,7 @@ func (w *world) moves(n *node) nodeset.Change {
 	for i := range 200 {
 		w.at(time.Duration(i+1)*w.guard/10, moved)
 	}
-	return nodeset.Change{Move: []nodeset.Member{{Identity: own.Identity, Addr: to}}}
+	return change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: to}}}
 }
 
 // powerless: the site loses power in any stage of an exchange. Each node comes
@@ -312,14 +313,14 @@ var stops = generator{
 	plan: func(w *world) {
 		o := w.outage()
 		some := o.old[:2]
-		goals := func() []nodeset.Change {
+		goals := func() []change.Goal {
 			switch w.rng.IntN(3) {
 			case 0:
-				return []nodeset.Change{w.change(nil, some)}
+				return []change.Goal{w.change(nil, some)}
 			case 1:
-				return []nodeset.Change{w.change(o.next, o.old)}
+				return []change.Goal{w.change(o.next, o.old)}
 			}
-			return []nodeset.Change{w.moves(some[0]), w.moves(some[1])}
+			return []change.Goal{w.moves(some[0]), w.moves(some[1])}
 		}
 		idle := w.rng.IntN(2) == 0
 		w.then(w.around(w.nodeTimeout), func() {
@@ -378,7 +379,7 @@ var shorter = generator{
 			e.proc.cut(ns[2])
 			e.acquire(false)
 		})
-		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { operator.exchange(nodeset.Change{Shared: &less}) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { operator.exchange(change.Goal{Shared: &less}) })
 		w.once(operator.at(3), 4*w.guard, w.around(w.nodeTimeout), func() {
 			f.proc.cut(ns[1])
 			e.proc.cut(ns[0])

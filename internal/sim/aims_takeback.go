@@ -3,6 +3,7 @@ package sim
 import (
 	"math/rand/v2"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -44,7 +45,7 @@ func (w *world) shrinks(stay int) *shrinking {
 	return s
 }
 
-func (s *shrinking) remove() nodeset.Change { return s.w.change(nil, s.leave) }
+func (s *shrinking) remove() change.Goal { return s.w.change(nil, s.leave) }
 
 // exchangeShrinks: three become two or one, five become three, two or one. The
 // nodes that stay are a majority of the new set that does not have the holder

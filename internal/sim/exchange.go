@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// This file gives the calls of operators (nodeset.Operator) the time and what
+// This file gives the calls of operators (change.Operator) the time and what
 // the nodes say, and carries out their steps, as core/exchange.go does. The
 // register that decides which configuration follows is one of the nodes.
 
@@ -18,15 +19,15 @@ import (
 // after the other. One that dies with its process is made again.
 type exchanger struct {
 	p     *proc
-	o     *nodeset.Operator // the call under way; nil: none
-	goals []nodeset.Change
+	o     *change.Operator // the call under way; nil: none
+	goals []change.Goal
 	undo  bool   // it gives the exchange up
 	timer moment // when the call gets its Tick
 	over  func()
 }
 
 // exchange has the process carry out changes, one after the other.
-func (p *proc) exchange(goals ...nodeset.Change) *exchanger {
+func (p *proc) exchange(goals ...change.Goal) *exchanger {
 	x := &exchanger{p: p, goals: goals, timer: never}
 	p.w.exchanging, p.w.exchangers = x, append(p.w.exchangers, x)
 	p.later(1, x.begin)
@@ -43,8 +44,8 @@ func (x *exchanger) begin() {
 		x.ends()
 		return
 	}
-	x.o, x.timer = &nodeset.Operator{
-		Exchange: nodeset.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Fanout: p.client.Fanout(),
+	x.o, x.timer = &change.Operator{
+		Exchange: change.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Fanout: p.client.Fanout(),
 		Ballot: func() nodeset.Ballot {
 			return nodeset.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
 		},
@@ -88,12 +89,12 @@ func (x *exchanger) after() {
 	switch end := o.End(); {
 	case !x.goesOn(): // the program was ended
 		x.o = nil
-	case end == nodeset.OperatorGoesOn:
+	case end == change.OperatorGoesOn:
 		x.schedule()
 		return
-	case end == nodeset.OperatorUndone, x.undo && end == nodeset.OperatorDone:
+	case end == change.OperatorUndone, x.undo && end == change.OperatorDone:
 		x.goals = nil
-	case end == nodeset.OperatorDone, end == nodeset.OperatorUnfit: // by this program or another one
+	case end == change.OperatorDone, end == change.OperatorUnfit: // by this program or another one
 		x.goals = x.goals[1:]
 	}
 	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
@@ -133,7 +134,7 @@ func (x *exchanger) schedule() {
 }
 
 // step carries out one step of a call.
-func (x *exchanger) step(o *nodeset.Operator, s nodeset.OperatorStep) {
+func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
 	p, w := x.p, x.p.w
 	l := p.link(s.Member.Number)
 	told := func() {
@@ -142,16 +143,16 @@ func (x *exchanger) step(o *nodeset.Operator, s nodeset.OperatorStep) {
 		}
 	}
 	switch s.Kind {
-	case nodeset.OperatorLook:
+	case change.OperatorLook:
 		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
 		t.then = func(res repair.RepairResult) {
-			look := nodeset.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.node)}
-			look.Disk = nodeset.Persistence{Known: true, Saved: true, Snapshots: l.node.saved != nil}
+			look := change.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.node)}
+			look.Disk = change.Persistence{Known: true, Saved: true, Snapshots: l.node.saved != nil}
 			o.Looked(p.now(), s, look)
 			told()
 		}
 		p.ask(t, s.Member.Number, p.nodeTimeout())
-	case nodeset.OperatorSnapshot:
+	case change.OperatorSnapshot:
 		p.later(2*w.delay, func() {
 			begins := p.reaches(l.node)
 			if begins {
@@ -159,10 +160,10 @@ func (x *exchanger) step(o *nodeset.Operator, s nodeset.OperatorStep) {
 				l.node.save()
 				end()
 			}
-			o.Begun(p.now(), s, nodeset.Persistence{Known: begins, Saving: begins})
+			o.Begun(p.now(), s, change.Persistence{Known: begins, Saving: begins})
 			told()
 		})
-	case nodeset.OperatorSucceed:
+	case change.OperatorSucceed:
 		p.succeed(s.Succession, func() {
 			if c := o.Succeeded(p.now(), s, 0); c != nil {
 				w.successor(p, c)
@@ -192,7 +193,7 @@ func (p *proc) numbered(n *node) int {
 const successor = "quorate set "
 
 // succeed carries out a Succession, and calls then.
-func (p *proc) succeed(s *nodeset.Succession, then func()) {
+func (p *proc) succeed(s *change.Succession, then func()) {
 	if p.succession == nil {
 		p.succession = newParticipant(p, len(p.parts))
 		p.succession.value = nil

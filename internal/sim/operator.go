@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -106,7 +107,7 @@ func (w *world) next() (sets []protocol.Quorums) {
 	last := w.latest()
 	for _, x := range w.exchangers {
 		if x.o != nil && x.o.Config() == last && last.Stage == nodeset.Jointly && x.o.Next(x.p.now().Add(2*w.nodeTimeout)) {
-			sets = append(sets, last.Finish("").Quorums(protocol.Rules{}))
+			sets = append(sets, change.Finish(last, "").Quorums(protocol.Rules{}))
 		}
 	}
 	return sets

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -30,7 +30,7 @@ type participant struct {
 	keeps    bool          // it does not let go by itself
 	puts     bool          // it only puts, when a generator says so
 	register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
-	succeeds *nodeset.Succession
+	succeeds *change.Succession
 
 	run *lease.Run // it acquires only for that; nil: nothing is under way
 	ran func()     // is called when that is over

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
@@ -80,7 +80,7 @@ func (p *proc) takeStep(s repair.RepairStep) {
 		p.readFor(t)
 	case repair.RepairDecide:
 		if s.Succession {
-			of := nodeset.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
+			of := change.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
 			p.succeed(of, func() {
 				if c, _ := of.Decided(); c != nil {
 					w.successor(p, c)

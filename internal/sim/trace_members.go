@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -73,7 +74,7 @@ func (p *player) recordSet(a *args) error {
 }
 
 // change reads what is added to a set and removed: [add NODES] [remove NODES].
-func (p *player) change(a *args) nodeset.Change {
+func (p *player) change(a *args) change.Goal {
 	var add, remove []*node
 	nodes := func(into *[]*node) {
 		a.fail(p.onNodes(a, func(n *node) { *into = append(*into, n) }))
@@ -125,7 +126,7 @@ func (p *player) undo(a *args) error {
 		}
 	}
 	if !found {
-		q.exchange(nodeset.Change{}).undo = true // before it begins
+		q.exchange(change.Goal{}).undo = true // before it begins
 	}
 	return a.err
 }
@@ -142,13 +143,13 @@ func (p *player) decide(a *args) error {
 	var next *nodeset.Configuration
 	switch what := a.next(); what {
 	case "begin":
-		next = c.Begin(p.change(a), ballot)
+		next = change.Begin(c, p.change(a), ballot)
 	case "join":
-		next = c.Join(ballot)
+		next = change.Join(c, ballot)
 	case "finish":
-		next = c.Finish(ballot)
+		next = change.Finish(c, ballot)
 	case "undo":
-		next = c.Undo(ballot)
+		next = change.Undo(c, ballot)
 	default:
 		return fmt.Errorf("%q is no step of an exchange", what)
 	}

@@ -1,9 +1,11 @@
-package nodeset
+package change
 
 import (
-	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns one try to have the nodes decide what follows a configuration:
@@ -23,8 +25,8 @@ type Succession struct {
 	TTL         time.Duration // of the hold
 	NodeTimeout time.Duration
 
-	known   bool           // what follows is known
-	decided *Configuration // nil: nothing
+	known   bool                   // what follows is known
+	decided *nodeset.Configuration // nil: nothing
 }
 
 // succeeds is how many leases bound one try. The lock of the register is held
@@ -42,8 +44,8 @@ const succeeds = 4
 // proposed. An operator that died may have had another change decided, which no
 // node shows yet. A put that fails may have reached some nodes, or all: so
 // Exchange takes a first step for its own until the register has been read.
-func NewSuccession(c, next *Configuration, ttl, timeout time.Duration, rules protocol.Rules) *Succession {
-	s := &Succession{Register: SuccessorName(c.Stamp), TTL: ttl, NodeTimeout: timeout}
+func NewSuccession(c, next *nodeset.Configuration, ttl, timeout time.Duration, rules protocol.Rules) *Succession {
+	s := &Succession{Register: nodeset.SuccessorName(c.Stamp), TTL: ttl, NodeTimeout: timeout}
 	if most := c.LongestTTL(); s.TTL > most {
 		s.TTL, s.NodeTimeout = most, min(timeout, most/4)
 	}
@@ -51,7 +53,7 @@ func NewSuccession(c, next *Configuration, ttl, timeout time.Duration, rules pro
 	s.Opened = func(found protocol.Stored) *protocol.Stored {
 		switch {
 		case found.Version != protocol.Version{} && !found.Erased:
-			s.decided, s.known = ParseConfiguration(string(found.Value))
+			s.decided, s.known = nodeset.ParseConfiguration(string(found.Value))
 		case next == nil:
 			s.known = true
 		default: // without an end: an operator may come back after days
@@ -66,4 +68,4 @@ func NewSuccession(c, next *Configuration, ttl, timeout time.Duration, rules pro
 
 // Decided returns what follows, nil if nothing does yet, and whether that is
 // known.
-func (s *Succession) Decided() (c *Configuration, known bool) { return s.decided, s.known }
+func (s *Succession) Decided() (c *nodeset.Configuration, known bool) { return s.decided, s.known }

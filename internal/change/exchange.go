@@ -1,199 +1,14 @@
-package nodeset
+package change
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
-	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns how the nodes of a set are exchanged: which configuration may
-// follow which one.
-//
-//	            the new nodes take in        a majority of each        the new set
-//	Stable ---> Learning ------------------> Joint ------------------> Stable
-//	   ^           |                           |
-//	   `-----------+---------- undone ---------'
-//
-// Invariant: a configuration and the next one have a set in common of which
-// both need a majority. So of two claims that are admitted under them, one
-// after the other, the later one meets the earlier one at a node. Only the step
-// from Joint to the new set is without such a set for clients that count on
-// what was before Joint. These cannot hold any more by then: see Exchange.
-
-// Stage is how far an exchange of nodes has come.
-type Stage uint8
-
-// The stages.
-const (
-	Stable   Stage = iota // a majority of the members is a quorum
-	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
-	Jointly               // a quorum is a majority of those that stay or leave, and one of those that stay or enter
-)
-
-func (s Stage) String() string { return [...]string{"stable", "learning", "joint"}[s] }
-
-// Role says in which set a member counts while nodes are being exchanged.
-type Role uint8
-
-// The roles.
-const (
-	Stays Role = iota
-	Leaves
-	Enters
-)
-
-func (r Role) String() string { return [...]string{"stays", "leaves", "enters"}[r] }
-
-const (
-	stages = "slj"
-	roles  = "sle"
-)
-
-// Change is what is to become of a set.
-type Change struct {
-	Add    []Member // their numbers are given by Begin
-	Remove []string // addresses
-	Move   []Member // members by identity, with the addresses that they get
-	Shared *Shared  // nil: the settings stay
-}
-
-// Empty reports whether nothing is to be changed.
-func (ch *Change) Empty() bool {
-	return len(ch.Add)+len(ch.Remove)+len(ch.Move) == 0 && ch.Shared == nil
-}
-
-// Fits reports whether a change of a stable set makes sense, and leaves a node.
-//
-// Invariant: what is decided can be read again. Without that two new nodes of
-// one address end the set: no client knows any more what was decided.
-func (c *Configuration) Fits(ch Change) bool {
-	if c.Stage != Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
-		len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
-		return false
-	}
-	for _, m := range ch.Add {
-		if c.Place(m.Addr) >= 0 || c.Member(m.Identity) >= 0 || slices.Contains(ch.Remove, m.Addr) {
-			return false
-		}
-	}
-	for _, m := range ch.Move {
-		if c.Member(m.Identity) < 0 || c.Place(m.Addr) >= 0 {
-			return false
-		}
-	}
-	if slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 }) {
-		return false
-	}
-	next := c.Begin(ch, c.Stamp.ballot())
-	_, begins := ParseConfiguration(next.String())
-	_, ends := ParseConfiguration(next.Finish(c.Stamp.ballot()).String())
-	return begins && ends
-}
-
-// Begin returns the first configuration of a change. Where no node is added,
-// and no holder can be left with too few nodes, none has to learn. Addresses
-// alone need no stages: the quorums are the same.
-func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
-	n := c.follow(b, Learning)
-	for i := range n.Members {
-		m := &n.Members[i]
-		if slices.Contains(ch.Remove, m.Addr) {
-			m.Role = Leaves
-		}
-		for _, to := range ch.Move {
-			if to.Identity == m.Identity {
-				m.Addr = to.Addr
-			}
-		}
-	}
-	for _, m := range ch.Add {
-		m.Role, m.Number = Enters, n.give()
-		n.Members = append(n.Members, m)
-	}
-	if ch.Shared != nil {
-		n.Next = *ch.Shared
-	}
-	switch {
-	case len(ch.Add)+len(ch.Remove) == 0 && n.Next == n.Now:
-		n.Stage = Stable
-	case len(ch.Add) == 0 && !n.strands():
-		n.Stage = Jointly
-	}
-	return n
-}
-
-// give returns the number of a member that enters.
-//
-// Invariant: a number is given again as late as can be: all others come first.
-// So what a client knows of the member that had it before is over by then. A
-// client that has slept for so long forgets it, see Group.Others.
-func (c *Configuration) give() int {
-	for {
-		if c.Last = (c.Last + 1) % protocol.MaxNodes; c.Numbered(c.Last) == nil {
-			return c.Last
-		}
-	}
-}
-
-// strands reports whether a majority of the nodes that stay or leave can have
-// so few nodes that stay that these, and all that enter, are no majority of the
-// new set. A holder with such a majority needs the time to be taken back, see
-// takeback.go.
-func (c *Configuration) strands() bool {
-	var count [3]int
-	for _, m := range c.Members {
-		count[m.Role]++
-	}
-	stay := max(0, (count[Stays]+count[Leaves])/2+1-count[Leaves])
-	return 2*(stay+count[Enters]) <= count[Stays]+count[Enters]
-}
-
-// follow returns a copy of the next epoch.
-func (c *Configuration) follow(b Ballot, s Stage) *Configuration {
-	n := *c
-	n.Stamp, n.Stage, n.Members = StampOf(c.Stamp.Epoch()+1, b), s, slices.Clone(c.Members)
-	return &n
-}
-
-// Join returns what follows Learning.
-func (c *Configuration) Join(b Ballot) *Configuration { return c.follow(b, Jointly) }
-
-// Finish returns the new set.
-func (c *Configuration) Finish(b Ballot) *Configuration {
-	n := c.end(b, Leaves)
-	n.Now = n.Next
-	return n
-}
-
-// Undo returns the set of before.
-func (c *Configuration) Undo(b Ballot) *Configuration {
-	n := c.end(b, Enters)
-	n.Next = n.Now
-	return n
-}
-
-func (c *Configuration) end(b Ballot, without Role) *Configuration {
-	n := c.follow(b, Stable)
-	n.Members = slices.DeleteFunc(n.Members, func(m Member) bool { return m.Role == without })
-	for i := range n.Members {
-		n.Members[i].Role = Stays
-	}
-	return n
-}
-
-// Quorums returns which members are a quorum, by their numbers.
-func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
-	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
-	switch {
-	case c.Stage != Jointly || present == next:
-		return protocol.Quorums{Present: present}
-	case !rules.On(protocol.RuleSetBoth):
-		return protocol.Quorums{Present: next}
-	case !rules.On(protocol.RuleSetEach):
-		return protocol.Quorums{Present: present | next}
-	}
-	return protocol.Quorums{Present: present, Next: next}
-}
+// This file owns when a set goes on to the next configuration of a change, and
+// when the change is given up. The configurations are made in steps.go.
 
 // ExchangeOutcome is what has become of an Exchange.
 type ExchangeOutcome uint8
@@ -220,15 +35,15 @@ const (
 // that set has refused its requests. And fences of the set of before are older
 // by then than any ticket that the new set gives.
 type Exchange struct {
-	Goal  Change // the zero value: what is under way is ended, and nothing else is begun
-	Undo  bool   // what is under way is given up. It may be set at any time
+	Goal  Goal // the zero value: what is under way is ended, and nothing else is begun
+	Undo  bool // what is under way is given up. It may be set at any time
 	Rules protocol.Rules
 
 	// Patience is how long a node that enters may be silent before the change
 	// is given up; 0: it never is.
 	Patience time.Duration
 
-	config *Configuration
+	config *nodeset.Configuration
 	read   bool          // nothing followed config when its register was read
 	rounds int           // in which something could be proposed
 	begun  bool          // the change has begun to be carried out
@@ -250,21 +65,15 @@ type exchanging struct {
 }
 
 // Decided says that a configuration has been decided.
-func (e *Exchange) Decided(now protocol.Time, c *Configuration) {
-	if e.follow = 0; e.config != nil && c.Stage == Stable && c.vacates(e.config) && e.Rules.On(protocol.RuleExchangeFollow) {
+func (e *Exchange) Decided(now protocol.Time, c *nodeset.Configuration) {
+	if e.follow = 0; e.config != nil && c.Stage == nodeset.Stable && vacates(c, e.config) && e.Rules.On(protocol.RuleExchangeFollow) {
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
-	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
+	e.begun = e.begun || c.Stage != nodeset.Stable && has(c, e.Goal, true)
 	if !e.Rules.On(protocol.RuleExchangeMoved) {
 		e.began = now
 	}
-}
-
-// vacates reports whether no member of c has the address of a member that
-// decides what follows o.
-func (c *Configuration) vacates(o *Configuration) bool {
-	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Role != Enters && c.Place(m.Addr) < 0 })
 }
 
 // Follows returns how long clients still have to follow to the configuration
@@ -282,27 +91,6 @@ func (e *Exchange) Follows(now protocol.Time) time.Duration {
 	return max(0, e.follow-now.Sub(e.moved))
 }
 
-// has reports whether a change is the one under way, or else whether nothing of
-// it is left to do.
-func (c *Configuration) has(ch Change, underWay bool) bool {
-	for _, m := range ch.Add {
-		if at := c.Place(m.Addr); at < 0 || underWay && c.Members[at].Role != Enters {
-			return false
-		}
-	}
-	for _, a := range ch.Remove {
-		if at := c.Place(a); at >= 0 != underWay || underWay && c.Members[at].Role != Leaves {
-			return false
-		}
-	}
-	for _, m := range ch.Move {
-		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity {
-			return false
-		}
-	}
-	return ch.Shared == nil || *ch.Shared == c.Next && (underWay || c.Next == c.Now)
-}
-
 // wait returns how long Jointly lasts at least: the guard time, as clocks of
 // any speed and of any node show it. It is the set's, whatever the operator's
 // process has.
@@ -313,7 +101,7 @@ func (e *Exchange) wait() time.Duration {
 
 // Mine reports whether the change that is under way is the goal, or may be.
 func (e *Exchange) Mine() bool {
-	return e.config != nil && (e.begun && e.config.Stage != Stable || e.sent)
+	return e.config != nil && (e.begun && e.config.Stage != nodeset.Stable || e.sent)
 }
 
 // Left returns how long the stage lasts yet, at least: Jointly, or Learning
@@ -322,7 +110,7 @@ func (e *Exchange) Left(now protocol.Time) time.Duration {
 	switch {
 	case e.config == nil:
 		return 0
-	case e.config.Stage == Stable || e.config.Stage == Learning && !e.config.strands() || e.began == 0:
+	case e.config.Stage == nodeset.Stable || e.config.Stage == nodeset.Learning && !strands(e.config) || e.began == 0:
 		return e.wait()
 	}
 	return max(0, e.wait()-now.Sub(e.began))
@@ -343,13 +131,13 @@ func (e *Exchange) Outcome() ExchangeOutcome {
 	switch {
 	case !e.Over():
 		return ExchangeGoesOn
-	case e.config.has(e.Goal, false) && (!e.Undo || wants):
+	case has(e.config, e.Goal, false) && (!e.Undo || wants):
 		return ExchangeDone
 	case e.Undo && (!wants || e.sent) && !e.read && e.Rules.On(protocol.RuleExchangeRead):
 		return ExchangeGoesOn
 	case e.Undo || e.begun:
 		return ExchangeUndone
-	case !e.config.Fits(e.Goal):
+	case !Fits(e.config, e.Goal):
 		return ExchangeUnfit
 	}
 	return ExchangeGoesOn
@@ -363,7 +151,7 @@ const readOneIn = 8
 // nil if it is to stay for now, and whether the register is to be asked. It is
 // asked now and then in any case: a client that died may have decided what
 // follows, and no node shows that yet.
-func (e *Exchange) Propose(now protocol.Time, b Ballot) (next *Configuration, ask bool) {
+func (e *Exchange) Propose(now protocol.Time, b nodeset.Ballot) (next *nodeset.Configuration, ask bool) {
 	if e.config == nil {
 		return nil, false
 	}
@@ -376,24 +164,24 @@ func (e *Exchange) Propose(now protocol.Time, b Ballot) (next *Configuration, as
 	}
 	e.rounds++
 	next = e.propose(now, b)
-	if next != nil && e.config.Stage == Stable {
+	if next != nil && e.config.Stage == nodeset.Stable {
 		e.sent, e.read = true, false
 	}
-	return next, next != nil || e.rounds%readOneIn == 1 || e.config.Stage == Stable && e.Undo && e.Over()
+	return next, next != nil || e.rounds%readOneIn == 1 || e.config.Stage == nodeset.Stable && e.Undo && e.Over()
 }
 
-func (e *Exchange) propose(now protocol.Time, b Ballot) *Configuration {
+func (e *Exchange) propose(now protocol.Time, b nodeset.Ballot) *nodeset.Configuration {
 	switch {
-	case e.config.Stage == Stable && e.Over() && !e.Undo:
-		return e.config.Begin(e.Goal, b)
-	case e.config.Stage != Stable && e.Undo:
-		return e.config.Undo(b)
+	case e.config.Stage == nodeset.Stable && e.Over() && !e.Undo:
+		return Begin(e.config, e.Goal, b)
+	case e.config.Stage != nodeset.Stable && e.Undo:
+		return Undo(e.config, b)
 	case !e.Next(now):
 		return nil
-	case e.config.Stage == Learning:
-		return e.config.Join(b)
+	case e.config.Stage == nodeset.Learning:
+		return Join(e.config, b)
 	}
-	return e.config.Finish(b)
+	return Finish(e.config, b)
 }
 
 // lose gives the change up if a node that enters has been silent for too long.
@@ -409,7 +197,7 @@ func (e *Exchange) lose(now protocol.Time) {
 
 // Awaits reports whether a member enters and does not answer.
 func (e *Exchange) Awaits(member int) bool {
-	return e.config.Stage != Stable && e.config.Members[member].Role == Enters && e.nodes[member].silent != 0
+	return e.config.Stage != nodeset.Stable && e.config.Members[member].Role == nodeset.Enters && e.nodes[member].silent != 0
 }
 
 // GaveUp returns the member because of which the change was given up, and for
@@ -432,12 +220,12 @@ func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone -
 func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
 	n := &e.nodes[member]
 	n.moved = true
-	saved = saved || e.config.Stage != Jointly || !e.Rules.On(protocol.RuleExchangeSaved)
+	saved = saved || e.config.Stage != nodeset.Jointly || !e.Rules.On(protocol.RuleExchangeSaved)
 	n.stays = n.stays || e.moved != 0 && asked >= e.moved && saved || !e.Rules.On(protocol.RuleExchangeStays)
-	if e.moved == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
+	if e.moved == 0 && e.majority(nodeset.Enters, func(n *exchanging) bool { return n.moved }) {
 		e.moved = now
 	}
-	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.stays }) {
+	if e.began == 0 && e.majority(nodeset.Enters, func(n *exchanging) bool { return n.stays }) {
 		e.began = now
 	}
 }
@@ -445,7 +233,7 @@ func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
 // Saves reports whether a member has to have its move on disk: it stays or
 // leaves, and the new set counts alone next.
 func (e *Exchange) Saves(member int) bool {
-	return e.config != nil && e.config.Stage == Jointly && e.config.Members[member].Role != Enters && e.began == 0 && e.Rules.On(protocol.RuleExchangeSaved)
+	return e.config != nil && e.config.Stage == nodeset.Jointly && e.config.Members[member].Role != nodeset.Enters && e.began == 0 && e.Rules.On(protocol.RuleExchangeSaved)
 }
 
 // Silent says that a member does not answer: it may have lost its data since it
@@ -473,7 +261,7 @@ func (e *Exchange) Looked(member int, votes, caughtUp bool) {
 
 // majority reports whether a majority of the members without a role is as
 // wanted.
-func (e *Exchange) majority(without Role, is func(n *exchanging) bool) bool {
+func (e *Exchange) majority(without nodeset.Role, is func(n *exchanging) bool) bool {
 	all, have := 0, 0
 	for i := range e.nodes {
 		if e.config.Members[i].Role == without {
@@ -490,13 +278,13 @@ func (e *Exchange) majority(without Role, is func(n *exchanging) bool) bool {
 // Next returns whether what follows the configuration may be proposed now. It
 // is Join after Learning, and Finish after Jointly.
 func (e *Exchange) Next(now protocol.Time) bool {
-	if e.config == nil || e.config.Stage == Stable || e.began == 0 {
+	if e.config == nil || e.config.Stage == nodeset.Stable || e.began == 0 {
 		return false
 	}
-	if e.config.Stage == Learning {
+	if e.config.Stage == nodeset.Learning {
 		return (e.learnt() || !e.Rules.On(protocol.RuleExchangeLearn)) && e.settled(now)
 	}
-	ready := e.majority(Leaves, func(n *exchanging) bool {
+	ready := e.majority(nodeset.Leaves, func(n *exchanging) bool {
 		return n.moved && n.votes && (n.caught || !e.Rules.On(protocol.RuleExchangeCaughtUp))
 	})
 	return ready && (now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeWait))
@@ -507,7 +295,7 @@ func (e *Exchange) Next(now protocol.Time) bool {
 // operator to give it up.
 func (e *Exchange) learnt() bool {
 	for i := range e.nodes {
-		if n := &e.nodes[i]; e.config.Members[i].Role == Enters && !(n.moved && n.votes && n.caught) {
+		if n := &e.nodes[i]; e.config.Members[i].Role == nodeset.Enters && !(n.moved && n.votes && n.caught) {
 			return false
 		}
 	}
@@ -521,12 +309,12 @@ func (e *Exchange) learnt() bool {
 // guard time later. Before that a majority of the new set may not have the
 // holder, and it would be lost as soon as one is needed.
 func (e *Exchange) settled(now protocol.Time) bool {
-	return !e.config.strands() || now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeTake)
+	return !strands(e.config) || now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeTake)
 }
 
 // Over reports whether a majority of the new set has moved to it, and clients
 // have had the time to follow. A second change may begin, and what was removed
 // may be stopped.
 func (e *Exchange) Over() bool {
-	return e.config != nil && e.config.Stage == Stable && e.follow == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved })
+	return e.config != nil && e.config.Stage == nodeset.Stable && e.follow == 0 && e.majority(nodeset.Enters, func(n *exchanging) bool { return n.moved })
 }

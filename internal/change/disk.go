@@ -1,8 +1,9 @@
-package nodeset
+package change
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what an exchange finds out about the disks of the nodes:

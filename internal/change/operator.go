@@ -1,9 +1,11 @@
-package nodeset
+package change
 
 import (
-	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns one call of an operator that changes a set: the rounds in
@@ -54,8 +56,8 @@ const (
 // asks, by the time that Member has to answer.
 type OperatorStep struct {
 	Kind       OperatorStepKind
-	Member     Member
-	Stamp      Stamp
+	Member     nodeset.Member
+	Stamp      nodeset.Stamp
 	Disk       bool
 	Again      bool // of OperatorSnapshot: the last one that this call has had written has failed
 	Succession *Succession
@@ -82,7 +84,7 @@ type Operator struct {
 	Exchange
 	TTL, NodeTimeout time.Duration
 	Fanout           *lease.Fanout
-	Ballot           func() Ballot // of now
+	Ballot           func() nodeset.Ballot // of now
 	Out              []OperatorStep
 
 	Progress OperatorProgress // of the last round
@@ -120,7 +122,7 @@ const (
 
 // OperatorProgress is how far a change has come.
 type OperatorProgress struct {
-	Config *Configuration // nil: no round is over
+	Config *nodeset.Configuration // nil: no round is over
 	Await  OperatorAwait
 	Silent []string      // addresses, of AwaitAnswers
 	Left   time.Duration // how long what is awaited takes at least; 0: it is not known
@@ -130,7 +132,7 @@ type OperatorProgress struct {
 func (o *Operator) End() OperatorEnd { return o.end }
 
 // Config returns the configuration that the call counts on, nil if none.
-func (o *Operator) Config() *Configuration { return o.config }
+func (o *Operator) Config() *nodeset.Configuration { return o.config }
 
 // pause is the time between the beginnings of two rounds. A round asks each
 // member once, so it is a few commands per second for the length of the change.
@@ -164,7 +166,7 @@ func (o *Operator) Wake() protocol.Time {
 // Invariant: c is read once in a round, at its beginning. What the nodes say is
 // about that one, and what is proposed follows it. If another client's step
 // begins to count meanwhile, the register of the old one answers with it.
-func (o *Operator) Tick(now protocol.Time, c *Configuration) {
+func (o *Operator) Tick(now protocol.Time, c *nodeset.Configuration) {
 	switch {
 	case o.end != OperatorGoesOn:
 	case o.limit != 0 && now >= o.limit:
@@ -176,7 +178,7 @@ func (o *Operator) Tick(now protocol.Time, c *Configuration) {
 }
 
 // begin begins a round.
-func (o *Operator) begin(now protocol.Time, c *Configuration) {
+func (o *Operator) begin(now protocol.Time, c *nodeset.Configuration) {
 	o.again = now.Add(o.pause())
 	if c == nil {
 		return
@@ -193,7 +195,7 @@ func (o *Operator) begin(now protocol.Time, c *Configuration) {
 
 // count has the call count on the configuration that the client counts on. The
 // pointer tells one configuration from another: each step makes a new one.
-func (o *Operator) count(now protocol.Time, c *Configuration) {
+func (o *Operator) count(now protocol.Time, c *nodeset.Configuration) {
 	if c == o.config {
 		return
 	}
@@ -232,7 +234,7 @@ func (o *Operator) Looked(now protocol.Time, s OperatorStep, l MemberLook) {
 		}
 		o.Moved(now, o.asked, k, o.saved(now, k))
 		o.Exchange.Looked(k, l.Wait == 0, l.CaughtUp)
-		if m.Role == Enters {
+		if m.Role == nodeset.Enters {
 			guard = max(guard, l.Wait)
 		}
 	}
@@ -266,7 +268,7 @@ func (o *Operator) Begun(now protocol.Time, s OperatorStep, p Persistence) {
 func (o *Operator) refuse(refused uint32) {
 	blocked := protocol.Quorums{Present: o.config.Deciders()}.Blocked(refused)
 	for _, m := range o.config.Members {
-		if refused&(1<<m.Number) != 0 && (blocked || m.Role == Enters && !o.only) {
+		if refused&(1<<m.Number) != 0 && (blocked || m.Role == nodeset.Enters && !o.only) {
 			o.refused = true
 			o.giveUp(WhyRefused, m.Addr)
 		}
@@ -314,10 +316,10 @@ func (o *Operator) propose(now protocol.Time, guard time.Duration) {
 
 // await notes what is waited for. A new node that does not answer comes before
 // all else. An operator can start it. The rest passes with time.
-func (o *Operator) await(now protocol.Time, next *Configuration, guard time.Duration) {
+func (o *Operator) await(now protocol.Time, next *nodeset.Configuration, guard time.Duration) {
 	p, enters := OperatorProgress{Config: o.config}, false
 	for k, m := range o.config.Members {
-		if enters = enters || m.Role == Enters; o.Awaits(k) {
+		if enters = enters || m.Role == nodeset.Enters; o.Awaits(k) {
 			p.Silent = append(p.Silent, m.Addr)
 		}
 	}
@@ -325,11 +327,11 @@ func (o *Operator) await(now protocol.Time, next *Configuration, guard time.Dura
 	case next != nil:
 	case len(p.Silent) > 0:
 		p.Await = AwaitAnswers
-	case o.config.Stage == Learning && enters:
+	case o.config.Stage == nodeset.Learning && enters:
 		p.Await, p.Left = AwaitLearnt, guard
-	case o.config.Stage == Learning:
+	case o.config.Stage == nodeset.Learning:
 		p.Await, p.Left = AwaitPlaces, o.Left(now)
-	case o.config.Stage == Jointly:
+	case o.config.Stage == nodeset.Jointly:
 		p.Await, p.Left = AwaitLeases, o.Left(now)
 	case o.Follows(now) > 0:
 		p.Await, p.Left = AwaitFollowed, o.Follows(now)
@@ -344,7 +346,7 @@ func (o *Operator) await(now protocol.Time, next *Configuration, guard time.Dura
 // to be: the client counts on that from then on, as on what a node shows. If
 // this process dies before the first member moves, no node shows the decision.
 // The register keeps it, and the next operator finds it there.
-func (o *Operator) Succeeded(now protocol.Time, s OperatorStep, refused uint32) *Configuration {
+func (o *Operator) Succeeded(now protocol.Time, s OperatorStep, refused uint32) *nodeset.Configuration {
 	decided, known := s.Succession.Decided()
 	if s.round != o.round || !o.busy || o.end != OperatorGoesOn {
 		return decided
@@ -367,7 +369,7 @@ func (o *Operator) abandon(now protocol.Time) {
 
 // Abandon says that the caller waits no longer. Answers to what is under way
 // are not used any more. c is what the client counts on now.
-func (o *Operator) Abandon(now protocol.Time, c *Configuration) {
+func (o *Operator) Abandon(now protocol.Time, c *nodeset.Configuration) {
 	if o.end != OperatorGoesOn || o.limit != 0 {
 		return
 	}
@@ -383,7 +385,7 @@ func (o *Operator) Abandon(now protocol.Time, c *Configuration) {
 // To undo takes a lock, a read and a put at the nodes. A bound of its own lets
 // a call that is broken off leave the set as it was, where the nodes answer,
 // and ends soon where they do not.
-func (o *Operator) giveBack(now protocol.Time, c *Configuration) {
+func (o *Operator) giveBack(now protocol.Time, c *nodeset.Configuration) {
 	o.round++
 	o.due, o.busy, o.again = 0, false, now
 	if c != nil { // the step that was decided last may not have been looked at yet

@@ -1,4 +1,4 @@
-package nodeset_test
+package change_test
 
 import (
 	"testing"
@@ -7,28 +7,29 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
 // replaced is the set ABC of which C is being replaced by D.
 func replaced(set *nodeset.Configuration) (learning, joint, done *nodeset.Configuration) {
-	learning = set.Begin(nodeset.Change{Add: []nodeset.Member{{Identity: "new", Addr: "D"}}, Remove: []string{"C"}}, ballot(2))
-	joint = learning.Join(ballot(3))
-	return learning, joint, joint.Finish(ballot(4))
+	learning = change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "D"}}, Remove: []string{"C"}}, ballot(2))
+	joint = change.Join(learning, ballot(3))
+	return learning, joint, change.Finish(joint, ballot(4))
 }
 
 func TestConfigurationsOfAnExchangeAsText(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
 	learning, joint, done := replaced(set)
-	for _, c := range []*nodeset.Configuration{set, learning, joint, done, joint.Undo(ballot(5))} {
+	for _, c := range []*nodeset.Configuration{set, learning, joint, done, change.Undo(joint, ballot(5))} {
 		got, ok := nodeset.ParseConfiguration(c.String())
 		require.True(t, ok, c)
 		assert.Equal(t, c, got)
 	}
 	assert.Equal(t, []string{"A", "B", "D"}, done.Addrs())
-	assert.Equal(t, set.Addrs(), joint.Undo(ballot(5)).Addrs())
+	assert.Equal(t, set.Addrs(), change.Undo(joint, ballot(5)).Addrs())
 	for _, bad := range []string{" middle ssl", " joint ss", " joint ssx", " stable sse", " joint"} {
 		_, ok := nodeset.ParseConfiguration(set.String() + bad)
 		assert.False(t, ok, bad)
@@ -39,7 +40,7 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
 	d := nodeset.Member{Identity: "new", Addr: "D"}
-	for name, ch := range map[string]nodeset.Change{
+	for name, ch := range map[string]change.Goal{
 		"nothing":                      {},
 		"a node that is a member":      {Add: []nodeset.Member{{Identity: "new", Addr: "A"}}},
 		"an identity of a member":      {Add: []nodeset.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
@@ -51,11 +52,11 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 		"no node is left, named twice": {Remove: []string{"A", "B", "C", "A"}},
 		"a node that comes and goes":   {Add: []nodeset.Member{d}, Remove: []string{"D"}},
 	} {
-		assert.False(t, set.Fits(ch), name)
+		assert.False(t, change.Fits(set, ch), name)
 	}
-	assert.True(t, set.Fits(nodeset.Change{Add: []nodeset.Member{d}, Remove: []string{"C"}}))
+	assert.True(t, change.Fits(set, change.Goal{Add: []nodeset.Member{d}, Remove: []string{"C"}}))
 	learning, _, _ := replaced(set)
-	assert.False(t, learning.Fits(nodeset.Change{Remove: []string{"A"}}), "a second change begins after the first")
+	assert.False(t, change.Fits(learning, change.Goal{Remove: []string{"A"}}), "a second change begins after the first")
 }
 
 func TestQuorumsOfAnExchange(t *testing.T) {
@@ -70,8 +71,8 @@ func TestQuorumsOfAnExchange(t *testing.T) {
 // caught up and does not answer any more.
 func countsSilent(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A")
-	joint := set.Begin(nodeset.Change{Add: []nodeset.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)).Join(ballot(3))
-	e := nodeset.Exchange{Rules: rules}
+	joint := change.Join(change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)), ballot(3))
+	e := change.Exchange{Rules: rules}
 	e.Decided(1, joint)
 	for i := range 2 {
 		serve(&e, 1, 0, i)
@@ -93,7 +94,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	t.Parallel()
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
 	const guard = exchangeWait
-	e := nodeset.Exchange{}
+	e := change.Exchange{}
 	e.Decided(1, learning)
 	for i := range 3 {
 		serve(&e, 1, 0, i)
@@ -122,7 +123,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 }
 
 // stepOf has each member serve what was decided, vote and be caught up.
-func stepOf(e *nodeset.Exchange, now protocol.Time, c *nodeset.Configuration) {
+func stepOf(e *change.Exchange, now protocol.Time, c *nodeset.Configuration) {
 	e.Decided(now, c)
 	for i := range c.Members {
 		serve(e, now, 0, i)
@@ -136,8 +137,8 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	t.Parallel()
 	const guard, ballot = exchangeWait, nodeset.Ballot("0000000000000000009")
 	set := setOf(1, "A", "B", "C")
-	goal := nodeset.Change{Add: []nodeset.Member{{Identity: "idE", Addr: "E"}}, Remove: []string{"A"}}
-	e := nodeset.Exchange{Goal: goal}
+	goal := change.Goal{Add: []nodeset.Member{{Identity: "idE", Addr: "E"}}, Remove: []string{"A"}}
+	e := change.Exchange{Goal: goal}
 	learning, _, _ := replaced(set)
 	now := protocol.Time(1)
 	var stages []nodeset.Stage
@@ -149,11 +150,11 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	assert.Equal(t, []nodeset.Stage{
 		nodeset.Learning, nodeset.Jointly, nodeset.Stable, nodeset.Learning, nodeset.Jointly, nodeset.Stable,
 	}, stages)
-	assert.Equal(t, nodeset.ExchangeDone, e.Outcome())
+	assert.Equal(t, change.ExchangeDone, e.Outcome())
 
 	// It is given up, in each stage.
 	for _, joint := range []bool{false, true} {
-		e := nodeset.Exchange{Goal: goal}
+		e := change.Exchange{Goal: goal}
 		stepOf(&e, now, set)
 		c, _ := e.Propose(now, ballot)
 		stepOf(&e, now, c)
@@ -166,29 +167,29 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 		assert.Equal(t, nodeset.Stable, c.Stage)
 		assert.Equal(t, set.Addrs(), c.Addrs())
 		stepOf(&e, now, c)
-		assert.Equal(t, nodeset.ExchangeUndone, e.Outcome())
+		assert.Equal(t, change.ExchangeUndone, e.Outcome())
 		c, ask := e.Propose(now, ballot)
 		assert.Nil(t, c)
 		assert.False(t, ask)
 	}
 
-	e = nodeset.Exchange{Goal: nodeset.Change{Remove: []string{"A", "B", "C"}}}
+	e = change.Exchange{Goal: change.Goal{Remove: []string{"A", "B", "C"}}}
 	stepOf(&e, now, set)
-	assert.Equal(t, nodeset.ExchangeUnfit, e.Outcome(), "no node is left")
+	assert.Equal(t, change.ExchangeUnfit, e.Outcome(), "no node is left")
 }
 
 // undoesWhatWasRead reports whether to give up what is under way is over before
 // the register was read.
 func undoesWhatWasRead(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
-	e := nodeset.Exchange{Undo: true, Rules: rules}
+	e := change.Exchange{Undo: true, Rules: rules}
 	stepOf(&e, 1, set)
-	assert.Equal(t, nodeset.ExchangeGoesOn, e.Outcome(), "what no node shows may have been decided")
+	assert.Equal(t, change.ExchangeGoesOn, e.Outcome(), "what no node shows may have been decided")
 	next, ask := e.Propose(1, ballot(5))
 	assert.Nil(t, next)
 	assert.True(t, ask)
 	e.Read()
-	assert.Equal(t, nodeset.ExchangeUndone, e.Outcome())
+	assert.Equal(t, change.ExchangeUndone, e.Outcome())
 }
 
 func TestWhatIsGivenUpWasRead(t *testing.T) {
@@ -201,17 +202,17 @@ func TestWhatIsGivenUpWasRead(t *testing.T) {
 func TestAChangeWhoseNewNodeIsSilentIsGivenUp(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	goal := nodeset.Change{Add: []nodeset.Member{{Identity: "d", Addr: "D"}}}
+	goal := change.Goal{Add: []nodeset.Member{{Identity: "d", Addr: "D"}}}
 	const patience = 20 * time.Second
 	for _, joint := range []bool{false, true} {
 		for _, mine := range []bool{false, true} {
-			e := nodeset.Exchange{Patience: patience, Goal: goal}
+			e := change.Exchange{Patience: patience, Goal: goal}
 			if !mine {
-				e.Goal = nodeset.Change{Remove: []string{"A"}}
+				e.Goal = change.Goal{Remove: []string{"A"}}
 			}
-			c := set.Begin(goal, ballot(2))
+			c := change.Begin(set, goal, ballot(2))
 			if joint {
-				c = c.Join(ballot(3))
+				c = change.Join(c, ballot(3))
 			}
 			stepOf(&e, 1, c)
 			e.Silent(5, 0) // A: it does not enter
@@ -241,7 +242,7 @@ func TestAChangeWhoseNewNodeIsSilentIsGivenUp(t *testing.T) {
 func TestTheRegisterIsReadNowAndThen(t *testing.T) {
 	t.Parallel()
 	learning, _, _ := replaced(setOf(1, "A", "B", "C"))
-	e := nodeset.Exchange{}
+	e := change.Exchange{}
 	e.Decided(1, learning)
 	asked := 0
 	for range 16 {

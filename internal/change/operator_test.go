@@ -1,4 +1,4 @@
-package nodeset_test
+package change_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
@@ -16,27 +17,27 @@ import (
 
 // call is a call of an operator, at members that answer at once.
 type call struct {
-	*nodeset.Operator
+	*change.Operator
 	t       assert.TestingT
 	now     protocol.Time
 	c       *nodeset.Configuration
 	silent  map[string]bool // members, by address
 	refuse  map[string]bool
-	disk    nodeset.Persistence
-	keeps   nodeset.Persistence // what a node says when it is to write a snapshot
+	disk    change.Persistence
+	keeps   change.Persistence // what a node says when it is to write a snapshot
 	rounds  int
 	saves   int
-	pending *nodeset.OperatorStep // a try to decide that is under way
-	asks    bool                  // such a try stays under way
+	pending *change.OperatorStep // a try to decide that is under way
+	asks    bool                 // such a try stays under way
 }
 
 const nodeTimeout = 500 * time.Millisecond
 
-func newCall(t assert.TestingT, rules protocol.Rules, c *nodeset.Configuration, goal nodeset.Change) *call {
+func newCall(t assert.TestingT, rules protocol.Rules, c *nodeset.Configuration, goal change.Goal) *call {
 	return &call{
-		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: nodeset.Persistence{Known: true, Saved: true},
-		Operator: &nodeset.Operator{
-			Exchange: nodeset.Exchange{Goal: goal, Rules: rules}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout,
+		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: change.Persistence{Known: true, Saved: true},
+		Operator: &change.Operator{
+			Exchange: change.Exchange{Goal: goal, Rules: rules}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout,
 			Fanout: lease.NewFanout(0, protocol.Rules{}), Ballot: func() nodeset.Ballot { return ballot(9) },
 		},
 	}
@@ -52,19 +53,19 @@ func (o *call) step() {
 		s := o.Out[0]
 		o.Out = o.Out[1:]
 		switch s.Kind {
-		case nodeset.OperatorLook:
+		case change.OperatorLook:
 			if s.Member == o.c.Members[0] {
 				o.rounds++
 			}
-			look := nodeset.MemberLook{CaughtUp: true, Silent: o.silent[s.Member.Addr], Refused: o.refuse[s.Member.Addr]}
+			look := change.MemberLook{CaughtUp: true, Silent: o.silent[s.Member.Addr], Refused: o.refuse[s.Member.Addr]}
 			if s.Disk {
 				look.Disk = o.disk
 			}
 			o.Looked(o.now, s, look)
-		case nodeset.OperatorSnapshot:
+		case change.OperatorSnapshot:
 			o.saves++
 			o.Begun(o.now, s, o.keeps)
-		case nodeset.OperatorSucceed:
+		case change.OperatorSucceed:
 			if o.pending = &s; !o.asks {
 				o.decided(true)
 			}
@@ -91,7 +92,7 @@ func (o *call) decided(settled bool) {
 func (o *call) until(is func() bool) time.Duration {
 	began := o.now
 	for range 10000 {
-		if o.End() != nodeset.OperatorGoesOn || is() {
+		if o.End() != change.OperatorGoesOn || is() {
 			return o.now.Sub(began)
 		}
 		o.step()
@@ -117,7 +118,7 @@ func bothSetsCount(t assert.TestingT, rules protocol.Rules) {
 	o.until(o.stage(nodeset.Jointly))
 	about(t, o.until(o.stage(nodeset.Stable)), exchangeWait, "both sets count")
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.End())
 }
 
 // membersAreLookedAt: twice in a node timeout.
@@ -137,18 +138,18 @@ func newNodeIsGivenUp(t assert.TestingT, rules protocol.Rules) {
 	o.until(o.stage(nodeset.Learning))
 	about(t, o.until(o.stage(nodeset.Stable)), 20*nodeTimeout, "D is given up")
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorUndone, o.End())
-	assert.Equal(t, nodeset.WhySilent, o.Why)
+	assert.Equal(t, change.OperatorUndone, o.End())
+	assert.Equal(t, change.WhySilent, o.Why)
 	assert.Equal(t, "D", o.Member)
 }
 
 // tryIsBounded: by four leases, and its lease by what the guard time covers.
 func tryIsBounded(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
-	s := nodeset.NewSuccession(set, nil, time.Second, nodeTimeout, rules)
+	s := change.NewSuccession(set, nil, time.Second, nodeTimeout, rules)
 	assert.Equal(t, 4*time.Second, s.Within)
 	assert.Equal(t, time.Second, s.TTL)
-	s = nodeset.NewSuccession(set, nil, time.Hour, nodeTimeout*100, rules)
+	s = change.NewSuccession(set, nil, time.Hour, nodeTimeout*100, rules)
 	assert.Equal(t, set.LongestTTL(), s.TTL)
 	assert.Equal(t, set.LongestTTL()/4, s.NodeTimeout)
 }
@@ -160,14 +161,14 @@ func undoingIsBounded(t assert.TestingT, rules protocol.Rules) {
 	o.asks = true
 	o.Abandon(o.now, o.c)
 	about(t, o.until(never), 10*nodeTimeout, "it is left")
-	assert.Equal(t, nodeset.OperatorLeft, o.End())
-	assert.Equal(t, nodeset.WhyStopped, o.Why)
+	assert.Equal(t, change.OperatorLeft, o.End())
+	assert.Equal(t, change.WhyStopped, o.Why)
 }
 
 // logIsOnDisk: what is appended to a file is there after two seconds.
 func logIsOnDisk(t assert.TestingT, rules protocol.Rules) {
 	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
-	o.disk = nodeset.Persistence{Known: true, Log: true}
+	o.disk = change.Persistence{Known: true, Log: true}
 	o.until(o.stage(nodeset.Jointly))
 	about(t, o.until(o.stage(nodeset.Stable)), 2*time.Second+exchangeWait, "both sets count")
 }
@@ -209,11 +210,11 @@ var constants = []struct {
 func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
 	t.Parallel()
 	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
-	o.disk = nodeset.Persistence{Known: true, Saved: true, Saving: true, Snapshots: true}
+	o.disk = change.Persistence{Known: true, Saved: true, Saving: true, Snapshots: true}
 	o.until(o.stage(nodeset.Jointly))
 	o.step()
 	require.Zero(t, o.saves, "one is being written that may lack the move")
-	o.disk.Saving, o.keeps = false, nodeset.Persistence{Known: true, Saving: true}
+	o.disk.Saving, o.keeps = false, change.Persistence{Known: true, Saving: true}
 	o.step()
 	require.Equal(t, 1, o.saves)
 	o.disk.Saved = false
@@ -229,8 +230,8 @@ func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
 func TestASnapshotIsLostWithItsRun(t *testing.T) {
 	t.Parallel()
 	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
-	o.disk = nodeset.Persistence{Known: true, Run: "1", Saved: true, Snapshots: true}
-	o.keeps = nodeset.Persistence{Known: true, Run: "1", Saving: true}
+	o.disk = change.Persistence{Known: true, Run: "1", Saved: true, Snapshots: true}
+	o.keeps = change.Persistence{Known: true, Run: "1", Saving: true}
 	o.until(func() bool { return o.saves == 1 })
 	o.disk.Run = "2"
 	o.step()
@@ -241,7 +242,7 @@ func TestASnapshotIsLostWithItsRun(t *testing.T) {
 	assert.Equal(t, nodeset.Jointly, o.c.Stage, "a snapshot of run 1 counts for none of run 2")
 	o.keeps.Run = "2"
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.End())
 }
 
 // What a node refuses to say of its disk is no reason to wait, and what it does
@@ -249,14 +250,14 @@ func TestASnapshotIsLostWithItsRun(t *testing.T) {
 func TestANodeThatRefusesToSayWhatItKeeps(t *testing.T) {
 	t.Parallel()
 	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
-	o.disk = nodeset.Persistence{}
+	o.disk = change.Persistence{}
 	o.until(o.stage(nodeset.Jointly))
 	end := o.now.Add(3 * exchangeWait)
 	o.until(func() bool { return o.now >= end })
 	assert.Equal(t, nodeset.Jointly, o.c.Stage)
-	o.disk = nodeset.Persistence{Known: true, Refused: true}
+	o.disk = change.Persistence{Known: true, Refused: true}
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.End())
 }
 
 // A node that enters and refuses for good has the change undone. So many that
@@ -268,15 +269,15 @@ func TestRefusalsForGood(t *testing.T) {
 	o.until(o.stage(nodeset.Learning))
 	o.refuse["D"] = true
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorUndone, o.End())
-	assert.Equal(t, nodeset.WhyRefused, o.Why)
+	assert.Equal(t, change.OperatorUndone, o.End())
+	assert.Equal(t, change.WhyRefused, o.Why)
 	assert.Equal(t, "D", o.Member)
 
 	o = newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.refuse["A"], o.refuse["B"] = true, true
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorBlocked, o.End())
-	assert.Equal(t, nodeset.WhyRefused, o.Why)
+	assert.Equal(t, change.OperatorBlocked, o.End())
+	assert.Equal(t, change.WhyRefused, o.Why)
 	assert.Equal(t, uint64(1), o.c.Stamp.Epoch())
 }
 
@@ -292,26 +293,26 @@ func TestACallThatIsStopped(t *testing.T) {
 	o.Abandon(o.now, o.c)
 	assert.Nil(t, o.Succeeded(o.now, late, 0), "it was broken off")
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorUndone, o.End(), "the register was read")
-	assert.Equal(t, nodeset.WhyStopped, o.Why)
+	assert.Equal(t, change.OperatorUndone, o.End(), "the register was read")
+	assert.Equal(t, change.WhyStopped, o.Why)
 
-	o = newCall(t, protocol.Rules{}, set.Begin(entering("D", "C"), ballot(2)), entering("E", "B"))
+	o = newCall(t, protocol.Rules{}, change.Begin(set, entering("D", "C"), ballot(2)), entering("E", "B"))
 	o.step()
 	o.Abandon(o.now, o.c)
-	assert.Equal(t, nodeset.OperatorLeft, o.End(), "another client has begun it")
+	assert.Equal(t, change.OperatorLeft, o.End(), "another client has begun it")
 
 	o = newCall(t, protocol.Rules{}, set, entering("D", "C"))
 	o.Abandon(o.now, nil)
-	assert.Equal(t, nodeset.OperatorLeft, o.End(), "it knows no set")
+	assert.Equal(t, change.OperatorLeft, o.End(), "it knows no set")
 }
 
 // To undo alone is done when the set is as it was.
 func TestACallThatUndoes(t *testing.T) {
 	t.Parallel()
-	o := newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)), nodeset.Change{})
+	o := newCall(t, protocol.Rules{}, change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), change.Goal{})
 	o.Undo = true
 	o.until(never)
-	assert.Equal(t, nodeset.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.End())
 	assert.Equal(t, nodeset.Stable, o.c.Stage)
 	assert.Equal(t, []string{"A", "B", "C"}, o.c.Addrs())
 }

@@ -1,4 +1,4 @@
-package nodeset_test
+package change_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -20,7 +21,7 @@ import (
 const exchangeWait = 20*time.Second + 20*time.Second/50
 
 // entering is a change that replaces members of the set ABC by new nodes.
-func entering(add, remove string) (ch nodeset.Change) {
+func entering(add, remove string) (ch change.Goal) {
 	for _, a := range strings.Split(add, "") {
 		ch.Add = append(ch.Add, nodeset.Member{Identity: "new" + a, Addr: a})
 	}
@@ -30,7 +31,7 @@ func entering(add, remove string) (ch nodeset.Change) {
 
 // decided is an Exchange for which c was decided at a time, and which the given
 // members have moved to since.
-func decided(e nodeset.Exchange, now protocol.Time, c *nodeset.Configuration, moved ...int) *nodeset.Exchange {
+func decided(e change.Exchange, now protocol.Time, c *nodeset.Configuration, moved ...int) *change.Exchange {
 	e.Decided(now, c)
 	serve(&e, now, moved...)
 	return &e
@@ -39,8 +40,8 @@ func decided(e nodeset.Exchange, now protocol.Time, c *nodeset.Configuration, mo
 // staysSaved: a member that would come back as it was before counts for the
 // wait when it has a newer file.
 func staysSaved(t assert.TestingT, rules protocol.Rules) {
-	joint := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3))
-	e := nodeset.Exchange{Rules: rules}
+	joint := change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3))
+	e := change.Exchange{Rules: rules}
 	e.Decided(1, joint)
 	for range 3 {
 		for i := range joint.Members {
@@ -54,10 +55,10 @@ func staysSaved(t assert.TestingT, rules protocol.Rules) {
 func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
 	t.Parallel()
 	staysSaved(t, protocol.Rules{})
-	learning := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2))
-	e := decided(nodeset.Exchange{}, 1, learning)
+	learning := change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2))
+	e := decided(change.Exchange{}, 1, learning)
 	assert.False(t, e.Saves(0), "the set of before goes on to count")
-	e.Decided(2, learning.Join(ballot(3)))
+	e.Decided(2, change.Join(learning, ballot(3)))
 	assert.True(t, e.Saves(0))
 	assert.False(t, e.Saves(3), "D enters")
 	serve(e, 3, 0, 1)
@@ -66,7 +67,7 @@ func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
 
 // serve has members be seen to serve what was decided, twice: a majority of
 // them does so at one moment.
-func serve(e *nodeset.Exchange, now protocol.Time, members ...int) {
+func serve(e *change.Exchange, now protocol.Time, members ...int) {
 	for range 2 {
 		for _, i := range members {
 			e.Moved(now, now, i, true)
@@ -77,8 +78,8 @@ func serve(e *nodeset.Exchange, now protocol.Time, members ...int) {
 // A majority that serves the configuration at one moment serves it for good.
 // One that was seen one by one may not.
 func staysMoved(t assert.TestingT, rules protocol.Rules) {
-	joint := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3))
-	e := decided(nodeset.Exchange{Rules: rules}, 1, joint)
+	joint := change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3))
+	e := decided(change.Exchange{Rules: rules}, 1, joint)
 	for i := range joint.Members {
 		e.Looked(i, true, true)
 	}
@@ -94,7 +95,7 @@ func staysMoved(t assert.TestingT, rules protocol.Rules) {
 func TestAMajorityServesAtOneMoment(t *testing.T) {
 	t.Parallel()
 	staysMoved(t, protocol.Rules{})
-	e := decided(nodeset.Exchange{}, 1, setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3)), 0, 1, 3)
+	e := decided(change.Exchange{}, 1, change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3)), 0, 1, 3)
 	for i := range 4 {
 		e.Looked(i, true, true)
 	}
@@ -107,24 +108,24 @@ func TestOutcomeOfAnExchange(t *testing.T) {
 	goal := entering("D", "C")
 	_, _, done := replaced(set)
 	for what, of := range map[string]struct {
-		e       nodeset.Exchange
+		e       change.Exchange
 		c       *nodeset.Configuration
 		moved   []int
-		outcome nodeset.ExchangeOutcome
+		outcome change.ExchangeOutcome
 	}{
-		"one member of three serves the new set":     {nodeset.Exchange{Goal: goal}, done, []int{0}, nodeset.ExchangeGoesOn},
-		"two do":                                     {nodeset.Exchange{Goal: goal}, done, []int{0, 2}, nodeset.ExchangeDone},
-		"it was finished before it was given up":     {nodeset.Exchange{Goal: goal, Undo: true}, done, []int{0, 2}, nodeset.ExchangeDone},
-		"nothing was under way":                      {nodeset.Exchange{}, set, []int{0, 1}, nodeset.ExchangeDone},
-		"the change has not begun":                   {nodeset.Exchange{Goal: goal}, set, []int{0, 1}, nodeset.ExchangeGoesOn},
-		"it was given up before it has begun":        {nodeset.Exchange{Goal: goal, Undo: true}, set, []int{0, 1}, nodeset.ExchangeUndone},
-		"a change of another set makes no sense":     {nodeset.Exchange{Goal: nodeset.Change{Remove: []string{"A", "B", "C"}}}, set, []int{0, 1}, nodeset.ExchangeUnfit},
-		"that is not said before the set is served":  {nodeset.Exchange{Goal: nodeset.Change{Remove: []string{"A", "B", "C"}}}, set, []int{0}, nodeset.ExchangeGoesOn},
-		"what is under way is ended, and is not yet": {nodeset.Exchange{}, set.Begin(goal, ballot(2)), []int{0, 1, 2, 3}, nodeset.ExchangeGoesOn},
+		"one member of three serves the new set":     {change.Exchange{Goal: goal}, done, []int{0}, change.ExchangeGoesOn},
+		"two do":                                     {change.Exchange{Goal: goal}, done, []int{0, 2}, change.ExchangeDone},
+		"it was finished before it was given up":     {change.Exchange{Goal: goal, Undo: true}, done, []int{0, 2}, change.ExchangeDone},
+		"nothing was under way":                      {change.Exchange{}, set, []int{0, 1}, change.ExchangeDone},
+		"the change has not begun":                   {change.Exchange{Goal: goal}, set, []int{0, 1}, change.ExchangeGoesOn},
+		"it was given up before it has begun":        {change.Exchange{Goal: goal, Undo: true}, set, []int{0, 1}, change.ExchangeUndone},
+		"a change of another set makes no sense":     {change.Exchange{Goal: change.Goal{Remove: []string{"A", "B", "C"}}}, set, []int{0, 1}, change.ExchangeUnfit},
+		"that is not said before the set is served":  {change.Exchange{Goal: change.Goal{Remove: []string{"A", "B", "C"}}}, set, []int{0}, change.ExchangeGoesOn},
+		"what is under way is ended, and is not yet": {change.Exchange{}, change.Begin(set, goal, ballot(2)), []int{0, 1, 2, 3}, change.ExchangeGoesOn},
 	} {
 		assert.Equal(t, of.outcome, decided(of.e, 1, of.c, of.moved...).Outcome(), what)
 	}
-	assert.Equal(t, nodeset.ExchangeGoesOn, new(nodeset.Exchange).Outcome(), "no configuration is known")
+	assert.Equal(t, change.ExchangeGoesOn, new(change.Exchange).Outcome(), "no configuration is known")
 }
 
 // A majority is more than half: one of two members does not serve the new set,
@@ -132,12 +133,12 @@ func TestOutcomeOfAnExchange(t *testing.T) {
 func TestHalfOfTheMembersIsNoMajority(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B")
-	assert.False(t, decided(nodeset.Exchange{}, 1, set, 0).Over())
-	assert.True(t, decided(nodeset.Exchange{}, 1, set, 0, 1).Over())
+	assert.False(t, decided(change.Exchange{}, 1, set, 0).Over())
+	assert.True(t, decided(change.Exchange{}, 1, set, 0, 1).Over())
 
-	joint := set.Begin(nodeset.Change{Remove: []string{"B"}}, ballot(2))
+	joint := change.Begin(set, change.Goal{Remove: []string{"B"}}, ballot(2))
 	require.Equal(t, nodeset.Jointly, joint.Stage, "no node has to learn")
-	e := decided(nodeset.Exchange{}, 1, joint, 0)
+	e := decided(change.Exchange{}, 1, joint, 0)
 	e.Looked(0, true, true)
 	late := protocol.Time(2 * exchangeWait)
 	assert.False(t, e.Next(late), "B may still serve the set of before")
@@ -151,15 +152,15 @@ func TestHalfOfTheMembersIsNoMajority(t *testing.T) {
 func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	learning := set.Begin(entering("D", "C"), ballot(2))
-	e := decided(nodeset.Exchange{Goal: entering("D", "C")}, 1, learning)
+	learning := change.Begin(set, entering("D", "C"), ballot(2))
+	e := decided(change.Exchange{Goal: entering("D", "C")}, 1, learning)
 	assert.True(t, e.Mine())
-	undone := learning.Undo(ballot(3))
+	undone := change.Undo(learning, ballot(3))
 	e.Decided(2, undone)
 	assert.False(t, e.Mine(), "nothing is under way")
 	e.Moved(2, 2, 0, true)
 	e.Moved(2, 2, 1, true)
-	assert.Equal(t, nodeset.ExchangeUndone, e.Outcome())
+	assert.Equal(t, change.ExchangeUndone, e.Outcome())
 	next, ask := e.Propose(3, ballot(4))
 	assert.Nil(t, next)
 	assert.False(t, ask)
@@ -170,15 +171,15 @@ func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 func TestAnotherChangeIsNotMine(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	underWay := set.Begin(entering("D", "C"), ballot(2))
-	for what, goal := range map[string]nodeset.Change{
+	underWay := change.Begin(set, entering("D", "C"), ballot(2))
+	for what, goal := range map[string]change.Goal{
 		"a member that stays is no node that enters": {Add: []nodeset.Member{{Identity: "b", Addr: "B"}}},
 		"nor is a member that stays one that leaves": {Remove: []string{"A"}},
 		"one node enters that the other does not":    entering("E", "C"),
 	} {
-		assert.False(t, decided(nodeset.Exchange{Goal: goal}, 1, underWay).Mine(), what)
+		assert.False(t, decided(change.Exchange{Goal: goal}, 1, underWay).Mine(), what)
 	}
-	assert.True(t, decided(nodeset.Exchange{Goal: entering("D", "C")}, 1, underWay).Mine())
+	assert.True(t, decided(change.Exchange{Goal: entering("D", "C")}, 1, underWay).Mine())
 }
 
 // A set that no majority of its members serves yet is not the set to begin
@@ -186,7 +187,7 @@ func TestAnotherChangeIsNotMine(t *testing.T) {
 func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	e := decided(nodeset.Exchange{Goal: entering("D", "C")}, 1, set, 0)
+	e := decided(change.Exchange{Goal: entering("D", "C")}, 1, set, 0)
 	next, ask := e.Propose(1, ballot(2))
 	assert.Nil(t, next)
 	assert.True(t, ask)
@@ -202,7 +203,7 @@ func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	e := decided(nodeset.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
+	e := decided(change.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
 	e.Read()
 	assert.False(t, e.Mine(), "nothing was proposed")
 	next, _ := e.Propose(1, ballot(2))
@@ -210,16 +211,16 @@ func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
 	assert.True(t, e.Mine())
 	e.Undo = true
 	for range 3 {
-		assert.Equal(t, nodeset.ExchangeGoesOn, e.Outcome())
+		assert.Equal(t, change.ExchangeGoesOn, e.Outcome())
 		undo, ask := e.Propose(2, ballot(3))
 		assert.Nil(t, undo)
 		assert.True(t, ask)
 	}
 	e.Read()
-	assert.Equal(t, nodeset.ExchangeUndone, e.Outcome())
+	assert.Equal(t, change.ExchangeUndone, e.Outcome())
 	assert.False(t, e.Mine())
 
-	e = decided(nodeset.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
+	e = decided(change.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
 	_, _ = e.Propose(1, ballot(2))
 	e.Undo = true
 	e.Decided(2, next)
@@ -233,7 +234,7 @@ func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
 func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	e := decided(nodeset.Exchange{Undo: true}, 1, set, 0)
+	e := decided(change.Exchange{Undo: true}, 1, set, 0)
 	asked := func() (ask bool) {
 		next, ask := e.Propose(1, ballot(2))
 		require.Nil(t, next)
@@ -245,23 +246,23 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	assert.True(t, asked())
 	assert.True(t, asked())
 	e.Read()
-	require.Equal(t, nodeset.ExchangeUndone, e.Outcome())
+	require.Equal(t, change.ExchangeUndone, e.Outcome())
 	assert.False(t, asked())
 
-	later := set.Begin(entering("D", "C"), ballot(3)).Undo(ballot(4))
+	later := change.Undo(change.Begin(set, entering("D", "C"), ballot(3)), ballot(4))
 	e.Decided(2, later)
 	e.Moved(2, 2, 0, true)
 	e.Moved(2, 2, 1, true)
-	assert.Equal(t, nodeset.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
+	assert.Equal(t, change.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
 }
 
 // The wait begins when a majority of the set of before has moved, whatever the
 // new nodes do, and later moves prolong nothing.
 func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	t.Parallel()
-	joint := setOf(1, "A", "B", "C").Begin(entering("DEF", "ABC"), ballot(2)).Join(ballot(3))
+	joint := change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("DEF", "ABC"), ballot(2)), ballot(3))
 	const now = protocol.Time(time.Hour)
-	e := decided(nodeset.Exchange{}, now, joint, 3, 4, 5)
+	e := decided(change.Exchange{}, now, joint, 3, 4, 5)
 	for i := range joint.Members {
 		e.Looked(i, true, true)
 	}
@@ -277,7 +278,7 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.True(t, e.Next(at(exchangeWait+2*time.Second)))
 	assert.Zero(t, e.Left(at(3*exchangeWait)))
 
-	e.Decided(now, joint.Finish(ballot(4)))
+	e.Decided(now, change.Finish(joint, ballot(4)))
 	for i := range 3 {
 		e.Moved(now, now, i, true)
 		e.Looked(i, true, true)
@@ -285,7 +286,7 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.False(t, e.Next(at(2*exchangeWait)), "nothing is under way")
 	assert.Equal(t, exchangeWait, e.Left(at(exchangeWait)))
 
-	learning := decided(nodeset.Exchange{}, now, setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)), 0, 1)
+	learning := decided(change.Exchange{}, now, change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), 0, 1)
 	assert.Equal(t, exchangeWait, learning.Left(at(time.Second)), "it has not begun while D learns")
 }
 
@@ -294,30 +295,30 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	moves := nodeset.Change{Move: []nodeset.Member{{Identity: set.Members[0].Identity, Addr: "X"}}}
+	moves := change.Goal{Move: []nodeset.Member{{Identity: set.Members[0].Identity, Addr: "X"}}}
 	const now, half = protocol.Time(time.Hour), 10 * time.Second
-	for what, ch := range map[string]nodeset.Change{"a member leaves": {Remove: []string{"C"}}, "it moves": moves} {
-		e := nodeset.Exchange{Goal: ch}
-		next := set.Begin(ch, ballot(2))
+	for what, ch := range map[string]change.Goal{"a member leaves": {Remove: []string{"C"}}, "it moves": moves} {
+		e := change.Exchange{Goal: ch}
+		next := change.Begin(set, ch, ballot(2))
 		e.Decided(now, set)
 		if next.Stage != nodeset.Stable {
 			e.Decided(now, next)
-			next = next.Finish(ballot(3))
+			next = change.Finish(next, ballot(3))
 		}
 		e.Decided(now, next)
 		assert.Equal(t, half, e.Follows(now.Add(time.Minute)), "%s: no majority serves it yet", what)
 		e.Moved(now.Add(time.Minute), now, 0, true)
 		e.Moved(now.Add(time.Minute), now, 1, true)
 		e.Propose(now.Add(time.Minute+half-1), ballot(4))
-		assert.Equal(t, nodeset.ExchangeGoesOn, e.Outcome(), what)
+		assert.Equal(t, change.ExchangeGoesOn, e.Outcome(), what)
 		e.Propose(now.Add(time.Minute+half), ballot(4))
-		assert.Equal(t, nodeset.ExchangeDone, e.Outcome(), what)
+		assert.Equal(t, change.ExchangeDone, e.Outcome(), what)
 	}
 
-	learning := set.Begin(entering("D", "C"), ballot(2))
-	e := nodeset.Exchange{Undo: true}
+	learning := change.Begin(set, entering("D", "C"), ballot(2))
+	e := change.Exchange{Undo: true}
 	e.Decided(now, learning)
-	e.Decided(now, learning.Undo(ballot(3)))
+	e.Decided(now, change.Undo(learning, ballot(3)))
 	serve(&e, now, 0, 1)
 	assert.True(t, e.Over(), "D has left, which no client needs")
 }
@@ -326,10 +327,10 @@ func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {
 // configuration, votes and is caught up.
 func TestWhichMembersCountForTheNext(t *testing.T) {
 	t.Parallel()
-	learning := setOf(1, "A").Begin(entering("D", "A"), ballot(2))
-	for _, c := range []*nodeset.Configuration{learning, learning.Join(ballot(3))} {
+	learning := change.Begin(setOf(1, "A"), entering("D", "A"), ballot(2))
+	for _, c := range []*nodeset.Configuration{learning, change.Join(learning, ballot(3))} {
 		for lacks := range 4 {
-			e := decided(nodeset.Exchange{}, 1, c, 0)
+			e := decided(change.Exchange{}, 1, c, 0)
 			e.Looked(0, false, false) // A leaves: what it says of itself does not matter
 			if lacks != 0 {
 				serve(e, 1, 1)
@@ -338,7 +339,7 @@ func TestWhichMembersCountForTheNext(t *testing.T) {
 			assert.Equal(t, lacks == 3, e.Next(protocol.Time(2*exchangeWait)), "%v: without %d", c.Stage, lacks)
 		}
 	}
-	e := decided(nodeset.Exchange{}, 1, learning, 1)
+	e := decided(change.Exchange{}, 1, learning, 1)
 	e.Looked(1, true, true)
 	assert.False(t, e.Next(protocol.Time(2*exchangeWait)), "the set of before has not moved: D has not learnt from it")
 }
@@ -349,9 +350,9 @@ func TestPatienceWithNewNodes(t *testing.T) {
 	t.Parallel()
 	const patience = time.Second
 	goal := entering("D", "C")
-	learning := setOf(1, "A", "B", "C").Begin(goal, ballot(2))
+	learning := change.Begin(setOf(1, "A", "B", "C"), goal, ballot(2))
 	at := func(d time.Duration) protocol.Time { return protocol.Time(1).Add(d) }
-	e := decided(nodeset.Exchange{Goal: goal, Patience: patience}, 1, learning)
+	e := decided(change.Exchange{Goal: goal, Patience: patience}, 1, learning)
 	e.Silent(1, 3)
 	e.Looked(3, false, false)
 	assert.False(t, e.Awaits(3))
@@ -365,7 +366,7 @@ func TestPatienceWithNewNodes(t *testing.T) {
 	_, silent := e.GaveUp()
 	assert.Equal(t, 2*patience, silent)
 
-	e = decided(nodeset.Exchange{Goal: goal}, 1, learning)
+	e = decided(change.Exchange{Goal: goal}, 1, learning)
 	e.Silent(1, 3)
 	e.Propose(at(time.Hour), ballot(3))
 	assert.False(t, e.Undo)
@@ -376,16 +377,16 @@ func TestASetIsBounded(t *testing.T) {
 	t.Parallel()
 	addrs := strings.Split("ABCDEFGHIJKLMNOPQRSTUVWXYZabcde", "")
 	full := setOf(1, addrs...)
-	assert.False(t, full.Fits(entering("f", "A")), "there would be 32 members")
-	assert.True(t, setOf(1, addrs[:30]...).Fits(entering("f", "A")))
+	assert.False(t, change.Fits(full, entering("f", "A")), "there would be 32 members")
+	assert.True(t, change.Fits(setOf(1, addrs[:30]...), entering("f", "A")))
 }
 
 // A guard time of at most twice the skew leaves no time for a lease.
 func TestAGuardTimeThatNoLeaseFitsIsRefused(t *testing.T) {
 	t.Parallel()
-	shared := func(guard time.Duration) nodeset.Change {
-		return nodeset.Change{Shared: &nodeset.Shared{Guard: guard, Retention: time.Hour, Skew: time.Second}}
+	shared := func(guard time.Duration) change.Goal {
+		return change.Goal{Shared: &nodeset.Shared{Guard: guard, Retention: time.Hour, Skew: time.Second}}
 	}
-	assert.False(t, setOf(1, abc...).Fits(shared(2*time.Second)))
-	assert.True(t, setOf(1, abc...).Fits(shared(3*time.Second)))
+	assert.False(t, change.Fits(setOf(1, abc...), shared(2*time.Second)))
+	assert.True(t, change.Fits(setOf(1, abc...), shared(3*time.Second)))
 }

@@ -1,0 +1,183 @@
+package change
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns how the nodes of a set are exchanged: which configuration may
+// follow which one.
+//
+//	            the new nodes take in        a majority of each        the new set
+//	Stable ---> Learning ------------------> Joint ------------------> Stable
+//	   ^           |                           |
+//	   `-----------+---------- undone ---------'
+//
+// Invariant: a configuration and the next one have a set in common of which
+// both need a majority. So of two claims that are admitted under them, one
+// after the other, the later one meets the earlier one at a node. Only the step
+// from Joint to the new set is without such a set for clients that count on
+// what was before Joint. These cannot hold any more by then: see Exchange.
+
+// Goal is what is to become of a set.
+type Goal struct {
+	Add    []nodeset.Member // their numbers are given by Begin
+	Remove []string         // addresses
+	Move   []nodeset.Member // members by identity, with the addresses that they get
+	Shared *nodeset.Shared  // nil: the settings stay
+}
+
+// Empty reports whether nothing is to be changed.
+func (ch *Goal) Empty() bool {
+	return len(ch.Add)+len(ch.Remove)+len(ch.Move) == 0 && ch.Shared == nil
+}
+
+// Fits reports whether a change of a stable set makes sense, and leaves a node.
+//
+// Invariant: what is decided can be read again. Without that two new nodes of
+// one address end the set: no client knows any more what was decided.
+func Fits(c *nodeset.Configuration, ch Goal) bool {
+	if c.Stage != nodeset.Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
+		len(ch.Add)+len(c.Members) > nodeset.MaxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
+		return false
+	}
+	for _, m := range ch.Add {
+		if c.Place(m.Addr) >= 0 || c.Member(m.Identity) >= 0 || slices.Contains(ch.Remove, m.Addr) {
+			return false
+		}
+	}
+	for _, m := range ch.Move {
+		if c.Member(m.Identity) < 0 || c.Place(m.Addr) >= 0 {
+			return false
+		}
+	}
+	if slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 }) {
+		return false
+	}
+	next := Begin(c, ch, c.Stamp.Ballot())
+	_, begins := nodeset.ParseConfiguration(next.String())
+	_, ends := nodeset.ParseConfiguration(Finish(next, c.Stamp.Ballot()).String())
+	return begins && ends
+}
+
+// Begin returns the first configuration of a change. Where no node is added,
+// and no holder can be left with too few nodes, none has to learn. Addresses
+// alone need no stages: the quorums are the same.
+func Begin(c *nodeset.Configuration, ch Goal, b nodeset.Ballot) *nodeset.Configuration {
+	n := follow(c, b, nodeset.Learning)
+	for i := range n.Members {
+		m := &n.Members[i]
+		if slices.Contains(ch.Remove, m.Addr) {
+			m.Role = nodeset.Leaves
+		}
+		for _, to := range ch.Move {
+			if to.Identity == m.Identity {
+				m.Addr = to.Addr
+			}
+		}
+	}
+	for _, m := range ch.Add {
+		m.Role, m.Number = nodeset.Enters, give(n)
+		n.Members = append(n.Members, m)
+	}
+	if ch.Shared != nil {
+		n.Next = *ch.Shared
+	}
+	switch {
+	case len(ch.Add)+len(ch.Remove) == 0 && n.Next == n.Now:
+		n.Stage = nodeset.Stable
+	case len(ch.Add) == 0 && !strands(n):
+		n.Stage = nodeset.Jointly
+	}
+	return n
+}
+
+// give returns the number of a member that enters.
+//
+// Invariant: a number is given again as late as can be: all others come first.
+// So what a client knows of the member that had it before is over by then. A
+// client that has slept for so long forgets it, see Group.Others.
+func give(c *nodeset.Configuration) int {
+	for {
+		if c.Last = (c.Last + 1) % protocol.MaxNodes; c.Numbered(c.Last) == nil {
+			return c.Last
+		}
+	}
+}
+
+// strands reports whether a majority of the nodes that stay or leave can have
+// so few nodes that stay that these, and all that enter, are no majority of the
+// new set. A holder with such a majority needs the time to be taken back, see
+// takeback.go.
+func strands(c *nodeset.Configuration) bool {
+	var count [3]int
+	for _, m := range c.Members {
+		count[m.Role]++
+	}
+	stay := max(0, (count[nodeset.Stays]+count[nodeset.Leaves])/2+1-count[nodeset.Leaves])
+	return 2*(stay+count[nodeset.Enters]) <= count[nodeset.Stays]+count[nodeset.Enters]
+}
+
+// follow returns a copy of the next epoch.
+func follow(c *nodeset.Configuration, b nodeset.Ballot, s nodeset.Stage) *nodeset.Configuration {
+	n := *c
+	n.Stamp, n.Stage, n.Members = nodeset.StampOf(c.Stamp.Epoch()+1, b), s, slices.Clone(c.Members)
+	return &n
+}
+
+// Join returns what follows Learning.
+func Join(c *nodeset.Configuration, b nodeset.Ballot) *nodeset.Configuration {
+	return follow(c, b, nodeset.Jointly)
+}
+
+// Finish returns the new set.
+func Finish(c *nodeset.Configuration, b nodeset.Ballot) *nodeset.Configuration {
+	n := end(c, b, nodeset.Leaves)
+	n.Now = n.Next
+	return n
+}
+
+// Undo returns the set of before.
+func Undo(c *nodeset.Configuration, b nodeset.Ballot) *nodeset.Configuration {
+	n := end(c, b, nodeset.Enters)
+	n.Next = n.Now
+	return n
+}
+
+func end(c *nodeset.Configuration, b nodeset.Ballot, without nodeset.Role) *nodeset.Configuration {
+	n := follow(c, b, nodeset.Stable)
+	n.Members = slices.DeleteFunc(n.Members, func(m nodeset.Member) bool { return m.Role == without })
+	for i := range n.Members {
+		n.Members[i].Role = nodeset.Stays
+	}
+	return n
+}
+
+// vacates reports whether no member of c has the address of a member that
+// decides what follows o.
+func vacates(c *nodeset.Configuration, o *nodeset.Configuration) bool {
+	return slices.ContainsFunc(o.Members, func(m nodeset.Member) bool { return m.Role != nodeset.Enters && c.Place(m.Addr) < 0 })
+}
+
+// has reports whether a change is the one under way, or else whether nothing of
+// it is left to do.
+func has(c *nodeset.Configuration, ch Goal, underWay bool) bool {
+	for _, m := range ch.Add {
+		if at := c.Place(m.Addr); at < 0 || underWay && c.Members[at].Role != nodeset.Enters {
+			return false
+		}
+	}
+	for _, a := range ch.Remove {
+		if at := c.Place(a); at >= 0 != underWay || underWay && c.Members[at].Role != nodeset.Leaves {
+			return false
+		}
+	}
+	for _, m := range ch.Move {
+		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity {
+			return false
+		}
+	}
+	return ch.Shared == nil || *ch.Shared == c.Next && (underWay || c.Next == c.Now)
+}

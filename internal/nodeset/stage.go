@@ -1,0 +1,50 @@
+package nodeset
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// This file owns how far a configuration is on the way to another set, and
+// which of its members make a quorum then. What may follow it is decided in
+// package change.
+
+// Stage is how far an exchange of nodes has come.
+type Stage uint8
+
+// The stages.
+const (
+	Stable   Stage = iota // a majority of the members is a quorum
+	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
+	Jointly               // a quorum is a majority of those that stay or leave, and one of those that stay or enter
+)
+
+func (s Stage) String() string { return [...]string{"stable", "learning", "joint"}[s] }
+
+// Role says in which set a member counts while nodes are being exchanged.
+type Role uint8
+
+// The roles.
+const (
+	Stays Role = iota
+	Leaves
+	Enters
+)
+
+func (r Role) String() string { return [...]string{"stays", "leaves", "enters"}[r] }
+
+const (
+	stages = "slj"
+	roles  = "sle"
+)
+
+// Quorums returns which members are a quorum, by their numbers.
+func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
+	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
+	switch {
+	case c.Stage != Jointly || present == next:
+		return protocol.Quorums{Present: present}
+	case !rules.On(protocol.RuleSetBoth):
+		return protocol.Quorums{Present: next}
+	case !rules.On(protocol.RuleSetEach):
+		return protocol.Quorums{Present: present | next}
+	}
+	return protocol.Quorums{Present: present, Next: next}
+}
