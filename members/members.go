@@ -40,6 +40,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/operator"
 )
 
 // A Member is one node of a set. It is a plain value, safe for concurrent use
@@ -104,7 +105,7 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 // guard times: in the first one the new nodes take in what the others have, in
 // the second one a lock needs a majority of both sets.
 func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
-	return change(ctx, q, "add members", core.Exchange{Add: urls})
+	return change(ctx, q, "add members", operator.Exchange{Add: urls})
 }
 
 // Remove removes nodes from the set. Each is given by its address, or by a URL
@@ -112,7 +113,7 @@ func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
 // about two guard times and a half; where a node of four leaves, or of two, one
 // less. The servers may be stopped when it returns nil, and not before.
 func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
-	return change(ctx, q, "remove members", core.Exchange{Remove: addrs})
+	return change(ctx, q, "remove members", operator.Exchange{Remove: addrs})
 }
 
 // Replace replaces one node of the set by another one. old is as for [Remove],
@@ -122,13 +123,13 @@ func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
 // A server that was emptied or got a new disk and keeps its address needs no
 // call: it takes its place by itself.
 func Replace(ctx context.Context, q *quorate.Quorum, old, url string) error {
-	return change(ctx, q, "replace member", core.Exchange{Add: []string{url}, Remove: []string{old}})
+	return change(ctx, q, "replace member", operator.Exchange{Add: []string{url}, Remove: []string{old}})
 }
 
 // Move gives a member another address. Its server has the same data, and
 // answers at the new address. It takes about half a guard time.
 func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
-	return change(ctx, q, "move member", core.Exchange{Move: []core.Move{{From: from, To: to}}})
+	return change(ctx, q, "move member", operator.Exchange{Move: []operator.Move{{From: from, To: to}}})
 }
 
 // Set changes the settings of the set. It takes about the longer one of the
@@ -136,7 +137,7 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 // of a client ends its holds: the client is refused, with [quorate.ErrInvalid]
 // and both numbers.
 func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
-	return change(ctx, q, "set members", core.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
+	return change(ctx, q, "set members", operator.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
 }
 
 // Undo gives up a change that a process has left half-way, or that another one
@@ -144,9 +145,9 @@ func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
 // nothing to undo. It does not wait for nodes that were to be added. It takes
 // moments. A call that was interrupted may be repeated.
 func Undo(ctx context.Context, q *quorate.Quorum) error {
-	return change(ctx, q, "undo", core.Exchange{Undo: true})
+	return change(ctx, q, "undo", operator.Exchange{Undo: true})
 }
 
-func change(ctx context.Context, q *quorate.Quorum, op string, x core.Exchange) error {
-	return core.WrapError(op, "", core.CoreOf(q).Exchange(ctx, x))
+func change(ctx context.Context, q *quorate.Quorum, op string, x operator.Exchange) error {
+	return core.WrapError(op, "", operator.Run(ctx, core.CoreOf(q), x))
 }

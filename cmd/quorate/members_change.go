@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/operator"
 )
 
 // membersHelp is what the help of each command says that changes the set.
@@ -47,14 +48,14 @@ func membersAddCommand() *cobra.Command {
 before. It takes two guard times: the new nodes take in what the others have, and
 then old leases end.
 `, `  quorate members add lock-d:6379 lock-e:6379   # three nodes become five`, cobra.MinimumNArgs(1),
-		func(args []string) core.Exchange { return core.Exchange{Add: args} })
+		func(args []string) operator.Exchange { return operator.Exchange{Add: args} })
 }
 
 func membersRemoveCommand() *cobra.Command {
 	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set. They may be down for good. It takes about two guard
 times and a half. Stop the servers when it has ended with 0, and not before.
 `, `  quorate members remove lock-c:6379`, cobra.MinimumNArgs(1),
-		func(args []string) core.Exchange { return core.Exchange{Remove: args} })
+		func(args []string) operator.Exchange { return operator.Exchange{Remove: args} })
 }
 
 func membersReplaceCommand() *cobra.Command {
@@ -62,15 +63,15 @@ func membersReplaceCommand() *cobra.Command {
 another address. It takes two guard times and a half. A server that was emptied
 and keeps its address needs no command.
 `, `  quorate members replace lock-c:6379 lock-d:6379`, cobra.ExactArgs(2),
-		func(args []string) core.Exchange { return core.Exchange{Add: args[1:], Remove: args[:1]} })
+		func(args []string) operator.Exchange { return operator.Exchange{Add: args[1:], Remove: args[:1]} })
 }
 
 func membersMoveCommand() *cobra.Command {
 	return exchangeCommand("move OLD NEW", "Give a node of the set another address", `Gives a node of the set another address, at which its server answers with the
 same data. It takes half a guard time: clients that run follow meanwhile.
 `, `  quorate members move 10.0.0.7:6379 lock-c:6379`, cobra.ExactArgs(2),
-		func(args []string) core.Exchange {
-			return core.Exchange{Move: []core.Move{{From: args[0], To: args[1]}}}
+		func(args []string) operator.Exchange {
+			return operator.Exchange{Move: []operator.Move{{From: args[0], To: args[1]}}}
 		})
 }
 
@@ -83,7 +84,7 @@ the longer one of the guard times of before and after.
 			return errors.New("members set: give --guard, --retention or --skew, none below 0")
 		}
 		return cobra.NoArgs(cmd, args)
-	}, func([]string) core.Exchange { return core.Exchange{Shared: &s} })
+	}, func([]string) operator.Exchange { return operator.Exchange{Shared: &s} })
 	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a node that lost its data does not vote")
 	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used")
 	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "the largest tolerated difference between the clocks of nodes")
@@ -91,7 +92,7 @@ the longer one of the guard times of before and after.
 }
 
 // interrupts says what a change would end, empty for nothing.
-func interrupts(x core.Exchange, c *nodeset.Configuration) string {
+func interrupts(x operator.Exchange, c *nodeset.Configuration) string {
 	if x.Shared == nil || c == nil {
 		return ""
 	}
@@ -107,11 +108,11 @@ func membersUndoCommand() *cobra.Command {
 	return exchangeCommand("undo", "Give up an exchange of nodes that was left half-way", `Gives up an exchange of nodes that was left half-way, or is under way: the set is
 as it was before. It takes moments, and does not wait for nodes that were to be
 added.
-`, "", cobra.NoArgs, func([]string) core.Exchange { return core.Exchange{Undo: true} })
+`, "", cobra.NoArgs, func([]string) operator.Exchange { return operator.Exchange{Undo: true} })
 }
 
 // exchangeCommand is a command that exchanges nodes.
-func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs, what func(args []string) core.Exchange) *cobra.Command {
+func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs, what func(args []string) operator.Exchange) *cobra.Command {
 	var t target
 	var timeout time.Duration
 	var yes bool
@@ -138,8 +139,8 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			if ends := interrupts(x, before); ends != "" && !yes {
 				return &exit{1, errors.New("nothing was changed: " + ends)}
 			}
-			x.Progress = func(p core.ExchangeProgress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
-			if err := core.CoreOf(q).Exchange(ctx, x); err != nil {
+			x.Progress = func(p operator.Progress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
+			if err := operator.Run(ctx, core.CoreOf(q), x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
 			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), core.CoreOf(q).Recorded(ctx).Addrs())
@@ -153,7 +154,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 }
 
 // tellChanged prints what a change has made of a set, and what is left to do.
-func tellChanged(w io.Writer, x core.Exchange, before, now []string) {
+func tellChanged(w io.Writer, x operator.Exchange, before, now []string) {
 	fmt.Fprintf(w, "The set is now: %s\n", strings.Join(now, " "))
 	if left, _ := lo.Difference(before, now); len(x.Remove) > 0 && len(left) > 0 {
 		fmt.Fprintf(w, "Stop the servers that have left: %s\n", strings.Join(left, " "))
@@ -171,7 +172,7 @@ var stages = map[quorate.Stage]string{
 }
 
 // tellProgress says in a line how far an exchange is.
-func tellProgress(p core.ExchangeProgress) string {
+func tellProgress(p operator.Progress) string {
 	text := fmt.Sprintf("epoch %d: %s", p.Epoch, stages[quorate.Stage(p.Stage)])
 	if p.Await != "" {
 		text += "; waiting for " + p.Await

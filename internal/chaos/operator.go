@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	changing "github.com/quorate/quorate/internal/operator"
 	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/quorate/quorate/members"
 )
@@ -97,7 +98,7 @@ func (o *orders) exchange(ctx context.Context, q *quorate.Quorum) error {
 	case len(o.Add) == 1 && len(o.Remove) == 1:
 		return members.Replace(ctx, q, o.Remove[0], o.Add[0])
 	}
-	return core.CoreOf(q).Exchange(ctx, core.Exchange{Add: o.Add, Remove: o.Remove})
+	return changing.Run(ctx, core.CoreOf(q), changing.Exchange{Add: o.Add, Remove: o.Remove})
 }
 
 // operator is one such process, seen by the harness.

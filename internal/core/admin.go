@@ -92,7 +92,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 			good |= 1 << i
 			continue
 		}
-		if forGood(err) {
+		if ForGood(err) {
 			refused |= 1 << i
 		}
 		f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
@@ -419,13 +419,24 @@ func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error
 // last writes of the old one. min-replicas-to-write ends that, so a master that
 // has it is not warned of.
 func (r *NodeReport) describe(info string) {
-	fields := infoFields(info)
+	fields := InfoFields(info)
 	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
 	r.AOF = fields["aof_enabled"] == "1"
 	// INFO has the second field where min-replicas-to-write is set.
 	if _, stops := fields["min_slaves_good_slaves"]; !stops {
 		r.replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	}
+}
+
+// InfoFields returns the lines of an INFO.
+func InfoFields(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[key] = value
+		}
+	}
+	return fields
 }
 
 // evicts reports whether a server with that maxmemory-policy throws away keys

@@ -59,7 +59,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 // text is the i-th value of an answer as a string, empty if there is none.
 // Answers have the length that a node chose, so each access is checked here.
 func text(v []resp.Value, i int) string {
-	if i >= len(v) {
+	if i < 0 || i >= len(v) {
 		return ""
 	}
 	return string(v[i].Str)

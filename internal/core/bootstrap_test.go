@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,7 +128,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 	for accepted := 1; accepted <= 3; accepted++ {
 		c := redistest.Start(t, 4)
 		first := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
-		ballot := nodeset.NewBallot(time.Now(), chance(), "")
+		ballot := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 		shared := nodeset.Shared{Guard: first.set.Guard, Retention: first.set.Retention, Skew: first.set.Skew}
 		conf := &nodeset.Configuration{Stamp: nodeset.StampOf(1, ballot), Origin: nodeset.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
 		for i, addr := range first.addrs {

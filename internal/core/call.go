@@ -131,7 +131,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		q.driver.client.Fail(now, &a.claim, &c.req, forGood(err))
+		q.driver.client.Fail(now, &a.claim, &c.req, ForGood(err))
 	case !verdict.Counts():
 		a.failed(&c.req, q.driver.uncounted(c.req.Node, verdict.Why))
 		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)

@@ -25,5 +25,5 @@ func clusterModeIsForGood(t *testing.T) bool {
 	n := q.node(nodeset.Seed)
 	n.tried(t.Context())
 	err = n.err()
-	return err != nil && forGood(err)
+	return err != nil && ForGood(err)
 }

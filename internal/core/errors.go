@@ -2,7 +2,7 @@ package core
 
 // This file owns what errors of the core say. A Failure has a sentinel that
 // says what is the matter, and for each node what that node had to do with it.
-// No decision depends on a text here, save forGood's.
+// No decision depends on a text here, save ForGood's.
 
 import (
 	"crypto/tls"
@@ -125,12 +125,12 @@ var (
 	errForeign  = errors.New("another Redlock client holds the redlock key")
 )
 
-// forGood reports whether a node's error will not go away by waiting. It goes
+// ForGood reports whether a node's error will not go away by waiting. It goes
 // by the server's words, since Redis has no codes for most of these. A word
 // that is missing here costs time and no safety: the node is tried again until
 // the caller's context ends. A word that is here by mistake would make a Lock
 // fail that could have succeeded.
-func forGood(err error) bool {
+func ForGood(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
 	}
@@ -168,7 +168,7 @@ func forGood(err error) bool {
 // or this client has found that out.
 func Refused(err error) bool {
 	_, answered := errors.AsType[resp.Error](err)
-	return answered || forGood(err) || errors.Is(err, errReplica) || errors.Is(err, resp.ErrProtocol)
+	return answered || ForGood(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
 }
 
 // explain adds to a node's own words what to do, where they do not say it.

@@ -47,7 +47,7 @@ func (e *SetError) Unwrap() error { return ErrInvalid }
 // verdict of nodeset.Membership, not an answer of the node: the node may be
 // well.
 //
-// final has forGood take the node for lost to the call. A call fails at once
+// final has ForGood take the node for lost to the call. A call fails at once
 // where final errors leave no quorum. A final error that passes would fail
 // calls that only had to wait, and one that stays and is not final has them
 // wait until their contexts end.

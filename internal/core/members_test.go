@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -147,19 +148,6 @@ func TestListOfOtherAddresses(t *testing.T) {
 	assert.Equal(t, c.Addrs(), nodesOf(q))
 }
 
-// Of a list's three nodes two have been replaced. What these keep leads a
-// client that starts with that list to the set.
-func TestTombstonesLeadToTheSet(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 5)
-	operator, _ := gives(t, c, 3)
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}))
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}))
-	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
-	held(t, late, "n").Release()
-	assert.Equal(t, c.Addrs()[2:], nodesOf(late))
-}
-
 // One node of three shows a later configuration that was not decided. No client
 // connects to the address that it names, the log says which node it is, and
 // holds go on. When the record is put back, the node votes again.
@@ -194,7 +182,7 @@ func TestForgedConfiguration(t *testing.T) {
 	has, ok := nodeset.ParseNodeSet(was)
 	require.True(t, ok)
 	forged := *has.Config
-	forged.Stamp = nodeset.StampOf(99, nodeset.NewBallot(time.Now(), chance(), ""))
+	forged.Stamp = nodeset.StampOf(99, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
 	forged.Members = []nodeset.Member{{Number: 0, Identity: has.Identity, Addr: c.Node(0).Addr()}, {Number: 3, Identity: "0123456789abcdef", Addr: listener.Addr().String()}}
 	lie := has
 	lie.Config = &forged
@@ -264,58 +252,6 @@ func TestVerdictOfAnEarlierSet(t *testing.T) {
 	assert.ErrorIs(t, q.members.verdictError(v), errRejudged)
 }
 
-// A member moves to another address with its data. Holds go on, and clients
-// with the list of before find it.
-func TestMemberMoves(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 3)
-	operator, q := gives(t, c, 3)
-	first := held(t, q, "first")
-	kept := keeps(t, first)
-	to := strings.Replace(c.Node(0).Addr(), "127.0.0.1", "localhost", 1)
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}))
-	want := []string{to, c.Addrs()[1], c.Addrs()[2]}
-	for _, one := range []*Quorum{operator, q, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) }, time.Minute, time.Millisecond)
-		connected(t, one)
-		assert.Equal(t, to, one.nodes.at(0).addr)
-		finds(t, one, "first", first)
-	}
-	kept()
-	first.Release()
-	assert.ErrorContains(t, operator.Exchange(minute(t), Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}), "has that address already")
-}
-
-// The guard time of a set becomes longer, and shorter, while locks are held. A
-// client is refused whose ttl the shorter one does not cover, or that asks for
-// a longer one than the set's.
-func TestSettingsOfASetChange(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 3)
-	operator, q := gives(t, c, 3)
-	first := held(t, q, "first")
-	kept := keeps(t, first)
-	change := func(to time.Duration) {
-		t.Helper()
-		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: to}}))
-		require.Eventually(t, func() bool { return q.guard() == to && operator.guard() == to }, time.Minute, time.Millisecond)
-	}
-	change(7 * time.Second)
-	longer := exchangeSettings()
-	longer.TTL, longer.Guard = 3*time.Second, 7*time.Second
-	held(t, opened(t, longer, c.Node(0), c.Node(1), c.Node(2)), "n").Release()
-	change(4500 * time.Millisecond)
-	kept()
-	first.Release()
-	late := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, longer)
-	var long *TTLError
-	require.ErrorAs(t, late.Ready(within(t)), &long)
-	longer.TTL, longer.GuardGiven = 2*time.Second, true
-	err := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, longer).Ready(within(t))
-	require.ErrorIs(t, err, ErrInvalid)
-	assert.ErrorContains(t, err, "WithGuard(7s) is longer than the guard time of the set, 4.5s")
-}
-
 // A server that refuses INFO has no vote: a loss of its data would not be
 // noticed.
 func TestServerThatRefusesInfo(t *testing.T) {
@@ -358,7 +294,7 @@ func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 func namesTooEarly(t *testing.T) bool {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
-	joint := change.Begin(q.members.config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), chance(), ""))
+	joint := change.Begin(q.members.config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
 	h := held(t, q, "n")
 	a := (*attempt)(h)
 	a.mu.Lock() // it hears of nothing
@@ -383,7 +319,7 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
 	set := q.members.config.Load()
-	b := nodeset.NewBallot(time.Now(), chance(), "")
+	b := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 	decide := func(c *nodeset.Configuration) {
 		q.members.change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 	}

@@ -279,7 +279,7 @@ func (n *node) gone() {
 // mended needs no new connection.
 func (n *node) onSubscribeDown(err error) {
 	q := n.q
-	if !q.isClosed() && forGood(err) {
+	if !q.isClosed() && ForGood(err) {
 		q.set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.addr, "error", err)
 	}
 }

@@ -123,9 +123,9 @@ func suits(info transport.Info) error {
 		return errSentinel
 	case info.Role != "slave":
 	case info.Master == "":
-		return errReplica
+		return ErrReplica
 	default:
-		return fmt.Errorf("%w; its master is %s", errReplica, info.Master)
+		return fmt.Errorf("%w; its master is %s", ErrReplica, info.Master)
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
@@ -151,7 +151,7 @@ func namesAge(err error) error {
 
 var errSentinel = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
 
-var errReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
+var ErrReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
 
 var errClusterMode = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
 	"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")

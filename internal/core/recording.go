@@ -6,9 +6,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -100,7 +97,7 @@ func (s *members) hopeless() error {
 // right that it lacks, for one.
 func refusedForGood(err error) bool {
 	f, is := errors.AsType[*Failure](err)
-	return is && slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return forGood(n.Err) })
+	return is && slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return ForGood(n.Err) })
 }
 
 // record has the nodes record their set for as long as that is due. It is a
@@ -206,9 +203,8 @@ func (s *members) recordDue(ctx context.Context, ready bool) (*nodeset.Recording
 	defer s.one.Unlock()
 	shared := nodeset.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
 	s.mu.Lock()
-	r := s.known.Record(nodeset.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
-		id := newID()
-		return hex.EncodeToString(id[:8])
+	r := s.known.Record(nodeset.NewBallot(time.Now(), mathrand.Uint32(), s.promised), shared, ready, func() string {
+		return fmt.Sprintf("%016x", mathrand.Uint64())
 	})
 	s.mu.Unlock()
 	if r == nil || slices.ContainsFunc(r.Out, func(step nodeset.RecordStep) bool { return !s.q.ready(step.Node) }) {
@@ -297,12 +293,4 @@ func stepIsFor(step *nodeset.RecordStep, n *node) bool {
 		return false
 	}
 	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.addr
-}
-
-func chance() uint32 {
-	var b [4]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		panic(err) // documented never to happen
-	}
-	return binary.BigEndian.Uint32(b[:])
 }

@@ -112,7 +112,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		i.q.nodes.at(node).reload(c)
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
-		i.in.Fail(now, c.req, forGood(err))
+		i.in.Fail(now, c.req, ForGood(err))
 	case !verdict.Counts():
 		i.errs[node] = i.q.driver.uncounted(node, verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)

@@ -96,7 +96,7 @@ func (r *repairer) step(s *repair.RepairStep) {
 	res := repair.RepairResult{Err: errStepEnded}
 	defer func() { r.done(s, res) }()
 	res = r.take(s)
-	res.ForGood = res.Err != nil && forGood(res.Err)
+	res.ForGood = res.Err != nil && ForGood(res.Err)
 }
 
 // repairRemedy is what to do about a node that cannot be repaired.

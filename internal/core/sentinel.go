@@ -120,6 +120,9 @@ const (
 	clusterName  = "cluster:"
 )
 
+// IsCluster reports whether it is that of a whole cluster.
+func (a Address) IsCluster() bool { return a.cluster != nil }
+
 // Name returns the address that the set records for the node, and that errors
 // and the log have: of a Sentinel set the name of its master and its Sentinels,
 // in order.

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strconv"
@@ -72,7 +73,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 // recorded it.
 func counting(t *testing.T, q *Quorum) {
 	t.Helper()
-	b := nodeset.NewBallot(time.Now(), chance(), "")
+	b := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 	shared := nodeset.Shared{Guard: q.set.Guard, Retention: q.set.Retention, Skew: q.set.Skew}
 	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.addrs) - 1}
 	for i, addr := range q.addrs {

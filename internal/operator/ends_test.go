@@ -1,7 +1,8 @@
-package core
+package operator
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -9,16 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // decides has the register of a set decide what follows, and returns that.
-func decides(t *testing.T, q *Quorum, c, next *nodeset.Configuration) *nodeset.Configuration {
+func decides(t *testing.T, q *core.Quorum, c, next *nodeset.Configuration) *nodeset.Configuration {
 	t.Helper()
-	s := change.NewSuccession(c, next, q.set.TTL, q.set.NodeTimeout, protocol.Rules{})
-	require.NoError(t, q.succeed(within(t), s))
+	o, err := q.Operate(minute(t))
+	require.NoError(t, err)
+	s := change.NewSuccession(c, next, exchangeSettings().TTL, exchangeSettings().NodeTimeout, protocol.Rules{})
+	require.NoError(t, o.Succeed(minute(t), s.Register, s.TTL, s.NodeTimeout, &s.Run))
 	decided, known := s.Decided()
 	require.True(t, known)
 	return decided
@@ -30,17 +34,17 @@ func TestDecisionThatNoNodeShowsIsUndone(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
 	dies, next := gives(t, c, 3)
-	set := dies.members.config.Load()
-	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
+	set := config(dies)
+	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), rand.Uint32(), "") }
 	goal := change.Goal{Add: []nodeset.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}}
 	require.Equal(t, nodeset.Learning, decides(t, dies, set, change.Begin(set, goal, ballot())).Stage)
 	require.NoError(t, dies.Close(context.Background()))
 	require.NoError(t, c.Node(3).Kill())
 
 	hold := held(t, next, "first")
-	kept := keeps(t, hold)
-	require.NoError(t, next.Exchange(minute(t), Exchange{Undo: true}))
-	require.NoError(t, next.Exchange(minute(t), Exchange{Remove: c.Addrs()[:1]}))
+	kept := keeps(t, next, hold)
+	require.NoError(t, Run(minute(t), next, Exchange{Undo: true}))
+	require.NoError(t, Run(minute(t), next, Exchange{Remove: c.Addrs()[:1]}))
 	assert.Equal(t, c.Addrs()[1:3], nodesOf(next))
 	kept()
 	hold.Release()
@@ -52,11 +56,11 @@ func TestExchangeOfAHungNode(t *testing.T) {
 	c := redistest.Start(t, 3)
 	operator, _ := gives(t, c, 3)
 	hold := held(t, operator, "first")
-	kept := keeps(t, hold)
+	kept := keeps(t, operator, hold)
 	require.NoError(t, c.Node(2).Stop())
 	defer func() { assert.NoError(t, c.Node(2).Cont()) }()
 	began := time.Now()
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Remove: c.Addrs()[2:3]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Remove: c.Addrs()[2:3]}))
 	t.Log(time.Since(began))
 	assert.Equal(t, c.Addrs()[:2], nodesOf(operator))
 	kept()
@@ -75,7 +79,7 @@ func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
 			reached := make(chan struct{}, 100)
 			ended := make(chan error, 1)
 			go func() {
-				ended <- operator.Exchange(minute(t), Exchange{Add: c.URLs()[1:], Progress: func(p ExchangeProgress) {
+				ended <- Run(minute(t), operator, Exchange{Add: c.URLs()[1:], Progress: func(p Progress) {
 					if p.Stage == stage {
 						reached <- struct{}{}
 					}
@@ -85,7 +89,7 @@ func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
 			require.NoError(t, c.Node(1).Kill())
 			require.NoError(t, c.Node(2).Kill())
 			err := <-ended
-			require.ErrorIs(t, err, ErrNoQuorum)
+			require.ErrorIs(t, err, core.ErrNoQuorum)
 			require.ErrorContains(t, err, "has not answered for")
 			require.ErrorContains(t, err, "the set is as it was before")
 			assert.Equal(t, c.Addrs()[:1], nodesOf(operator))
@@ -103,14 +107,14 @@ func TestExchangeThatEndsAsItsChangeIsDecided(t *testing.T) {
 	operator, q := gives(t, c, 3)
 	for range 3 {
 		ctx, cancel := context.WithCancel(minute(t))
-		before := operator.members.config.Load().Stamp.Epoch()
+		before := config(operator).Stamp.Epoch()
 		go func() {
-			for ctx.Err() == nil && operator.members.config.Load().Stamp.Epoch() == before {
+			for ctx.Err() == nil && config(operator).Stamp.Epoch() == before {
 				time.Sleep(time.Millisecond)
 			}
 			cancel()
 		}()
-		err := operator.Exchange(ctx, Exchange{Add: c.URLs()[3:]})
+		err := Run(ctx, operator, Exchange{Add: c.URLs()[3:]})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "the set is as it was before")
 	}
@@ -123,15 +127,15 @@ func TestExchangeThatIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	operator, _ := gives(t, c, 3)
-	was := operator.members.config.Load().Stamp
+	was := config(operator).Stamp
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-hset", "-set").Err())
 	}
-	err := operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: 6 * time.Second}})
-	require.ErrorIs(t, err, ErrNoQuorum)
+	err := Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: 6 * time.Second}})
+	require.ErrorIs(t, err, core.ErrNoQuorum)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	assert.ErrorContains(t, err, " refuses: ")
-	assert.Equal(t, was, operator.members.config.Load().Stamp)
+	assert.Equal(t, was, config(operator).Stamp)
 }
 
 // A guard time that no ttl fits is refused before anything changes. One that
@@ -140,9 +144,9 @@ func TestGuardTimeBelowTheOperatorsTTL(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	operator, _ := gives(t, c, 1)
-	require.ErrorIs(t, operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}), ErrInvalid)
+	require.ErrorIs(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}), core.ErrInvalid)
 	for _, guard := range []time.Duration{3 * time.Second, 4500 * time.Millisecond} {
-		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &nodeset.Shared{Guard: guard}}))
-		assert.Equal(t, guard, operator.members.config.Load().Guard())
+		require.NoError(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: guard}}))
+		assert.Equal(t, guard, config(operator).Guard())
 	}
 }

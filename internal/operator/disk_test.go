@@ -1,6 +1,7 @@
-package core
+package operator
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,11 +28,11 @@ func TestExchangeIsOnDisk(t *testing.T) {
 			for i := range 3 {
 				require.NoError(t, c.Node(i).Client().Save(t.Context()).Err())
 			}
-			require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[2:3]}))
-			require.NoError(t, operator.Close(within(t)))
+			require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[2:3]}))
+			require.NoError(t, operator.Close(minute(t)))
 			for i := range 2 {
 				require.NoError(t, c.Node(i).Restart())
-				has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(operator.set.Prefix)).Val())
+				has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(exchangeSettings().Prefix)).Val())
 				require.True(t, ok)
 				assert.GreaterOrEqual(t, has.Stamp().Epoch(), uint64(3), "node %d: %s", i, has.Text)
 			}
@@ -44,21 +45,23 @@ func TestExchangeIsOnDisk(t *testing.T) {
 func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	q := declared(t, c, exchangeSettings())
-	n := q.nodes.at(0)
+	q, _ := gives(t, c, 1)
+	o, err := q.Operate(minute(t))
+	require.NoError(t, err)
+	x, m := &exchange{q: o, set: o.Settings()}, config(q).Members[0]
 	for err, settled := range map[error]bool{
 		resp.Error("NOPERM this user has no permissions to run the 'bgsave' command"):    true,
 		resp.Error("ERR unknown command 'CONFIG'"):                                       true,
 		resp.Error("ERR Background save already in progress"):                            false,
 		resp.Error("ERR Another child process is active (AOF?): can't BGSAVE right now"): false,
 		resp.Error("LOADING Redis is loading the dataset in memory"):                     false,
-		errNoAnswer: false,
+		context.DeadlineExceeded: false,
 	} {
-		assert.Equal(t, settled, n.unsaved(err).Refused, err)
+		assert.Equal(t, settled, x.unsaved(m, err).Refused, err)
 	}
-	p := n.persistence(within(t))
+	p := x.persistence(minute(t), m)
 	assert.True(t, p.Known)
 	assert.False(t, p.Log || p.Snapshots || p.Refused, "it keeps nothing")
-	began := n.snapshot(within(t), false)
+	began := x.snapshot(minute(t), m, false)
 	assert.True(t, began.Known && began.Saving)
 }

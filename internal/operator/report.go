@@ -1,4 +1,4 @@
-package core
+package operator
 
 // This file owns the words about an exchange: its progress, the state of the
 // set in an error, and why a change is unfit. No step depends on them.
@@ -24,7 +24,7 @@ func (x *exchange) report() {
 	if at.Config == nil || x.ask.Progress == nil {
 		return
 	}
-	p := ExchangeProgress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}
+	p := Progress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}
 	if at.Await == change.AwaitAnswers {
 		p.Await = strings.Join(at.Silent, " ") + p.Await
 	}
@@ -47,13 +47,13 @@ var awaits = map[change.OperatorAwait]string{
 // of this moment and not that of the last round. A step may have been decided
 // since, and an operator acts on what the error says.
 func (x *exchange) state() string {
-	c := x.q.members.config.Load()
+	c := x.q.Config()
 	if c == nil {
 		return "no node of the list knows the set any more"
 	}
 	if c.Stage == nodeset.Stable {
 		state := "the set is " + strings.Join(c.Addrs(), " ")
-		if left := x.o.Follows(x.q.now()); left > 0 {
+		if left := x.o.Follows(x.q.Now()); left > 0 {
 			state += fmt.Sprintf("; let the servers that have left it run for %v more, and begin no other change until then: clients still follow", left.Round(time.Second))
 		}
 		return state

@@ -1,4 +1,4 @@
-package core
+package operator
 
 // This file owns what is found out before an exchange begins: which change the
 // caller means, and whether each server that is to be added can be a node of
@@ -11,13 +11,15 @@ package core
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -26,7 +28,7 @@ import (
 // runs once for each call, before the first round. Each of its errors is
 // ErrInvalid, and the set's epoch is what it was: TestExchangeIsRefused.
 func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error {
-	removed, err := ParseNodes(x.ask.Remove)
+	removed, err := core.ParseNodes(x.ask.Remove)
 	if err != nil {
 		return err
 	}
@@ -48,9 +50,9 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	if err = x.prepareShared(c); err != nil {
 		return err
 	}
-	added, err := ParseNodes(x.ask.Add)
+	added, err := core.ParseNodes(x.ask.Add)
 	if err == nil {
-		err = x.q.set.PrepareAll(added)
+		err = x.set.PrepareAll(added)
 	}
 	if err != nil {
 		return err
@@ -59,30 +61,24 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	// An Undo with a change would be two calls in one. If it failed, the error
 	// could not say which of the two had been carried out.
 	case x.ask.Undo && (len(added) > 0 || !x.goal.Empty()):
-		return fmt.Errorf("%w: an exchange is undone or begun, not both", ErrInvalid)
+		return fmt.Errorf("%w: an exchange is undone or begun, not both", core.ErrInvalid)
 	case !x.ask.Undo && len(added) == 0 && x.goal.Empty():
-		return fmt.Errorf("%w: nothing is to be changed", ErrInvalid)
+		return fmt.Errorf("%w: nothing is to be changed", core.ErrInvalid)
 	}
 	// A server is known by its run: localhost and 127.0.0.1 are one.
-	runs := map[string]string{} // address by run of the server
-	for _, n := range x.q.nodes.live() {
-		if run := n.info().RunID; run != "" {
-			runs[run] = n.addr
-		}
-	}
+	runs := x.q.Servers()
 	for _, a := range added {
-		if a.cluster != nil {
-			return fmt.Errorf("%w: %s is a cluster, which cannot join a set of servers: a set with clusters is made as a whole", ErrInvalid, a.Name())
+		if a.IsCluster() {
+			return fmt.Errorf("%w: %s is a cluster, which cannot join a set of servers: a set with clusters is made as a whole", core.ErrInvalid, a.Name())
 		}
 		// The identity is drawn here and written by the move to the next
 		// configuration. If two operators add one server at the same time they
 		// draw two; the register decides for one of them.
-		id := newID()
-		m := nodeset.Member{Identity: hex.EncodeToString(id[:8]), Addr: a.Name()}
+		m := nodeset.Member{Identity: fmt.Sprintf("%016x", mathrand.Uint64()), Addr: a.Name()}
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
 		} else if err := x.suits(ctx, a, c, runs); err != nil {
-			return fmt.Errorf("%w: %s cannot be added: %w", ErrInvalid, m.Addr, err)
+			return fmt.Errorf("%w: %s cannot be added: %w", core.ErrInvalid, m.Addr, err)
 		}
 		x.goal.Add = append(x.goal.Add, m)
 	}
@@ -91,15 +87,15 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 
 // notMember is the error for an address that is no member's.
 func notMember(addr string, c *nodeset.Configuration) error {
-	return fmt.Errorf("%w: %s is no node of the set, which is %s", ErrInvalid, addr, strings.Join(c.Addrs(), " "))
+	return fmt.Errorf("%w: %s is no node of the set, which is %s", core.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
 }
 
 // prepareMove finds out which member gets another address, and that it answers
 // there.
 func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
-	both, err := ParseNodes([]string{m.From, m.To})
+	both, err := core.ParseNodes([]string{m.From, m.To})
 	if err == nil {
-		err = x.q.set.PrepareAll(both)
+		err = x.set.PrepareAll(both)
 	}
 	if err != nil {
 		return err
@@ -107,17 +103,17 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	from, to := c.Place(both[0].Name()), both[1]
 	if from < 0 {
 		if c.Place(to.Name()) >= 0 {
-			return fmt.Errorf("%w: %s has that address already", ErrInvalid, to.Name())
+			return fmt.Errorf("%w: %s has that address already", core.ErrInvalid, to.Name())
 		}
 		return notMember(both[0].Name(), c)
 	}
 	has, err := x.keeps(ctx, to, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %s cannot be looked at: %w", ErrInvalid, to.Name(), err)
+		return fmt.Errorf("%w: %s cannot be looked at: %w", core.ErrInvalid, to.Name(), err)
 	}
 	if has.Identity != c.Members[from].Identity {
 		return fmt.Errorf("%w: the server at %s is not the member %s: it does not have its data. "+
-			"A member moves with its data; to use another server, replace the node", ErrInvalid, to.Name(), both[0].Name())
+			"A member moves with its data; to use another server, replace the node", core.ErrInvalid, to.Name(), both[0].Name())
 	}
 	x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: has.Identity, Addr: to.Name()})
 	return nil
@@ -134,7 +130,7 @@ func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 	s.Guard, s.Retention, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Retention, c.Next.Retention), cmp.Or(s.Skew, c.Next.Skew)
 	between := nodeset.Configuration{Now: c.Next, Next: s}
 	if x.goal.Shared = &s; between.LongestTTL() == 0 {
-		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", ErrInvalid,
+		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", core.ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
 	}
 	return nil
@@ -149,7 +145,7 @@ var errNotEmpty = errors.New("has the data of another set of nodes; empty it fir
 // before anything is decided.
 //
 // Invariant: a node that enters is of no set, or has left this one.
-func (x *exchange) suits(ctx context.Context, a Address, c *nodeset.Configuration, runs map[string]string) error {
+func (x *exchange) suits(ctx context.Context, a core.Address, c *nodeset.Configuration, runs map[string]string) error {
 	has, err := x.keeps(ctx, a, runs)
 	switch {
 	case err != nil:
@@ -167,16 +163,14 @@ func (x *exchange) suits(ctx context.Context, a Address, c *nodeset.Configuratio
 // own, not by a node, and a blank one keeps the word of its life from then on.
 // runs are the servers that are known, by their runs: with them another address
 // of one of these is refused.
-func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string) (has nodeset.NodeSet, err error) {
-	q := x.q
-	q.offer(a)
-	c, own, err := q.clientAt(a.Name())
+func (x *exchange) keeps(ctx context.Context, a core.Address, runs map[string]string) (has nodeset.NodeSet, err error) {
+	c, own, err := x.q.Client(a)
 	if err != nil {
 		return has, err
 	}
 	client, single := c.(*redis.Client)
 	if !single {
-		return has, fmt.Errorf("%w: %s is a cluster", ErrInvalid, a.Name())
+		return has, fmt.Errorf("%w: %s is a cluster", core.ErrInvalid, a.Name())
 	}
 	if own {
 		defer func() { _ = client.Close() }()
@@ -184,7 +178,7 @@ func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string)
 	// Ten node timeouts are for the dials, a login and three commands together.
 	// An operator waits for no longer if the address is mistyped and a firewall
 	// there drops packets.
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*x.set.NodeTimeout)
 	defer cancel()
 	o := client.Options()
 	conn, err := o.Dialer(ctx, o.Network, o.Addr) // go-redis logs what it cannot dial
@@ -196,9 +190,9 @@ func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string)
 	if err != nil {
 		return has, err
 	}
-	fields := infoFields(info)
+	fields := core.InfoFields(info)
 	if role := fields["role"]; role != "master" {
-		return has, errReplica
+		return has, core.ErrReplica
 	}
 	if runs != nil {
 		if other := runs[fields["run_id"]]; other != "" {
@@ -206,7 +200,7 @@ func (x *exchange) keeps(ctx context.Context, a Address, runs map[string]string)
 		}
 		runs[fields["run_id"]] = a.Name()
 	}
-	source, keys, args := script.EvalLife(q.set.Prefix, newID().String())
+	source, keys, args := script.EvalLife(x.set.Prefix, rand.Text())
 	text, err := client.Eval(ctx, source, keys, args...).Text()
 	if err != nil {
 		return has, err

@@ -1,10 +1,12 @@
-package core
+package operator
 
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/lateness"
@@ -24,22 +27,29 @@ import (
 
 // exchangeSettings have an exchange take about ten seconds: its guard time is
 // four and a half.
-func exchangeSettings() Settings {
-	set := Defaults()
+func exchangeSettings() core.Settings {
+	set := core.Defaults()
 	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
 	return set
 }
 
-func opened(t *testing.T, set Settings, nodes ...*redistest.Server) *Quorum {
+// started is a client that may not be of use to a set yet.
+func started(t *testing.T, set core.Settings, nodes ...*redistest.Server) *core.Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient
 	for _, n := range nodes {
 		clients = append(clients, n.Client())
 	}
-	q, err := New(clients, set)
+	q, err := core.New(clients, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	require.NoError(t, q.Ready(within(t)))
+	return q
+}
+
+func opened(t *testing.T, set core.Settings, nodes ...*redistest.Server) *core.Quorum {
+	t.Helper()
+	q := started(t, set, nodes...)
+	require.NoError(t, q.Ready(minute(t)))
 	return q
 }
 
@@ -54,13 +64,13 @@ func minute(t *testing.T) context.Context {
 // tenancy is what a test knows of a name: the last hold that began.
 type tenancy struct {
 	mu   sync.Mutex
-	hold *Hold
+	hold *core.Hold
 }
 
 // begin fails the test if the hold of before is valid as this one is, or has
 // the greater token. It reports whether h is still valid: one that a late
 // goroutine brings after its end shows nothing.
-func (n *tenancy) begin(t *testing.T, h *Hold) bool {
+func (n *tenancy) begin(t *testing.T, h *core.Hold) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !h.Valid() {
@@ -75,8 +85,8 @@ func (n *tenancy) begin(t *testing.T, h *Hold) bool {
 }
 
 // keeps returns a check that h is not lost until it is called.
-func keeps(t *testing.T, h *Hold) func() {
-	late := watched(t, h.q)
+func keeps(t *testing.T, q *core.Quorum, h *core.Hold) func() {
+	late := watched(t, q)
 	return func() {
 		t.Helper()
 		mustLast(t, late, h)
@@ -84,10 +94,10 @@ func keeps(t *testing.T, h *Hold) func() {
 }
 
 // watched measures by how much the machine and the nodes of q are late.
-func watched(t *testing.T, q *Quorum) *lateness.Lateness {
+func watched(t *testing.T, q *core.Quorum) *lateness.Lateness {
 	late := lateness.Measure(t)
-	for i := range q.Size() {
-		client := redis.NewClient(&redis.Options{Addr: q.addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	for _, addr := range config(q).Addrs() {
+		client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 		t.Cleanup(func() { _ = client.Close() })
 		late.Watch(t, func(ctx context.Context) error { return client.Ping(ctx).Err() })
 	}
@@ -97,10 +107,10 @@ func watched(t *testing.T, q *Quorum) *lateness.Lateness {
 // mustLast fails the test if a hold is lost. It is excused if the machine stood
 // still for so much of its last lease that a renewal of it failed for that: the
 // next one begins a third of a lease later.
-func mustLast(t *testing.T, late *lateness.Lateness, h *Hold) {
+func mustLast(t *testing.T, late *lateness.Lateness, h *core.Hold) {
 	t.Helper()
 	if !h.Valid() {
-		excused(t, late, h.ValidUntil(), h.spec.Set.TTL)
+		excused(t, late, h.ValidUntil(), exchangeSettings().TTL)
 	}
 }
 
@@ -126,15 +136,15 @@ type crowd struct {
 }
 
 // join has a goroutine lock and unlock one name until ctx ends.
-func (c *crowd) join(ctx context.Context, t *testing.T, q *Quorum, i int) {
+func (c *crowd) join(ctx context.Context, t *testing.T, q *core.Quorum, i int) {
 	name := &c.names[i%len(c.names)]
-	s, err := q.NewSpec(Spec{Name: "name" + strconv.Itoa(i%len(c.names)), Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(core.Spec{Name: "name" + strconv.Itoa(i%len(c.names)), Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
 	for err == nil {
 		w := waiting{from: time.Now()}
-		var h *Hold
+		var h *core.Hold
 		h, err = q.Acquire(ctx, s, false, nil)
 		w.to = time.Now()
-		c.waited(w, q.set.TTL)
+		c.waited(w, exchangeSettings().TTL)
 		if err != nil {
 			break
 		}
@@ -166,7 +176,7 @@ func (c *crowd) waited(w waiting, ttl time.Duration) {
 // how often they did, and how long the longest wait was. The test fails if two
 // hold a name at once, a hold is lost, a token falls, or a wait outlasts a
 // lease.
-func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
+func users(t *testing.T, qs ...*core.Quorum) (stop func() (int64, time.Duration)) {
 	t.Helper()
 	const goroutines = 24
 	late := watched(t, qs[0])
@@ -180,11 +190,11 @@ func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 		cancel()
 		c.all.Wait()
 		for _, end := range c.lost {
-			excused(t, late, end, qs[0].set.TTL)
+			excused(t, late, end, exchangeSettings().TTL)
 		}
 		for _, w := range c.waits {
 			still := late.Within(w.from, w.to)
-			assert.LessOrEqual(t, w.to.Sub(w.from), qs[0].set.TTL+still, "a wait outlasts a lease (the machine stood still for %v)", still)
+			assert.LessOrEqual(t, w.to.Sub(w.from), exchangeSettings().TTL+still, "a wait outlasts a lease (the machine stood still for %v)", still)
 		}
 		return c.count.Load(), c.longest
 	}
@@ -198,13 +208,13 @@ func TestExchange(t *testing.T) {
 	set := exchangeSettings()
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
-	kept := keeps(t, first)
+	kept := keeps(t, q, first)
 	stop := users(t, q, operator, q)
 	step := func(add, remove []string) {
 		t.Helper()
 		began := time.Now()
-		require.NoError(t, operator.Exchange(minute(t), Exchange{Add: add, Remove: remove, Progress: func(p ExchangeProgress) { t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p) }}))
-		t.Log(operator.members.config.Load())
+		require.NoError(t, Run(minute(t), operator, Exchange{Add: add, Remove: remove, Progress: func(p Progress) { t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p) }}))
+		t.Log(config(operator))
 		kept()
 	}
 	step(c.URLs()[3:4], c.URLs()[2:3])
@@ -212,7 +222,7 @@ func TestExchange(t *testing.T) {
 	late := opened(t, set, c.Node(3), c.Node(4), c.Node(5))
 	held(t, late, "late").Release()
 	step(nil, []string{c.Node(0).Addr(), c.Node(3).Addr(), c.Node(4).Addr(), c.Node(5).Addr()})
-	assert.Equal(t, []string{c.Node(1).Addr()}, operator.members.config.Load().Addrs())
+	assert.Equal(t, []string{c.Node(1).Addr()}, config(operator).Addrs())
 	kept()
 	n, longest := stop()
 	t.Logf("%d locks, the longest wait %v", n, longest)
@@ -221,18 +231,46 @@ func TestExchange(t *testing.T) {
 
 // gives is a set of the first nodes of a cluster, recorded, and two of its
 // clients.
-func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum) {
+func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *core.Quorum) {
 	t.Helper()
 	var list []*redistest.Server
 	for i := range members {
 		list = append(list, c.Node(i))
 	}
 	operator = opened(t, exchangeSettings(), list...)
-	require.NoError(t, operator.Bootstrap(within(t)))
+	require.NoError(t, operator.Bootstrap(minute(t)))
 	return operator, opened(t, exchangeSettings(), list...)
 }
 
-func nodesOf(q *Quorum) []string { return q.members.config.Load().Addrs() }
+// config is what a client counts on, which knows its set.
+func config(q *core.Quorum) *nodeset.Configuration {
+	c, err := q.Configuration(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// held is a hold on a name.
+func held(t *testing.T, q *core.Quorum, name string) *core.Hold {
+	t.Helper()
+	s, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
+	require.NoError(t, err)
+	h, err := q.Acquire(t.Context(), s, false, nil)
+	require.NoError(t, err)
+	return h
+}
+
+func gone(t *testing.T, ended <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ended:
+	case <-minute(t).Done():
+		require.Fail(t, "it has not come to that")
+	}
+}
+
+func nodesOf(q *core.Quorum) []string { return config(q).Addrs() }
 
 // A node that is gone for good is replaced without it.
 func TestExchangeOfADeadNode(t *testing.T) {
@@ -240,10 +278,10 @@ func TestExchangeOfADeadNode(t *testing.T) {
 	c := redistest.Start(t, 4)
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
-	kept := keeps(t, first)
+	kept := keeps(t, q, first)
 	require.NoError(t, c.Node(1).Kill())
 	stop := users(t, q, operator)
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[1:2]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[1:2]}))
 	assert.Equal(t, []string{c.Node(0).Addr(), c.Node(2).Addr(), c.Node(3).Addr()}, nodesOf(operator))
 	require.Eventually(t, func() bool { return len(nodesOf(q)) == 3 && nodesOf(q)[2] == c.Node(3).Addr() }, time.Minute, time.Millisecond)
 	stop()
@@ -269,7 +307,7 @@ func TestExchangeIsRefused(t *testing.T) {
 		{Exchange{Undo: true, Remove: c.URLs()[:1]}, "not both"},
 		{Exchange{Remove: c.URLs()[3:4]}, "is no node of the set"},
 		{Exchange{Remove: c.URLs()[:3]}, "no node of the set would be left"},
-		{Exchange{Add: []string{loner.addrs[0]}}, "has the data of another set"},
+		{Exchange{Add: nodesOf(loner)}, "has the data of another set"},
 		{Exchange{Add: c.URLs()[4:5]}, "cannot be added"},
 		{Exchange{Add: []string{localhost(0)}}, "is the same server as"},
 		{Exchange{Add: []string{c.Node(3).Addr(), localhost(3)}}, "is the same server as"},
@@ -278,16 +316,16 @@ func TestExchangeIsRefused(t *testing.T) {
 		{Exchange{Move: []Move{{From: c.Addrs()[3], To: c.Addrs()[5]}}}, "is no node of the set"},
 	}
 	for _, k := range cases {
-		err := operator.Exchange(minute(t), k.x)
-		require.ErrorIs(t, err, ErrInvalid, k.says)
+		err := Run(minute(t), operator, k.x)
+		require.ErrorIs(t, err, core.ErrInvalid, k.says)
 		assert.ErrorContains(t, err, k.says)
 		assert.NotContains(t, err.Error(), "secret")
 	}
-	copied := c.Node(0).Client().Get(t.Context(), script.SetKey(operator.set.Prefix)).Val()
-	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(operator.set.Prefix), copied, 0).Err())
-	assert.ErrorContains(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4]}), "it is the member "+c.Node(0).Addr()+", or has that member's data")
-	assert.Equal(t, uint64(1), operator.members.config.Load().Stamp.Epoch())
-	assert.ErrorContains(t, blank.Exchange(minute(t), Exchange{Remove: c.URLs()[5:]}), "recorded no set")
+	copied := c.Node(0).Client().Get(t.Context(), script.SetKey(exchangeSettings().Prefix)).Val()
+	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(exchangeSettings().Prefix), copied, 0).Err())
+	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:4]}), "it is the member "+c.Node(0).Addr()+", or has that member's data")
+	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
+	assert.ErrorContains(t, Run(minute(t), blank, Exchange{Remove: c.URLs()[5:]}), "recorded no set")
 }
 
 // Clients that are given the new list before the exchange use the set, and work
@@ -299,8 +337,8 @@ func TestExchangeForClientsWithTheNewList(t *testing.T) {
 	early := opened(t, exchangeSettings(), c.Node(3), c.Node(0), c.Node(1))
 	first := held(t, early, "first")
 	finds(t, q, "first", first)
-	kept := keeps(t, first)
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[2:3]}))
+	kept := keeps(t, early, first)
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[2:3]}))
 	kept()
 	first.Release()
 	held(t, early, "first").Release()
@@ -313,12 +351,12 @@ func TestExchangeIsGivenUp(t *testing.T) {
 	c := redistest.Start(t, 5)
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
-	kept := keeps(t, first)
+	kept := keeps(t, q, first)
 	began := make(chan struct{}, 100)
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(minute(t))
 	go func() {
-		ended <- operator.Exchange(ctx, Exchange{Add: c.URLs()[3:4], Progress: func(p ExchangeProgress) {
+		ended <- Run(ctx, operator, Exchange{Add: c.URLs()[3:4], Progress: func(p Progress) {
 			if p.Stage == "learning" {
 				began <- struct{}{}
 			}
@@ -331,7 +369,7 @@ func TestExchangeIsGivenUp(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorContains(t, err, "the set is as it was before")
 	assert.Equal(t, c.Addrs()[:3], nodesOf(operator))
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[4:]}))
 	assert.Equal(t, []string{c.Addrs()[0], c.Addrs()[1], c.Addrs()[2], c.Addrs()[4]}, nodesOf(operator))
 	kept()
 	first.Release()
@@ -348,26 +386,26 @@ func TestExchangeIsFinishedByTheNext(t *testing.T) {
 				c := redistest.Start(t, 4)
 				first, next := gives(t, c, 3)
 				hold := held(t, next, "first")
-				kept := keeps(t, hold)
+				kept := keeps(t, next, hold)
 				reached := make(chan struct{}, 100)
 				ended := make(chan error, 1)
 				x := Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}
 				dies := x
-				dies.Progress = func(p ExchangeProgress) {
+				dies.Progress = func(p Progress) {
 					if p.Stage == stage && p.Await != "" {
 						reached <- struct{}{}
 					}
 				}
-				go func() { ended <- first.Exchange(minute(t), dies) }()
+				go func() { ended <- Run(minute(t), first, dies) }()
 				gone(t, reached)
 				require.NoError(t, first.Close(context.Background()))
 				err := <-ended
-				require.ErrorIs(t, err, ErrClosed)
+				require.ErrorIs(t, err, core.ErrClosed)
 				want := []string{c.Addrs()[1], c.Addrs()[2], c.Addrs()[3]}
 				if undo {
 					x, want = Exchange{Undo: true}, c.Addrs()[:3]
 				}
-				require.NoError(t, next.Exchange(minute(t), x))
+				require.NoError(t, Run(minute(t), next, x))
 				assert.Equal(t, want, nodesOf(next))
 				kept()
 				hold.Release()
@@ -383,16 +421,16 @@ func TestTwoOperators(t *testing.T) {
 	c := redistest.Start(t, 5)
 	a, b := gives(t, c, 3)
 	hold := held(t, a, "first")
-	kept := keeps(t, hold)
+	kept := keeps(t, a, hold)
 	stop := users(t, a, b)
 	ended := make(chan error, 2)
-	go func() { ended <- a.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}) }()
-	go func() { ended <- b.Exchange(minute(t), Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}) }()
+	go func() { ended <- Run(minute(t), a, Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}) }()
+	go func() { ended <- Run(minute(t), b, Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}) }()
 	assert.NoError(t, <-ended)
 	assert.NoError(t, <-ended)
 	stop()
-	for _, q := range []*Quorum{a, b} {
-		require.Eventually(t, func() bool { return q.members.config.Load().Stamp.Epoch() >= 7 }, time.Minute, time.Millisecond)
+	for _, q := range []*core.Quorum{a, b} {
+		require.Eventually(t, func() bool { return config(q).Stamp.Epoch() >= 7 }, time.Minute, time.Millisecond)
 		assert.ElementsMatch(t, []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[4]}, nodesOf(q))
 	}
 	kept()
@@ -405,34 +443,36 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	operator, _ := gives(t, c, 3)
-	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
-	set := change.Begin(operator.members.config.Load(), change.Goal{Remove: c.Addrs()[:1]}, ballot())
-	operator.members.change(-1, func(m *nodeset.Membership) { m.Decide(set) })
+	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), rand.Uint32(), "") }
+	set := change.Begin(config(operator), change.Goal{Remove: c.Addrs()[:1]}, ballot())
+	o, err := operator.Operate(minute(t))
+	require.NoError(t, err)
+	o.Decide(set)
 	for i := range 3 { // what a node that has not moved is asked for is refused
 		require.Eventually(t, func() bool {
-			has := operator.node(i).shown()
-			return operator.ready(i) && has != nil && has.Stamp() == set.Stamp
+			_, _, err := o.Look(t.Context(), i, set.Stamp)
+			return err == nil
 		}, time.Minute, time.Millisecond)
 	}
 	next := change.Finish(set, ballot())
 	require.Equal(t, next.String(), decides(t, operator, set, next).String())
-	key := operator.set.Prefix + ":{" + nodeset.SuccessorName(set.Stamp) + "}:r"
+	key := exchangeSettings().Prefix + ":{" + nodeset.SuccessorName(set.Stamp) + "}:r"
 	for i := range 3 {
 		require.Eventually(t, func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }, time.Minute, 10*time.Millisecond)
 	}
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, c.Node(0).Restart())
-	require.Eventually(t, func() bool { return operator.members.config.Load().Stamp == next.Stamp }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return config(operator).Stamp == next.Stamp }, time.Minute, 10*time.Millisecond)
 }
 
 // finds shows that a client sees that another holds a name.
-func finds(t *testing.T, q *Quorum, name string, by *Hold) {
+func finds(t *testing.T, q *core.Quorum, name string, by *core.Hold) {
 	t.Helper()
-	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
 	require.NoError(t, err)
-	h, err := q.Acquire(within(t), s, true, nil)
+	h, err := q.Acquire(minute(t), s, true, nil)
 	if by.Valid() {
-		assert.ErrorIs(t, err, ErrHeld)
+		assert.ErrorIs(t, err, core.ErrHeld)
 	} else if err == nil {
 		h.Release()
 	}
@@ -445,10 +485,10 @@ func TestListOfBefore(t *testing.T) {
 	c := redistest.Start(t, 6)
 	operator, q := gives(t, c, 3)
 	held(t, q, "first").Release()
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:3]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:3]}))
 	assert.Equal(t, c.Addrs()[3:], nodesOf(operator))
 	first := held(t, operator, "first")
-	kept := keeps(t, first)
+	kept := keeps(t, operator, first)
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
 	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[3:], nodesOf(late)) }, time.Minute, time.Millisecond)
 	finds(t, late, "first", first)
@@ -474,14 +514,14 @@ func TestClientThatMissesTwoExchanges(t *testing.T) {
 			return &cuttable{nc, &cut}, err
 		}}))
 	}
-	q, err := New(clients, exchangeSettings())
+	q, err := core.New(clients, exchangeSettings())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	mine := held(t, q, "first")
 	token := mine.Token(0)
 	cut.Store(true)
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}))
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}))
 	assert.False(t, mine.Valid())
 	other := held(t, operator, "first")
 	assert.Greater(t, other.Token(0), token)
@@ -525,7 +565,7 @@ func TestListWhoseNodesHaveAllLeft(t *testing.T) {
 	c := redistest.Start(t, 4)
 	operator, _ := gives(t, c, 2)
 	replace := func(out, in int) {
-		require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[in : in+1], Remove: c.URLs()[out : out+1]}))
+		require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[in : in+1], Remove: c.URLs()[out : out+1]}))
 	}
 	replace(1, 2)
 	replace(0, 3)
@@ -537,7 +577,7 @@ func TestListWhoseNodesHaveAllLeft(t *testing.T) {
 	for _, list := range [][]*redistest.Server{{c.Node(0), c.Node(1)}, {c.Node(1), c.Node(0)}} {
 		q := opened(t, exchangeSettings(), list...)
 		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, time.Minute, time.Millisecond)
-		require.NoError(t, q.Ready(within(t)))
+		require.NoError(t, q.Ready(minute(t)))
 		held(t, q, "first").Release()
 	}
 	replace(3, 0)
@@ -551,9 +591,9 @@ func TestRemovedNodeComesBack(t *testing.T) {
 	c := redistest.Start(t, 4, redistest.WithAOF("always"))
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
-	kept := keeps(t, first)
+	kept := keeps(t, q, first)
 	require.NoError(t, c.Node(0).Kill())
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}))
 	require.NoError(t, c.Node(0).Restart())
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
 	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[1:], nodesOf(late)) }, time.Minute, time.Millisecond)
@@ -562,7 +602,74 @@ func TestRemovedNodeComesBack(t *testing.T) {
 	first.Release()
 	held(t, late, "first").Release()
 	// Its data is of this set, so it can be added again.
-	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[:1], Remove: c.URLs()[1:2]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[:1], Remove: c.URLs()[1:2]}))
 	assert.Equal(t, []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[0]}, nodesOf(operator))
 	held(t, late, "first").Release()
+}
+
+// Of a list's three nodes two have been replaced. What these keep leads a
+// client that starts with that list to the set.
+func TestTombstonesLeadToTheSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	operator, _ := gives(t, c, 3)
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}))
+	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+	held(t, late, "n").Release()
+	assert.Equal(t, c.Addrs()[2:], nodesOf(late))
+}
+
+// A member moves to another address with its data. Holds go on, and clients
+// with the list of before find it.
+func TestMemberMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	kept := keeps(t, q, first)
+	to := strings.Replace(c.Node(0).Addr(), "127.0.0.1", "localhost", 1)
+	require.NoError(t, Run(minute(t), operator, Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}))
+	want := []string{to, c.Addrs()[1], c.Addrs()[2]}
+	for _, one := range []*core.Quorum{operator, q, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool {
+			s, err := one.Survey(t.Context())
+			return err == nil && s.Ready == 3 && s.Nodes[0].Addr == to
+		}, time.Minute, time.Millisecond)
+		finds(t, one, "first", first)
+	}
+	kept()
+	first.Release()
+	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}), "has that address already")
+}
+
+// The guard time of a set becomes longer, and shorter, while locks are held. A
+// client is refused whose ttl the shorter one does not cover, or that asks for
+// a longer one than the set's.
+func TestSettingsOfASetChange(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	kept := keeps(t, q, first)
+	set := func(to time.Duration) {
+		t.Helper()
+		require.NoError(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: to}}))
+		require.Eventually(t, func() bool { return config(q).Guard() == to && config(operator).Guard() == to }, time.Minute, time.Millisecond)
+	}
+	set(7 * time.Second)
+	longer := exchangeSettings()
+	longer.TTL, longer.Guard = 3*time.Second, 7*time.Second
+	held(t, opened(t, longer, c.Node(0), c.Node(1), c.Node(2)), "n").Release()
+	set(4500 * time.Millisecond)
+	kept()
+	first.Release()
+	late := started(t, longer, c.Node(0), c.Node(1), c.Node(2))
+	var long *core.TTLError
+	require.ErrorAs(t, late.Ready(minute(t)), &long)
+	longer.TTL, longer.GuardGiven = 2*time.Second, true
+	err := started(t, longer, c.Node(0), c.Node(1), c.Node(2)).Ready(minute(t))
+	require.ErrorIs(t, err, core.ErrInvalid)
+	assert.ErrorContains(t, err, "WithGuard(7s) is longer than the guard time of the set, 4.5s")
 }

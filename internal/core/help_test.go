@@ -1,0 +1,108 @@
+package core
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/lateness"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// exchangeSettings have an exchange take about ten seconds: its guard time is
+// four and a half.
+func exchangeSettings() Settings {
+	set := Defaults()
+	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
+	return set
+}
+
+func opened(t *testing.T, set Settings, nodes ...*redistest.Server) *Quorum {
+	t.Helper()
+	var clients []redis.UniversalClient
+	for _, n := range nodes {
+		clients = append(clients, n.Client())
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	require.NoError(t, q.Ready(within(t)))
+	return q
+}
+
+// minute bounds what takes two guard times on a quiet machine.
+func minute(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// keeps returns a check that h is not lost until it is called.
+func keeps(t *testing.T, h *Hold) func() {
+	late := watched(t, h.q)
+	return func() {
+		t.Helper()
+		mustLast(t, late, h)
+	}
+}
+
+// watched measures by how much the machine and the nodes of q are late.
+func watched(t *testing.T, q *Quorum) *lateness.Lateness {
+	late := lateness.Measure(t)
+	for i := range q.Size() {
+		client := redis.NewClient(&redis.Options{Addr: q.addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+		t.Cleanup(func() { _ = client.Close() })
+		late.Watch(t, func(ctx context.Context) error { return client.Ping(ctx).Err() })
+	}
+	return late
+}
+
+// mustLast fails the test if a hold is lost. It is excused if the machine stood
+// still for so much of its last lease that a renewal of it failed for that: the
+// next one begins a third of a lease later.
+func mustLast(t *testing.T, late *lateness.Lateness, h *Hold) {
+	t.Helper()
+	if !h.Valid() {
+		excused(t, late, h.ValidUntil(), h.spec.Set.TTL)
+	}
+}
+
+// excused is mustLast for a hold that was lost at end.
+func excused(t *testing.T, late *lateness.Lateness, end time.Time, ttl time.Duration) {
+	t.Helper()
+	assert.Greater(t, late.Within(end.Add(-ttl), end), ttl/5, "a hold is lost, %v ago", time.Since(end))
+}
+
+// gives is a set of the first nodes of a cluster, recorded, and two of its
+// clients.
+func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum) {
+	t.Helper()
+	var list []*redistest.Server
+	for i := range members {
+		list = append(list, c.Node(i))
+	}
+	operator = opened(t, exchangeSettings(), list...)
+	require.NoError(t, operator.Bootstrap(within(t)))
+	return operator, opened(t, exchangeSettings(), list...)
+}
+
+func nodesOf(q *Quorum) []string { return q.members.config.Load().Addrs() }
+
+// finds shows that a client sees that another holds a name.
+func finds(t *testing.T, q *Quorum, name string, by *Hold) {
+	t.Helper()
+	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	h, err := q.Acquire(within(t), s, true, nil)
+	if by.Valid() {
+		assert.ErrorIs(t, err, ErrHeld)
+	} else if err == nil {
+		h.Release()
+	}
+}

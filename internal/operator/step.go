@@ -1,0 +1,138 @@
+package operator
+
+// This file carries out the steps of change.Operator: it reads the members'
+// markers and what they say of their disks, and has the nodes decide what
+// follows. Nothing is decided here.
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// carryOut begins the steps that the call wants. Each has a goroutine of its
+// own, so a node that does not answer costs a round its own timeout and no
+// more.
+func (x *exchange) carryOut() {
+	ctx, todo := x.steps, x.o.Out
+	x.o.Out = nil
+	for _, s := range todo {
+		x.under.Go(func() {
+			told := x.step(ctx, s)
+			select {
+			case x.tells <- told:
+			case <-ctx.Done(): // its answer is not used any more
+			}
+		})
+	}
+}
+
+// step carries out one step, and returns what tells the call of it.
+func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()) {
+	switch s.Kind {
+	case change.OperatorLook:
+		look, err := x.look(ctx, s)
+		return func() {
+			x.refuses(s.Member.Addr, err)
+			x.o.Looked(x.q.Now(), s, look)
+		}
+	case change.OperatorSnapshot:
+		p := x.snapshot(ctx, s.Member, s.Again)
+		return func() { x.o.Begun(x.q.Now(), s, p) }
+	}
+	of := s.Succession
+	err := x.q.Succeed(ctx, of.Register, of.TTL, of.NodeTimeout, &of.Run)
+	return func() {
+		if err != nil {
+			x.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is retried", "error", err)
+		}
+		c, refused := x.o.Config(), uint32(0)
+		if f, is := errors.AsType[*core.Failure](err); is {
+			for _, n := range f.Nodes {
+				if k := c.Place(n.Addr); k >= 0 && x.refuses(n.Addr, n.Err) {
+					refused |= 1 << c.Members[k].Number
+				}
+			}
+		}
+		if decided := x.o.Succeeded(x.q.Now(), s, refused); decided != nil {
+			x.q.Decide(decided)
+		}
+	}
+}
+
+// refuses reports whether an error is a refusal that no other round changes. It
+// is kept for the error of the call.
+func (x *exchange) refuses(addr string, err error) bool {
+	if err == nil || !core.ForGood(err) {
+		return false
+	}
+	if x.refused == nil {
+		x.refused = map[string]error{}
+	}
+	x.refused[addr] = err
+	return true
+}
+
+// look asks a member how far it is.
+func (x *exchange) look(ctx context.Context, s change.OperatorStep) (change.MemberLook, error) {
+	wait, caughtUp, err := x.q.Look(ctx, s.Member.Number, s.Stamp)
+	if err != nil {
+		return change.MemberLook{Silent: true, Refused: core.ForGood(err)}, err
+	}
+	look := change.MemberLook{Wait: wait, CaughtUp: caughtUp}
+	if s.Disk {
+		look.Disk = x.persistence(ctx, s.Member)
+	}
+	return look, nil
+}
+
+// persistence asks a node what it keeps on its disk.
+func (x *exchange) persistence(ctx context.Context, m nodeset.Member) change.Persistence {
+	said, err := x.q.Ask(ctx, m.Number, "INFO", "persistence")
+	if err != nil {
+		return x.unsaved(m, err)
+	}
+	info, server := core.InfoFields(said), x.q.Server(m.Number)
+	p := change.Persistence{
+		Known: true, Run: server.Run(), Log: info["aof_enabled"] == "1", Always: server.FsyncAlways,
+		Saving: info["rdb_bgsave_in_progress"] == "1", Saved: info["rdb_last_bgsave_status"] == "ok",
+	}
+	if p.Log || p.Saving {
+		return p
+	}
+	points, err := x.q.Ask(ctx, m.Number, "CONFIG", "GET", "save")
+	if err != nil {
+		return x.unsaved(m, err)
+	}
+	p.Snapshots = points != ""
+	return p
+}
+
+// snapshot has a node write a snapshot.
+func (x *exchange) snapshot(ctx context.Context, m nodeset.Member, again bool) change.Persistence {
+	if again {
+		x.set.Logger.Warn("quorate: a node has failed to write a snapshot; an exchange of nodes waits for it", "node", m.Addr)
+	}
+	run := x.q.Server(m.Number).Run() // before the command: one of a later run is begun again
+	if _, err := x.q.Ask(ctx, m.Number, "BGSAVE"); err != nil {
+		return x.unsaved(m, err)
+	}
+	return change.Persistence{Known: true, Run: run, Saving: true}
+}
+
+// unsaved says whether an error is a node's refusal, which no other try
+// changes. The log says what an operator has to see to.
+func (x *exchange) unsaved(m nodeset.Member, err error) change.Persistence {
+	e, refused := err.(resp.Error)
+	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {
+		return change.Persistence{}
+	}
+	x.set.Logger.Warn("quorate: it is unknown whether a node has an exchange of nodes on its disk; if it is restarted, see that it does not come back with a file of before the exchange",
+		"node", m.Addr, "error", err)
+	return change.Persistence{Known: true, Refused: true}
+}
