@@ -29,11 +29,10 @@ type Quorum struct {
 // The clients stay the caller's: the Quorum opens connections of its own with
 // the same options (address, password, TLS, database), and never closes the
 // clients. Providers of credentials are asked for each connection, and a
-// streaming one authenticates the connections that are in use. Dial hooks run
-// for each connection, process hooks see each command but cannot change it:
-// add them before New, and close such a client after the Quorum. What applies
-// stands in docs/security.md. New returns at once. Nodes that cannot be reached
-// are tried again until [Quorum.Close].
+// streaming one authenticates the connections that are in use. Hooks (AddHook)
+// do not run: let Dialer connect, and an observer see what happens
+// ([WithObserver]). What applies stands in docs/security.md. New returns at
+// once. Nodes that cannot be reached are tried again until [Quorum.Close].
 //
 // It fails with [ErrInvalid] when there are no nodes or more than 31, when a
 // node is nil, given twice, neither a single master (a *redis.Client) nor a

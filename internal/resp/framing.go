@@ -109,9 +109,6 @@ func (f *Framing) line() error {
 	return nil
 }
 
-// Between reports whether the stream is at the end of a reply.
-func (f *Framing) Between() bool { return f.kind == 0 && f.skip == 0 && f.depth == 0 }
-
 // count takes a value that was one line.
 func (f *Framing) count(size int) error {
 	f.used += size

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -66,30 +65,11 @@ func BenchmarkPing(b *testing.B) {
 			return func() error { send(l, p); return <-p.done }
 		})
 	})
-	b.Run("ordered, with a hook/64", func(b *testing.B) {
-		client := redis.NewClient(&redis.Options{Addr: node.Addr()})
-		defer client.Close()
-		client.AddHook(idle{})
-		l := open(b, client, transport.Config{})
-		callers(b, func() func() error {
-			p := &ping{make(chan error, 1)}
-			return func() error { send(l, p); return <-p.done }
-		})
-	})
 	b.Run("go-redis/64", func(b *testing.B) {
 		callers(b, func() func() error {
 			return func() error { return node.Client().Ping(context.Background()).Err() }
 		})
 	})
-}
-
-// idle is a hook that does nothing.
-type idle struct{}
-
-func (idle) DialHook(next redis.DialHook) redis.DialHook                               { return next }
-func (idle) ProcessPipelineHook(n redis.ProcessPipelineHook) redis.ProcessPipelineHook { return n }
-func (idle) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { return next(ctx, cmd) }
 }
 
 // callers spreads b.N calls over 64 goroutines.

@@ -23,15 +23,9 @@ import (
 // The given client asks the servers of the cluster which of them serves which
 // slot, and caches the answer for all slots. So this package asks the client.
 
-// endpoint is the server that a connection goes to.
-type endpoint struct {
-	client *redis.Client // its hooks and options are those of the given client
-	opts   *redis.Options
-}
-
-// to returns the endpoint of the connection, or of the next one while there is
-// none.
-func (l *Ordered) to() *endpoint { return l.at.Load() }
+// to returns the options of the server that the connection goes to, or the next
+// one while there is none.
+func (l *Ordered) to() *redis.Options { return l.at.Load() }
 
 // aim finds out where the next connection goes. It runs on run's goroutine.
 func (l *Ordered) aim(ctx context.Context) error {
@@ -51,7 +45,7 @@ func (l *Ordered) aim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.at.Store(&endpoint{client, opts})
+	l.at.Store(opts)
 	return nil
 }
 
@@ -73,7 +67,7 @@ func (l *Ordered) lookAgain() {
 // slots every ten seconds. A command finds out at once: see elsewhere.
 func (l *Ordered) hasMoved(ctx context.Context) bool {
 	client, err := l.slotMaster(ctx)
-	return err == nil && client.Options().Addr != l.to().opts.Addr
+	return err == nil && client.Options().Addr != l.to().Addr
 }
 
 // elsewhere returns why a connection must end that got this answer, nil if it

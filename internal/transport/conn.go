@@ -28,7 +28,6 @@ type conn struct {
 	info    *Info
 	greeted bool         // Hello was called
 	slotted bool         // it is for a slot of a cluster
-	hooks   *hooks       // that see the commands; nil: there are none
 	creds   *credentials // nil: they do not change
 
 	items []Command // the reader's: those of a batch
@@ -111,7 +110,7 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 }
 
 // pushOwn queues a command of the transport. Neither Close nor State.Busy
-// counts it, and no hook sees it: it may contain a password.
+// counts it.
 func (c *conn) pushOwn(cmd Command, now time.Duration) {
 	c.closeBatch()
 	start := len(c.out)
@@ -124,9 +123,6 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 // Invariant: out ends with the bytes of e, and no other receiver for them is
 // queued.
 func (c *conn) enter(e entry) {
-	if c.hooks != nil && e.size > 0 && !e.own {
-		e.shown = c.hooks.show(c.out[len(c.out)-int(e.size):])
-	}
 	c.bytes += int(e.size)
 	c.unanswered.push(e)
 }
@@ -174,9 +170,6 @@ func (c *conn) read(l *Ordered) error {
 		l.mu.Unlock()
 		if room {
 			l.cfg.Room()
-		}
-		if e.shown != nil {
-			e.shown.finish(v, err)
 		}
 		switch {
 		case !ok:
@@ -258,9 +251,6 @@ func (l *Ordered) settle(c *conn) {
 	}
 	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
 	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
-		if e.shown != nil {
-			e.shown.finish(nil, err)
-		}
 		for _, item := range e.batch {
 			sort(item)
 		}

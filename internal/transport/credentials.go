@@ -49,7 +49,7 @@ func authenticate(user, password string) []string {
 
 // credentials are those of one connection. A provider may change them while it
 // lasts. Each connection subscribes for itself, and its subscription ends with
-// it: see own.
+// it: see open.
 // Lock order: credentials.mu, then Ordered.mu, which apply takes.
 //
 // mu guards the fields, and is held while they are applied: so the newest are
@@ -68,7 +68,7 @@ type credentials struct {
 // after timeout, and stop is called when it returns after all. A provider may
 // call OnNext before the connection is in use: that waits in newer until ready.
 func (l *Ordered) watchCredentials(ctx context.Context, timeout time.Duration) (*credentials, func(), error) {
-	provider := l.to().opts.StreamingCredentialsProvider
+	provider := l.to().StreamingCredentialsProvider
 	if provider == nil {
 		return nil, func() {}, nil
 	}

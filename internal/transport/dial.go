@@ -69,21 +69,17 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 type opened struct {
 	nc    net.Conn
 	login []loginStep // what the node answers first
-	hooks *hooks      // that see the commands; nil: there are none
 	creds *credentials
-	end   func() // called once, when the connection has ended; nil: nothing
 }
 
 // loginStep is a command by which the node lets the connection in. The node
 // must accept it. Exceptions: see hello and needless.
 type loginStep struct {
 	words []string
-	sent  bool // by go-redis; its answer is unread
 	hello bool // HELLO 3, which the node may refuse
 }
 
-// close ends a connection that no conn has: a handshake that came too late, or
-// that a hook refused.
+// close ends a connection that no conn has: a handshake that came too late.
 func (o *opened) close() { discard(o.nc) }
 
 // owned is a connection with which something else ends.
@@ -95,39 +91,30 @@ type owned struct {
 }
 
 // open returns a connection that is dialed and encrypted, with nothing unread
-// on it but the answers to what go-redis has sent. Each step may take as long
-// as timeout. It runs on run's goroutine, or on that of listen. The code of the
-// client's owner that it calls may hang, so it is left behind when ctx ends:
-// see within.
+// on it. Each step may take as long as timeout. It runs on run's goroutine, or
+// on that of listen. The code of the client's owner that it calls may hang, so
+// it is left behind when ctx ends: see within.
 func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
-	h := newHooks(l)
 	return within(ctx, func() (*opened, error) {
-		return h.ping(ctx, func(ctx context.Context, present, caught bool) (*opened, error) {
-			creds, stop, err := l.watchCredentials(ctx, timeout)
-			if err != nil {
-				return nil, err
-			}
-			// Only a hooked dial goes by way of the client. Without hooks the
-			// copy of its options is enough, and no connection of go-redis
-			// takes part.
-			var o *opened
-			if present {
-				if o, err = l.openHooked(ctx, caught, timeout); err == nil {
-					o.hooks = h
-				}
-			} else {
-				o, err = l.openPlain(ctx, creds, timeout)
-			}
-			if err != nil {
-				stop()
-				return nil, err
-			}
-			o.creds = creds
-			l.own(o, stop)
-			return o, nil
-		})
+		creds, stop, err := l.watchCredentials(ctx, timeout)
+		if err != nil {
+			return nil, err
+		}
+		o, err := l.dial(ctx, creds, timeout)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		// What belongs to the connection ends with it. That is not our code, so
+		// nothing but Close waits for it. discard calls end, which starts a
+		// goroutine for it: run calls discard, and must not wait for code of
+		// the owner.
+		if o.creds = creds; creds != nil {
+			o.nc = &owned{Conn: o.nc, end: func() { l.guests.Go(stop) }}
+		}
+		return o, nil
 	}, (*opened).close)
 }
 
@@ -181,27 +168,9 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 	}
 }
 
-// own has what belongs to a connection end with it. That is not our code, so
-// nothing but Close waits for it. discard calls end, which starts a goroutine
-// for it: run calls discard, and must not wait for code of the owner.
-func (l *Ordered) own(o *opened, stop func()) {
-	end := o.end
-	if o.creds == nil && end == nil {
-		return
-	}
-	o.nc = &owned{Conn: o.nc, end: func() {
-		l.guests.Go(func() {
-			stop()
-			if end != nil {
-				end()
-			}
-		})
-	}}
-}
-
-// openPlain opens a connection for a client without hooks.
-func (l *Ordered) openPlain(ctx context.Context, creds *credentials, timeout time.Duration) (*opened, error) {
-	o := l.to().opts
+// dial opens a connection by the client's options.
+func (l *Ordered) dial(ctx context.Context, creds *credentials, timeout time.Duration) (*opened, error) {
+	o := l.to()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
@@ -335,8 +304,7 @@ func discard(nc net.Conn) {
 // resp.Reader would refuse does not pass. Without it 38 bytes end the process,
 // because go-redis allocates what a length announces.
 //
-// mu guards what stands below it. go-redis, and the AfterFunc that calls drop,
-// run on other goroutines than result.
+// mu guards what stands below it. go-redis runs on other goroutines than lie.
 type borrowed struct {
 	net.Conn
 	used, back atomic.Bool
@@ -344,8 +312,6 @@ type borrowed struct {
 	mu      sync.Mutex
 	framing resp.Framing
 	bad     error // what framing has found
-	hooked  bool  // Conn is set by lend
-	wrapped bool  // go-redis does not use it directly
 }
 
 func (b *borrowed) Read(p []byte) (int, error) {
@@ -370,12 +336,6 @@ func (b *borrowed) lie() error {
 
 func (b *borrowed) Write(p []byte) (int, error) {
 	if b.back.Load() {
-		return 0, net.ErrClosed
-	}
-	if b.hooked && !handedOver() {
-		b.mu.Lock()
-		b.wrapped = true
-		b.mu.Unlock()
 		return 0, net.ErrClosed
 	}
 	return b.Conn.Write(p)

@@ -37,8 +37,7 @@ func (l *Ordered) trackStale(c *conn) {
 }
 
 // connect opens a connection and completes its handshake. Each step may take as
-// long as timeout, the whole maxConnect Stalls: see steady. With hooks, open
-// calls them.
+// long as timeout, the whole maxConnect Stalls: see steady.
 //
 // It returns a connection that no other goroutine knows, or an error with the
 // socket closed. If Hello was called, a failure is reported to HelloFailed,
@@ -58,8 +57,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		o.login = upgrade(o.login)
 	}
 	c := newConn(nc, l.cfg.Batch)
-	c.info.Addr = l.to().opts.Addr
-	c.hooks, c.creds, c.slotted = o.hooks, o.creds, l.cluster != nil
+	c.info.Addr = l.to().Addr
+	c.creds, c.slotted = o.creds, l.cluster != nil
 	// ctx ends all of the handshake, step only what makes no progress.
 	step := &steady{Conn: nc, timeout: timeout}
 	c.rd = resp.NewReader(step)
@@ -208,7 +207,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 // it: an old one, one that forbids it, or a proxy. It then goes on with RESP2.
 func upgrade(login []loginStep) []loginStep {
 	at := 0
-	if first := login[0]; first.words[0] == "AUTH" || first.sent {
+	if first := login[0]; first.words[0] == "AUTH" {
 		at = 1
 	}
 	return slices.Insert(login, at, loginStep{words: []string{"HELLO", "3"}, hello: true})
@@ -226,13 +225,10 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
-// appendSteps encodes the login. What go-redis has sent already is not sent
-// again: only its answer is still to be read.
+// appendSteps encodes the login.
 func appendSteps(out []byte, login []loginStep) []byte {
 	for _, s := range login {
-		if !s.sent {
-			out = resp.AppendCommand(out, s.words...)
-		}
+		out = resp.AppendCommand(out, s.words...)
 	}
 	return out
 }

@@ -63,13 +63,13 @@ const busyThreshold = 4
 type Ordered struct {
 	cfg     Config
 	cluster *redis.ClusterClient // nil: the node is no cluster
-	at      atomic.Pointer[endpoint]
+	at      atomic.Pointer[redis.Options]
 	resp3   bool // the client's options allow it
 	epoch   time.Time
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // run and listen
-	guests  sync.WaitGroup // what runs code of the client's owner: hooks, the provider of credentials
+	guests  sync.WaitGroup // what runs code of the client's owner: the provider of credentials
 	ready   chan struct{}
 
 	mu       sync.Mutex
@@ -96,8 +96,8 @@ type refusal struct {
 }
 
 // NewOrdered begins to connect and returns at once. The client is neither used
-// for commands nor closed. Its options say how to connect. Its hooks see what
-// is dialed and sent: see hooks.go.
+// for commands nor closed. Its options say how to connect. Its hooks
+// (AddHook) do not run.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
@@ -118,9 +118,8 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 		if err != nil {
 			return nil, err
 		}
-		one := client.(*redis.Client)
-		l.resp3 = one.Options().Protocol != 2
-		l.at.Store(&endpoint{one, opts})
+		l.resp3 = client.(*redis.Client).Options().Protocol != 2
+		l.at.Store(opts)
 	}
 	l.idle = sync.NewCond(&l.mu)
 	l.ctx, l.cancel = context.WithCancel(context.Background())

@@ -14,7 +14,6 @@ type entry struct {
 	at    time.Duration // when it was sent
 	until time.Duration // Lasting; 0: not
 	size  int32         // encoded bytes
-	shown *shown        // to hooks; nil: not
 	own   bool          // of the transport
 	alone bool          // nothing was unanswered before it
 }

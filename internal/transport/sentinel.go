@@ -24,7 +24,7 @@ const SentinelAddr = "FailoverClient"
 // lasts.
 func (l *Ordered) follows() bool { return l.cluster != nil || l.sentinels() }
 
-func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().opts.Addr == SentinelAddr }
+func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().Addr == SentinelAddr }
 
 // ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
 // whenever they are asked.
@@ -47,7 +47,7 @@ func (l *Ordered) name() string {
 	case l.to() == nil:
 		return "the master of a slot"
 	}
-	return l.to().opts.Addr
+	return l.to().Addr
 }
 
 // followEvery is how often the Sentinels are asked, at most.
@@ -83,7 +83,7 @@ func (l *Ordered) follow(c *conn) {
 // address. A dial is the only question that a client of go-redis lets us ask:
 // the connection is closed at once.
 func (l *Ordered) isRenamed(ctx context.Context, at string) bool {
-	o := l.to().opts
+	o := l.to()
 	nc, err := within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
 	if err != nil {
 		return false
