@@ -61,7 +61,7 @@ verify: ## What takes longer: the race detector, 15,000 schedules, chaos, mutant
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
 ALL    = $(MODULES:%=./%/...)
-GOTEST = QUORATE_REQUIRE_REDIS=1 go test $(JSON) -p 3 -parallel 6 -timeout 15m
+GOTEST = QUORATE_REQUIRE_REDIS=1 go test -tags search $(JSON) -p 3 -parallel 6 -timeout 15m
 
 # TestSchedules is a stage of its own. TestCompatibility runs in `make verify` and `make compat`.
 SKIP := -skip '^TestSchedules$$|^TestCompatibility$$'
@@ -94,12 +94,12 @@ histories: ## Random histories of a set of nodes
 
 .PHONY: mutants
 mutants: ## The library without one of its rules at a time: a test must see it
-	@$(GOTEST) -count=1 -tags mutants -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
+	@$(GOTEST) -count=1 -tags mutants,search -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
 		./internal/sim/... ./semaphore ./internal/core $(ROOMS)
 
 .PHONY: states
 states: ## The search of all states, the large worlds too: 2 GiB
-	@go test $(JSON) -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full
+	@go test $(JSON) -tags search -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full
 
 .PHONY: faults
 faults: ## A minute of chaos
@@ -109,8 +109,8 @@ faults: ## A minute of chaos
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
-	@go vet ./...
-	@go test ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
+	@go vet -tags search ./...
+	@go test -tags search ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
 	@go test -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
 	@go test ./internal/doccheck -run 'TestLinks|TestWords|TestRuleTable|TestNamedTestsExist'
 
@@ -127,7 +127,7 @@ lint: ## gofmt, go vet and staticcheck, each module on its own
 	for m in $(MODULES); do \
 		echo "== $$m: go vet, staticcheck"; \
 		flag=; if [ $$m = cmd/quorate ]; then flag=-modfile=$$t/alone.mod; fi; \
-		(cd $$m && GOWORK=off go vet $$flag ./...) || failed=1; \
+		(cd $$m && GOWORK=off go vet -tags search $$flag ./...) || failed=1; \
 		(cd $$m && $(STATICCHECK) ./...) || failed=1; \
 	done; exit $$failed
 

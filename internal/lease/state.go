@@ -1,3 +1,5 @@
+//go:build search
+
 package lease
 
 import (
@@ -7,7 +9,9 @@ import (
 )
 
 // This file is for searches over many futures: copies of a claim, and its state
-// as bytes.
+// as bytes. It is in builds with the tag "search" only, as package
+// internal/sim/exhaustive is: a program that uses the library has no use for
+// it.
 //
 // Invariant: two claims with the same bytes behave the same from then on. If a
 // field that decides something were missing, the search would take a state for

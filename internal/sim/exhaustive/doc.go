@@ -77,4 +77,6 @@
 // admission. The guard and the end of unsettled attempts stand before them.
 // They are left to the random simulator, as are residues and early pushes,
 // whose lack costs time and not safety.
+//
+// It is in builds with the tag "search" only, as the states of claims are.
 package exhaustive

@@ -1,3 +1,5 @@
+//go:build search
+
 package exhaustive
 
 // stuck lets the world be calm from s on: what is on its way arrives in order,
