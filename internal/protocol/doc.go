@@ -6,6 +6,7 @@
 //	protocol   requests, answers, records, quorums, rules
 //	lease      one claim, and one operation on a record, at one name
 //	nodeset    which servers are the nodes, which replies count, and their clocks
+//	change     how an operator changes the set: only internal/operator and sim use it
 //	repair     how a node that lost its data gets the records back
 //	process    one client process: what an event leads to, in which order
 //

@@ -32,7 +32,7 @@
 //   - Repair of nodes that lost their data: each process has the machine of production
 //     (repair.Repair), and its steps are messages. Aims give nodes further names.
 //   - Exchanges of nodes, in the aims of that name: operators add, remove and replace nodes
-//     while claims go on, with the code of production (nodeset.Exchange, nodeset.Membership).
+//     while claims go on, with the code of production (change.Exchange, nodeset.Membership).
 //     Clients follow, operators crash and undo, and members lose their data meanwhile.
 //   - Several names, in some schedules: each process claims up to four at once, which share its
 //     connections, the room at the nodes and the nodes' markers. One of them has a record.

@@ -12,7 +12,7 @@ import (
 )
 
 // This file gives the calls of operators (change.Operator) the time and what
-// the nodes say, and carries out their steps, as core/exchange.go does. The
+// the nodes say, and carries out their steps, as package operator does. The
 // register that decides which configuration follows is one of the nodes.
 
 // exchanger is an operator's program: it makes calls that exchange nodes, one
