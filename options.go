@@ -129,7 +129,7 @@ func WithRetention(d time.Duration) Option {
 // WithPrefix sets the prefix of the keys that the library keeps for itself. It
 // must be the same for all clients that share names. The redlock key of a mutex
 // is the name as given, whatever the prefix: other Redlock clients look there.
-// Default "quorate"; not empty, and without braces, blanks and line ends.
+// Default "quorate"; 1 to 1024 bytes, without braces, blanks and line ends.
 func WithPrefix(p string) Option {
 	return setting{func(s *core.Settings) { s.Prefix = p }}
 }

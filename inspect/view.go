@@ -57,7 +57,7 @@ func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(
 			if skip(s) != nil {
 				return nil
 			}
-			return resp.AppendCommand(dst, "GET", keys(name).Record())
+			return resp.AppendCommand(dst, script.ReadLong(keys(name).Record())...)
 		})
 	})
 	all.Wait()

@@ -354,7 +354,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 	// The set is read again, though the connection has shown it: an operator
 	// looks at Check while nodes are exchanged, and a node may have moved
 	// since.
-	if v := allowed("GET", script.SetKey(q.set.Prefix)); len(v) == 1 && r.Err == nil {
+	if v := allowed(script.ReadLong(script.SetKey(q.set.Prefix))...); len(v) == 1 && r.Err == nil {
 		if set, ok := nodeset.ParseNodeSet(text(v, 0)); ok {
 			r.Set = &set
 		}
@@ -371,11 +371,11 @@ func (n *node) look(ctx context.Context) NodeReport {
 // lookAtMarker notes whether a node votes, and whether it has been repaired.
 func (n *node) lookAtMarker(r *NodeReport, at time.Time, allowed func(words ...string) []resp.Value) {
 	q := n.q
-	m, ok := parseMarker(text(allowed("GET", q.members.markerKey()), 0))
+	m, ok := parseMarker(text(allowed(script.ReadShort(q.members.markerKey())...), 0))
 	// The turn is a key at the node itself, so it tells of the repair by any
 	// client, also one that has died: the key ends with the turn.
 	if !m.caughtUp && r.Err == nil {
-		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
+		if turn, ok := parseTurn(text(allowed(script.ReadShort(q.repairs.turn())...), 0)); ok {
 			r.Repairing = &turn
 		}
 		r.repairErr = q.repairs.why(n)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -82,7 +83,7 @@ func (n *node) marker(ctx context.Context, key string) (marker, error) {
 // all nodes at once when one of them has decided the matter: see judge.
 func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
-	v, err := n.do(ctx, "GET", key)
+	v, err := n.do(ctx, script.ReadShort(key)...)
 	if err = q.members.checkSet(n.index, err); err != nil {
 		return marker{}, err
 	}

@@ -207,16 +207,21 @@ func (s *members) ask(i int, number uint32) {
 	if n == nil || c == nil {
 		return
 	}
-	// Both are read at one moment: what the register says is the word of the
-	// member that the server is then.
+	// The set is read before and after: what the register says is the word of
+	// the member that the server is then.
+	set := resp.AppendCommand(nil, script.ReadLong(script.SetKey(s.q.set.Prefix))...)
 	register := script.NewKeys(s.q.set.Prefix, nodeset.SuccessorName(c.Stamp)).Record()
-	n.send(&adminRequest{command: resp.AppendCommand(nil, "MGET", script.SetKey(s.q.set.Prefix), register), reply: func(v []resp.Value, err error) {
+	var before string
+	next := nodeset.RecordedNext{Of: c.Stamp}
+	n.send(&adminRequest{command: set, reply: func(v []resp.Value, _ error) {
+		before = text(v, 0)
+	}}, &adminRequest{command: resp.AppendCommand(nil, script.ReadLong(register)...), reply: func(v []resp.Value, _ error) {
+		next.Version, next.Config = script.ParseSuccessor(text(v, 0))
+	}}, &adminRequest{command: set, reply: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(text(v, 0))
-		if err != nil || !ok {
+		if err != nil || !ok || text(v, 0) != before {
 			return
 		}
-		next := nodeset.RecordedNext{Of: c.Stamp}
-		next.Version, next.Config = script.ParseSuccessor(text(v, 1))
 		s.change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })
 	}})
 }

@@ -82,7 +82,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 // change until its next call, and then the members that it knows may be gone.
 func (n *node) askServes() {
 	s := n.q.members
-	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", s.markerKey()), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: resp.AppendCommand(nil, script.ReadShort(s.markerKey())...), reply: func(v []resp.Value, err error) {
 		if err == nil && text(v, 0) == "" {
 			s.change(n.index, func(m *nodeset.Membership) { m.Refused(n.index) })
 		}

@@ -121,6 +121,9 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if p.cluster {
 		return nil, errClusterMode
 	}
+	if p.refused != nil {
+		return nil, p.refused
+	}
 	// The order below is that of the questions: is this a server that can be a
 	// node; what does it count as; has it forgotten anything. Each answer is a
 	// reason not to ask the next question.

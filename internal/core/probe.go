@@ -34,6 +34,7 @@ type probed struct {
 	missing []script.Script // that it does not know
 	wait    time.Duration   // how much of its guard time is left as the connection begins
 	cluster bool            // it is in cluster mode
+	refused error           // it does not say whether it is
 }
 
 // perProbe is how many scripts one command asks for. A server that wants a
@@ -56,14 +57,22 @@ func (n *node) probe() []transport.Command {
 		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
 	}
 	cmds := []transport.Command{
-		&adminRequest{command: resp.AppendCommand(nil, "GET", script.SetKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
+		&adminRequest{command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(q.set.Prefix))...), reply: func(v []resp.Value, err error) {
 			if err == nil {
 				p.set = text(v, 0)
 			}
 		}},
-		&adminRequest{command: resp.AppendCommand(nil, append([]string{"MGET"}, keys...)...), reply: func(v []resp.Value, err error) {
-			if p.cluster = clusterMode(err); err == nil {
+		&adminRequest{command: resp.AppendCommand(nil, script.ReadShort(marker)...), reply: func(v []resp.Value, err error) {
+			if err == nil {
 				p.marker = text(v, 0)
+			}
+		}},
+		&adminRequest{command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...), reply: func(_ []resp.Value, err error) {
+			if p.cluster = clusterMode(err); err != nil {
+				p.marker = ""
+			}
+			if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "NOPERM" {
+				p.refused = e
 			}
 		}},
 		&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {

@@ -147,6 +147,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
 	case s.base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty nor contain braces or white space", s.Prefix)
+	case len(s.Prefix) > 1024:
+		return fmt.Errorf("WithPrefix(%.70q…): at most 1024 bytes; every claim carries it", s.Prefix)
 	case len(s.Label) > 64 || strings.ContainsFunc(s.Label, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }):
 		return fmt.Errorf("WithOwner(%.70q): at most 64 printable ASCII characters, without blanks and colons; every claim carries it", s.Label)
 	}

@@ -29,7 +29,7 @@ import (
 var needed = strings.Fields(`
 	~NAME:* ~NAME-job:* &NAME:push:*
 	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info
-	+get +mget +set +del +type +pttl +pexpire
+	+getrange +exists +set +del +type +pttl +pexpire
 	+hget +hset +hmget +hlen +hdel
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
 

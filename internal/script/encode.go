@@ -157,9 +157,18 @@ func (k Keys) appendRecord(dst []byte) []byte {
 
 const sets = ":{}:" // no name is empty, so no key of a name begins so
 
+// ReadShort is the command that reads a marker or a turn. Other programs may
+// write there, so no more is read than a text of ours has: a value of 100 MB
+// stops a server for as long as it takes to lose holds. The scripts keep to the
+// same bounds.
+func ReadShort(key string) []string { return []string{"GETRANGE", key, "0", "1023"} }
+
+// ReadLong is ReadShort for a record, or for the set.
+func ReadLong(key string) []string { return []string{"GETRANGE", key, "0", "1048575"} }
+
 // SpreadKeys returns the key of a node's marker and two that do not exist. A
-// server in cluster mode refuses to read them together: the slots of two differ
-// by their braces, whatever the prefix is.
+// server in cluster mode refuses to look for them together: the slots of two
+// differ by their braces, whatever the prefix is.
 func SpreadKeys(marker, prefix string) []string {
 	return []string{marker, prefix + ":{a}" + absent, prefix + ":{b}" + absent}
 }

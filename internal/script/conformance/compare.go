@@ -94,7 +94,7 @@ func (s *sequence) empty(ctx context.Context) error {
 	if n > 0 {
 		return fmt.Errorf("all claims have left, and a queue is there")
 	}
-	if p := s.node.Plain(s.now); p != "" && p != "foreign" {
+	if p := s.node.Plain(s.now); len(p) == 2*len(protocol.ID{}) {
 		return fmt.Errorf("all claims have left, and the redlock key holds %s", p)
 	}
 	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State()).Result()

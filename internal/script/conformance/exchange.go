@@ -124,7 +124,11 @@ func (s *sequence) foreign(ctx context.Context) error {
 		s.note("%d del plain", s.now)
 		return s.comparePlain(plain)
 	}
-	ttl, args := time.Duration(0), []any{"SET", s.keys.Plain(), "foreign", "NX"}
+	value := "foreign"
+	if s.rng.IntN(2) == 0 {
+		value = s.actors[s.rng.IntN(len(s.actors))].terms.ID.String() + " and more"
+	}
+	ttl, args := time.Duration(0), []any{"SET", s.keys.Plain(), value, "NX"}
 	if s.rng.IntN(4) > 0 {
 		ttl = 20 * time.Second
 		if s.timed {
@@ -136,8 +140,8 @@ func (s *sequence) foreign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.node.SetPlain(s.now, "foreign", ttl)
-	s.note("%d set plain %v", s.now, ttl)
+	s.node.SetPlain(s.now, value, ttl)
+	s.note("%d set plain %q %v", s.now, value, ttl)
 	return s.comparePlain(plain)
 }
 

@@ -11,11 +11,12 @@
 --       each what it is ("J", "B" and "L" of a name with a redlock key, "j", "b" and "l" of one
 --       without), id; of a join its ticket; of a join and a beat what the state begins with, before
 --       the expiry, when the claim is alone and has the highest ticket
-local K, A, call, match, sub = KEYS, ARGV, redis.call, string.match, string.sub
-local clock, had = call('TIME'), call('MGET', unpack(KEYS))
+local K, A, call, try, match, sub = KEYS, ARGV, redis.call, redis.pcall, string.match, string.sub
+local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local guard, ttl, kept = A[1], A[2], A[3]
-local inc, born = match(had[1] or '', '^(%d+) (%d+) ')
+local marker = try('GETRANGE', K[1], '0', '1023')
+local inc, born = match(marker.err and '' or marker, '^(%d+) (%d+) ')
 local votes = inc and born + guard <= now
 local top = now * 1000 + guard * 500
 local ends, tail = string.format('%.0f', now + ttl), A[4]
@@ -23,13 +24,14 @@ local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, 
 for k = 2, #K, 2 do
   local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
   -- An earlier request of the batch may be of the same name: then it has the
-  -- redlock key, or its claim has left.
-  local state, done = new[key] or had[k + 1], ' 0'
+  -- redlock key, or its claim has left. A key of another type matches nothing.
+  local state, done = new[key] or try('GETRANGE', key, '0', '4095'), ' 0'
+  if state.err then state = '?' end
   if what == 'L' or what == 'l' then
     -- As leave.lua does it, but for the redlock keys, which go all at once.
-    local fence, only = match(state or '', '^(S%d+ (%x+))%+')
+    local fence, only = match(state, '^(S%d+ (%x+))%+')
     if only == id then
-      local ours = what == 'L' and (new[key] or had[k] == id)
+      local ours = what == 'L' and (new[key] or try('GETRANGE', plain, '0', '32') == id)
       if written then
         if ours then gone[#gone + 1] = plain end
       elseif ours then
@@ -45,8 +47,8 @@ for k = 2, #K, 2 do
     -- As beat.lua does it for a claim that has the vote and, where there is
     -- one, the redlock key.
     local head = A[a + 2]
-    if votes and state and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
-      and (what == 'b' or new[key] or had[k] == id) then
+    if votes and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
+      and (what == 'b' or new[key] or try('GETRANGE', plain, '0', '32') == id) then
       if what == 'B' then
         if call('PEXPIRE', plain, ttl) == 0 then call('SET', plain, id, 'PX', ttl) end
       elseif not written then
@@ -58,9 +60,8 @@ for k = 2, #K, 2 do
     end
     a = a + 3
   else
-    -- As enter.lua does it with a ticket that is above the fence. A state that
-    -- MGET does not see may be of another type.
-    local fence = state and match(state, '^S(%d+) %x+$') or not state and call('TYPE', key).ok == 'none' and 0
+    -- As enter.lua does it with a ticket that is above the fence.
+    local fence = match(state, '^S(%d+) %x+$') or state == '' and 0
     local ticket = A[a + 2] + 0
     if votes and fence and ticket <= top and ticket - fence > 0 then
       if new[key] and gone[1] then

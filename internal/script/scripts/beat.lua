@@ -9,11 +9,9 @@ local list = A[6] % 4 >= 2
 if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0) then
   local flags, hint = 1, 0
   if classic then
-    local plain = try('GET', K[1])
-    if plain and plain.err then return plain end
-    if not plain or plain == id then
-      if call('PEXPIRE', K[1], A[2]) == 0 then call('SET', K[1], id, 'PX', A[2]) end
-    else
+    local plain = try('GETRANGE', K[1], '0', '32')
+    if plain.err then return plain end
+    if (plain ~= id or call('PEXPIRE', K[1], A[2]) == 0) and (plain ~= '' and plain ~= id or not call('SET', K[1], id, 'PX', A[2], 'NX')) then
       flags, hint = 4, call('PTTL', K[1])
       hint = hint < 0 and 0 or math.max(1, hint)
     end

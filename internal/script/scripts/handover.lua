@@ -5,8 +5,8 @@
 -- on, keys of another type or size, an expiry to be moved.
 if plain == ARGV[1] and not KEYS[6] then
   local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
-  local F, unvoted, soon, late, keys = match(state or '', '^Q(%d+ %x+) 1 1 %d+ %d+ 1 ([1-9]%d*) %d+ (%d+) (%d+) (%d+) 0$')
-  local inc, born = match(call('MGET', K[5])[1] or '', '^(%d+) (%d+) ')
+  local F, unvoted, soon, late, keys = match(state, '^Q(%d+ %x+) 1 1 %d+ %d+ 1 ([1-9]%d*) %d+ (%d+) (%d+) (%d+) 0$')
+  local inc, born = match(call('GETRANGE', K[5], '0', '1023'), '^(%d+) (%d+) ')
   local clock = call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
   if F and inc and born + A[3] <= now and soon + 0 > now and late + 0 <= now + A[4] and late + A[4] <= keys + 0

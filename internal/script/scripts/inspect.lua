@@ -9,10 +9,11 @@
 local K, call, match = KEYS, redis.call, string.match
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local state = call('GET', K[2]) or 'S0 0'
+local state = call('GETRANGE', K[2], '0', '4095')
+if state == '' then state = 'S0 0' end
 local fence = match(state, '^[SQ](%d+)')
-if not fence then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
-local born, guard = match(call('GET', K[5]) or '', '^%d+ (%d+) %S+ (%d+)')
+if not fence or #state > 4095 then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
+local born, guard = match(call('GETRANGE', K[5], '0', '1023'), '^%d+ (%d+) %S+ (%d+)')
 if not born then return redis.error_reply('OTHERSET this node is not of that set') end
 -- A node that may have forgotten a lease says nothing about holders: an
 -- onlooker would take the name for free.
@@ -49,7 +50,10 @@ end
 if queued > 0 then reply[5] = tonumber(cap) end
 -- The redlock key is another client's unless one of the claims here has that
 -- id.
-local plain = redis.pcall('GET', K[1])
-if type(plain) == 'string' and not ours[plain] and not call('HGET', K[4], plain) then reply[3] = math.max(1, call('PTTL', K[1])) end
+local plain = redis.pcall('GETRANGE', K[1], '0', '32')
+if not plain.err and not ours[plain] and not call('HGET', K[4], plain) then
+  local rest = call('PTTL', K[1])
+  if rest ~= -2 then reply[3] = math.max(1, rest) end
+end
 reply[2], reply[6] = queued, votes
 return reply

@@ -8,8 +8,8 @@
 --
 -- A leave is carried out also at maxmemory: see full.lua. The DEL of the
 -- redlock key is such a write as well.
-local state, plain = unpack(redis.call('MGET', KEYS[2], KEYS[1]))
-local fence, only = string.match(state or '', '^(S%d+ (%x+))%+')
+local state, plain = redis.pcall('GETRANGE', KEYS[2], '0', '4095'), redis.pcall('GETRANGE', KEYS[1], '0', '32')
+local fence, only = string.match(state.err and '' or state, '^(S%d+ (%x+))%+')
 if only == ARGV[1] then
   if plain == only and ARGV[5] == '1' and not KEYS[6] then
     redis.call('DEL', KEYS[1])
@@ -19,6 +19,7 @@ if only == ARGV[1] then
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
   return 1
 end
+if state.err then return state end
 --@ handover
 --@ open
 --@ full

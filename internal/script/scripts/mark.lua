@@ -10,7 +10,7 @@
 -- The marker: "<incarnation> <born> <run id> <guard>[ w]", w: the node is caught up (record.lua), l: see set.lua
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local inc, born, run, guard = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%d+) (%S+) (%d+)')
+local inc, born, run, guard = string.match(redis.call('GETRANGE', KEYS[1], '0', '1023'), '^(%d+) (%d+) (%S+) (%d+)')
 if not inc then return redis.error_reply('OTHERSET this node is not of that set') end
 if run ~= ARGV[2] or ARGV[3] == inc or born + 0 > now then
   inc = string.format('%.0f', tonumber(string.sub(ARGV[1], 1, 13), 16) % 4503599627370495 + 1)

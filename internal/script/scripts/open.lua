@@ -19,18 +19,23 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = now * 8
 
 -- An error must never strike after a write, so what may be of another type is
--- read first. MGET does not see such a key, GET says what it is.
-local state, marker = unpack(call('MGET', K[2], K[5]))
-state, marker = state or try('GET', K[2]), marker or try('GET', K[5])
-if state and state.err then return state end
-if marker and marker.err then return marker end
+-- read first. No script reads more of a key than a text of its own has: any
+-- program that may write here could stop the server by a value of 100 MB.
+local state, marker = try('GETRANGE', K[2], '0', '4095'), try('GETRANGE', K[5], '0', '1023')
+if state.err then return state end
+if marker.err then return marker end
+if state == '' then
+  state = 'S0 0'
+elseif #state > 4095 then
+  state = ''
+end
 
 -- The key of the marker names a configuration, which gives all its clients one
 -- guard time and one retention. No marker: the client counts on another
 -- configuration than this node (set.lua), or the memory is gone. To take a
 -- claim away is safe all the same: a leave, which has no flags, goes on as on a
 -- node that does not vote.
-local inc, born = match(marker or '', '^(%d+) (%d+) ')
+local inc, born = match(marker, '^(%d+) (%d+) ')
 local keep, guard = A[4], A[3]
 if not inc then
   if A[6] then return redis.error_reply('OTHERSET this node is not of that set') end
@@ -43,10 +48,10 @@ local recovering = born + guard - now
 -- up, or for another guard time when no client repairs it.
 local limit, since
 if K[6] then
-  local resized = try('GET', K[6])
-  if resized and resized.err then return resized end
-  since, limit = match(resized or '', '^%d+ %d+ %x+ (%d+) %x+ %d+ 0 %d+ (%d+)$')
-  if recovering <= 0 and not string.find(marker or '', ' [wl]$') then recovering = math.min(100, recovering + guard) end
+  local resized = try('GETRANGE', K[6], '0', '1023')
+  if resized.err then return resized end
+  since, limit = match(resized, '^%d+ %d+ %x+ (%d+) %x+ %d+ 0 %d+ (%d+)$')
+  if recovering <= 0 and not string.find(marker, ' [wl]$') then recovering = math.min(100, recovering + guard) end
   -- A Resize of the future (record.lua) hides the last true one.
   if since and since - now * 1000 > math.min(guard * 500, 172800000000) then recovering = math.max(100, recovering) end
 end
@@ -56,7 +61,7 @@ local classic = A[5] == '1' and not K[6]
 -- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
 -- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>".
 -- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
-local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
+local fence, fenceOf, one = match(state, '^S(%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co
 local live, taken = false, false
 if one and one ~= '' then

@@ -18,19 +18,19 @@ local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
-local record, marker, state = try('GET', K[1]), try('GET', K[3]), try('GET', K[4])
+local record, marker, state = try('GETRANGE', K[1], '0', '1048575'), try('GETRANGE', K[3], '0', '1023'), try('GETRANGE', K[4], '0', '4095')
 for _, read in ipairs({ record, marker, state }) do
-  if type(read) == 'table' then return read end
+  if read.err then return read end
 end
 local none = string.rep('0', 32)
 local pinc, pt, pid, vt, vid, seq, erased, stop, value =
-  match(record or '0 0 ' .. none .. ' 0 ' .. none .. ' 0 0 0 ', '^(%d+) (%d+) (%x+) (%d+) (%x+) (%d+) (%d) (%d+) (.*)$')
-if not pt then return redis.error_reply('WRONGTYPE ' .. K[1] .. ' holds something else') end
+  match(record == '' and '0 0 ' .. none .. ' 0 ' .. none .. ' 0 0 0 ' or record, '^(%d+) (%d+) (%x+) (%d+) (%x+) (%d+) (%d) (%d+) (.*)$')
+if not pt or #record > 1048575 then return redis.error_reply('WRONGTYPE ' .. K[1] .. ' holds something else') end
 if stop ~= '0' and tonumber(stop) <= now then vt, vid, seq, erased, stop, value = '0', none, '0', '0', '0', '' end
 local far = now * 1000 + 172800000000
 local hidden, ignored = tonumber(vt) > far, tonumber(pt) > far
 
-local inc, born, caughtUp = match(marker or '', '^(%d+) (%d+) %S+ %d+(.*)$')
+local inc, born, caughtUp = match(marker, '^(%d+) (%d+) %S+ %d+(.*)$')
 if not inc then return redis.error_reply('OTHERSET this node is not of that set') end
 local guard = A[1]
 if born + guard > now then return { now * 8 + 3, tonumber(inc), born + guard - now } end
@@ -46,7 +46,7 @@ end
 -- left is what the lease of claim i at ticket t has left, 0 unless this node
 -- votes for it.
 local function left(t, i)
-  if t == '0' or not state then return 0 end
+  if t == '0' then return 0 end
   local ct, cid, cx, cf = match(state, '^S(%d+) (%x+)%+%d+ %d+ (%d+) (%d)')
   if not ct then
     cid, ct, cx, cf = match(state, '^S%d+ %x+ %d+ (%x+) (%d+) %d+ (%d+) (%d)')

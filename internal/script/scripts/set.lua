@@ -11,11 +11,11 @@
 -- The set: "<promised> <accepted> <phase> <identity> <configuration>", phase: - none, p accepted, c recorded.
 -- A node without a configuration keeps the word of its life, or -, in the place of an identity.
 local call, try, match = redis.call, redis.pcall, string.match
-local set = try('GET', KEYS[1])
-if type(set) == 'table' then return set end
+local set = try('GETRANGE', KEYS[1], '0', '1048575')
+if set.err then return set end
 local op, ballot, identity, config = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local promised, accepted, phase, mine, present = match(set or '0 0 - - ', '^(%x+) (%x+) ([-pc]) (%S+) (.*)$')
-if not promised then return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' holds something else') end
+local promised, accepted, phase, mine, present = match(set == '' and '0 0 - - ' or set, '^(%x+) (%x+) ([-pc]) (%S+) (.*)$')
+if not promised or #set > 1048575 then return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' holds something else') end
 local base = string.sub(KEYS[1], 1, -4)
 local function markerOf(of) return base .. match(of, '^%S+') end
 local higher = config ~= '' and (present == '' or match(present, '^%d+') - match(config, '^%d+') < 0)
@@ -27,7 +27,7 @@ local higher = config ~= '' and (present == '' or match(present, '^%d+') - match
 local function begin(forgotten, tail)
   local clock = call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local had = present ~= '' and try('GET', markerOf(present))
+  local had = present ~= '' and try('GETRANGE', markerOf(present), '0', '1023')
   local inc, born, run, guard, rest = match(type(had) == 'string' and had or '', '^(%d+) (%d+) (%S+) (%d+)(.*)$')
   if not inc or forgotten then
     inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
@@ -50,7 +50,7 @@ elseif op == 'accept' and phase ~= 'c' and ballot >= promised and (ballot ~= acc
 elseif (op == 'commit' or op == 'ready') and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
   begin()
   phase = 'c'
-elseif op == 'restore' and ballot == (set or '') then
+elseif op == 'restore' and ballot == set then
   begin(true)
   promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
 elseif (op == 'move' or op == 'enter') and phase == 'c' and mine == identity and higher then

@@ -107,16 +107,9 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 		v, exists = text{}, false
 	}
 	switch strings.ToUpper(words[0]) {
-	case "MGET": // of script.SpreadKeys, or of the set and a register
-		if strings.HasSuffix(key, ":{}:set") {
-			return append(str(n.model.SetText()), str("")...), nil
-		}
-		text := ""
-		if set := n.model.Set(); stampOf(key) == set.Stamp() {
-			text = n.marker.String()
-		}
-		return append(str(text), make([]resp.Value, len(words)-2)...), nil
-	case "GET":
+	case "EXISTS": // of script.SpreadKeys, to find out about cluster mode
+		return num(0), nil
+	case "GET", "GETRANGE": // always of all that there is
 		set := n.model.Set()
 		switch {
 		case strings.HasSuffix(key, ":{}:set"):
