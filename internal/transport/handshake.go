@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -62,7 +63,14 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	// ctx ends all of the handshake, step only what makes no progress.
 	step := &steady{Conn: nc, timeout: timeout}
 	c.rd = resp.NewReader(step)
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
+	if timeout > l.cfg.Stall {
+		heard := make(chan struct{})
+		step.heard = sync.OnceFunc(func() { close(heard) })
+		l.guests.Go(func() { l.overtake(ctx, heard, lost) })
+	}
 	err = l.handshake(c, step, o.login)
 	if !stop() && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -70,7 +78,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if err == nil {
 		// From here on inspect watches over the connection. A read may wait for
 		// as long as the node owes no answer.
-		step.timeout = 0
+		step.timeout, step.heard = 0, nil
 		err = nc.SetDeadline(time.Time{})
 	}
 	if err != nil {

@@ -68,3 +68,66 @@ func TestDialBesideAPatientOne(t *testing.T) {
 	assert.Equal(t, 2, hole.most, "dials at once")
 	require.ErrorIs(t, hole.ended, context.Canceled)
 }
+
+// mute is a way to a node on which each connection can be made, and carries
+// nothing, until one has been given more than two seconds for its handshake.
+// Those from before carry nothing after that either.
+type mute struct {
+	mu   sync.Mutex
+	open bool
+	left time.Duration // how long the patient one would have been waited for when it was closed
+}
+
+func (m *mute) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil || m.open {
+		return nc, err
+	}
+	return &muted{Conn: nc, m: m}, nil
+}
+
+// muted loses what is written to it.
+type muted struct {
+	net.Conn
+	m     *mute
+	until time.Time
+}
+
+func (c *muted) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *muted) SetReadDeadline(t time.Time) error {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.until = t
+	c.m.open = c.m.open || time.Until(t) > 2*time.Second
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *muted) Close() error {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.m.left = max(c.m.left, time.Until(c.until))
+	return c.Conn.Close()
+}
+
+// What forwards connections accepts them while packets are lost. A handshake
+// that hears nothing is not waited for when a later connection is answered.
+func TestHandshakeBesideAPatientOne(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	way := &mute{}
+	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Dialer: way.dial})
+	t.Cleanup(func() { client.Close() })
+	var log events
+	l, err := transport.NewOrdered(client, log.config(transport.Config{Stall: 300 * time.Millisecond}))
+	require.NoError(t, err)
+	eventually(t, "up", func() bool { return log.count("up") == 1 })
+	_, err = do(t, l, "PING")
+	require.NoError(t, err)
+	require.NoError(t, shut(l))
+	way.mu.Lock()
+	defer way.mu.Unlock()
+	assert.Positive(t, way.left, "the patient one was waited for to its end")
+}

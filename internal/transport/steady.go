@@ -21,6 +21,7 @@ import (
 type steady struct {
 	net.Conn
 	timeout time.Duration // of one step; 0: no deadlines are set
+	heard   func()        // called when something was read; nil: not
 }
 
 // stride is how much is written in one step. One deadline for a write of any
@@ -28,7 +29,14 @@ type steady struct {
 // timeout each step succeeds.
 const stride = 4 << 10
 
-func (s *steady) Read(p []byte) (int, error) {
+func (s *steady) Read(p []byte) (n int, err error) {
+	if s.heard != nil {
+		defer func() {
+			if n > 0 {
+				s.heard()
+			}
+		}()
+	}
 	if s.timeout > 0 {
 		if err := s.SetReadDeadline(time.Now().Add(s.timeout)); err != nil {
 			return 0, err
