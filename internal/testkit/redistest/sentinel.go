@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -24,8 +25,18 @@ const (
 	sentinelFailover  = 3 * time.Second        // the bound of each step of a failover
 )
 
+// Guard says how Sentinels and servers are reached where that takes more than a
+// port. The zero value is that of [StartSentinels].
+type Guard struct {
+	Password string      // of the Sentinels
+	Ports    []string    // of the servers, with TLS
+	TLS      *tls.Config // by which clients reach the Sentinels
+	Lines    []string    // of the configuration of each Sentinel, with NAME for that of the master
+}
+
 // Sentinels watch over a cluster of which the first server is the master.
 type Sentinels struct {
+	Guard
 	name  string
 	dirs  []string
 	procs []*process.Process
@@ -38,7 +49,13 @@ type Sentinels struct {
 // when a failover can succeed.
 func StartSentinels(t testing.TB, c *Cluster, name string) *Sentinels {
 	t.Helper()
-	s := &Sentinels{name: name}
+	return StartGuarded(t, c, name, Guard{})
+}
+
+// StartGuarded is StartSentinels with passwords and TLS.
+func StartGuarded(t testing.TB, c *Cluster, name string, g Guard) *Sentinels {
+	t.Helper()
+	s := &Sentinels{Guard: g, name: name}
 	t.Cleanup(func() {
 		for _, p := range s.procs {
 			_ = p.Kill()
@@ -63,8 +80,12 @@ func (s *Sentinels) start(ctx context.Context, c *Cluster) error {
 	if err := master.Client().ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(); err != nil {
 		return err
 	}
+	port := strconv.Itoa(master.port)
+	if s.TLS != nil {
+		port = s.Ports[0]
+	}
 	for i := 1; i < c.Len(); i++ {
-		if err := c.Node(i).Client().Do(ctx, "REPLICAOF", "127.0.0.1", strconv.Itoa(master.port)).Err(); err != nil {
+		if err := c.Node(i).Client().Do(ctx, "REPLICAOF", "127.0.0.1", port).Err(); err != nil {
 			return err
 		}
 	}
@@ -74,7 +95,7 @@ func (s *Sentinels) start(ctx context.Context, c *Cluster) error {
 		}
 	}
 	for range 3 {
-		if err := s.add(master); err != nil {
+		if err := s.add(master, port); err != nil {
 			return err
 		}
 	}
@@ -102,7 +123,7 @@ func until(ctx context.Context, what string, cond func() bool) error {
 }
 
 // add starts a Sentinel.
-func (s *Sentinels) add(master *Server) error {
+func (s *Sentinels) add(master *Server, watched string) error {
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		return err
@@ -114,9 +135,14 @@ func (s *Sentinels) add(master *Server) error {
 	}
 	s.ports = append(s.ports, reservation)
 	conf := filepath.Join(dir, "sentinel.conf")
-	text := fmt.Sprintf("bind 127.0.0.1\nport %[1]d\ndir %[2]s\nlogfile sentinel.log\nsentinel monitor %[3]s 127.0.0.1 %[4]d 2\n"+
+	kind := "port"
+	if s.TLS != nil {
+		kind = "port 0\ntls-port"
+	}
+	text := fmt.Sprintf("bind 127.0.0.1\n%[7]s %[1]d\ndir %[2]s\nlogfile sentinel.log\nsentinel monitor %[3]s 127.0.0.1 %[4]s 2\n"+
 		"sentinel down-after-milliseconds %[3]s %[5]d\nsentinel failover-timeout %[3]s %[6]d\n",
-		port, dir, s.name, master.port, sentinelDownAfter.Milliseconds(), sentinelFailover.Milliseconds())
+		port, dir, s.name, watched, sentinelDownAfter.Milliseconds(), sentinelFailover.Milliseconds(), kind)
+	text += strings.ReplaceAll(strings.Join(s.Lines, "\n"), "NAME", s.name) + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -131,8 +157,8 @@ func (s *Sentinels) add(master *Server) error {
 
 // complete reports whether each Sentinel knows the others and the replicas.
 func (s *Sentinels) complete(ctx context.Context, replicas int) bool {
-	for _, addr := range s.addrs {
-		c := redis.NewSentinelClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	for i := range s.addrs {
+		c := s.client(i)
 		m, err := c.Master(ctx, s.name).Result()
 		_ = c.Close()
 		if err != nil || m["num-slaves"] != strconv.Itoa(replicas) || m["num-other-sentinels"] != "2" || m["flags"] != "master" {
@@ -142,19 +168,33 @@ func (s *Sentinels) complete(ctx context.Context, replicas int) bool {
 	return true
 }
 
+func (s *Sentinels) client(i int) *redis.SentinelClient {
+	return redis.NewSentinelClient(&redis.Options{Addr: s.addrs[i], Password: s.Password, TLSConfig: s.TLS, MaxRetries: -1})
+}
+
+// Kill ends a Sentinel for good.
+func (s *Sentinels) Kill(i int) error { return s.procs[i].Kill() }
+
 // Addrs are those of the Sentinels.
 func (s *Sentinels) Addrs() []string { return s.addrs }
 
 // URL is that of the set, as [redis.ParseFailoverURL] takes it.
 func (s *Sentinels) URL() string {
-	return "redis://" + s.addrs[0] + "?master_name=" + s.name + "&addr=" + strings.Join(s.addrs[1:], "&addr=")
+	scheme := "redis://"
+	if s.TLS != nil {
+		scheme = "rediss://"
+	}
+	if s.Password != "" {
+		scheme += ":" + s.Password + "@"
+	}
+	return scheme + s.addrs[0] + "?master_name=" + s.name + "&addr=" + strings.Join(s.addrs[1:], "&addr=")
 }
 
 // Master is the address of the master that the first Sentinel names which
 // answers.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
-	for _, addr := range s.addrs {
-		c := redis.NewSentinelClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	for i := range s.addrs {
+		c := s.client(i)
 		at, err := c.GetMasterAddrByName(ctx, s.name).Result()
 		_ = c.Close()
 		if err == nil && len(at) == 2 {
