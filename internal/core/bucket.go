@@ -21,8 +21,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,6 +40,7 @@ import (
 type buckets struct {
 	q       *Quorum
 	clients []redis.UniversalClient
+	spoken  spoken
 	mu      sync.Mutex
 	closed  bool
 	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used
@@ -47,7 +50,7 @@ type buckets struct {
 // that clients that cannot be used are refused here.
 func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	set.said = new(atomic.Int64)
-	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients}}
+	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients, spoken: spoken{when: map[string]time.Time{}}}}
 	q.buckets.q = q
 	for i, c := range clients {
 		q.addrs = append(q.addrs, set.nameOf(c, i))
@@ -88,7 +91,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	// record of the set are below it.
 	set := s.q.set
 	set.base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
-	set.Logger = set.Logger.With("bucket", b)
+	set.Logger = slog.New(once{set.Logger.With("bucket", b).Handler(), &s.spoken})
 	made, err := open(s.clients, set)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,4 +235,89 @@ func TestClusterMove(t *testing.T) {
 	assert.Greater(t, time.Duration(first-begun), guard)
 	assert.Less(t, time.Duration(first-moved), 2*guard+e2e.Patience/2)
 	l.judge(t)
+}
+
+// manyNames returns a name of each bucket.
+func manyNames() []string {
+	names := make([]string, script.Buckets)
+	for i, left := 0, script.Buckets; left > 0; i++ {
+		if name := fmt.Sprint("name ", i); names[script.BucketOf(name)] == "" {
+			names[script.BucketOf(name)] = name
+			left--
+		}
+	}
+	return names
+}
+
+// Three clusters are three nodes. All buckets are in use, with a connection to
+// each cluster for each, and a master of one cluster is killed: locks go on in
+// each bucket, holds of the killed master's buckets too, and the log has a line
+// for each cause and not for each bucket.
+func TestThreeClusters(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	var clusters []*redistest.Sharded
+	for range 3 {
+		s := cluster(t)
+		clusters, urls = append(clusters, s), append(urls, s.URL())
+	}
+	log := &e2e.Log{}
+	timing := e2e.Guarded(4*time.Second, 9*time.Second)
+	q := e2e.OpenAt(t, urls, timing, log.Option())
+	require.NoError(t, q.Bootstrap(t.Context()))
+	ctx := deadline(t)
+	names := manyNames()
+	lockAll := func() {
+		t.Helper()
+		for _, name := range names {
+			m := mutex.New(q, name)
+			require.NoError(t, m.LockContext(ctx), name)
+			m.Unlock()
+		}
+	}
+	lockAll()
+	for i, s := range clusters {
+		assert.Equal(t, script.Buckets, connections(t, s), "to cluster %d: one for each bucket", i)
+	}
+	var holds []*mutex.Mutex
+	slot, master := slotOf(t, clusters[0], names[0])
+	for i := 0; len(holds) < 5; i++ {
+		name := fmt.Sprint("held ", i)
+		if _, at := slotOf(t, clusters[0], name); at == master {
+			holds = append(holds, mutex.New(q, name))
+			require.NoError(t, holds[len(holds)-1].LockContext(ctx))
+		}
+	}
+	before := len(log.Lines(""))
+	require.NoError(t, master.Kill())
+	lockAll()
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
+		at, err := clusters[0].Master(t.Context(), slot)
+		return err == nil && at != master
+	}))
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
+		r, err := q.Check(t.Context())
+		return err == nil && r.Ready == 3
+	}), "it counts again")
+	lockAll()
+	for _, m := range holds {
+		assert.NoError(t, m.Lease().Context().Err())
+		m.Unlock()
+	}
+	lines := log.Lines("")[before:]
+	t.Logf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	assert.NotEmpty(t, lines)
+	assert.Less(t, len(lines), 16)
+}
+
+// connections is how many of a process's connections the masters of a cluster
+// have that carry requests.
+func connections(t *testing.T, s *redistest.Sharded) (n int) {
+	t.Helper()
+	for i := range 3 {
+		list, err := s.Node(i).Client().ClientList(t.Context()).Result()
+		require.NoError(t, err)
+		n += strings.Count(list, "cmd=evalsha")
+	}
+	return n
 }

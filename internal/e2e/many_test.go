@@ -102,3 +102,34 @@ func many(t *testing.T, variable string, n int) int {
 	}
 	return n
 }
+
+// A process has so many connections to a server as docs/deploying.md and
+// docs/sentinel.md say. TestThreeClusters counts those to clusters.
+func TestConnectionsToANode(t *testing.T) {
+	t.Parallel()
+	servers, sentinels := set(t)
+	plain := redistest.Start(t, 1)
+	for kind, of := range map[string]struct {
+		url  string
+		at   *redistest.Server
+		most int
+	}{
+		"RESP3":    {plain.Node(0).URL() + "?protocol=3&client_name=counted", plain.Node(0), 1},
+		"RESP2":    {plain.Node(0).URL() + "?protocol=2&client_name=counted", plain.Node(0), 2},
+		"Sentinel": {sentinels.URL() + "&client_name=counted", servers.Node(0), 1},
+	} {
+		count := func() int {
+			list, err := of.at.Client().ClientList(t.Context()).Result()
+			require.NoError(t, err)
+			return strings.Count(list, "name=counted")
+		}
+		q := e2e.OpenAt(t, []string{of.url})
+		require.NoError(t, q.Bootstrap(t.Context()))
+		m := mutex.New(q, "m")
+		require.NoError(t, m.LockContext(t.Context()))
+		m.Unlock()
+		require.True(t, e2e.Eventually(func() bool { return count() == of.most }), "%s: %d", kind, count())
+		require.NoError(t, q.Close())
+		require.True(t, e2e.Eventually(func() bool { return count() == 0 }), kind)
+	}
+}
