@@ -38,6 +38,7 @@ type SharedOption interface {
 	LockOption
 	OnceOption
 	LeaderOption
+	PeriodOption
 	sharedOption()
 }
 
@@ -53,6 +54,12 @@ type OnceOption interface{ onceOption() }
 // [leader]: https://pkg.go.dev/github.com/quorate/quorate/leader
 type LeaderOption interface{ leaderOption() }
 
+// A PeriodOption is an option of package [period]: a [SharedOption], or one
+// that package period makes. It is safe for concurrent use.
+//
+// [period]: https://pkg.go.dev/github.com/quorate/quorate/period
+type PeriodOption interface{ periodOption() }
+
 // The types of this package's options: each accepts what the next one does.
 type (
 	setting       struct{ core.Setting }
@@ -64,6 +71,7 @@ func (setting) option()             {}
 func (lockSetting) lockOption()     {}
 func (sharedSetting) onceOption()   {}
 func (sharedSetting) leaderOption() {}
+func (sharedSetting) periodOption() {}
 func (sharedSetting) sharedOption() {}
 
 func shared(f core.Setting) SharedOption { return sharedSetting{lockSetting{setting{f}}} }

@@ -30,7 +30,8 @@ type lockJob struct {
 	grace time.Duration
 	errs  io.Writer
 
-	passNodes bool // the command gets QUORATE_NODES
+	passNodes bool     // the command gets QUORATE_NODES
+	env       []string // what else it gets
 }
 
 func lockCommand() *cobra.Command {
@@ -273,6 +274,7 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 
 	cmd := exec.Command(j.argv[0], j.argv[1:]...)
 	cmd.Env = append(os.Environ(), "QUORATE_TOKEN="+strconv.FormatUint(lease.Token(), 10))
+	cmd.Env = append(cmd.Env, j.env...)
 	if !j.passNodes {
 		cmd.Env = withoutNodes(cmd.Env)
 	}

@@ -34,6 +34,9 @@ var trivial = map[string]string{
 
 	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer", "once.KeepFor": "ValueContext",
 
+	"period.New": "the package's example", "period.Period.Wait": "the package's example", "period.Lease": "Start", "period.WithRetry": "Do",
+	"period.State.String": "it implements fmt.Stringer",
+
 	"members.Replace": "the package's example",
 
 	"quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",

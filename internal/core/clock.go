@@ -102,6 +102,10 @@ func (d *driver) mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 	return &AheadError{Wait: a.Wait}
 }
 
+// NodesTime is the median of the nodes' clocks now. Before any is known it is
+// near 1970.
+func (q *Quorum) NodesTime() time.Time { return q.driver.nodesTime(q.now()) }
+
 // nodesTime is the median of the nodes' clocks at a time.
 func (d *driver) nodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.client.Clock(at)))

@@ -97,6 +97,7 @@ var shells = map[string][]func(*testing.T, block){
 	"README.md":                       {installs, demonstrates, locks, makes},
 	"docs/internals/compatibility.md": {makes},
 	"docs/deploying.md":               {bootstraps},
+	"docs/jobs.md":                    {repeats},
 	"docs/migrations.md":              {migrates},
 	"docs/operations.md":              {restarts, replaces},
 	"docs/testing.md":                 {serves},
@@ -175,6 +176,18 @@ func locks(t *testing.T, b block) {
 		assert.Regexp(t, name+` ran with \d{19}`, out)
 	}
 	assert.Contains(t, out, "3 of 3 nodes are ready")
+}
+
+// repeats: the job runs in this hour, until the shell ends it.
+func repeats(t *testing.T, b block) {
+	p := newPlace(t, redistest.Start(t, 3).URLs()...)
+	p.run("quorate bootstrap")
+	p.program("report.sh", `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
+	const job = "quorate every 1h report -- ./report.sh\n"
+	require.Contains(t, b.text, job)
+	status := strings.Replace(b.text, job, "", 1)
+	out := p.run(job[:len(job)-1] + " &\nuntil { " + status + "} | grep 'is done'; do sleep 0.1; done\nkill %1\n")
+	assert.Regexp(t, `report.sh ran with \d{19}`, out)
 }
 
 // migrates: of two replicas one runs each tool.

@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/period"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -25,6 +26,7 @@ func _(q *quorate.Quorum, f func()) {
 		once.New(q, "o", o)
 		once.Func(q, "o", f, o)
 		leader.New(q, "l", o)
+		period.New(q, "p", time.Hour, o)
 	}
 
 	// WithLinger is for locks, and may be a default.
@@ -67,6 +69,14 @@ func _(q *quorate.Quorum, f func()) {
 	rwmutex.New(q, "rw", leader.WithID("a"))             // wrong
 	semaphore.NewWeighted(q, "s", 1, leader.WithID("a")) // wrong
 	once.New(q, "o", leader.WithValue("v"))              // wrong
+
+	// The option of period is for period alone.
+	period.New(q, "p", time.Hour, period.WithRetry(), quorate.WithTTL(time.Second))
+	_, _ = quorate.New(nil, period.WithRetry())                  // wrong
+	mutex.New(q, "m", period.WithRetry())                        // wrong
+	once.New(q, "o", period.WithRetry())                         // wrong
+	period.New(q, "p", time.Hour, quorate.WithLinger(time.Hour)) // wrong
+	period.New(q, "p", time.Hour, once.WithDurable())            // wrong
 
 	// Options are what this library makes, and nothing else.
 	mutex.New(q, "m", f)                      // wrong

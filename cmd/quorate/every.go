@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/period"
+)
+
+// everyJob is one call of "quorate every".
+type everyJob struct {
+	lockJob
+	every  time.Duration
+	retry  bool
+	status bool
+	json   bool
+	out    io.Writer
+}
+
+func everyCommand() *cobra.Command {
+	var j everyJob
+	cmd := &cobra.Command{
+		Use:   "every PERIOD NAME [flags] -- CMD [ARG...]",
+		Short: "Run a command in one process of all replicas, once per period",
+		Long: `Runs CMD in each PERIOD (10s, 15m, 24h) unless another process of that NAME has
+run it in this period, until a signal ends it. Start the same line on every
+replica.
+
+Periods are the nodes' time, and begin at the multiples of PERIOD since
+1970-01-01 00:00 UTC. Missed ones are not made up for. While a run lasts into
+later periods, there is no other. A run that fails, or whose machine dies, is
+not repeated in its period unless --retry is given.
+
+The command finds its fencing token in QUORATE_TOKEN, and the start of its period
+in QUORATE_PERIOD (RFC 3339, UTC). If the claim is lost while it runs, the
+command and its children get SIGTERM, and SIGKILL after --grace. A signal is
+passed on to the command, and ends the waiting for the next period.
+
+--status tells of the newest run, with --json as a JSON document.
+
+Exit status: 128+n when signal n ended it; 69 if too few nodes could be asked at
+the start; 64 if the command line is wrong; 126 or 127 if the command cannot be
+run or is not there. With --status: 0 if there was a run, 1 if not.`,
+		Example: `  quorate every 1h report -- ./report.sh
+  quorate every 24h backup --retry -- ./backup.sh
+  quorate every 24h backup --status`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case j.status && (len(args) != 2 || dash >= 0):
+				return errors.New("every: --status takes a period and a name, and no command: quorate every PERIOD NAME --status")
+			case j.status:
+				return nil
+			case dash < 0:
+				return errors.New("every: put -- before the command to run: quorate every PERIOD NAME -- CMD")
+			case dash != 2:
+				return fmt.Errorf("every: a period and a name before the --, not %d arguments", dash)
+			case len(args) == 2:
+				return errors.New("every: there is no command after the --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			switch j.every, err = time.ParseDuration(args[0]); {
+			case err != nil || j.every < 10*time.Millisecond || j.every%time.Millisecond != 0:
+				return &exit{exitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms, as in 90s, 15m or 24h", args[0])}
+			case j.grace < 0:
+				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+			case j.json && !j.status:
+				return &exit{exitUsage, errors.New("--json is for --status")}
+			}
+			j.name, j.argv, j.out, j.errs = args[1], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return j.start(cmd.Context())
+		},
+	}
+	j.nodeFlags(cmd)
+	j.guardFlag(cmd, " (default: the set's)")
+	j.leaseFlags(cmd)
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
+	j.commandFlags(cmd)
+	cmd.Flags().BoolVar(&j.retry, "retry", false, "repeat a run that failed or whose machine died, within its period, a tenth of it or a minute later")
+	cmd.Flags().BoolVar(&j.status, "status", false, "print when the newest run was, and how it ended")
+	jsonFlag(cmd, &j.json)
+	return cmd
+}
+
+// start runs the command in each period until a signal comes. A signal ends the
+// waiting, and a command that runs gets it.
+func (j *everyJob) start(ctx context.Context) error {
+	sigs, passed := make(chan os.Signal, 8), make(chan os.Signal, 8)
+	signal.Notify(sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, cancel := context.WithCancelCause(ctx)
+	heeded := make(chan struct{})
+	go func() {
+		defer close(heeded)
+		for s := range sigs {
+			cancel(&interrupted{s}) // the first one counts
+			select {
+			case passed <- s:
+			default: // the command has had seven
+			}
+		}
+	}()
+	defer func() {
+		signal.Stop(sigs) // nothing is sent from here on
+		close(sigs)
+		<-heeded
+		cancel(nil)
+	}()
+	q, err := j.connect(ctx, j.errs)
+	if err != nil {
+		return j.ended(ctx, err)
+	}
+	defer end(q)
+	var opts []quorate.PeriodOption
+	if j.retry {
+		opts = append(opts, period.WithRetry())
+	}
+	p := period.New(q, j.name, j.every, opts...)
+	if j.status {
+		return j.tell(ctx, p)
+	}
+	for {
+		if err := p.Wait(ctx); err != nil {
+			return j.ended(ctx, err)
+		}
+		if err := j.do(ctx, p, passed); err != nil {
+			return err
+		}
+	}
+}
+
+// do runs the command unless this period has had its run. It returns an error
+// only if that would be the same in the next period.
+func (j *everyJob) do(ctx context.Context, p *period.Period, sigs <-chan os.Signal) error {
+	ran, err := p.Do(ctx, func(ctx context.Context) error {
+		j.env = []string{"QUORATE_PERIOD=" + period.Start(ctx).Format(time.RFC3339Nano)}
+		_, status := j.hold(period.Lease(ctx), sigs)
+		return status
+	})
+	e, ended := errors.AsType[*exit](err)
+	switch {
+	case err == nil:
+		return nil
+	case ended && e.err != nil: // it did not begin
+		return e
+	case ended && ctx.Err() == nil:
+		fmt.Fprintf(j.errs, "quorate: %q: the command has ended with status %d\n", j.name, e.code)
+	case errors.Is(err, quorate.ErrInvalid):
+		return j.ended(ctx, err)
+	case !ran && ctx.Err() == nil:
+		fmt.Fprintf(j.errs, "quorate: no run of %q here in this period: %v\n", j.name, plain(err))
+	}
+	return nil
+}
+
+// ended is the exit status for what has ended the waiting.
+func (j *everyJob) ended(ctx context.Context, err error) error {
+	if i, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
+		return &exit{code: signalStatus(i.Signal)}
+	}
+	return j.refused(nil, err)
+}
+
+// tell prints what the newest run is.
+func (j *everyJob) tell(ctx context.Context, p *period.Period) error {
+	ctx, cancel := context.WithTimeout(ctx, toTell)
+	defer cancel()
+	last, err := p.Last(ctx)
+	if err != nil {
+		return j.ended(ctx, err)
+	}
+	if j.json {
+		printJSON(j.out, last)
+	}
+	start := last.Start.Local().Format("2006-01-02 15:04:05")
+	switch {
+	case j.json:
+	case last.Start.IsZero():
+		fmt.Fprintf(j.out, "%q has had no run\n", j.name)
+	case last.State == period.Began && last.Left > 0:
+		fmt.Fprintf(j.out, "%q runs, in the period from %s (token %d)\n", j.name, start, last.Token)
+	case last.State == period.Began:
+		fmt.Fprintf(j.out, "%q began in the period from %s, and its end is not recorded (token %d)\n", j.name, start, last.Token)
+	default:
+		fmt.Fprintf(j.out, "%q is %s in the period from %s (token %d)\n", j.name, last.State, start, last.Token)
+	}
+	if last.Start.IsZero() {
+		return &exit{code: 1}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package period
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// State is how far a run is. It is a plain value, safe for concurrent use.
+type State string
+
+// The states of a run.
+const (
+	// Began ("began"): it is under way, or its process has died.
+	Began State = "began"
+	// Done ("done"): its function has returned nil.
+	Done State = "done"
+	// Failed ("failed"): its function has returned an error.
+	Failed State = "failed"
+)
+
+// String returns the state's string, as it stands at each state.
+func (s State) String() string { return string(s) }
+
+// Run is a run as a majority of the nodes has it. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it.
+type Run struct {
+	Start time.Time     // of its period, by the nodes' clocks, in UTC; zero: there was no run yet
+	Token uint64        // the fencing token
+	State State         // how far it is
+	Left  time.Duration // Began: until the lease ends unless it is renewed; 0: it has ended
+}
+
+// record is a Run as the nodes keep it.
+type record struct {
+	Version int    `json:"period"` // of this format
+	Start   int64  `json:"start"`  // Unix microseconds
+	Token   uint64 `json:"token"`
+	State   State  `json:"state"`
+}
+
+// format is the Version that is written.
+const format = 1
+
+func (r Run) encode() []byte {
+	text, _ := json.Marshal(record{Version: format, Start: r.Start.UnixMicro(), Token: r.Token, State: r.State}) // cannot fail
+	return text
+}
+
+// read reads a record.
+func read(rec core.Record) (Run, error) {
+	if !rec.Exists {
+		return Run{}, nil
+	}
+	var r record
+	if err := json.Unmarshal(rec.Value, &r); err != nil || r.Version != format {
+		return Run{}, fmt.Errorf("%w: what is recorded under this name is not a period's; it is another primitive's, or a newer version's", core.ErrInvalid)
+	}
+	last := Run{Start: time.UnixMicro(r.Start).UTC(), Token: r.Token, State: r.State}
+	if r.State == Began {
+		last.Left = rec.Left
+	}
+	return last, nil
+}
+
+// Last asks the nodes for the newest run, which may be of an earlier period. It
+// fails with [quorate.ErrNoQuorum] when too few nodes answer before ctx ends,
+// and with [quorate.ErrClosed] or [quorate.ErrInvalid]. The answer may be out
+// of date when it arrives.
+func (p *Period) Last(ctx context.Context) (Run, error) {
+	if err := p.usable(); err != nil {
+		return Run{}, core.WrapError("last", p.spec.Name, err)
+	}
+	rec, err := p.reg.Read(ctx)
+	if err != nil {
+		return Run{}, core.WrapError("last", p.spec.Name, err)
+	}
+	last, err := read(rec)
+	return last, core.WrapError("last", p.spec.Name, err)
+}

@@ -1,0 +1,200 @@
+// Package period runs work at most once per period over all processes, however
+// short or long it is, and whatever the clocks of the processes show.
+//
+//	p := period.New(q, "report", time.Hour)
+//	ran, err := p.Do(ctx, report) // called by a scheduler, or in a loop with Wait
+//
+// Periods are the nodes' time: they begin at the multiples of their length
+// since 1970-01-01 00:00 UTC, so those of 24 h begin at midnight UTC. That a
+// run begins is recorded on a majority of the nodes before it does.
+package period
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// A Period is work that one process at a time does, once per period. It must be
+// made by [New] and must not be copied. The zero value has no quorum, and its
+// methods panic. It is safe for concurrent use: goroutines that share it act as
+// processes do.
+//
+// It is guaranteed that no period has two runs. That rests neither on clocks
+// nor on leases: the period of a run is recorded before it begins, and recorded
+// periods only rise. It is not guaranteed that one run has ended when that of a
+// later period begins: a process may sleep through its lease. So fence what it
+// writes to with the token of [Lease].
+//
+// A period in which no process calls [Period.Do] has no run, and it is not made
+// up for. A run that lasts into later periods keeps others from running
+// meanwhile. A run that fails, or whose process dies, is not repeated in its
+// period unless [WithRetry] says so.
+//
+// A run begins within its period by the nodes' clocks, give or take their
+// difference, see [quorate.WithSkew]. The name is claimed as a mutex's is. Do
+// not use it for another primitive too.
+type Period struct {
+	_      core.NoCopy
+	q      *core.Quorum
+	spec   *core.Spec
+	reg    *core.Register
+	every  time.Duration
+	retry  bool
+	err    error        // of the name; every call that would ask the nodes tells it
+	waited atomic.Int64 // the period that Wait has returned for last, in Unix microseconds; 0: none
+}
+
+// own is an option that this package alone understands.
+type own struct {
+	quorate.PeriodOption // nil: it makes the type an option of New, and has no other use
+	set                  func(*Period)
+}
+
+// Apply leaves the settings of other primitives as they are, see New.
+func (own) Apply(*core.Settings) {}
+
+// WithRetry has a run whose function returned an error, or whose process died,
+// not count: a later call of [Period.Do] in the same period runs the function
+// again. Default: a period has one run at most, however that ends.
+func WithRetry() quorate.PeriodOption { return own{set: func(p *Period) { p.retry = true }} }
+
+// shortest is the shortest period. One that is shorter than a few round trips
+// would be skipped most of the time.
+const shortest = 10 * time.Millisecond
+
+// New returns the work of the given name, once in every period of that length.
+// All values of the name share the work, in every process, and should have the
+// same length and options. Options are those of every primitive
+// ([quorate.SharedOption]), and [WithRetry].
+//
+// A length that is below 10 ms or no whole number of milliseconds is a
+// programmer's error, and so is a wrong or nil option: New panics and names the
+// remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
+// reported by every call, with [quorate.ErrInvalid].
+func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
+	if every < shortest || every%time.Millisecond != 0 {
+		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v", every, shortest))
+	}
+	c := core.CoreOf(q).For(name)
+	p := &Period{q: c, every: every}
+	set := core.Override(c, "period.New", opts)
+	for _, o := range opts {
+		if o, ok := o.(own); ok {
+			o.set(p)
+		}
+	}
+	p.spec, p.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set})
+	if p.err != nil {
+		p.spec = &core.Spec{Name: name}
+		return p
+	}
+	p.reg = c.Register(p.spec)
+	return p
+}
+
+// usable panics for the zero value, and returns what is wrong with the name.
+func (p *Period) usable() error {
+	if p == nil || p.q == nil {
+		panic("quorate: the zero period.Period has no quorum; use period.New")
+	}
+	return p.err
+}
+
+// start returns when the period began that a moment lies in.
+func (p *Period) start(t time.Time) time.Time {
+	micros := t.UnixMicro()
+	return time.UnixMicro(micros - micros%p.every.Microseconds()).UTC()
+}
+
+// now returns the start of this period. A new reading of a node's clock may set
+// the nodes' time back a little. What Wait has returned for has begun all the
+// same: otherwise the Do that follows would be of the period before, and this
+// one might have no run.
+func (p *Period) now() time.Time {
+	start := p.start(p.q.NodesTime())
+	if waited := time.UnixMicro(p.waited.Load()).UTC(); waited.After(start) {
+		return waited
+	}
+	return start
+}
+
+// Wait waits until a period has begun, by the nodes' clocks, for which Wait of
+// this value has not returned yet. The first call returns at once. With
+// [WithRetry] it also returns when a tenth of a period or a minute is over,
+// whichever is less, so that a failed run is repeated. So this runs f in one
+// process of the fleet in each period:
+//
+//	for p.Wait(ctx) == nil {
+//		if _, err := p.Do(ctx, f); err != nil {
+//			log.Print(err)
+//		}
+//	}
+//
+// It asks no node: this process knows what the nodes' clocks show, once a
+// majority has answered. It fails when ctx ends, with an error that matches the
+// context's, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
+func (p *Period) Wait(ctx context.Context) error {
+	if err := p.usable(); err != nil {
+		return core.WrapError("wait", p.spec.Name, err)
+	}
+	again := time.Now().Add(min(p.every/10, time.Minute))
+	for {
+		pause, begun := p.pause(again)
+		if err := p.ended(ctx); err != nil || begun {
+			return core.WrapError("wait", p.spec.Name, err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-p.q.Closing():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// ended is why no period is waited for any more.
+func (p *Period) ended(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return &core.Failure{Err: core.ContextError(ctx)}
+	case <-p.q.Closing():
+		return &core.Failure{Err: core.ErrClosed}
+	default:
+		return nil
+	}
+}
+
+// pause reports whether a period has begun for which Wait has not returned, or
+// how long to wait for that. Of goroutines that share the value one gets each
+// period.
+func (p *Period) pause(again time.Time) (pause time.Duration, begun bool) {
+	waited, now := p.waited.Load(), p.q.NodesTime()
+	start := p.start(now).UnixMicro()
+	switch {
+	case now.Before(epoch):
+		return p.spec.Set.NodeTimeout, false
+	case start > waited && p.waited.CompareAndSwap(waited, start):
+		return 0, true
+	case p.retry && !time.Now().Before(again):
+		return 0, true
+	}
+	pause = min(time.UnixMicro(waited).Add(p.every).Sub(now), longestSleep)
+	if p.retry {
+		pause = min(pause, time.Until(again))
+	}
+	return pause, false
+}
+
+// longestSleep is how long Wait relies on its timer: that stands still while
+// the machine is suspended, and the nodes' clocks may be set.
+const longestSleep = time.Minute
+
+// epoch is before what any node's clock shows. What the nodes' time is before
+// a node has answered is near 1970.
+var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,0 +1,201 @@
+package period
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// Do runs f unless this period has had its run, or a run is under way. It
+// reports whether it called f. It does not wait for the end of a run that is
+// under way elsewhere: it returns false at once.
+//
+// The context of f ends with ctx, and when the claim is lost; [context.Cause]
+// then is [quorate.ErrLost], and the run of a later period may begin. The error
+// is f's, joined with ErrLost or [quorate.ErrClosed] if the claim ended before
+// f returned. If f panics, or ends its goroutine, that goes on as if f had been
+// called directly, and the run has not succeeded.
+//
+// Without a run it fails with a [*quorate.Error]: one that matches the
+// context's error and [quorate.ErrNoQuorum], or [quorate.ErrHeld] when another
+// Redlock client holds the name; ErrNoQuorum at once when waiting for nodes
+// cannot help; ErrLost when the claim was lost before f began; ErrClosed; or
+// [quorate.ErrInvalid], also for a record that is another primitive's. The
+// period may then have no run. With [WithRetry] it also fails with ErrNoQuorum
+// or ErrLost when f has returned nil and that could not be recorded: f may be
+// run again.
+//
+// A call that is early by a moment belongs to the period before. So a scheduler
+// that calls Do at each full hour by its own clock may find that the hour has
+// had its run, and miss the next one: call it more often, or use [Period.Wait].
+func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
+	if f == nil {
+		panic("quorate: period.Do of a nil function")
+	}
+	if err := p.usable(); err != nil {
+		return false, core.WrapError("do", p.spec.Name, err)
+	}
+	t, err := p.claim(ctx)
+	if t == nil {
+		return false, core.WrapError("do", p.spec.Name, err)
+	}
+	return p.run(ctx, t, f)
+}
+
+// turn is a claim that is held.
+type turn struct {
+	hold  *core.Hold
+	lease *core.Lease
+}
+
+// claim returns the claim once it is held, or nil: an error, or there is
+// nothing to run.
+//
+// Note: Here is an incorrect version: a try, which gives up when another claim
+// holds the name. That may be one that has only looked, a moment before this
+// period began, so the period would have no run.
+func (p *Period) claim(ctx context.Context) (*turn, error) {
+	for ctx.Err() == nil {
+		if due, err := p.ask(ctx); !due || err != nil {
+			return nil, err
+		}
+		t, again, err := p.acquire(ctx)
+		if !again {
+			return t, err
+		}
+	}
+	return nil, core.CutShort(core.ErrNoQuorum, ctx)
+}
+
+// ask reports whether this period may need a run. Most calls end here, without
+// a claim. Where the nodes cannot be asked, the claim has the error.
+func (p *Period) ask(ctx context.Context) (due bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.q.Rounds(p.spec.Set, 2))
+	defer cancel()
+	rec, err := p.reg.Read(ctx)
+	if errors.Is(err, core.ErrClosed) {
+		return false, err
+	}
+	if err != nil {
+		return true, nil
+	}
+	last, err := read(rec)
+	return last.Left == 0 && p.due(last, p.now()), err
+}
+
+// acquire asks for the claim, for a moment: whether there is still something to
+// run is looked at again, then.
+func (p *Period) acquire(ctx context.Context) (t *turn, again bool, err error) {
+	bounded, cancel := context.WithTimeout(ctx, p.q.Rounds(p.spec.Set, 2))
+	defer cancel()
+	hold, lease, err := p.q.AcquireLease(bounded, p.spec, false, func(l *core.Lease, cause error) { l.End(cause) })
+	if err != nil {
+		return nil, bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, core.ErrClosed), err
+	}
+	return &turn{hold, lease}, false, nil
+}
+
+// scope is what f's context has of its run.
+type scope struct {
+	lease *core.Lease
+	start time.Time
+}
+
+type scopeKey struct{}
+
+// Lease returns the hold under which f runs, of the context that f got from
+// [Period.Do]; nil for any other context. Its token is the one to fence with
+// what f writes to.
+func Lease(ctx context.Context) quorate.Lease {
+	if s, ok := ctx.Value(scopeKey{}).(scope); ok {
+		return s.lease
+	}
+	return nil
+}
+
+// Start returns when the period began that f runs for, in UTC, of the context
+// that f got from [Period.Do]; the zero time for any other context.
+func Start(ctx context.Context) time.Time {
+	s, _ := ctx.Value(scopeKey{}).(scope)
+	return s.start
+}
+
+// run runs f under the claim, unless the period has had its run, and releases
+// the claim however that ends.
+//
+// Invariant: a run begins only after a majority has recorded its period, under
+// a claim whose Open found an earlier one. A claim that was lost meanwhile
+// cannot record over that of a later one, and a later one finds the record.
+func (p *Period) run(ctx context.Context, t *turn, f func(context.Context) error) (ran bool, err error) {
+	inner, stop := t.lease.Derive(ctx)
+	defer func() {
+		stop()
+		if lost := t.lease.Release(); ran && lost != nil {
+			err = errors.Join(err, core.WrapError("do", p.spec.Name, lost))
+		}
+	}()
+	now, err := p.begin(inner, t)
+	if err == nil && inner.Err() != nil {
+		err = &core.Failure{Err: core.ContextError(inner)}
+	}
+	if err != nil {
+		return false, core.WrapError("do", p.spec.Name, t.before(ctx, err))
+	}
+	if now.State != Began {
+		return false, nil
+	}
+	ran = true // also if f does not return
+	if err = f(context.WithValue(inner, scopeKey{}, scope{t.lease, now.Start})); err != nil {
+		now.State = Failed
+	} else {
+		now.State = Done
+	}
+	return ran, errors.Join(err, p.end(ctx, t, now))
+}
+
+// begin records that this period's run begins, unless it has had one: then the
+// run that it returns has no state.
+func (p *Period) begin(ctx context.Context, t *turn) (Run, error) {
+	rec, err := p.reg.Open(ctx, t.hold)
+	if err != nil {
+		return Run{}, err
+	}
+	last, err := read(rec)
+	now := Run{Start: p.now(), Token: t.lease.Token(), State: Began}
+	if err != nil || !p.due(last, now.Start) {
+		return Run{}, err
+	}
+	return now, p.reg.Put(ctx, t.hold, 0, now.encode(), 0)
+}
+
+// due reports whether a period has had no run that counts.
+//
+// Invariant: recorded periods rise, so none comes twice. Starts are compared,
+// not numbers of periods: another client may have another length.
+func (p *Period) due(last Run, start time.Time) bool {
+	return start.After(last.Start) || p.retry && start.Equal(last.Start) && last.State != Done
+}
+
+// before is what a failure under the claim means before f was called. The
+// context that it was tried with ends with the claim, too.
+func (t *turn) before(ctx context.Context, err error) error {
+	if lost := t.lease.Lost(); lost != nil && ctx.Err() == nil {
+		return &core.Failure{Err: lost}
+	}
+	return err
+}
+
+// end records how a run has ended, also when ctx has. Only a retry rests on
+// that: without one it is for [Period.Last].
+func (p *Period) end(ctx context.Context, t *turn, now Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.q.Rounds(p.spec.Set, 2))
+	defer cancel()
+	err := p.reg.Put(ctx, t.hold, 1, now.encode(), 0)
+	if err == nil || !p.retry || now.State == Failed {
+		return nil
+	}
+	return core.WrapError("record", p.spec.Name, err)
+}
