@@ -2,6 +2,7 @@ package quoratetest_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
@@ -88,6 +90,54 @@ func allPrimitives(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "me", l.ID)
 	require.NoError(t, e.Resign(soon(t)))
+}
+
+// What tells of names and nodes is answered, as by servers.
+func TestOnlookers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		a, b := c.Quorum(quorate.WithOwner("billing")), c.Quorum()
+		m, n := mutex.New(a, "job:1"), mutex.New(b, "job:1")
+		_, err := n.Holder(soon(t))
+		require.ErrorIs(t, err, quorate.ErrNotHeld)
+		require.NoError(t, m.LockContext(soon(t)))
+		go n.LockContext(soon(t))
+		synctest.Wait()
+		h, err := n.Holder(soon(t))
+		require.NoError(t, err)
+		assert.Equal(t, m.Lease().Token(), h.Token)
+		assert.Equal(t, 1, h.Waiters)
+		r, err := inspect.Name(soon(t), b, "job:1")
+		require.NoError(t, err)
+		require.Len(t, r.Holders, 1)
+		assert.Equal(t, "billing", r.Holders[0].Label)
+		assert.Len(t, r.Waiters, 1)
+		m.Unlock()
+		synctest.Wait()
+		n.Unlock()
+
+		o := once.New(a, "job:[2]")
+		require.NoError(t, o.DoContext(soon(t), func(context.Context) error {
+			s, err := once.New(b, "job:[2]").Status(soon(t))
+			require.NoError(t, err)
+			assert.Equal(t, once.Running, s.State)
+			return nil
+		}))
+		require.NoError(t, m.LockContext(soon(t)))
+		var names []string
+		for e, err := range inspect.Names(soon(t), b, "job:*") {
+			require.NoError(t, err)
+			names = append(names, fmt.Sprint(e.Name, " ", e.Kind))
+		}
+		assert.Equal(t, []string{"job:1 mutex"}, names, "those in use")
+
+		c.Stop(2)
+		report, err := b.Check(soon(t))
+		require.NoError(t, err)
+		assert.Equal(t, 2, report.Ready)
+		assert.Error(t, report.Nodes[2].Err)
+		assert.Empty(t, report.Nodes[0].Warnings)
+	})
 }
 
 // Holders tells what the nodes have, whatever clients say.

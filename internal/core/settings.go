@@ -66,6 +66,9 @@ func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (
 	if s.Connect != nil {
 		return s.Connect(client, cfg)
 	}
+	if t := InProcess(client, cfg); t != nil {
+		return t, nil
+	}
 	return transport.NewOrdered(client, cfg)
 }
 

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,6 +27,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/memory"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -60,14 +60,11 @@ func Quiet() {
 const NodesVariable = "QUORATE_NODES"
 
 // MainWithNodes is the TestMain of a package with examples. All of them connect
-// to one set of nodes, by $QUORATE_NODES as a reader would. They cannot skip
-// themselves where there is no server to run them on, so this does.
+// to one set of nodes, by $QUORATE_NODES as a reader would. The nodes are in
+// the process, so examples need no server.
 func MainWithNodes(m *testing.M) {
 	flag.Parse()
 	Quiet()
-	if _, err := exec.LookPath(redistest.Binary); err != nil {
-		_ = flag.Set("test.skip", "^Example")
-	}
 	goleak.VerifyTestMain(withNodes{m}, NeverReturns)
 }
 
@@ -75,19 +72,12 @@ func MainWithNodes(m *testing.M) {
 type withNodes struct{ *testing.M }
 
 func (m withNodes) Run() int {
-	c, err := redistest.Run(3)
-	switch {
-	case errors.Is(err, redistest.ErrNotInstalled):
-		return m.M.Run()
-	case err == nil:
-		defer func() { _ = c.Close() }()
-		err = Declare(c.URLs())
-	}
-	if err != nil {
+	addrs := memory.NewNodes(3).Serve()
+	if err := Declare(addrs); err != nil {
 		fmt.Fprintln(os.Stderr, "nodes for the examples:", err)
 		return 1
 	}
-	_ = os.Setenv(NodesVariable, strings.Join(c.URLs(), ","))
+	_ = os.Setenv(NodesVariable, strings.Join(addrs, ","))
 	return m.M.Run()
 }
 

@@ -226,6 +226,10 @@ func (n *Node) Claims(now int64) []Claim {
 // that it has not dropped yet.
 func (n *Node) Size() int { return len(n.claims) }
 
+// Capacity returns how much claims may weigh together. It means something only
+// while there are claims.
+func (n *Node) Capacity() uint64 { return n.capacity }
+
 // Fence returns the highest ticket ever given.
 func (n *Node) Fence() protocol.Ticket { return n.fence }
 

@@ -41,6 +41,11 @@ func (n *Node) DelPlain(now int64, value string) bool {
 // Plain returns the redlock key's value at now, "" when there is none.
 func (n *Node) Plain(now int64) string { return n.redlockKeyAt(now) }
 
+// PlainLeft returns for how long the redlock key stays.
+func (n *Node) PlainLeft(now int64) time.Duration {
+	return time.Duration(n.plainEnd-now) * time.Millisecond
+}
+
 // mayTakeRedlockKey reports whether the redlock key is absent or names claim c.
 func (v *visit) mayTakeRedlockKey(c *Claim) bool {
 	p := v.redlockKeyAt(v.now)

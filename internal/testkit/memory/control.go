@@ -52,14 +52,42 @@ func (ns Nodes) Option() quorate.Option { return ns.OptionBy(&Way{}) }
 func (ns Nodes) OptionBy(w *Way) quorate.Option {
 	return core.Option(func(s *core.Settings) {
 		s.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
-			for i, n := range ns {
-				if client.(*redis.Client).Options().Addr == addr(i) {
-					return w.open(n, cfg), nil
-				}
+			if n := ns.of(client, addr); n != nil {
+				return w.open(n, cfg), nil
 			}
 			return nil, fmt.Errorf("%w: not a client of these nodes", quorate.ErrInvalid)
 		}
 	}).(quorate.Option)
+}
+
+// of returns the node that a client is for, or nil.
+func (ns Nodes) of(client redis.UniversalClient, addr func(int) string) *Node {
+	c, is := client.(*redis.Client)
+	for i, n := range ns {
+		if is && c.Options().Addr == addr(i) {
+			return n
+		}
+	}
+	return nil
+}
+
+// numeric is an address of the block that is for documentation. go-redis looks
+// up the name of a host where it makes a client.
+func numeric(i int) string { return fmt.Sprintf("192.0.2.%d:6379", i+1) }
+
+// Serve has each Quorum of this process that is given the addresses which it
+// returns reach the nodes. It must be called before the first is made.
+func (ns Nodes) Serve() (addrs []string) {
+	core.InProcess = func(client redis.UniversalClient, cfg transport.Config) transport.Transport {
+		if n := ns.of(client, numeric); n != nil {
+			return (&Way{}).open(n, cfg)
+		}
+		return nil
+	}
+	for i := range ns {
+		addrs = append(addrs, numeric(i))
+	}
+	return addrs
 }
 
 // Freeze has the node carry out nothing until Thaw. Its connections stay.

@@ -94,6 +94,8 @@ func (n *Node) execute(words []string) ([]resp.Value, error) {
 		return num(n.publish(words[1], words[2])), nil
 	case name == "SCAN":
 		return n.scan(words), nil
+	case name == "INFO":
+		return str(n.info()), nil
 	}
 	return n.plain(now, words)
 }
@@ -146,17 +148,6 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 	return nil, resp.Error("ERR unknown command '" + words[0] + "'")
 }
 
-// scan lists the records, all at once.
-func (n *Node) scan([]string) []resp.Value {
-	v := str("0")
-	for _, key := range n.model.Names() {
-		if n.model.Name(key).HasRegister() {
-			v = append(v, resp.Value{Str: []byte(key + ":r")})
-		}
-	}
-	return v
-}
-
 // publish returns how many listen.
 func (n *Node) publish(channel, payload string) (count int64) {
 	for _, t := range n.listeners {
@@ -205,7 +196,7 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	k := 2 + int(integer(w[1]))
 	keys, args := w[2:k], w[k:]
 	name := scripts[w[0]]
-	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "caughtup": 0}[name]; ok {
+	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "caughtup": 0, "inspect": 4}[name]; ok {
 		stamp := stampOf(keys[at])
 		n.model.Count(stamp)
 		if set := n.model.Set(); name != "leave" && (stamp != set.Stamp() || n.marker.inc == 0) {
@@ -215,6 +206,8 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	switch name {
 	case "enter", "beat", "leave":
 		return n.claim(now, name, keys, args), nil
+	case "inspect":
+		return n.inspect(now, keys, args), nil
 	case "record":
 		return n.record(now, keys, args), nil
 	case "mark":

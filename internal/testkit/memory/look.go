@@ -1,0 +1,92 @@
+package memory
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// This file owns what a node tells an onlooker: of a name, of the names, and of
+// itself. It changes nothing.
+
+// inspect is inspect.lua.
+func (n *Node) inspect(now int64, keys, args []string) []resp.Value {
+	m := n.model.Name(keys[1])
+	claims := m.Claims(now)
+	memory := now - n.marker.born
+	if n.model.Recovering(now) > 0 {
+		memory = 0
+	}
+	capacity, votes, foreign := int64(0), int64(0), int64(0)
+	plain := m.Plain(now)
+	if plain != "" {
+		foreign = max(1, m.PlainLeft(now).Milliseconds())
+	}
+	var all []resp.Value
+	for i, c := range claims {
+		capacity = int64(m.Capacity())
+		voted := int64(0)
+		if c.Voted {
+			voted = 1
+			votes++
+		}
+		if c.ID.String() == plain {
+			foreign = 0
+		}
+		if i < int(integer(args[0])) {
+			all = append(all, id(c.ID), resp.Value{Int: int64(c.Ticket)}, resp.Value{Int: int64(c.Weight)}, resp.Value{Int: c.Expiry - now},
+				resp.Value{Int: voted}, resp.Value{Str: []byte(c.Owner)})
+		}
+	}
+	head := []resp.Value{{Int: int64(m.Fence())}, {Int: int64(len(claims))}, {Int: foreign}, {Int: memory}, {Int: capacity}, {Int: votes}}
+	return append(head, all...)
+}
+
+// scan lists the keys of the names that match a pattern, all at once.
+func (n *Node) scan(words []string) []resp.Value {
+	pattern := "*"
+	for i, w := range words[:len(words)-1] {
+		if strings.EqualFold(w, "MATCH") {
+			pattern = words[i+1]
+		}
+	}
+	is := glob(pattern)
+	v := str("0")
+	for _, key := range n.model.Names() {
+		if is.MatchString(key) {
+			v = append(v, resp.Value{Str: []byte(key)})
+		}
+		if n.model.Name(key).HasRegister() && is.MatchString(key+":r") {
+			v = append(v, resp.Value{Str: []byte(key + ":r")})
+		}
+	}
+	return v
+}
+
+// globs are what is special in a pattern of SCAN.
+var globs = regexp.MustCompile(`(?s)\\.|\*|\?|\[(\\.|[^\]])*\]|.`)
+
+// glob is a pattern of SCAN as a regular expression.
+func glob(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^` + globs.ReplaceAllStringFunc(pattern, func(s string) string {
+		switch {
+		case s == "*":
+			return ".*"
+		case s == "?":
+			return "."
+		case len(s) > 1 && s[0] == '[':
+			return s
+		case len(s) > 1 && s[0] == '\\':
+			s = s[1:]
+		}
+		return regexp.QuoteMeta(s)
+	}) + `$`)
+}
+
+// info is what INFO says, of all sections.
+func (n *Node) info() string {
+	return strings.Join([]string{
+		"redis_version:7.0.0", "run_id:" + n.run, "role:master", "connected_slaves:0", "maxmemory_policy:noeviction", "aof_enabled:0", "",
+	}, "\r\n")
+}
