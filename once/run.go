@@ -92,11 +92,14 @@ func (o *Once) do(ctx context.Context, w work) (*completion, error) {
 		return nil, err
 	}
 	for again := (core.Retry{}); ; again.Wait(ctx, o.q, o.spec.Name, errLostBefore) {
-		t, c, err := o.wait(ctx)
-		if t == nil {
-			return c, closed(ctx, err)
+		t, rec, err := o.reg.TurnUnless(ctx, func(rec core.Record) bool { return rec.Exists })
+		switch {
+		case err != nil:
+			return nil, closed(ctx, err)
+		case t == nil:
+			return o.know(rec)
 		}
-		if c, err = o.run(ctx, t, w); err != errLostBefore {
+		if c, err := o.run(ctx, t, w); err != errLostBefore {
 			return c, err
 		}
 	}
@@ -122,76 +125,6 @@ func (o *Once) enter(ctx context.Context) error {
 
 func (o *Once) leave() { <-o.turn }
 
-// turn is this process's claim, once it is held.
-type turn struct {
-	hold  *core.Hold
-	lease *core.Lease
-}
-
-// claim waits for this process's claim. If it fails, nothing is left of it.
-func (o *Once) claim(ctx context.Context) (*turn, error) {
-	hold, lease, err := o.q.AcquireLease(ctx, o.spec, false, func(l *core.Lease, cause error) { l.End(cause) })
-	if err != nil {
-		return nil, err
-	}
-	return &turn{hold: hold, lease: lease}, nil
-}
-
-// wait waits for the claim, or until another process has done the work. Without
-// the latter a thousand waiters would get their turns one after the other, with
-// nothing to do.
-//
-// Invariant: the caller's goroutine waits for the claim, because there the
-// observer is called. In a goroutine of its own a panic of the observer would
-// end the process.
-func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
-	watch := o.reg.Watch()
-	defer watch.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	var done core.Record // by another process
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		done = recorded(ctx, watch)
-		cancel()
-	}()
-	stop := func() {
-		cancel()
-		<-watched
-	}
-	defer stop() // also when the observer panics
-	t, err := o.claim(ctx)
-	if stop(); !done.Exists {
-		return t, nil, err
-	}
-	if t != nil {
-		t.release()
-	}
-	c, err := o.know(done)
-	return nil, c, err
-}
-
-// recorded waits until work is recorded, or the context ends. An error of the
-// watch is the claim's as well.
-func recorded(ctx context.Context, watch *core.Watch) core.Record {
-	for {
-		select {
-		case <-ctx.Done():
-			return core.Record{}
-		case <-watch.Changed():
-		}
-		if rec, known, _ := watch.Latest(); known && rec.Exists {
-			return rec
-		}
-	}
-}
-
-// release gives the claim back.
-func (t *turn) release() {
-	t.lease.End(core.ErrReleased)
-	t.hold.Release()
-}
-
 // errLostBefore says that the claim was lost before f was called: try again.
 var errLostBefore = errors.New("lost before the work began")
 
@@ -211,17 +144,17 @@ func Lease(ctx context.Context) quorate.Lease {
 // run runs f under the claim, unless it turns out that it has been done, and
 // releases the claim however that ends: also when f panics or ends its
 // goroutine.
-func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
-	inner, stop := t.lease.Derive(context.WithValue(ctx, leaseKey{}, t.lease))
+func (o *Once) run(ctx context.Context, t *core.Turn, w work) (*completion, error) {
+	inner, stop := t.Lease.Derive(context.WithValue(ctx, leaseKey{}, t.Lease))
 	// A run that comes to nothing has nothing to erase: f only runs where
 	// nothing is recorded, and nothing is recorded before it has returned.
 	defer func() {
 		stop()
-		t.release()
+		t.Release()
 	}()
 
 	// First, see to it that no earlier run is recorded from here on.
-	rec, err := o.reg.Open(inner, t.hold)
+	rec, err := o.reg.Open(inner, t.Hold)
 	if err == nil && rec.Exists {
 		return o.know(rec)
 	}
@@ -229,11 +162,11 @@ func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
 		err = o.durable(inner)
 	}
 	if err != nil {
-		return nil, t.before(ctx, err)
+		return nil, before(ctx, t, err)
 	}
 	values, err := w.f(inner)
 	if own, ok := err.(*failed); ok {
-		own.lost = t.lease.Lost()
+		own.lost = t.Lease.Lost()
 	}
 	if err != nil {
 		return nil, err
@@ -244,8 +177,8 @@ func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
 // before is what a failure under the claim means before f was called. The
 // context that it was tried with ends with the claim, too. Invariant: that does
 // not look like the end of the caller's own context.
-func (t *turn) before(ctx context.Context, err error) error {
-	lost := t.lease.Lost()
+func before(ctx context.Context, t *core.Turn, err error) error {
+	lost := t.Lease.Lost()
 	switch {
 	case ctx.Err() != nil:
 		return err
@@ -269,10 +202,10 @@ func closed(ctx context.Context, err error) error {
 // record records that the work is done. It goes on when the claim is lost
 // meanwhile: the nodes refuse a record over a later run. With insist it tries
 // again where they refuse otherwise, until such a run or the Quorum's end.
-func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool) (*completion, error) {
+func (o *Once) record(ctx context.Context, t *core.Turn, values [][]byte, insist bool) (*completion, error) {
 	host, _ := os.Hostname()   // for people; it may be unknown
 	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps
-	c := &completion{Version: format, Token: t.lease.Token(), When: now, Host: host, PID: os.Getpid(), Values: values}
+	c := &completion{Version: format, Token: t.Lease.Token(), When: now, Host: host, PID: os.Getpid(), Values: values}
 	if o.set.keep > 0 {
 		c.Until, c.expires = now.Add(o.set.keep), true
 	}
@@ -283,7 +216,7 @@ func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool
 	ctx, end := lasting(ctx, o.q.Rounds(o.set.Settings, 1))
 	defer end()
 	for {
-		err = closed(ctx, o.reg.Put(ctx, t.hold, 0, value, o.set.keep))
+		err = closed(ctx, o.reg.Put(ctx, t.Hold, 0, value, o.set.keep))
 		if !insist || err == nil || errors.Is(err, core.ErrLost) || errors.Is(err, core.ErrClosed) {
 			break
 		}

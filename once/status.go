@@ -144,7 +144,7 @@ func (o *Once) reset(ctx context.Context) error {
 	defer o.leave()
 	o.done.Store(nil)
 	for {
-		t, err := o.claim(ctx)
+		t, err := o.q.Turn(ctx, o.spec)
 		if err != nil {
 			return closed(ctx, err)
 		}
@@ -155,13 +155,13 @@ func (o *Once) reset(ctx context.Context) error {
 }
 
 // erase erases the record under the claim, and releases it.
-func (o *Once) erase(ctx context.Context, t *turn) error {
-	defer t.release()
-	rec, err := o.reg.Open(ctx, t.hold)
+func (o *Once) erase(ctx context.Context, t *core.Turn) error {
+	defer t.Release()
+	rec, err := o.reg.Open(ctx, t.Hold)
 	if err != nil {
 		return err
 	}
-	return o.reg.Erase(ctx, t.hold, 0, o.erasure(rec))
+	return o.reg.Erase(ctx, t.Hold, 0, o.erasure(rec))
 }
 
 // erasure is how long the nodes must remember that rec is erased: as long as a

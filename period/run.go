@@ -45,57 +45,31 @@ func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran
 	return p.run(ctx, t, f)
 }
 
-// turn is a claim that is held.
-type turn struct {
-	hold  *core.Hold
-	lease *core.Lease
-}
-
 // claim returns the claim once it is held, or nil: an error, or there is
-// nothing to run.
+// nothing to run. Most calls end with the first look, without a claim.
 //
 // Note: Here is an incorrect version: a try, which gives up when another claim
 // holds the name. That may be one that has only looked, a moment before this
 // period began, so the period would have no run.
-func (p *Period) claim(ctx context.Context) (*turn, error) {
-	for ctx.Err() == nil {
-		if due, err := p.ask(ctx); !due || err != nil {
+func (p *Period) claim(ctx context.Context) (*core.Turn, error) {
+	rec, err := p.reg.Read(ctx)
+	switch {
+	case err == nil:
+		if _, err = read(rec); err != nil || p.needless(rec) {
 			return nil, err
 		}
-		t, again, err := p.acquire(ctx)
-		if !again {
-			return t, err
-		}
-	}
-	return nil, core.CutShort(core.ErrNoQuorum, ctx)
+	case ctx.Err() != nil || errors.Is(err, core.ErrClosed):
+		return nil, err
+	} // where the nodes cannot be asked, the claim waits for them
+	t, _, err := p.reg.TurnUnless(ctx, p.needless)
+	return t, err
 }
 
-// ask reports whether this period may need a run. Most calls end here, without
-// a claim. Where the nodes cannot be asked, the claim has the error.
-func (p *Period) ask(ctx context.Context) (due bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.q.Rounds(p.spec.Set, 2))
-	defer cancel()
-	rec, err := p.reg.Read(ctx)
-	if errors.Is(err, core.ErrClosed) {
-		return false, err
-	}
-	if err != nil {
-		return true, nil
-	}
+// needless reports whether what is recorded leaves nothing to run now. What
+// cannot be read is for the claim to tell.
+func (p *Period) needless(rec core.Record) bool {
 	last, err := read(rec)
-	return last.Left == 0 && p.due(last, p.now()), err
-}
-
-// acquire asks for the claim, for a moment: whether there is still something to
-// run is looked at again, then.
-func (p *Period) acquire(ctx context.Context) (t *turn, again bool, err error) {
-	bounded, cancel := context.WithTimeout(ctx, p.q.Rounds(p.spec.Set, 2))
-	defer cancel()
-	hold, lease, err := p.q.AcquireLease(bounded, p.spec, false, func(l *core.Lease, cause error) { l.End(cause) })
-	if err != nil {
-		return nil, bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, core.ErrClosed), err
-	}
-	return &turn{hold, lease}, false, nil
+	return err == nil && (last.Left > 0 || !p.due(last, p.now()))
 }
 
 // scope is what f's context has of its run.
@@ -129,11 +103,11 @@ func Start(ctx context.Context) time.Time {
 // Invariant: a run begins only after a majority has recorded its period, under
 // a claim whose Open found an earlier one. A claim that was lost meanwhile
 // cannot record over that of a later one, and a later one finds the record.
-func (p *Period) run(ctx context.Context, t *turn, f func(context.Context) error) (ran bool, err error) {
-	inner, stop := t.lease.Derive(ctx)
+func (p *Period) run(ctx context.Context, t *core.Turn, f func(context.Context) error) (ran bool, err error) {
+	inner, stop := t.Lease.Derive(ctx)
 	defer func() {
 		stop()
-		if lost := t.lease.Release(); ran && lost != nil {
+		if lost := t.Lease.Release(); ran && lost != nil {
 			err = errors.Join(err, core.WrapError("do", p.spec.Name, lost))
 		}
 	}()
@@ -142,13 +116,13 @@ func (p *Period) run(ctx context.Context, t *turn, f func(context.Context) error
 		err = &core.Failure{Err: core.ContextError(inner)}
 	}
 	if err != nil {
-		return false, core.WrapError("do", p.spec.Name, t.before(ctx, err))
+		return false, core.WrapError("do", p.spec.Name, before(ctx, t, err))
 	}
 	if now.State != Began {
 		return false, nil
 	}
 	ran = true // also if f does not return
-	if err = f(context.WithValue(inner, scopeKey{}, scope{t.lease, now.Start})); err != nil {
+	if err = f(context.WithValue(inner, scopeKey{}, scope{t.Lease, now.Start})); err != nil {
 		now.State = Failed
 	} else {
 		now.State = Done
@@ -158,17 +132,17 @@ func (p *Period) run(ctx context.Context, t *turn, f func(context.Context) error
 
 // begin records that this period's run begins, unless it has had one: then the
 // run that it returns has no state.
-func (p *Period) begin(ctx context.Context, t *turn) (Run, error) {
-	rec, err := p.reg.Open(ctx, t.hold)
+func (p *Period) begin(ctx context.Context, t *core.Turn) (Run, error) {
+	rec, err := p.reg.Open(ctx, t.Hold)
 	if err != nil {
 		return Run{}, err
 	}
 	last, err := read(rec)
-	now := Run{Start: p.now(), Token: t.lease.Token(), State: Began}
+	now := Run{Start: p.now(), Token: t.Lease.Token(), State: Began}
 	if err != nil || !p.due(last, now.Start) {
 		return Run{}, err
 	}
-	return now, p.reg.Put(ctx, t.hold, 0, now.encode(), 0)
+	return now, p.reg.Put(ctx, t.Hold, 0, now.encode(), 0)
 }
 
 // due reports whether a period has had no run that counts.
@@ -181,8 +155,8 @@ func (p *Period) due(last Run, start time.Time) bool {
 
 // before is what a failure under the claim means before f was called. The
 // context that it was tried with ends with the claim, too.
-func (t *turn) before(ctx context.Context, err error) error {
-	if lost := t.lease.Lost(); lost != nil && ctx.Err() == nil {
+func before(ctx context.Context, t *core.Turn, err error) error {
+	if lost := t.Lease.Lost(); lost != nil && ctx.Err() == nil {
 		return &core.Failure{Err: lost}
 	}
 	return err
@@ -190,10 +164,10 @@ func (t *turn) before(ctx context.Context, err error) error {
 
 // end records how a run has ended, also when ctx has. Only a retry rests on
 // that: without one it is for [Period.Last].
-func (p *Period) end(ctx context.Context, t *turn, now Run) error {
+func (p *Period) end(ctx context.Context, t *core.Turn, now Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.q.Rounds(p.spec.Set, 2))
 	defer cancel()
-	err := p.reg.Put(ctx, t.hold, 1, now.encode(), 0)
+	err := p.reg.Put(ctx, t.Hold, 1, now.encode(), 0)
 	if err == nil || !p.retry || now.State == Failed {
 		return nil
 	}
