@@ -10,9 +10,6 @@ package core
 //	the ticks scheduler what the claim wants at a time: a beat, a repetition
 //	one per deadline    the end of a hold
 //	pump's              a request that had waited for room, see flow.go
-//
-// None of them blocks under mu: queue hands requests to links that never block,
-// and everything that may block runs after mu is free.
 
 import (
 	"runtime"
@@ -31,7 +28,6 @@ import (
 // all fields from claim on, except the atomic alarms.
 //
 // Invariant: after each event of the claim stepUnlock runs before mu is free.
-// Without it a request could stay unsent, a deadline unset or a waiter asleep.
 type attempt struct {
 	q     *Quorum
 	spec  *Spec
@@ -65,8 +61,7 @@ const (
 )
 
 // note keeps the newest thing that a node said against the claim. It replaces
-// what the node said before. So an error shows why the node does not count now,
-// and not why it did not a minute ago. Called with a.mu held.
+// what the node said before. Called with a.mu held.
 func (a *attempt) note(node int, err error) {
 	switch {
 	case err == nil:
@@ -96,9 +91,9 @@ func (s *spares) done() chan struct{} {
 }
 
 // start makes an attempt and sends its joins. The caller holds no lock, and has
-// a place of the intake, which goes to the attempt. start
-// begins the claim and queues its joins. It waits for no node. A node that is
-// unhealthy gets the join too, but no decision waits for its answer.
+// a place of the intake, which goes to the attempt. It waits for no node. A
+// node that is unhealthy gets the join too, but no decision waits for its
+// answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
@@ -126,9 +121,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 }
 
 // event passes an event to the claim and does what follows from it. It takes
-// the time after it has the lock. A goroutine that waited for the lock would
-// otherwise tell the claim a time that is before an event that the claim has
-// already seen.
+// the time after it has the lock: time does not go back for a claim.
 func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
@@ -141,17 +134,15 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 const together = 2 * transport.MaxBatch
 
 // tick wakes the attempts that are due. Their requests, mostly renewals, are
-// queued first and written together. It runs on the goroutine of the ticks
-// scheduler.
+// queued first and written together: with a write for each, most of the time
+// that 100,000 renewals take would go into system calls. It runs on the
+// goroutine of the ticks scheduler.
 //
 // Note: Here is an incorrect version:
 //
 //	for _, d := range due {
 //		d.a.tick(ordinary)
 //	}
-//
-// Each renewal would then be a write of its own, and most of the time that
-// 100,000 renewals take would go into system calls.
 func (q *Quorum) tick(due []alarm) {
 	for ; len(due) > together; due = due[together:] {
 		q.tick(due[:together])
@@ -190,13 +181,11 @@ func (a *attempt) tick(how ending) {
 }
 
 // queue hands the claim's requests to the links, in order. It runs with a.mu
-// held, so a leave cannot overtake its own join on its way to the link. The
-// caller writes them when a.mu is free again: the first answers come while the
-// last requests are being written, and their readers need a.mu. It returns the
-// nodes whose links need a Flush, a bit for each.
-// Invariant: the requests of one claim reach a link in the order of Out. A
-// leave before its own join would leave the join standing at the node: the name
-// would stay taken for a lease with no holder.
+// held, so a leave cannot overtake its own join on its way to the link. It
+// returns the nodes whose links need a Flush, a bit for each. Invariant: the
+// requests of one claim reach a link in the order of Out. A leave before its
+// own join would leave the join standing at the node: the name would stay taken
+// for a lease with no holder.
 func (a *attempt) queue() (nodes uint32) {
 	for i := range a.claim.Out {
 		r := &a.claim.Out[i]
@@ -208,9 +197,8 @@ func (a *attempt) queue() (nodes uint32) {
 	return nodes
 }
 
-// It is the function of the timer of WithMaxHold, so it runs in a goroutine of
-// its own. The hold then ends by itself at its deadline, and is reported as
-// lost.
+// It is the function of the timer of WithMaxHold. The hold then ends by itself
+// at its deadline, and is reported as lost.
 func (a *attempt) stopRenewal() {
 	a.event(func(c *process.Attempt, _ protocol.Time) { c.StopRenewal() })
 }
@@ -221,9 +209,8 @@ func (a *attempt) stopRenewal() {
 func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasses + uint64(n) }
 
 // leave withdraws the claim from every node. It does not wait, and reports
-// whether there was a hold to end. What held means is decided with the lock
-// held, and once: either this release ended the hold, or the deadline did.
-// Otherwise a hold could be reported as lost and as released.
+// whether there was a hold to end. Whether the hold was lost or released is
+// decided with the lock held, and once.
 func (a *attempt) leave() bool {
 	a.mu.Lock()
 	now := a.q.now()

@@ -36,17 +36,12 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	//
 	//	a.q.nodes.flush(a.queue())
 	//	a.owner.Ended(ErrLost)
-	//
-	// A node that gets the leave gives its vote to the next at once, and the
-	// next could have the lock before this holder's context has ended.
 	var leaves []protocol.Request
 	if ended != nil {
 		if on(RuleEndFirst) {
 			leaves, a.claim.Out = a.claim.Out, nil
 		}
-		// Close waits for it. Without that Close could end the connections
-		// while the owner's callback runs, and the leaves that follow it would
-		// be lost: the name would stay taken for a lease.
+		// Close waits for it. Its leaves follow the owner's callback.
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()
@@ -76,10 +71,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 	// The log and the observer come last: the contexts have ended, and the
 	// leaves are sent. They get a goroutine of their own, as they may block, or
-	// end it. This goroutine may be the scheduler's that renews all claims, or
-	// one that tells claims of another configuration: no claim would be
-	// renewed, and requests would name the configuration of before for good
-	// (TestLoggerThatBlocksAtALoss).
+	// end it (TestLoggerThatBlocksAtALoss).
 	if ended == ErrLost {
 		go a.reportLoss(now, why)
 	}
@@ -89,9 +81,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 }
 
 // publish has those that hold no lock see until when the claim holds, and
-// whether others wait for it. Called with a.mu held. It stores 0 for a claim
-// that has ended, so Hold.Valid is false before a leave is queued, and before
-// the owner hears of the end.
+// whether others wait for it. Called with a.mu held.
 func (a *attempt) publish(news process.News) {
 	standing := protocol.Time(0)
 	if news.Phase == lease.Holding {
@@ -106,13 +96,10 @@ func (a *attempt) publish(news process.News) {
 // caller that waits for it. Called with a.mu held.
 //
 // Invariant: an attempt sends on done once: at its admission, or at its end if
-// it was never admitted. done has room for one, so the send does not block
-// under a.mu.
+// it was never admitted.
 func (a *attempt) follow(news process.News) {
 	if news.Changed() && news.Phase == lease.Holding {
-		// The time of WithMaxHold begins when the caller gets the lock. It ends
-		// the renewals only, so the lease that is there then still covers what
-		// the holder is doing.
+		// The time of WithMaxHold begins when the caller gets the lock.
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
@@ -131,7 +118,7 @@ func (a *attempt) follow(news process.News) {
 		}
 	}
 	// The scheduler takes the new time whether it is earlier or later than the
-	// one before. One that is woken too early finds nothing to do.
+	// one before.
 	if !news.Phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
 		if news.Phase == lease.Holding {

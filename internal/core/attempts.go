@@ -13,15 +13,13 @@ import (
 // none that has ended. It is safe for concurrent use: each shard has a lock of
 // its own.
 //
-// There are 16 shards: the readers of all nodes look up pushes here while
-// callers begin and end attempts. With one map all of them would meet at one
-// lock.
+// There are 16 shards, or the readers of all nodes and all callers would meet
+// at one lock.
 type attempts struct{ shards [16]shard }
 
 // shard is a part of the attempts by id, for pushes to find them. mu guards
-// attempts, and is held for one access to the map only.
-// Lock order: attempt.mu, then shard.mu. A push finds its attempt first and
-// locks it after shard.mu is free.
+// attempts, and is held for one access to the map only. Lock order: attempt.mu,
+// then shard.mu.
 type shard struct {
 	mu       sync.Mutex
 	attempts map[protocol.ID]*attempt
@@ -37,11 +35,9 @@ func (s *attempts) init() {
 // even.
 func (s *attempts) shard(id protocol.ID) *shard { return &s.shards[id[2]%byte(len(s.shards))] }
 
-// add lets pushes find the attempt. Called with a.mu held.
-// Invariant: an attempt is registered before its first request is queued. A
-// node may push the vote before the goroutine that began the attempt goes on.
-// Without the entry that push is dropped, and the claim waits for its next beat
-// with the lock free.
+// add lets pushes find the attempt. Called with a.mu held. Invariant: an
+// attempt is registered before its first request is queued. A node may push the
+// vote before that goroutine goes on.
 func (s *attempts) add(id protocol.ID, a *attempt) {
 	p := s.shard(id)
 	p.mu.Lock()
@@ -50,8 +46,6 @@ func (s *attempts) add(id protocol.ID, a *attempt) {
 }
 
 // drop ends that. Called with a.mu held.
-// A push that arrives later finds nothing and is dropped: no vote matters to a
-// claim that has ended.
 func (s *attempts) drop(a *attempt) {
 	p := s.shard(a.claim.ID)
 	p.mu.Lock()

@@ -14,8 +14,7 @@ import (
 // for it, the request is sent once more, by itself.
 
 // batch is the transport.Batch of one node. Its Reply is not safe for
-// concurrent use: only the reader of the node's answers calls it. Its buffers
-// are reused: each node has one batch, and one reader.
+// concurrent use: only the reader of the node's answers calls it.
 type batch struct {
 	q      *Quorum
 	values []resp.Value  // of an answer that is a text
@@ -29,9 +28,8 @@ func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs 
 	return script.AppendBatch(dst, n.home.Marker(b.q.set.Prefix), n.guard, n.retention, b.q.channel, kind, keys, args, nKeys, nArgs)
 }
 
-// Reply gives each request its answer. An error says nothing of a single
-// request. It runs on the reader's goroutine, and gives each request its part
-// as if the request had gone alone. So nothing behind it knows of batches.
+// Reply gives each request its answer. It runs on the reader's goroutine.
+// Nothing behind it knows of batches.
 func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 	v = resp.Numbers(b.values, v)
 	if err != nil || len(v) != script.BatchHead+len(items) {
@@ -56,9 +54,9 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 }
 
 // sendAlone sends a request of a batch once more, by itself. contended says
-// that the node has more to say about it than a batch has room for. The second
-// sending is right for each request: a node that carries out a join, a beat or
-// a settle twice has the same claim as after the first.
+// that the node has more to say about it than a batch has room for. A node that
+// carries out a join, a beat or a settle twice has the same claim as after the
+// first.
 func (c *call) sendAlone(contended bool, err error) {
 	a := c.a
 	a.mu.Lock()

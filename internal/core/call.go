@@ -8,8 +8,7 @@ package core
 // Reply judges the answer, gives it to the claim, and puts the call back.
 //
 // Invariant: a call ends once: in Reply, or where it turns out to be needless
-// (transmit, sendAlone). Without that a spare call would be in two attempts,
-// and one attempt would get the answer of the other.
+// (transmit, sendAlone).
 
 import (
 	"cmp"
@@ -23,8 +22,7 @@ import (
 )
 
 // call is one request on its way; it is a transport.Command. While it waits for
-// room, a.mu guards it. From Append on it belongs to the link, until Reply. It
-// fills a cache line, because another processor may take the answers. Its
+// room, a.mu guards it. From Append on it belongs to the link, until Reply. Its
 // fields are not written between Append and the answer.
 type call struct {
 	a     *attempt
@@ -38,10 +36,7 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // Until makes a leave outlast a broken connection, for as long as the lease
-// that it is to end could last; everything else is the claim's to send again. A
-// leave that is lost with its connection would keep the name taken for a lease.
-// For the others the claim may want something else by the time there is a
-// connection.
+// that it is to end could last; everything else is the claim's to send again.
 func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}
@@ -88,18 +83,14 @@ func (c *call) again(load bool) bool {
 }
 
 // free puts the call back. Without the reset a spare call would keep its
-// attempt alive. Called by the one that ends the call, and the call is not used
-// afterwards.
+// attempt alive.
 func (c *call) free() {
 	*c = call{}
 	calls.Put(c)
 }
 
 // Reply takes the answer; it runs on the node's reader goroutine, and so must
-// not block. Decoding and judging run without a.mu: they concern the node only.
-// Invariant: the answer is judged before the claim gets it. A vote of an
-// incarnation that does not count, or with a clock that has jumped, would
-// otherwise be a vote until the next event.
+// not block. Invariant: the answer is judged before the claim gets it.
 func (c *call) Reply(v []resp.Value, err error) {
 	a, q := c.a, c.a.q
 	var ans protocol.Answer

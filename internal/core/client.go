@@ -15,16 +15,14 @@ import (
 // it says.
 //
 // Invariant: what the Client says is carried out without the Client's lock
-// held. Some of it sends, some calls the logger, and either may lead to another
-// event of the Client.
+// held.
 
 // driver owns the Client of a Quorum and the timer that it asks for. It has the
 // Client's actions carried out by the parts of q. It is safe for concurrent
 // use: the Client and the timer have locks of their own.
 //
 // Lock order: the lock of an attempt or a registerCall, then those of the
-// Client. So an event of the Client may come from under a.mu. Its actions may
-// not be carried out there: most of them are events of other attempts.
+// Client.
 type driver struct {
 	q      *Quorum
 	client *process.Client
@@ -46,19 +44,14 @@ func (d *driver) init(q *Quorum) {
 // mu guards at.
 //
 // Invariant: the timer fires at the earliest time that was asked for since it
-// fired last. Two goroutines may ask in any order.
-// Note: Here is an incorrect version: timer.Reset with every time that is asked
-// for. A goroutine that got its action first may carry it out last, and the
-// later time would replace the earlier. The Client would then wake too late to
-// see a clock jump.
+// fired last. A goroutine that got its action first may carry it out last.
 type clientTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	at    protocol.Time // 0: it does not run
 }
 
-// The timer runs for the first time when the Client asks for it. An hour is
-// only a start value, and a tick that comes for no reason does no harm.
+// The timer runs for the first time when the Client asks for it.
 func (t *clientTimer) start(tick func()) {
 	t.timer = time.AfterFunc(time.Hour, func() {
 		t.mu.Lock()
@@ -82,8 +75,6 @@ func (t *clientTimer) set(now, at protocol.Time) {
 // stop ends the timer for good.
 //
 // Invariant: nothing keeps a closed Quorum. The timer reaches it through tick.
-// Without the rule a process that opens and closes many keeps each for as long
-// as its timer was set, up to an hour.
 func (t *clientTimer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,8 +85,7 @@ func (t *clientTimer) stop() {
 // stopped is earlier than any time that is asked for, and not 0.
 const stopped = protocol.Time(math.MinInt64)
 
-// It runs in the goroutine of the timer. After Close has begun, the Client
-// needs the time no more.
+// It runs in the goroutine of the timer.
 func (d *driver) tick() {
 	if !d.q.isClosed() {
 		d.carryOut(d.client.Tick(d.q.now()))
@@ -103,12 +93,10 @@ func (d *driver) tick() {
 }
 
 // carryOut does what the Client says. The caller holds no lock of an attempt or
-// a registerCall. It first waits until New has made all nodes. New waits for no
-// connection, so this is short; if New fails, closing ends the wait.
+// a registerCall. It first waits until New has made all nodes.
 //
-// Any goroutine may be here: a reader with a reply, the timer, a caller. Two of
-// them may carry out their actions in any order. The Client allows for that:
-// late is right at any time.
+// Two goroutines may carry out their actions in any order: late is right at any
+// time.
 func (d *driver) carryOut(do []process.Action) {
 	if len(do) == 0 {
 		return

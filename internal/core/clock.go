@@ -40,8 +40,7 @@ func (j *jump) last() (time.Duration, time.Time) {
 }
 
 // askTime returns a question for a node's time. It is to be sent at once: the
-// time from askTime to the answer bounds the node's clock. A question that
-// waited would give wide bounds, and a jump within these goes unnoticed.
+// time from askTime to the answer bounds the node's clock.
 func (n *node) askTime() *adminRequest {
 	q := n.q
 	sent := q.now()
@@ -112,8 +111,7 @@ func (d *driver) nodesTime(at protocol.Time) time.Time {
 }
 
 // Microseconds are cut off, so the node's clock shows up to a millisecond more
-// than this: what judges by it allows for that. The numbers are bounded to 40
-// bits, so a time that a broken server tells overflows nothing.
+// than this: what judges by it allows for that.
 func decodeTime(v []resp.Value) (millis int64, err error) {
 	if len(v) != 2 {
 		return 0, script.ErrAnswer

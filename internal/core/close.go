@@ -21,15 +21,13 @@ func (q *Quorum) isClosed() bool {
 
 // Close ends things in an order that matters. First what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
-// schedulers, then the connections, which send the leaves. If the connections
-// went first, everything that this process holds would stay taken for a lease.
+// schedulers, then the connections, which send the leaves.
 //
 // Close leaves all claims that are held or queued, sends the leaves, and ends
 // every goroutine. It waits for a node for as long as that acknowledges leaves,
-// see whileAcknowledged. After the ttl it gives up all nodes: what was held has
-// ended by itself. In a call of the observer it does nothing but fail with
-// ErrInvalid: it would wait for the goroutine that makes the call. A second
-// call fails with ErrClosed.
+// see whileAcknowledged. In a call of the observer it does nothing but fail
+// with ErrInvalid: it would wait for the goroutine that makes the call. A
+// second call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
 		return &Failure{Err: errCloseInObserver}
@@ -85,10 +83,6 @@ const patience = 5
 // leave any more: none for a node timeout, or for patience of these after the
 // first one. It counts turns and not time, so that a process that gets no
 // processor does not take its nodes for hung.
-//
-// Note: Here is an incorrect bound: one time for all leaves. A process with
-// 50,000 holds would leave most of them taken for a lease, at nodes that do
-// nothing but answer its leaves.
 func (n *node) whileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	const turns = 8
 	ctx, cancel := context.WithCancelCause(ctx)

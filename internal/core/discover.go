@@ -78,8 +78,6 @@ func (d *discovery) wanted() {
 //
 // Invariant: the function is asked only while it may help, and with growing
 // pauses. All clients of a fleet notice at the same moment that nodes go down.
-// Without the pause each of them would ask the user's DNS server at once, and
-// again with each attempt to connect.
 func (d *discovery) run() {
 	first := 5 * d.q.set.NodeTimeout // most nodes that break a connection are back by then
 	pause := first
@@ -112,8 +110,7 @@ func (d *discovery) helps() bool { return !d.q.members.reached() }
 // look asks the function, and gives the client its list.
 //
 // Invariant: the function runs once at a time. One that hangs is left alone,
-// and its goroutine ends with it: a second call beside it would leave a
-// goroutine behind for each pause.
+// and its goroutine ends with it.
 func (d *discovery) look() {
 	if d.busy.Swap(true) {
 		return // it has failed, which is known
@@ -146,8 +143,6 @@ func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
-	// It has room for the answer, so the goroutine ends although nothing waits
-	// for it any more.
 	done := make(chan answer, 1)
 	go func() {
 		defer over()
@@ -182,9 +177,7 @@ func (s *Settings) addresses(ctx context.Context) ([]Address, error) {
 // FirstAddresses returns what the user's function says at the start. If it
 // fails they are urls.
 func (s *Settings) FirstAddresses(ctx context.Context, urls []string) ([]Address, error) {
-	// A failing function at the start is no error where there is a list: the
-	// list was good enough before. Without one the call fails, and says whether
-	// the input or the registry is to blame.
+	// A failing function at the start is no error where there is a list.
 	all, err := s.discover(ctx, func() {})
 	if err == nil {
 		return all, nil

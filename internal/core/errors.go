@@ -105,8 +105,7 @@ func NeverReturn(log *slog.Logger, why error) {
 
 // rejected is the error of an attempt that so many nodes refuse for good that
 // it cannot have a quorum. A clash, and a list that is not the set's, are the
-// caller's to mend, so the sentinel is ErrInvalid: with ErrNoQuorum an operator
-// would look at nodes that are well.
+// caller's to mend, so the sentinel is ErrInvalid:
 func (a *attempt) rejected() error {
 	f := a.failure(ErrNoQuorum)
 	if _, clash := errors.AsType[*ClashError](f); clash {
@@ -127,9 +126,8 @@ var (
 
 // ForGood reports whether a node's error will not go away by waiting. It goes
 // by the server's words, since Redis has no codes for most of these. A word
-// that is missing here costs time and no safety: the node is tried again until
-// the caller's context ends. A word that is here by mistake would make a Lock
-// fail that could have succeeded.
+// that is missing here costs time and no safety. One that is here by mistake
+// would make a Lock fail that could have succeeded.
 func ForGood(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
@@ -226,8 +224,6 @@ func (a *attempt) failure(err error) *Failure {
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 	// A node that has voted is left out: what is listed is what was missing.
-	// Where nothing was heard from a node, "has not answered" tells a caller to
-	// look at the network, and "has not been asked yet" that it was too early.
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes.all() {
 		if !a.claim.Asks(i) {

@@ -21,16 +21,13 @@ import (
 // Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never
 // both of these.
 //
-// The obvious alternative is a queue of bytes inside the link, and it was
-// worse. What lies in such a queue for a second has lost a second of its lease,
-// cannot be taken back, and is followed by the claim's next try. Here a request
-// waits as a wish: a newer one of the claim replaces it, a leave cancels a join
-// that was never sent, and the lease counts from the moment at which the
-// request is sent.
+// A queue of bytes inside the link was worse: what lies there for a second has
+// lost a second of its lease, and cannot be taken back. Here a request waits as
+// a wish. A newer one of the claim replaces it, and the lease counts from when
+// it is sent.
 //
 // Memory is bounded by the claims and the operations on records: each has at
-// most one request here for a node. Callers wait for these anyway, so they are
-// not asked to wait a second time.
+// most one request here for a node.
 type flow struct {
 	mu      sync.Mutex
 	backlog process.Backlog[queued]
@@ -93,8 +90,7 @@ func (n *node) room() {
 }
 
 // start has a goroutine send what waits, if none does. It ends when nothing
-// waits or there is no room. Called with flow.mu held. A goroutine that ends
-// where there is nothing to do needs no signal, and an idle node costs none.
+// waits or there is no room. Called with flow.mu held.
 func (n *node) start() {
 	f := &n.flow
 	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
@@ -108,9 +104,7 @@ func (n *node) start() {
 // node then works on the first while the rest is encoded.
 //
 // Invariant: pump ends only when nothing waits, or when the link will call
-// Room. again is set where Room was called while pump ran. Without it the call
-// would be lost between the refusal of the link and the end of pump, and the
-// backlog would rest until the next request.
+// Room. again is set where Room was called while pump ran.
 func (n *node) pump() {
 	f := &n.flow
 	sent := 0
@@ -222,8 +216,6 @@ func (a *attempt) offer(r *protocol.Request) (flush bool) {
 }
 
 // urgency is the urgency of the requests of a class.
-// A renewal that finds the window full of joins would come too late, and a hold
-// would be lost because others want to lock.
 func urgency(k protocol.Class) transport.Urgency {
 	switch k {
 	case protocol.Certain:
@@ -254,8 +246,7 @@ func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
 // drain is a part of Close. Leaves that wait for room are sent first, or what
 // they release would stay taken for a lease. It waits until nothing waits for
 // the node any more, or the context ends. Then what still waits is given up,
-// and it returns how much that is. It runs on a goroutine of Close, one for
-// each node.
+// and it returns how much that is.
 func (n *node) drain(ctx context.Context) (unsent int) {
 	f := &n.flow
 	f.mu.Lock()

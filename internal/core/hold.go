@@ -12,8 +12,7 @@ package core
 //	              \------- Wait: any other error ---> over
 //
 // Invariant: each attempt that Begin started is ended by Cancel, by Release or
-// by its claim. Otherwise its claim would be renewed, and the name taken, for
-// as long as the process lives.
+// by its claim.
 
 import (
 	"cmp"
@@ -40,9 +39,7 @@ type Pending struct {
 }
 
 // Owner gets the events of its hold. No lock is held during a callback. Its
-// methods run on the goroutine of the event: a reader, a scheduler's, the
-// caller's own. It must not wait for a node: the reader that it runs on may be
-// the one that would bring the answer.
+// methods run on the goroutine of the event, and must not wait for a node.
 type Owner interface {
 	Ended(cause error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
 	Waiting()          // a claim has begun to wait behind it
@@ -79,8 +76,7 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 //
 // Invariant: what the set bounds is looked at again here. Begin may not have
 // known the set yet, and an attempt that has lapsed may have done so with a
-// change of the set. Without that a lease runs that the guard time of the set
-// does not cover.
+// change of the set.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
 	if err := p.q.members.await(ctx, p.try); err != nil {
@@ -129,8 +125,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		}
 		phase := p.a.take()
 		if phase != lease.Holding && !p.a.spec.succession {
-			// The set may have changed since Begin looked. What was refused by
-			// its nodes meanwhile says less than this.
+			// The set may have changed since Begin looked.
 			if err := q.members.outOfSet(p.spec.Set); err != nil {
 				p.Cancel()
 				return nil, &Failure{Err: err}
@@ -168,9 +163,9 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// acquired calls the observer. If that panics, or ends its goroutine, the
-// caller does not get the hold, so the hold is cancelled: nothing else would
-// release it. Called without a lock, on the caller's goroutine.
+// acquired calls the observer. If that panics, or ends its goroutine, the hold
+// is cancelled: the caller does not get it. Called without a lock, on the
+// caller's goroutine.
 func (p *Pending) acquired() {
 	q, h := p.a.q, (*Hold)(p.a)
 	if q.set.Observe == nil {
@@ -224,9 +219,8 @@ func (e *cutShort) Error() string   { return e.ctx.Error() + " while waiting: " 
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
 // Queued reports whether the attempt goes on after Wait, which its context has
-// cut short. When Wait has failed for another reason the attempt has ended, and
-// one more Wait would wait for what has been seen already. It reads done
-// without a.mu: only take, which the same goroutine calls, writes it.
+// cut short. It reads done without a.mu: only take, which the same goroutine
+// calls, writes it.
 func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
 // Begun reports whether the nodes are being asked, or have been. Otherwise Wait
@@ -234,9 +228,7 @@ func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 func (p *Pending) Begun() bool { return p.a != nil }
 
 // Cancel withdraws the claim from every node, without waiting for them. The
-// leaves go out although the caller's context has ended. If they went with it,
-// the claim would keep its place for a lease, and the next waiter would wait
-// for a caller that is gone.
+// leaves go out although the caller's context has ended.
 func (p *Pending) Cancel() {
 	if p.a != nil {
 		p.a.leave()
@@ -270,8 +262,6 @@ type Hold attempt
 func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 
 // Valid reports whether the claim is held now.
-// The answer may be out of date when the caller reads it. What must not happen
-// after the end needs the fencing token.
 func (h *Hold) Valid() bool { return h.Standing().Valid }
 
 // ValidUntil returns the deadline of rule 5 as it stands.
@@ -291,9 +281,7 @@ func (h *Hold) Standing() process.Standing {
 }
 
 // Pass lets the claim serve another holder of this process, if it is usable.
-// The time of WithMaxHold starts again for that holder. If the timer of
-// WithMaxHold has fired, the renewal has stopped, and the next holder would
-// have a lease that only runs out.
+// The time of WithMaxHold starts again for that holder.
 func (h *Hold) Pass() process.Standing {
 	s := h.Standing()
 	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
@@ -311,8 +299,7 @@ func (h *Hold) Shrink(weight uint64) bool {
 	return h.Valid()
 }
 
-// Release leaves every node. It does not wait for them. It reports the hold as
-// released or as lost, never both: leave decides that with the lock held.
+// Release leaves every node. It does not wait for them.
 func (h *Hold) Release() {
 	if !(*attempt)(h).leave() {
 		return // lost at the last moment, and reported as lost
@@ -323,9 +310,6 @@ func (h *Hold) Release() {
 // Released waits until a quorum is known to be free of the claim, the nodes
 // have had their time, or the context ends. A node is free of it if it confirms
 // the release or was never asked; both count as Votes of the error.
-// Note: Here is an incorrect version: to wait for q confirmations. A node that
-// was never asked, because the nodes asked first sufficed, has nothing to
-// confirm.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	a.until(ctx, a.q.driver.furthest(a.spec.Set), func() bool {
@@ -351,10 +335,7 @@ func (h *Hold) Released(ctx context.Context) error {
 }
 
 // Renew asks every node for a new lease and waits until q have given it, the
-// nodes have had their time twice, or the context ends. The deadline that it
-// waits for is computed before the requests are sent: a renewal that was under
-// way before, and ends earlier, does not satisfy a caller that wants a whole
-// lease from now on.
+// nodes have had their time twice, or the context ends.
 func (h *Hold) Renew(ctx context.Context) error {
 	a := (*attempt)(h)
 	var want protocol.Time

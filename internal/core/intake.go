@@ -26,8 +26,7 @@ func (i *intake) take() bool {
 	return i.in.Take()
 }
 
-// leave gives a place back. It does not block: a caller that waits has room for
-// one.
+// leave gives a place back.
 func (i *intake) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -38,8 +38,7 @@ type Lease struct {
 //	inner, cancel := context.WithCancelCause(ctx)
 //	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
 //
-// AfterFunc calls in a goroutine of its own. On a busy process the next holder
-// may be in before that goroutine runs.
+// AfterFunc calls in a goroutine of its own.
 //
 // Done and Value are those of a context of package context. So its own
 // WithCancel, WithTimeout and AfterFunc attach to it without a goroutine, and
@@ -51,9 +50,8 @@ type leaseContext struct {
 	prev, next *leaseContext // a ring, guarded by lease.mu
 }
 
-// Err compares with the deadline. Without that a process that is so busy that
-// the scheduler's goroutine has not run yet would go on as the holder after the
-// deadline, when the nodes may have let another in.
+// Err compares with the deadline. The scheduler's goroutine may not have run
+// yet.
 func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
@@ -71,8 +69,7 @@ func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 // ends by itself, end is called once and ends the lease.
 //
 // Invariant: end is called with the lease. A hold may end while Acquire is
-// about to return it, and before it has a lease: without the wait its end would
-// be lost, and the caller would go on as the holder.
+// about to return it.
 func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, end func(l *Lease, cause error)) (hold *Hold, l *Lease, err error) {
 	ready := make(chan struct{})
 	defer close(ready) // also when the observer panics
@@ -190,9 +187,8 @@ func (l *Lease) end(cause error) {
 // expire ends a claim that is past its deadline, and the lease with it. It
 // reports whether the claim has ended.
 //
-// Invariant: a lease ends by itself only when its claim is final. An answer
-// that arrived before the deadline may be extending it just now: whether it was
-// in time is decided with the attempt's lock held, and once.
+// Invariant: a lease ends by itself only when its claim is final. Whether an
+// answer was in time is decided with the attempt's lock held, and once.
 func (l *Lease) expire() bool {
 	a := (*attempt)(l.hold)
 	a.mu.Lock()

@@ -16,16 +16,13 @@ import (
 // the time for which the machine was suspended.
 //
 // Go's monotonic clock stands still while the machine is suspended, and the
-// leases on the nodes do not. A holder that goes by it takes its lease for
-// valid after the wake-up for as much longer as the machine slept, while the
-// next holder is in.
+// leases on the nodes do not.
 //
 // CLOCK_BOOTTIME counts that time, but to read it is a system call, 150 ns
 // instead of 30. So now reads what time.Now reads, the wall clock and the
 // monotonic one. The difference of these two changes when the machine was
 // suspended, and when the wall clock was set. Only then CLOCK_BOOTTIME is read,
-// to tell the one from the other. So the first call after the wake-up is right
-// already, in whatever goroutine it is.
+// to tell the one from the other.
 //
 // It is safe for concurrent use.
 type localClock struct {
@@ -54,8 +51,7 @@ const steady = time.Millisecond
 func newLocalClock() *localClock { return localClockOf(slept) }
 
 // startReads is how often a new clock tries to read how long the machine has
-// slept. A read fails on a machine that is too busy to make three system calls
-// within a millisecond.
+// slept.
 const startReads = 20
 
 func localClockOf(slept func() (time.Duration, bool)) *localClock {
@@ -76,8 +72,6 @@ func (b *clockBase) from(at protocol.Time) *clockBase {
 	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known, woke: b.woke}
 }
 
-// It takes no lock in the usual case, since every event of every claim reads
-// the clock.
 func (c *localClock) now() protocol.Time {
 	t, b := time.Now(), c.base.Load()
 	past := t.Sub(b.when)
@@ -88,8 +82,6 @@ func (c *localClock) now() protocol.Time {
 }
 
 // countSleep finds out whether the machine was suspended, and counts that.
-// Under mu, or two goroutines that have found the same sleep would count it
-// twice.
 func (c *localClock) countSleep() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +90,7 @@ func (c *localClock) countSleep() protocol.Time {
 	b.at = was.at.Add(b.when.Sub(was.when))
 	switch d, ok := c.slept(); {
 	case !ok:
-	// Invariant: only a difference of two reads is sleep. The first read alone
-	// tells of all sleep since the machine was started: it would end each hold
-	// of a process that never slept.
+	// Invariant: only a difference of two reads is sleep.
 	case !was.known:
 		b.slept, b.known = d, true
 	case d-was.slept > steady:
@@ -119,8 +109,7 @@ func (c *localClock) when(t protocol.Time) time.Time {
 
 // wakeUps looks at the clock whenever the machine wakes up, and has the
 // schedulers look at it: the timer that each of them sleeps by stood still too.
-// It is a goroutine of the Quorum. Without it a hold's contexts would end by as
-// much too late as the machine slept, if no call asked for the time meanwhile.
+// It is a goroutine of the Quorum.
 func (q *Quorum) wakeUps() {
 	for was := q.clock.base.Load(); q.waker.wait(); {
 		q.woken()

@@ -27,9 +27,7 @@ type marker struct {
 }
 
 // A marker that cannot be read is treated as none: the node is taken for one
-// without data. That is safe: such a node does not vote. A guard time that
-// overflows is cut to the longest one, and not to a negative one, for the same
-// reason.
+// without data. That is safe: such a node does not vote.
 func parseMarker(text string) (m marker, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 4 {
@@ -52,7 +50,7 @@ func parseMarker(text string) (m marker, ok bool) {
 
 // runOf is the run that a client tells the node as a connection begins. A
 // server forgets that it was a replica when it has been without replicas for an
-// hour. It has lost nothing then, and its marker still says so.
+// hour, and has lost nothing then.
 func runOf(info *transport.Info, text string) string {
 	m, ok := parseMarker(text)
 	switch {
