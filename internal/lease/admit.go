@@ -36,8 +36,7 @@ func (c *Claim) leaseEnds(p *peer) protocol.Time {
 
 // barred: no claim has the vote of the node, for another Redlock client has its
 // key there. It does not tell claims apart, so it must not be one of the q at
-// which T is settled: of two claims each may have that node and one more, and
-// be behind at the third.
+// which T is settled.
 func (c *Claim) barred(p *peer) bool {
 	return p.extra().barred && !p.vote && c.Rules.On(protocol.RuleBarred)
 }
@@ -150,8 +149,7 @@ func (c *Claim) wait(now protocol.Time) {
 //
 // Invariant: of tries that meet only each other, one is admitted. The first
 // claim on a node has that node's vote, so at least one try stays, and each try
-// that leaves makes the others' way shorter. Without the rule each of three
-// tries finds another one ahead on two of three nodes, and all of them give up.
+// that leaves makes the others' way shorter.
 func (c *Claim) outvoted(now protocol.Time, votes, open uint32) bool {
 	if c.Sets.Met(votes | open) {
 		if c.giveUpAt > 0 && now >= c.giveUpAt {
@@ -177,9 +175,7 @@ func (c *Claim) outvoted(now protocol.Time, votes, open uint32) bool {
 const overdue protocol.Time = 1
 
 // hinted is when enough nodes may have come round to make q votes: each node
-// says when the leases that are ahead of the claim end there. Without the hint
-// the waiters of a holder that has died find out with their next beats, up to a
-// third of a ttl later.
+// says when the leases that are ahead of the claim end there.
 func (c *Claim) hinted() protocol.Time {
 	if !c.Rules.On(protocol.RuleHint) {
 		return protocol.Never
@@ -225,10 +221,7 @@ func (c *Claim) leasesEnd() protocol.Time {
 }
 
 // holdOn recomputes the deadline after each event, because an answer may take a
-// vote away as well as prolong a lease. A deadline that only ever moved on
-// would count a node that has lost its data until the lease ends, which the
-// node has forgotten: "a claim is held at time t only while rule 3 still admits
-// it with the views usable at t".
+// vote away as well as prolong a lease.
 func (c *Claim) holdOn(now protocol.Time) {
 	was := c.deadline
 	c.saveAdmitted(now)

@@ -73,9 +73,7 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 // after it.
 //
 // Where a view begins, the ticket must not be old. The node may have forgotten
-// a later one that was admitted. It has not if it held the claim until now. And
-// a claim that is on q nodes exactly is in the view of every later one at some
-// node that has not forgotten it.
+// a later one that was admitted.
 func (c *Claim) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
 	if c.Window == 0 || c.phase == Holding {
 		return true
@@ -162,10 +160,6 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 // takes a second request that may store the claim at this ticket. (b) The
 // redlock key is another client's though the lease has not ended. The answer to
 // the claim's next request says so.
-//
-// Without the rule: the push of a vote is under way for longer than the lease.
-// When it arrives the claim is back without a vote, at the same ticket and in
-// the same incarnation, and another Redlock client holds with this node's key.
 func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.On(protocol.RulePushOnce) }
 
 // Push takes what a node said unasked.
@@ -270,9 +264,7 @@ func (c *Claim) Up(now protocol.Time, node int) {
 
 // Down says that a node's connection is gone. Until the node answers again it
 // counts as one that does not answer, so waiters that were settled there settle
-// again on the nodes that are left (rule 4). Without the rule they find out
-// when two requests in a row have failed, and the first of them is the next
-// beat.
+// again on the nodes that are left (rule 4).
 func (c *Claim) Down(now protocol.Time, node int) {
 	if c.expire(now); c.phase.Final() || node >= len(c.peers) {
 		return
@@ -300,8 +292,7 @@ func (c *Claim) Suspect(now protocol.Time, node int) {
 //
 // Invariant: the deadline that a holder keeps while nodes are exchanged ends
 // earlier, too. It rests on leases whose nodes may have forgotten the claim
-// since. Without the rule a client holds that slept through an exchange, and
-// has found out: another claim holds by the nodes that count now.
+// since.
 func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
 	if c.expire(now); c.phase.Final() {
 		return

@@ -42,8 +42,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 // Invariant: while both sets count, a node that lost its data is repaired only
 // if the new set does not count alone yet: a majority of its other nodes, or
 // all of these, still serve both. So the node has forgotten nothing that the
-// new set alone recorded. Without the rule it is brought what nodes know that
-// have left, and it attests that nothing was recorded since.
+// new set alone recorded.
 func CanListNames(r protocol.Rules, sets protocol.Quorums, node int, kept bool, caughtUp, listed uint32) bool {
 	next := sets.Next &^ (1 << node)
 	if !kept && next != 0 && !protocol.Most(sets.Next, listed) && next&^listed != 0 && r.On(protocol.RuleRepairBoth) {
@@ -68,10 +67,6 @@ func CanListNames(r protocol.Rules, sets protocol.Quorums, node int, kept bool, 
 // guard time was over, and that is longer than an answer counts: a put that
 // rests on what was forgotten had its majority by then, and any q nodes that
 // are caught up and are asked afterwards know of it.
-//
-// Were it otherwise, a run that has too few nodes that are caught up among
-// those that vote for it would wait for one to be repaired, and that for the
-// run to decide what a minority has.
 func (q *RegisterOp) write(now protocol.Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
@@ -105,10 +100,6 @@ func (q *RegisterOp) write(now protocol.Time) {
 // this do not vote for its claim. A claim that is settled at q nodes is behind
 // at the others for good. So the run gives up after a while, and its claim with
 // it: the next claim may be settled at other nodes.
-//
-// Without the rule one node that keeps a version of the future holds a run up
-// for as long as that is ahead: its claim is settled there and at one node
-// more.
 func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool {
 	if superseded == 0 || !q.sets().Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First || !q.Rules.On(protocol.RuleHopeless) {
 		q.blocked = 0
@@ -251,9 +242,8 @@ func nthLongest(ds []time.Duration, n int) time.Duration {
 
 // Decides reports whether a reader follows a read by a run of its own. A
 // register is undecided if a minority has something that a later run may not
-// have found: that run, or the next one, decides whether it stands. If no
-// client began a run, no reader would ever get an answer, and no node could be
-// repaired. One run suffices: what it decides, a majority has.
+// have found: that run, or the next one, decides whether it stands. One run
+// suffices: what it decides, a majority has.
 func Decides(r protocol.Rules, undecided, decided bool) bool {
 	return undecided && !decided && r.On(protocol.RuleRepairDecide)
 }

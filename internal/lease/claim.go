@@ -144,9 +144,7 @@ func (c *Claim) Node(i int, now protocol.Time) (holds, votes bool) {
 
 // Start sends join(id, T0) to all nodes at once (rule 1), but for those that
 // are in later, a bit for each. These are asked after a while, or as soon as
-// the others cannot make q votes by themselves. To the claim they are nodes
-// that are far away, so nothing rests on it; and a hold that is over before has
-// cost only q of the nodes something.
+// the others cannot make q votes by themselves.
 func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
 	c.ticket, c.began, c.countAt = t0, now, protocol.Never
 	c.beatAt = c.nextBeat(now)
@@ -168,9 +166,8 @@ func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after
 func (c *Claim) Untouched(node int) bool { return c.peers[node].neverSent() }
 
 // Postpone says that there is no room for any of the joins at their nodes yet,
-// so the attempt has not begun. It is not abandoned before it has (rule 2): an
-// attempt that is abandoned unsent starts again at the end of the queue for
-// room, and under a load that lasts for a ttl no attempt would ever get in.
+// so the attempt has not begun. It is not abandoned before it has (rule 2): it
+// would start again at the end of the queue for room.
 func (c *Claim) Postpone() {
 	if c.phase == Joining {
 		c.began = protocol.Never.Add(-c.TTL)
@@ -287,8 +284,7 @@ func (c *Claim) advance(now protocol.Time) {
 // Wake returns when the claim wants a Tick. A holder's deadline is included.
 //
 // Invariant: what depends on time alone has its moment here: a deadline, the
-// end of a try, a silent node. Without one of them the claim rests until an
-// answer comes, and a claim whose nodes are all silent would never end.
+// end of a try, a silent node.
 func (c *Claim) Wake() protocol.Time {
 	if c.phase.Final() {
 		return protocol.Never

@@ -7,8 +7,7 @@ import (
 )
 
 // This file owns the counting rule, which only semaphores need: votes alone
-// admit too many. Three claims of two permits may each have the votes of
-// another majority.
+// admit too many.
 //
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 
@@ -192,10 +191,7 @@ func (c *Claim) fitsIn(now protocol.Time, set uint32) bool {
 // set that a node votes for, and the weight of that set: the lower claims, or
 // all claims with votes.
 //
-// A node that lists the lower claims tells the totals of all as well. Without
-// the rule a node whose list is too long tells the totals of all, and one whose
-// list is not too long tells those of the lower claims only: the two never
-// compare, however long the claim asks.
+// A node that lists the lower claims tells the totals of all as well.
 func (c *Claim) equalDigests(now protocol.Time, of uint32) (most int, sum uint64) {
 	for i := range c.peers {
 		if of&(1<<i) == 0 {

@@ -174,8 +174,7 @@ func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 
 // NodeTimeout returns how long to wait for an answer of a node: at least
 // timeout, and at most a quarter of the ttl, so that a renewal can be tried
-// again. Without it a node that is further away than timeout counts as silent
-// always, and no TryLock of a free name succeeds there.
+// again.
 func (f *Fanout) NodeTimeout(node int, timeout, ttl time.Duration) time.Duration {
 	return allow(time.Duration(f.nodes[node].best.Load()), timeout, ttl)
 }

@@ -47,8 +47,7 @@ type Found struct {
 // may hold by a lease of before. So the holder is not known then.
 //
 // Invariant: a name is free only if the nodes that have not answered, or may
-// have forgotten a lease, could make no claim its holder. Without the rule an
-// onlooker that reaches one node of a holder takes the name for free.
+// have forgotten a lease, could make no claim its holder.
 func FindHolder(heads []Head, sets protocol.Quorums, rules protocol.Rules) (f Found) {
 	if sets == (protocol.Quorums{}) {
 		sets = protocol.Majority(len(heads))

@@ -37,8 +37,7 @@ func (q *RegisterOp) Offer(r *protocol.Request, behind func(protocol.Class) bool
 // ClassOfRecord returns the class of the requests of an operation on a record.
 //
 // Invariant: an erasure is in the class of the leaves, so a claim's leave never
-// comes before the erasure that its holder wanted sent first. Without that the
-// next holder finds a leader that has resigned.
+// comes before the erasure that its holder wanted sent first.
 func ClassOfRecord(q *RegisterOp) protocol.Class {
 	switch {
 	case !q.Rules.On(protocol.RuleRecordsWait):

@@ -306,8 +306,7 @@ func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Du
 //
 // Invariant: an answer that is older than Fresh counts for nothing. The node
 // may have lost its data after it gave the answer, and have been repaired with
-// what others knew then. A put counted such an answer and was settled, though
-// the node no longer had it.
+// what others knew then.
 func (q *RegisterOp) advance(now protocol.Time) {
 	refusals := uint32(0)
 	for i := range q.peers {

@@ -10,8 +10,6 @@ import "github.com/quorate/quorate/internal/protocol"
 // Invariant: views stay, since each tells of the queue of its node, whatever
 // the node's clients count on. A holder keeps the deadline that it had: no
 // claim is admitted by the new nodes alone until it has passed, see Exchange.
-// Without that a claim is lost that was admitted just before the new nodes
-// began to count.
 //
 // Invariant: a waiter goes on once it is settled at a quorum of the new nodes,
 // too. They insert it at its ticket.
@@ -61,9 +59,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 // another member.
 //
 // Invariant: what a claim knows of a number was said by the member that the
-// number stands for. Without that a vote of A counts as that of D: a client
-// sleeps through so many changes that A's number was given to D
-// (RuleSetNumber).
+// number stands for. See RuleSetNumber.
 func (c *Claim) forgetOthers(now protocol.Time, others uint32) {
 	if !c.Rules.On(protocol.RuleSetNumber) {
 		return

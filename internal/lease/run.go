@@ -80,9 +80,7 @@ func (r *Run) Expired() { r.step = RunOver }
 //
 // Invariant: what an open has found on a minority is put again under the new
 // run's version before any caller gets it. The two steps are those of Paxos:
-// the promise of a majority, then the newest value. Without the second step a
-// value that a minority has would be found by this run, and perhaps not by the
-// next.
+// the promise of a majority, then the newest value.
 func (r *Run) Recorded(op *RegisterOp, ok bool) {
 	found := op.Stored
 	switch {

@@ -21,10 +21,7 @@ func (c *Claim) exact(now protocol.Time) (nodes uint32) {
 
 // settle is rule 2: repeat until q nodes hold exactly T.
 //
-// T stays as it is while enough nodes may still take it. Without that a claim
-// would follow the first node that answers higher, and with it each other claim
-// that follows in turn: the rounds grow with the number of claims that join at
-// one moment.
+// T stays as it is while enough nodes may still take it.
 //
 // Note: Here is an incorrect rule, which refuses a ticket that is too low:
 //

@@ -19,12 +19,10 @@ import (
 // after it began. Each view that another claim has of that node by then was
 // given since, and contains the holder: no lease is longer than half of the
 // guard time. So the lemma holds for it as if the holder had been there all
-// along. Without the rule two claims hold: the other one counts the vote that
-// the node gave it before.
+// along.
 //
 // Invariant: each answer of the node to a claim above says that the node took
-// one back. What it said or pushed before counts no more. Without the rule that
-// claim goes on counting the vote of a push, with the leases of later answers.
+// one back. What it said or pushed before counts no more.
 
 // misplaced reports whether a node has the claim at a ticket above T, and is to
 // take it back.
@@ -73,10 +71,6 @@ func (c *Claim) forgetView(p *peer) {
 // Then it is as if it were lost: the vote counts with the lease of before, and
 // the node is asked again. No push counts from then on, so the next answer
 // decides.
-//
-// Without it a holder is lost though nothing has failed: it beats, the claim
-// that was taken back leaves, and the push of the vote overtakes the answer to
-// the beat.
 func (c *Claim) voteOvertook(now protocol.Time, p *peer, a protocol.Answer) bool {
 	if !a.TookBack || a.Vote || a.Foreign || !p.vote || p.pushUnsure || !c.running(p, now) || !c.Rules.On(protocol.RuleTookBack) {
 		return false

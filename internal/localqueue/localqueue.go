@@ -11,8 +11,7 @@
 // Package core calls [Queue.Ended] and [Queue.Waiting] with none of its own
 // held, and this package calls core with mu held only to make and to end a
 // lease, which never waits. What sends or waits (Begin, Wait, Release, Shrink,
-// Renew) is called without mu. Else a hung node would keep every goroutine that
-// unlocks the value from going on.
+// Renew) is called without mu.
 package localqueue
 
 import (
@@ -53,9 +52,7 @@ type Queue struct {
 }
 
 // waiter is a goroutine in the queue. Invariant: once it has left the queue,
-// turn gets exactly one value, unless GiveUp took it out. A turn that was lost
-// would leave the claim without an owner, or all later waiters without a
-// goroutine that asks the nodes.
+// turn gets exactly one value, unless GiveUp took it out.
 type waiter struct {
 	mode Mode
 	turn chan turn
@@ -138,9 +135,7 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 
 // renewLease makes the lease of the next turn under the claim; the one before
 // has ended. Called with q.mu held. A lease that no caller has seen is used
-// again: an uncontended Lock and Unlock then allocate nothing. One that a
-// caller may have kept is not, because its context and its token are those of a
-// turn that is over.
+// again: an uncontended Lock and Unlock then allocate nothing.
 func (q *Queue) renewLease() {
 	hold, n := q.state.Claim()
 	if q.leaseExposed {
@@ -165,10 +160,7 @@ func (q *Queue) await(ctx context.Context, w *waiter) error {
 	q.mu.Lock()
 	gone := q.state.GiveUp(w)
 	q.mu.Unlock()
-	// Note: Here is an incorrect end: if !gone { return nil }, as the turn has
-	// come after all. The caller has asked for the end of its context, and may
-	// have given up what it wanted the lock for. It gives the turn back, and no
-	// other caller waits for it.
+	// The caller has asked for the end of its context: it gives the turn back.
 	if !gone { // the turn came at the same time: it goes to the next
 		if t := <-w.turn; t.locked {
 			_, _ = q.Unlock(w.mode)

@@ -11,8 +11,7 @@ import (
 // This file owns the end of a hold: Unlock, Downgrade, lingering, and losses.
 //
 // Invariant: the lease has ended, with its contexts, before the next caller
-// gets the value and before a leave is sent. Without that two goroutines, or
-// two processes, work at one time.
+// gets the value and before a leave is sent.
 
 // Unlock ends one goroutine's hold. It waits for no node: leaves are sent, and
 // not awaited. It returns the claim if that was released on the nodes, and
@@ -76,8 +75,7 @@ func failure(lost error) error {
 // Downgrade makes the writer a reader without a gap: the claim keeps its place,
 // and only its weight falls, so no other writer comes between. It waits for no
 // node. Readers are let in after the claim has become lighter, never before:
-// until then other processes take this one for a writer, and the readers would
-// be in on a promise that is not kept yet.
+// until then other processes take this one for a writer.
 func (q *Queue) Downgrade() error {
 	q.mu.Lock()
 	hold, ok := q.state.Downgrade()

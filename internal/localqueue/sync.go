@@ -12,9 +12,7 @@ import (
 
 // MustLock locks and never returns unlocked: through outages it waits, and it
 // panics if the name is unusable. Nodes that refuse for good are logged and
-// asked again. When the Quorum is closed it does not return. A second between
-// the tries: each has waited for the nodes already, and an operator reads one
-// line a second and not thousands.
+// asked again. When the Quorum is closed it does not return.
 func (q *Queue) MustLock(op string, mode Mode) {
 	for {
 		err := core.WrapError(op, q.Name(), q.Lock(context.Background(), mode, false))

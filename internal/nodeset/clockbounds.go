@@ -58,9 +58,7 @@ func (b *ClockBounds) remember(now protocol.Time) {
 
 // before returns the newest bounds that rest only on what was heard before t,
 // the zero span if there are none. The newest of all may rest on readings
-// since. Example: this process's clock stands still for 20 ms. The bounds of a
-// node are wide, so its next reading is within them, and moves them. From then
-// on they seem to show that nothing has happened.
+// since.
 func (b *ClockBounds) before(t protocol.Time) span {
 	if !b.known {
 		return span{}

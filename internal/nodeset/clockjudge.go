@@ -17,9 +17,7 @@ import (
 // was.
 //
 // Invariant: a node is made to begin another incarnation only if q other nodes
-// exclude that this process's clock stood still by as much. Without that one
-// client that slept has every node marked, and no client gets a lock for a
-// guard time.
+// exclude that this process's clock stood still by as much.
 
 // judge decides what can be decided.
 func (c *Clocks) judge(now protocol.Time) {

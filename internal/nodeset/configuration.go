@@ -212,8 +212,7 @@ const MaxMembers = 31
 // share. A set is recorded with the version of the client that recorded it.
 //
 // Invariant: a client of another version is refused by each node of the set.
-// Without that a fleet whose clients are upgraded one by one has two kinds of
-// clients with other keys at the same nodes, and each kind has a holder.
+// Else each kind of clients has a holder while a fleet is upgraded.
 const Layout = 1
 
 // LayoutOf returns with which Layout a node has recorded its set, from what the
@@ -378,6 +377,4 @@ func ParseNodeSet(text string) (n NodeSet, ok bool) {
 // have Succession set.
 //
 // Invariant: the register counts the nodes that stay or leave, in every stage.
-// So an exchange is given up though its new nodes cannot be reached, and two
-// operators find there what was decided first.
 func SuccessorName(s Stamp) string { return protocol.Successors + string(s) }

@@ -43,8 +43,7 @@ func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func()
 
 // committed returns what a server keeps that a connection has reached. If all
 // nodes have accepted what this client records, and the commit to this one was
-// lost with a connection, Out has it. Without that the node gets its place as a
-// blank one, and begins a guard time that the operator's word would have saved.
+// lost with a connection, Out has it.
 //
 // Invariant: a node that has got its commit gets it no more. It may have voted
 // since, and come back with a file of before: it has lost its data.

@@ -14,11 +14,8 @@ import "github.com/quorate/quorate/internal/protocol"
 //	              marking: it is made to begin another incarnation
 //
 // Invariant: a reply of another incarnation than the connection began with
-// never counts. Without the rule a node becomes a replica of another node and
-// then a master again, on the same connection. It then has the other node's
-// data, and its marker says that the node may vote. A claim that the other node
-// votes for gets a second vote beside a holder that had the vote of what the
-// node has lost.
+// never counts. Without the rule a node that was another's replica for a moment
+// votes with the data of that one.
 
 // Incarnations decides which replies count, for one client. Its methods take an
 // event of one node. Out is what is to be done about that node then, in order.

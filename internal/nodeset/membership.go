@@ -187,9 +187,8 @@ func (m *Membership) Addr(i int) string {
 // those to the addresses of the list while no quorum of members is reached. An
 // address of the list that is a member's needs no second connection.
 //
-// Invariant: a client without a quorum asks each node of its list. Without that
-// a client sleeps while the set becomes others, its members are stopped, and it
-// waits for good (RuleSetAlone).
+// Invariant: a client without a quorum asks each node of its list. See
+// RuleSetAlone.
 func (m *Membership) Wants(i int) bool {
 	switch addr := m.Addr(i); {
 	case addr == "":

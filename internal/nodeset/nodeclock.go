@@ -30,9 +30,8 @@ import (
 //
 // A node in doubt is as a node that is down, which is always safe.
 //
-// The obvious rule is wrong: to blame every node that has parted. The first
-// node that a client reaches after a sleep would be silenced for a guard time
-// by a client that cannot know better, and then the next node, and all of them.
+// The obvious rule is wrong: to blame every node that has parted. A client that
+// slept would silence all nodes.
 
 // ClockEventKind is what is to be done about clocks.
 type ClockEventKind uint8
@@ -114,9 +113,8 @@ func (c *Clocks) Open() bool { return c.open > 0 }
 
 // Read takes a node's reading. It returns whether what came with it counts.
 //
-// Invariant: a node in doubt does not vote. If its clock jumped ahead, it may
-// have ended leases early that other clients count on. When its case closes all
-// of these have ended. Without the rule two clients hold.
+// Invariant: a node in doubt does not vote. When its case closes, all leases
+// have ended that it may have ended early.
 func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	b, k := c.bounds[node], &c.cases[node]
 	c.noteEvidence(node, r)

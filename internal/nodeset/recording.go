@@ -189,9 +189,7 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 // promised decides what is proposed, once all nodes have answered.
 //
 // Invariant: what a node has accepted, and may have been recorded by all nodes
-// of its list, is proposed again or nothing is. Without the rule a client that
-// has seen it recorded counts on it, while the others count on what is proposed
-// instead.
+// of its list, is proposed again or nothing is.
 func (r *Recording) promised() {
 	var accepted *NodeSet
 	for i, a := range r.answers {

@@ -18,8 +18,7 @@ import "github.com/quorate/quorate/internal/protocol"
 //
 // Invariant: the server is in the same life of its data as when the members
 // were asked. SetRestore names what the node keeps, and the word in that is
-// another one in each life. Without the word a node that loses its data once
-// more gets back a place that the members have left meanwhile.
+// another one in each life.
 func (m *Membership) vouched(k int) bool {
 	if !m.word(-1) {
 		return false

@@ -124,8 +124,6 @@ func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(pro
 // Answer takes a node's answer to r, which Reply has judged.
 //
 // Invariant: what is under way is known before the claim gets the answer.
-// Without that an answer that serves for two requests serves for one, and the
-// claim takes a node that has answered for silent.
 func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (do []Action) {
 	if !v.Counts() {
 		c.Fail(now, a, r, false)

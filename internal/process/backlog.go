@@ -32,9 +32,7 @@ type Backlog[T any] struct {
 
 // turns is the order in which the classes below Renewals are served. A class
 // that has nothing gives its turn to the most urgent one that has. Without
-// turns, so many waiting claims that a node does nothing but refresh them would
-// keep every new claim out, also those of free names, and every operation on a
-// record.
+// turns waiting claims could keep every new claim out.
 var turns = [...]protocol.Class{protocol.Joins, protocol.Waits, protocol.Records, protocol.Waits}
 
 // Put adds a request at the end of its class.

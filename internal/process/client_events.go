@@ -57,18 +57,13 @@ func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts boo
 
 // judge finds out whether a reply or a push counts.
 //
-// Invariant: the incarnation comes first. Without that the time that a server
-// of another node's data shows moves the bounds of the node's clock.
+// Invariant: the incarnation comes first.
 //
 // Note: Here is an incorrect order:
 //
 //	why = c.check(now, node, inc, r.Push)
 //	why = c.read(node, r)
 //	c.nodeActions(now)
-//
-// The reply that shows a new incarnation is judged by the bounds of the last
-// one, and the bounds that it begins are forgotten. A jump before the next
-// reply goes unnoticed.
 func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r nodeset.Reading) (why protocol.Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) && c.within(node, r) {
 		return protocol.Counts, nil
@@ -127,8 +122,7 @@ func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (w
 // whether it is within them. It takes the lock of these bounds only.
 //
 // Invariant: a reading counts without Client.mu only while no clock is known to
-// have parted. Without the rule the reply of a node in doubt would count
-// (RuleDoubt).
+// have parted.
 func (c *Client) within(node int, r nodeset.Reading) bool {
 	if c.parted.Load() {
 		return false

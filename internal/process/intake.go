@@ -7,10 +7,9 @@ import (
 
 // This file owns how many attempts of a process begin at a time.
 //
-// The obvious version has each caller begin at once, and it is wrong. Of 30,000
-// callers that lock at one moment each has the processor before the readers of
-// the answers have it again. Holds are not renewed meanwhile, and connections
-// are given up because no answer was read for too long.
+// Of 30,000 callers that lock at one moment each has the processor before the
+// readers of the answers have it again: holds are not renewed, and connections
+// are given up.
 
 // Places is how many attempts of a process may wait for their first answers.
 // It keeps nodes at 100 ms busy with 10,000 locks a second, and to begin so
@@ -22,7 +21,7 @@ const Places = 1024
 // waits. An Intake is not safe for concurrent use.
 //
 // Invariant: a place that is taken is left once, when its attempt is not
-// Underway any more. Else no caller begins after so many lost places.
+// Underway any more.
 type Intake[W any] struct {
 	Places  int // 0: the constant
 	taken   int

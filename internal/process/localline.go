@@ -7,10 +7,9 @@ import (
 
 // This file owns the order in which the callers of one process are served.
 //
-// Invariant: the caller that has waited for longest is next. Go's sync.Mutex
-// lets a running goroutine overtake for up to 1 ms, because a wake-up costs
-// more than its critical section. Here a turn costs a round trip at least, so
-// there is nothing to gain from that.
+// Invariant: the caller that has waited for longest is next. Unlike with
+// sync.Mutex there is nothing to gain from overtaking: a turn costs a round
+// trip.
 
 // line is the callers of a local queue that wait, first come first served. A
 // queue that empties keeps its room, so that callers that wait one after the

@@ -143,8 +143,7 @@ func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.push(inLine[C]{c, mode}
 
 // GiveUp takes a caller that no longer wants to wait out of the queue. It
 // reports whether the caller was there. If not, the caller's turn has come at
-// the same time. Then the caller gives it back at once, by Unlock or Next, or
-// the others would wait without end.
+// the same time. Then the caller gives it back at once, by Unlock or Next.
 func (q *LocalQueue[C, H]) GiveUp(c C) bool { return q.line.remove(c) }
 
 // Admitted says that the claim that a caller has got is held, in that caller's

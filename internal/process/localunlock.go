@@ -10,8 +10,6 @@ import (
 //
 // Invariant: a claim serves another caller only while it is usable, and while a
 // waiter is known at the nodes only for so many callers and for so long.
-// Without the first a caller gets a hold that is lost; without the second a
-// busy process keeps the name from all others.
 
 // UnlockOutcome is what is to be done when a caller has unlocked.
 type UnlockOutcome uint8
@@ -35,9 +33,7 @@ type LocalUnlock[C comparable, H SharedClaim] struct {
 
 // Unlock ends one caller's hold. A hold that was lost is ended by Unlock too.
 //
-// Invariant: while a Downgrade is under way no Unlock changes the mode. An
-// Unlock by mistake would hand the claim over to another writer, and then it
-// would become a reader's.
+// Invariant: while a Downgrade is under way no Unlock changes the mode.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	if q.mode != mode || q.shrinks && q.Rules.On(protocol.RuleShrinks) {
 		x.Do = UnlockNotHeld
@@ -63,9 +59,7 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	// Not idle yet: a caller that came now would queue at the nodes behind the
 	// claim of its own process.
 	//
-	// A lost claim is left too. An answer from just before the deadline may
-	// have renewed it since it was looked at, and it would be renewed as long
-	// as the process lives.
+	// A lost claim is left too.
 	if x.Do = UnlockLeave; !x.Lost || q.Rules.On(protocol.RuleLostLeft) {
 		x.Claim = q.claim
 	}

@@ -7,9 +7,7 @@ import "github.com/quorate/quorate/internal/protocol"
 // the [Backlog] of the node.
 //
 // What waits is a wish. A newer request replaces an older one, and a leave
-// withdraws a join that was never sent. A queue of encoded requests could do
-// neither: what lies in it for a second has lost a second of its lease, and
-// comes after the claim's end.
+// withdraws a join that was never sent.
 //
 //	Offer ----> Drop                         nothing is sent
 //	   |

@@ -6,8 +6,7 @@ package repair
 //
 // Invariant: a node is marked as caught up only in the incarnation in which it
 // was brought every name that an attesting quorum of the other nodes listed
-// after the node's guard time. Without that a record is forgotten: the node
-// attests that nothing is recorded where a majority has recorded something.
+// after the node's guard time.
 
 import (
 	"github.com/quorate/quorate/internal/protocol"
@@ -20,9 +19,7 @@ import (
 // then, and Wake is when it wants a Tick. The client reports the end of each
 // step to Done, and sees to it that each step ends.
 //
-// Every client has one, whatever it uses. If only users of registers had, a
-// fleet that holds locks would let a second node restart while the first is not
-// caught up, and a record would be forgotten.
+// Every client has one, whatever it uses.
 //
 // A Repair is not safe for concurrent use.
 type Repair struct {

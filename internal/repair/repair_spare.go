@@ -9,9 +9,7 @@ import (
 //
 // Invariant: at most a minority of the nodes lacks its data at a time. A node
 // that lost its data counts as one of that minority until it is caught up, not
-// until it votes. A node that votes and is not caught up cannot attest. If the
-// next node lost its data then, no attesting quorum would be left, and what
-// only these two had would be lost.
+// until it votes. A node that votes and is not caught up cannot attest.
 
 // NodeHealth is what an onlooker has seen of a node.
 type NodeHealth struct {
@@ -26,9 +24,7 @@ type NodeHealth struct {
 // is well.
 //
 // Invariant: while nodes are being exchanged, each of the two sets can spare a
-// node. If B of ABC is down while ADE is to follow, four of the five nodes
-// vote. If C is restarted then, A alone is left of ABC, and all holds end. A
-// node that enters and has no vote yet counts for nothing.
+// node. A node that enters and has no vote yet counts for nothing.
 func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) bool {
 	well := uint32(0)
 	for i, n := range nodes {

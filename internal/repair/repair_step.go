@@ -4,9 +4,7 @@ package repair
 // a step and of its result. repair.go decides when an attempt begins,
 // repair_attempt.go which step follows which.
 //
-// Invariant: each step up to RepairSpread gets exactly one Done. An attempt
-// ends when none of its steps is under way any more, so a step without an end
-// keeps its node from being repaired by this client.
+// Invariant: each step up to RepairSpread gets exactly one Done.
 
 import (
 	"errors"

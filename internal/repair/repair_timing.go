@@ -5,8 +5,7 @@ package repair
 // failed.
 //
 // Invariant: a node that may lack something has an attempt under way, or one to
-// come. Without that a node that failed once is never caught up, and the next
-// loss of data at another node has no quorum that can attest.
+// come.
 
 import (
 	"github.com/quorate/quorate/internal/protocol"

@@ -5,8 +5,7 @@ package script
 //
 // Invariant: an item's answer is a number only where it says no more than the
 // usual: a vote, and no claim before it. In any other case the request is sent
-// once more by itself. So a batch needs no second form of each answer, and an
-// item of it cannot contradict the full form.
+// once more by itself.
 
 import (
 	"encoding/hex"
@@ -57,8 +56,6 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 //
 // Invariant: what a state begins with is, byte for byte, what the scripts store
 // for a claim that is alone. A beat of a batch compares it with what is stored.
-// A difference costs a second request, as that item is answered by 0, and never
-// a lease.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
 	if t.Capacity == 1 && tagOf(k.prefix) == "" {

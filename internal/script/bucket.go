@@ -6,10 +6,7 @@ package script
 // Invariant: each request of a bucket names a key that never exists (absent). A
 // server that hands the bucket's slot over to another one has some keys of it,
 // and not others. It refuses a request of several keys if it lacks one of them,
-// so it refuses each request, before the script runs. Without that key a script
-// whose keys exist all runs there: it fails half-way at a key that it has
-// deleted and writes again, or judges by a marker that has not moved while the
-// queue has.
+// so it refuses each request, before the script runs.
 //
 // Invariant: the names of a bucket have no redlock key. That is the bare name,
 // which lies in another slot.

@@ -25,8 +25,7 @@ var ErrAnswer = errors.New("node gave an answer that makes no sense")
 // Flags of an answer, its fourth value.
 //
 // Invariant: the bits are those of answer.lua, and each value behind them
-// belongs to a flag. So a value that is missing, or one too many, is seen, and
-// none is read as another one.
+// belongs to a flag.
 const (
 	flagVote     = 1 << iota
 	flagWaiters  // a claim other than this one has no vote
@@ -122,9 +121,6 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 //
 // The status is OK. The time is as TIME tells it: to write it as one number
 // takes a script longer than all the rest of the text.
-//
-// Only an answer that is OK comes so. A refusal is a list, and is never taken
-// for a vote because a number is missing.
 func decodeText(room, v []resp.Value) []resp.Value {
 	v = resp.Numbers(room, v)
 	if len(v) < 5 {

@@ -4,8 +4,7 @@ package script
 // reading of its answer.
 //
 // Invariant: a look changes nothing on the node: no marker, no vote, no lease
-// that has ended. Without that a report on a node that lost its data would
-// begin its guard time.
+// that has ended.
 
 import (
 	"fmt"

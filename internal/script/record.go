@@ -18,9 +18,7 @@ import (
 // appendRecord appends the EVALSHA of an operation of a record. A read watches
 // it for t.ID, unless that is zero, for t.TTL.
 //
-// Invariant: an erasure is a put with its flag set, and not an absent value. So
-// a repair brings an empty value as an empty value, and what was erased as
-// erased.
+// Invariant: an erasure is a put with its flag set, and not an absent value.
 func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
 	args := 8
 	switch r.Op {
@@ -82,9 +80,7 @@ func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte 
 //	status and clock, incarnation caughtUp, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, StatusSuperseded, Ahead
 //	as in Decode                                                                          Recovering
 //
-// It refuses what no script writes, value by value. An entry decides what a run
-// records next: a number out of range, taken as it is, could become the newest
-// version of all.
+// It refuses what no script writes, value by value.
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {
 		if a, err := Decode(v); err != nil || a.Status == protocol.Recovering {

@@ -9,14 +9,12 @@ import (
 // the writer, one at a time.
 //
 // Invariant: no two goroutines write at once, and each writes all that was
-// appended before it in that order. Without that the bytes of two commands mix
-// on the connection.
+// appended before it in that order.
 
 // writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
 // whether more has been appended since. Ordered.mu is held, and no goroutine is
 // writing. Two buffers take turns: while one is written without the lock,
-// commands are appended to the other. With one buffer each Append would wait
-// for the socket.
+// commands are appended to the other.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.closeBatch()
 	buf := c.out
@@ -78,9 +76,7 @@ func (y *yieldBackoff) yield() {
 }
 
 // took decides, by how long a yield took, when the writer may yield again. The
-// pause doubles from firstPause to lastPause, and one short yield ends it. So a
-// process that stays busy loses one long turn a minute in the end, and notices
-// when it is idle again.
+// pause doubles from firstPause to lastPause, and one short yield ends it.
 func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	if d <= shortTurn {
 		y.pause = 0

@@ -123,11 +123,9 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 // The first that is open is returned, the others are closed. So there are two
 // at most.
 //
-// Note: Here is an incorrect version: to wait for the patient one alone. While
-// packets are lost, TCP sends its first one again after 1, 2, 4 and 8 seconds.
-// After a cut of 20 s a node that works would stay unused for up to 16 s more.
-// To be impatient alone is wrong, too: a node that a whole fleet connects to is
-// slow for each client.
+// While packets are lost, TCP sends its first one again after up to 8 seconds,
+// so to wait for the patient one alone is wrong. So is to be impatient alone: a
+// node that a whole fleet connects to is slow for each client.
 func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened, error) {
 	if timeout <= l.cfg.Stall {
 		return l.open(ctx, timeout)
@@ -259,8 +257,6 @@ func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.
 // within returns the result of f, or the cause of ctx if that ends first. A
 // Dialer or a provider of credentials may ignore its context; go-redis's own
 // Dialer does for TLS. A late result goes to tooLate.
-// Note: Here is an incorrect version: to call f, and look at ctx afterwards. A
-// provider that hangs would then hang the link, and Close.
 func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
 	type result struct {
 		v   T
@@ -301,8 +297,8 @@ func discard(nc net.Conn) {
 
 // borrowed is the handle of a connection that ceases to work, and to close it,
 // once the owner has taken the connection back. Invariant: a length that
-// resp.Reader would refuse does not pass. Without it 38 bytes end the process,
-// because go-redis allocates what a length announces.
+// resp.Reader would refuse does not pass. go-redis allocates what a length
+// announces.
 //
 // mu guards what stands below it. go-redis runs on other goroutines than lie.
 type borrowed struct {

@@ -18,8 +18,7 @@ import (
 // This file owns the first bytes of a connection, before it carries commands.
 //
 // Invariant: a stale connection is killed before a leave is sent again, or the
-// leaves are sent once more after a second. Without that the node may read an
-// old join after the leave.
+// leaves are sent once more after a second.
 
 // staleConn is a connection that broke with commands unanswered. Until it is
 // known to be dead, the node may still read from it.
@@ -287,9 +286,7 @@ func (c *conn) readReply() (v []resp.Value, refused, err error) {
 //
 // Invariant: what the node has said is read before the error counts. With TLS
 // 1.3 the client's side of the handshake is over before the server has seen
-// that a certificate is missing. Without the rule a write that meets the closed
-// connection hides the server's alert, and no error says that a certificate is
-// wanted.
+// that a certificate is missing.
 func (c *conn) whyClosed(err error) error {
 	if slow(err) {
 		return err // a read would wait as long again

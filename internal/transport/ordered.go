@@ -133,10 +133,7 @@ func (l *Ordered) Reconnect(cause error) {
 	defer l.mu.Unlock()
 	if l.cur != nil {
 		// The node has not refused the connection, so the pause is that of a
-		// connection that was used. Otherwise a node that was down for some
-		// seconds gets its place back after the longest pause: its first
-		// connection shows that it lost its data, and the next one gives it the
-		// place.
+		// connection that was used.
 		l.cur.served = true
 		l.fail(l.cur, cause)
 	}
@@ -164,9 +161,7 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 }
 
 // push appends to a connection, and gives it up beyond its bounds. Ordered.mu
-// is held. The bounds hold for Certain commands as well: without them a node
-// that answers nothing would have this process run out of memory before Stall
-// ends the connection.
+// is held. The bounds hold for Certain commands as well.
 func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	c.push(cmd, until, now)
 	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {

@@ -89,9 +89,7 @@ func (c *conn) isAnswer(v []resp.Value) bool {
 
 // misplaced reports whether what was read last cannot be the answer to the
 // oldest unanswered command: a push answers SUBSCRIBE, and nothing else does
-// but an error. Ordered.mu is held. Without it an answer to SUBSCRIBE that a
-// proxy repeats, or a server that pushes as in RESP2, has each later answer go
-// to the wrong command: a vote for one claim would count for another.
+// but an error. Ordered.mu is held.
 func (c *conn) misplaced(err error) bool {
 	if c.unanswered.n == 0 {
 		return false
@@ -149,7 +147,6 @@ func (keepAlive) Reply([]resp.Value, error) {}
 // listen keeps the push connection: subscribe, read, and again when it breaks.
 // It is a goroutine of its own, and the only one that uses the connection for
 // pushes. It ends with ctx: by Close, or by listenBeside, which waits for it.
-// So two listeners never call subscribed and end at one time.
 func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {
@@ -174,9 +171,7 @@ func (l *Ordered) listen(ctx context.Context) {
 // subscribe returns when the push connection has ended.
 //
 // A subscriber cannot tell silence from a node that is gone, hence the pings:
-// each must be answered within Stall. An answer that fails to come ends the
-// connection, and the next subscription tells the owner that it missed
-// something.
+// each must be answered within Stall.
 func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscribed bool, err error) {
 	o, err := l.open(ctx, timeout)
 	if err != nil {

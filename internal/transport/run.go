@@ -76,9 +76,7 @@ func (l *Ordered) run() {
 
 // raise makes c the current connection. What was kept goes first: no command is
 // appended to c before that. raise reports whether a command found no room on
-// the last connection, which can no longer answer and so make room. Leaves that
-// outlasted the last connection come before any new command, so a name that was
-// released is free before this process asks for it again.
+// the last connection, which can no longer answer and so make room.
 func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
@@ -174,9 +172,7 @@ type progress struct {
 
 // inspect is the periodic look at a living connection. A slow node keeps its
 // connection for as long as it answers at all: to connect again and to send the
-// same once more would only give it more to do. It looks at the progress and
-// not at a time for each command: a node that needs a second for each of ten
-// answers is slow, and a node that gives none for a second may be gone.
+// same once more would only give it more to do.
 func (l *Ordered) inspect(c *conn, seen *progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,9 +206,7 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 
 // backoff is the pause between attempts: 20 ms doubling to 1 s, each drawn from
 // its upper half, so that many clients of a node that comes back do not meet.
-// After a timeout the next attempt may take twice as long. Without that, a node
-// that a whole fleet connects to at once can be so slow that no client ever
-// connects.
+// After a timeout the next attempt may take twice as long.
 type backoff struct {
 	next time.Duration
 	slow int // attempts that took too long

@@ -8,10 +8,6 @@ import "time"
 // window bounds how many commands a connection has unanswered. It follows the
 // node: what a node answers within rtt + half a node timeout is not too much
 // for it.
-//
-// The obvious bound is a number, and it is wrong twice. 16,000 commands take a
-// busy node two seconds, and a renewal that comes then waits for all of them;
-// 1,000 commands leave a node that is 100 ms away idle for most of the time.
 type window struct {
 	size int
 	rtt  time.Duration // the quickest answer to a command that was alone on the way; 0: none yet
@@ -44,8 +40,7 @@ func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 
 // alone takes how long a command was unanswered that had none before it. The
 // first command of each connection is one, so the distance of a node is known
-// in time. How long a command waits behind others is no measure of it: a slow
-// node would look far away, and would be sent too much for good.
+// in time.
 func (w *window) alone(age time.Duration) {
 	if w.rtt == 0 || age < w.rtt {
 		w.rtt = age
