@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -312,44 +310,4 @@ func ExampleWithMaxHold() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-}
-
-// The nodes' addresses come from a file that a deployment keeps up to date.
-func ExampleWithDiscovery() {
-	ctx := context.Background()
-	list := filepath.Join(os.TempDir(), "quorate-nodes")
-	if err := os.WriteFile(list, []byte(os.Getenv("QUORATE_NODES")), 0o600); err != nil {
-		log.Fatal(err)
-	}
-	defer os.Remove(list)
-
-	q, err := quorate.Connect(ctx, nil, quorate.WithDiscovery(func(context.Context) ([]string, error) {
-		text, err := os.ReadFile(list)
-		return strings.Fields(string(text)), err
-	}))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	fmt.Println(mutex.New(q, "invoices").TryLock())
-	// Output:
-	// true
-}
-
-// One SRV record names each node. Records have no passwords, so a function adds
-// them.
-func ExampleDiscoverSRV() {
-	ctx := context.Background()
-	records := quorate.DiscoverSRV("redis", "tcp", "locks.example.com") // _redis._tcp.locks.example.com
-	q, err := quorate.Connect(ctx, nil, quorate.WithDiscovery(func(ctx context.Context) ([]string, error) {
-		all, err := records(ctx)
-		for i := range all {
-			all[i] = "rediss://" + url.UserPassword("app", os.Getenv("REDIS_PASSWORD")).String() + "@" + all[i]
-		}
-		return all, err
-	}))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
 }

@@ -64,8 +64,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // redis.ParseFailoverURL takes it. So is a Redis Cluster:
 // redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
 // The nodes record which set they are, and the Quorum goes by what a majority
-// of urls names (docs/membership.md). With [WithDiscovery] a function gives the
-// list, and urls are used only where it fails.
+// of urls names (docs/membership.md).
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
 // cannot be parsed, and for a list that is not that of its nodes. The error
@@ -77,9 +76,6 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	set, err := settings(opts)
 	if err != nil {
 		return nil, err
-	}
-	if set.Discover != nil {
-		return discover(ctx, urls, set)
 	}
 	all, err := core.ParseNodes(urls)
 	if err != nil {

@@ -95,7 +95,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 		if ForGood(err) {
 			refused |= 1 << i
 		}
-		f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+		f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
 	}
 	if f.Votes = bits.OnesCount32(good & sets.All()); sets.Met(good) {
 		return nil, false
@@ -269,7 +269,7 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	for _, n := range list {
 		all.Go(func() {
 			r := n.checkNode(ctx)
-			r.Err = n.because(r.Err)
+			r.Err = namesAge(r.Err)
 			mu.Lock()
 			defer mu.Unlock()
 			if !over && report(r) {

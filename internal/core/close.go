@@ -40,7 +40,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 	q.once.Do(func() {
 		q.tasks.end()
 		close(q.closing)
-		q.discovery.cancel()
+		q.end()
 		q.watches.close()
 		// wakeUps sleeps in a read of the waker, and only this ends it.
 		q.waker.close()

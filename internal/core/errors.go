@@ -232,7 +232,7 @@ func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 		ne := NodeFailure{Addr: n.addr}
 		switch answered, vote := a.claim.Node(i, now); {
 		case a.errs[i] != nil:
-			ne.Err = n.because(a.errs[i])
+			ne.Err = namesAge(a.errs[i])
 		case a.claim.Untouched(i):
 			ne.Err = errNotAsked
 		case !answered:

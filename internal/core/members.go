@@ -91,7 +91,6 @@ func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodes
 		s.q.tasks.start(s.record)
 	}
 	s.follow()
-	s.q.discovery.wanted()
 	s.mu.Lock()
 	if s.moving--; s.moving == 0 {
 		s.name()

@@ -159,7 +159,7 @@ func (s *members) unknown() *Failure {
 			err = s.unfit(n.index)
 		}
 		if err != nil {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
 		}
 	}
 	return f

@@ -301,7 +301,7 @@ var errDropped = errors.New("is not used any more")
 func (s *nodes) failed(errs []error) (f []NodeFailure) {
 	for i, err := range errs {
 		if err != nil && !errors.Is(err, errDropped) {
-			f = append(f, NodeFailure{Addr: s.at(i).addr, Err: s.at(i).because(err)})
+			f = append(f, NodeFailure{Addr: s.at(i).addr, Err: namesAge(err)})
 		}
 	}
 	return f

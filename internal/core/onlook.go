@@ -55,7 +55,7 @@ func (q *Quorum) Ask(ctx context.Context, question func(dst []byte, s *Said, key
 	var all []Said
 	for i, err := range errs {
 		if n := q.nodes.at(i); err != errDropped {
-			said[i].Index, said[i].Addr, said[i].Err = i, n.addr, n.because(err)
+			said[i].Index, said[i].Addr, said[i].Err = i, n.addr, namesAge(err)
 			all = append(all, said[i])
 		}
 	}

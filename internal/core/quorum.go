@@ -55,7 +55,8 @@ type Quorum struct {
 	telling    atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	driver     driver
 	members    *members
-	discovery  discovery
+	life       context.Context // of what goes on beside callers; it ends when the Quorum closes
+	end        context.CancelFunc
 	addrs      []string // of the list
 	clientsMu  sync.Mutex
 	clients    map[string]redis.UniversalClient // by address: those of the list
@@ -118,7 +119,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		q.clients[q.addrs[i]] = c
 	}
 	q.members = newMembers(q, q.addrs)
-	q.discovery.init(q)
+	q.life, q.end = context.WithCancel(context.Background())
 	// Close ends the nodes that were made before the one that cannot be. It
 	// also closes closing, so that an event of theirs which waits for built
 	// goes on.
@@ -135,9 +136,6 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
 	q.reach.begin(q)
-	if set.Discover != nil && set.base == "" {
-		q.tasks.start(q.discovery.run)
-	}
 	if n := len(clients); n%2 == 0 && set.first() {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}

@@ -86,7 +86,7 @@ func (q *Quorum) missing() *Failure {
 	f = &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
 	for _, n := range list {
 		if err := n.err(); err != nil {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
 		}
 	}
 	if f.Votes = len(list) - len(f.Nodes); f.Votes >= f.Needed {

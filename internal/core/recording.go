@@ -112,9 +112,6 @@ func (s *members) record() {
 	case <-s.q.closing:
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	defer context.AfterFunc(s.q.discovery.ctx, cancel)() // Close ends it
 	ended := false
 	defer func() { // a logger may end this goroutine: the next event starts the task again
 		if !ended {
@@ -127,10 +124,10 @@ func (s *members) record() {
 	for pause := s.q.set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.q.set.NodeTimeout) {
 		select {
 		case <-time.After(mathrand.N(pause)):
-		case <-ctx.Done():
+		case <-s.q.closing:
 			return
 		}
-		switch done, err := s.recordOnce(ctx, false); {
+		switch done, err := s.recordOnce(s.q.life, false); {
 		case done && s.q.set.maySay(time.Now()):
 			s.q.set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
 				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.q.guard())

@@ -35,7 +35,6 @@ type Settings struct {
 	Label         string                     // of this process, for onlookers; empty: none
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
-	Discover      Discover    // nil: the list does not change
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
 
 	// A bucket's Quorum has these two, and no user sets them.
@@ -73,10 +72,9 @@ func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (
 }
 
 // PrepareAll calls Prepare for the options of all addresses. Its error matches
-// ErrInvalid. Each list that comes from outside passes through it: Connect's,
-// that of WithDiscovery, and the nodes of an exchange. Without it the nodes of
-// one of these would be reached without the credentials that the command was
-// given.
+// ErrInvalid. Each list that comes from outside passes through it: Connect's
+// and the nodes of an exchange. Without it the nodes of one of these would be
+// reached without the credentials that the command was given.
 func (s *Settings) PrepareAll(all []Address) error {
 	if s.Prepare == nil {
 		return nil
