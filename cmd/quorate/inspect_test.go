@@ -48,7 +48,8 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(out), &report), "%s%s", out, errs)
 		return status
 	}
-	// Bootstrap returns once a majority is ready. What is asked of two nodes needs both.
+	// Bootstrap returns once a majority is ready. What is asked of two
+	// nodes needs both.
 	ready := func() bool {
 		for _, n := range report.Nodes {
 			if n.Err != "" || n.Recovering > 0 {

@@ -16,7 +16,8 @@ import (
 // Bootstrap says that nodes are brand-new, and each of them votes at once, even
 // if connections are lost in the middle: a node that has accepted the set, and
 // whose commit was lost, gets it with the next connection. The set may be found
-// meanwhile, so that the connection which has the commit is not needed any more.
+// meanwhile, so that the connection which has the commit is not needed any
+// more.
 func TestBootstrapWhileConnectionsAreLost(t *testing.T) {
 	t.Parallel()
 	for range 12 {

@@ -38,14 +38,14 @@ func _(q *quorate.Quorum, f func()) {
 	leader.New(q, "l", quorate.WithLinger(time.Second))               // wrong
 
 	// These are for the Quorum alone.
-	_, _ = quorate.New(nil, quorate.WithGuard(0), quorate.WithSkew(0), quorate.WithRetention(0), quorate.WithPrefix(""), quorate.WithLogger(nil), quorate.WithObserver(nil), quorate.WithDiscovery(nil))
+	_, _ = quorate.New(nil, quorate.WithGuard(0), quorate.WithSkew(0), quorate.WithRetention(0), quorate.WithPrefix(""), quorate.WithLogger(nil), quorate.WithObserver(nil))
 	mutex.New(q, "m", quorate.WithGuard(time.Minute))                      // wrong
 	mutex.New(q, "m", quorate.WithSkew(time.Second))                       // wrong
 	mutex.New(q, "m", quorate.WithRetention(time.Hour))                    // wrong
 	mutex.New(q, "m", quorate.WithPrefix("p"))                             // wrong
 	mutex.New(q, "m", quorate.WithLogger(nil))                             // wrong
 	mutex.New(q, "m", quorate.WithObserver(nil))                           // wrong
-	mutex.New(q, "m", quorate.WithDiscovery(nil))                          // wrong
+	mutex.New(q, "m", quorate.WithOwner("o"))                              // wrong
 	rwmutex.New(q, "rw", quorate.WithGuard(time.Minute))                   // wrong
 	semaphore.NewWeighted(q, "s", 1, quorate.WithRetention(time.Hour))     // wrong
 	once.New(q, "o", quorate.WithPrefix("p"))                              // wrong
