@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"log/slog"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +14,17 @@ import (
 // sameFor is how long a line that says the same is left out.
 const sameFor = 10 * time.Second
 
-// ownPort is the near end of a connection in an error's text.
-var ownPort = regexp.MustCompile(`\S+->`)
+// far is a text without the near ends of connections, as "10.0.0.1:40012->": each
+// bucket has a port of its own.
+func far(text string) string {
+	for {
+		before, after, found := strings.Cut(text, "->")
+		if !found {
+			return text
+		}
+		text = before[:strings.LastIndexByte(before, ' ')+1] + after
+	}
+}
 
 // spoken are the lines that the buckets of a Quorum have logged. It is safe for
 // concurrent use.
@@ -52,7 +60,7 @@ func (o once) Handle(ctx context.Context, r slog.Record) error {
 	var line strings.Builder
 	line.WriteString(r.Message)
 	r.Attrs(func(a slog.Attr) bool {
-		line.WriteString("\n" + a.Key + "=" + ownPort.ReplaceAllString(a.Value.String(), ""))
+		line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
 		return true
 	})
 	if !o.spoken.first(line.String(), r.Time) {
