@@ -14,8 +14,8 @@ import (
 // sameFor is how long a line that says the same is left out.
 const sameFor = 10 * time.Second
 
-// far is a text without the near ends of connections, as "10.0.0.1:40012->": each
-// bucket has a port of its own.
+// far is a text without the near ends of connections, as "10.0.0.1:40012->":
+// each bucket has a port of its own.
 func far(text string) string {
 	for {
 		before, after, found := strings.Cut(text, "->")

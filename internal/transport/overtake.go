@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -10,9 +9,6 @@ import (
 
 // This file owns when a handshake that hears nothing is given up before its
 // time: when a connection that was opened later is answered first.
-
-// errOvertaken is no timeout, so the next attempt is not more patient.
-var errOvertaken = errors.New("nothing was heard on it, and a connection opened later was answered")
 
 // overtake opens connections beside one whose handshake is patient and has
 // heard nothing for a Stall, one at a time, a Stall each. When one of them is
@@ -41,7 +37,7 @@ func (l *Ordered) overtake(ctx context.Context, heard <-chan struct{}, lost cont
 		select {
 		case <-heard:
 		default:
-			lost(errOvertaken)
+			lost(errStalled) // no timeout: the next attempt is not more patient
 		}
 		return
 	}
