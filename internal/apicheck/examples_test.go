@@ -37,6 +37,8 @@ var trivial = map[string]string{
 	"period.New": "the package's example", "period.Period.Wait": "the package's example", "period.Lease": "Start", "period.WithRetry": "Do",
 	"period.State.String": "it implements fmt.Stringer",
 
+	"flight.New": "the package's example", "flight.Group.Do": "the package's example",
+
 	"members.Replace": "the package's example",
 
 	"quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",

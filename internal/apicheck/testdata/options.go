@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/flight"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
@@ -27,6 +28,7 @@ func _(q *quorate.Quorum, f func()) {
 		once.Func(q, "o", f, o)
 		leader.New(q, "l", o)
 		period.New(q, "p", time.Hour, o)
+		flight.New[int](q, "f", o)
 	}
 
 	// WithLinger is for locks, and may be a default.

@@ -1,0 +1,144 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// record is a result as the nodes keep it.
+type record struct {
+	Version int             `json:"flight"` // of this format
+	At      int64           `json:"at"`     // when it was loaded, by the nodes' clocks, in Unix microseconds
+	Value   json.RawMessage `json:"value"`
+}
+
+// format is the Version that is written.
+const format = 1
+
+// loader is one call, with its claim.
+type loader[T any] struct {
+	q      *core.Quorum
+	spec   *core.Spec
+	reg    *core.Register
+	fresh  time.Duration
+	called time.Time
+}
+
+// failed is f's own error.
+type failed struct{ error }
+
+// errLostBefore says that the claim was lost before f was called: try again.
+var errLostBefore = errors.New("lost before the load began")
+
+// load returns a result that is fresh, or loads one.
+func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T], f func(context.Context) (T, error)) (T, error) {
+	name := g.prefix + w.key
+	q := g.q.For(name)
+	spec, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: core.Override(q, "flight.New", g.opts)})
+	if err != nil {
+		return *new(T), core.WrapError("do", name, err)
+	}
+	l := &loader[T]{q: q, spec: spec, reg: q.Register(spec), fresh: w.fresh, called: time.Now()}
+	v, err := l.do(ctx, func(ctx context.Context) (T, error) {
+		g.mu.Lock()
+		c.loading = true
+		g.mu.Unlock()
+		return f(ctx)
+	})
+	if own, is := err.(failed); is {
+		return v, own.error
+	}
+	return v, core.WrapError("do", name, err)
+}
+
+func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
+	rec, err := l.reg.Read(ctx)
+	if err == nil {
+		if v, ok := l.result(rec); ok {
+			return v, nil
+		}
+	} else if ctx.Err() != nil || errors.Is(err, core.ErrClosed) {
+		return v, err
+	} // where the nodes cannot be asked, the claim waits for them
+	for again := (core.Retry{}); ; again.Wait(ctx, l.q, l.spec.Name, errLostBefore) {
+		t, rec, err := l.reg.TurnUnless(ctx, func(rec core.Record) bool { _, ok := l.result(rec); return ok })
+		switch {
+		case err != nil:
+			return v, err
+		case t == nil:
+			if v, ok := l.result(rec); ok {
+				return v, nil
+			}
+			continue // it was fresh a moment ago
+		}
+		if v, err = l.run(ctx, t, f); err != errLostBefore {
+			return v, err
+		}
+	}
+}
+
+// result returns what is recorded, if it will do: it is fresh, or was loaded
+// after this call had begun.
+func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
+	var r record
+	if !rec.Exists || json.Unmarshal(rec.Value, &r) != nil || r.Version != format {
+		return v, false
+	}
+	age := l.q.NodesTime().Sub(time.UnixMicro(r.At))
+	if age >= l.fresh && age >= time.Since(l.called) {
+		return v, false
+	}
+	return v, json.Unmarshal(r.Value, &v) == nil
+}
+
+// run calls f under the claim, unless it turns out that another caller has
+// loaded, and releases the claim however that ends.
+func (l *loader[T]) run(ctx context.Context, t *core.Turn, f func(context.Context) (T, error)) (v T, err error) {
+	inner, stop := t.Lease.Derive(ctx)
+	defer func() {
+		stop()
+		t.Release()
+	}()
+	rec, err := l.reg.Open(inner, t.Hold)
+	if err != nil {
+		if t.Lease.Lost() != nil && ctx.Err() == nil && !errors.Is(err, core.ErrClosed) {
+			return v, errLostBefore
+		}
+		return v, err
+	}
+	if v, ok := l.result(rec); ok {
+		return v, nil
+	}
+	if v, err = f(inner); err != nil {
+		return v, failed{err}
+	}
+	return v, l.share(ctx, t, v)
+}
+
+// share records a result, also when ctx has ended. Where the nodes cannot, the
+// caller has it all the same.
+func (l *loader[T]) share(ctx context.Context, t *core.Turn, v T) error {
+	value, err := json.Marshal(v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: the result cannot be encoded: %w", core.ErrInvalid, err)
+	case len(value) > MaxValue:
+		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is instead", core.ErrInvalid, len(value), MaxValue)
+	}
+	text, err := json.Marshal(record{Version: format, At: l.q.NodesTime().UnixMicro(), Value: value})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.q.Rounds(l.spec.Set, 2))
+	defer cancel()
+	keep := max(l.fresh, l.spec.Set.Retention).Truncate(time.Millisecond)
+	if err := l.reg.Put(ctx, t.Hold, 0, text, keep); err != nil {
+		l.spec.Set.Logger.Warn("quorate: a result could not be shared, and other processes may load it again", "name", l.spec.Name, "error", core.WrapError("share", l.spec.Name, err))
+	}
+	return nil
+}
