@@ -39,6 +39,8 @@ var trivial = map[string]string{
 
 	"flight.New": "the package's example", "flight.Group.Do": "the package's example",
 
+	"shards.New": "the package's example", "shards.Shards.Run": "the package's example",
+
 	"members.Replace": "the package's example",
 
 	"quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",

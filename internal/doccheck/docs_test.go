@@ -47,7 +47,7 @@ var imports = map[string]string{
 	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
 	"once": "github.com/quorate/quorate/once", "leader": "github.com/quorate/quorate/leader",
-	"flight": "github.com/quorate/quorate/flight", "period": "github.com/quorate/quorate/period", "members": "github.com/quorate/quorate/members", "quoratetest": "github.com/quorate/quorate/quoratetest",
+	"flight": "github.com/quorate/quorate/flight", "shards": "github.com/quorate/quorate/shards", "period": "github.com/quorate/quorate/period", "members": "github.com/quorate/quorate/members", "quoratetest": "github.com/quorate/quorate/quoratetest",
 	"testing": "testing", "synctest": "testing/synctest",
 }
 
@@ -69,6 +69,7 @@ var (
 func export(context.Context) error           { return nil }
 func migrate(context.Context) error          { return nil }
 func report(context.Context, time.Time, uint64) error { return nil }
+func serve(context.Context, int, uint64) error { return nil }
 func load() string                           { return "" }
 func ask(context.Context) (map[string]float64, error) { return nil, nil }
 func schedule(context.Context, uint64)       {}

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/period"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
+	"github.com/quorate/quorate/shards"
 )
 
 func _(q *quorate.Quorum, f func()) {
@@ -29,6 +30,7 @@ func _(q *quorate.Quorum, f func()) {
 		leader.New(q, "l", o)
 		period.New(q, "p", time.Hour, o)
 		flight.New[int](q, "f", o)
+		shards.New(q, "s", 3, o)
 	}
 
 	// WithLinger is for locks, and may be a default.

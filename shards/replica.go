@@ -1,0 +1,230 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// replica is one call of Run.
+//
+// Each replica is a member while it holds a permit of the semaphore, and all
+// members compute the same division from the tokens of those. The owner of a
+// shard, and the next in line, queue for its claim. The claim alone says which
+// replica has the shard: the division only says which replicas want it.
+type replica struct {
+	s   *Shards
+	f   func(ctx context.Context, shard int, l quorate.Lease) error
+	all sync.WaitGroup
+	end context.CancelCauseFunc
+
+	mu      sync.Mutex
+	parts   []part
+	changed chan struct{} // closed when parts changes, and replaced
+}
+
+// part returns the replica's part in a shard, and what is closed when that may
+// have changed.
+func (r *replica) part(shard int) (part, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.parts[shard], r.changed
+}
+
+func (r *replica) become(parts []part) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Equal(parts, r.parts) {
+		return
+	}
+	r.parts = parts
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// member keeps this replica a member until ctx ends, and follows which others
+// there are.
+func (r *replica) member(ctx context.Context) {
+	for ctx.Err() == nil {
+		l, err := r.s.members.AcquireLease(ctx, 1)
+		if err != nil {
+			if fatal(err) {
+				r.end(err)
+			}
+			pause(ctx, time.Second) // so many nodes refuse for good that waiting is in vain
+			continue
+		}
+		r.follow(ctx, l)
+		_ = l.Release() // nothing if it was lost
+	}
+}
+
+// follow divides the shards as long as this replica is a member. Where the
+// nodes cannot be asked, the division stays.
+func (r *replica) follow(ctx context.Context, l quorate.Lease) {
+	member, cancel := context.WithCancel(l.Context())
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	for member.Err() == nil {
+		report, err := inspect.Name(member, r.s.q, r.s.membersName())
+		if err == nil {
+			var members []uint64
+			for _, c := range report.Holders {
+				members = append(members, c.Token)
+			}
+			slices.Sort(members)
+			r.become(parts(members, l.Token(), len(r.s.specs)))
+		}
+		pause(member, r.s.look())
+	}
+	if ctx.Err() == nil {
+		r.become(make([]part, len(r.s.specs)))
+	}
+}
+
+// serve has the shard whenever it is this replica's turn, until ctx ends.
+func (r *replica) serve(ctx context.Context, shard int) {
+	for ctx.Err() == nil {
+		p, changed := r.part(shard)
+		if p == none {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		h, err := r.take(ctx, shard)
+		switch {
+		case h != nil:
+			pause(ctx, r.hold(ctx, shard, h))
+		case fatal(err):
+			r.end(err)
+		case !errors.Is(err, context.Canceled):
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+// held is the claim of a shard. It gets its events.
+type held struct {
+	hold    *core.Hold
+	lease   *core.Lease
+	ready   chan struct{} // closed when the two are known, or will not be
+	waiting chan struct{} // has room for one
+}
+
+// Ended ends the lease.
+func (h *held) Ended(cause error) {
+	<-h.ready
+	if h.lease != nil {
+		h.lease.End(cause)
+	}
+}
+
+// Waiting notes that another replica wants the shard.
+func (h *held) Waiting() {
+	select {
+	case h.waiting <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for the claim of a shard, as long as this replica has a part in
+// it.
+func (r *replica) take(ctx context.Context, shard int) (*held, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopped := make(chan struct{})
+	defer func() { cancel(); <-stopped }()
+	go func() {
+		defer close(stopped)
+		for ctx.Err() == nil {
+			p, changed := r.part(shard)
+			if p == none {
+				cancel()
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	h := &held{ready: make(chan struct{}), waiting: make(chan struct{}, 1)}
+	defer close(h.ready) // also when the observer panics
+	hold, err := r.s.cores[shard].Acquire(ctx, r.s.specs[shard], false, h)
+	if err != nil {
+		return nil, err
+	}
+	h.hold, h.lease = hold, hold.Lease(0)
+	return h, nil
+}
+
+// hold runs the shard under its claim, until it ends or another replica should
+// have it, and gives the claim back. It returns how long not to ask for it
+// then.
+//
+// The next in line often is before the owner in the queue: it passes the claim
+// on without running the shard. Two that do so with each other, as they know of
+// other members, pause meanwhile.
+func (r *replica) hold(ctx context.Context, shard int, h *held) (wait time.Duration) {
+	defer func() { _ = h.lease.Release() }()
+	if p, _ := r.part(shard); p != owner && h.hold.Standing().Waiters {
+		return r.s.look()
+	}
+	inner, stop := h.lease.Derive(ctx)
+	defer stop()
+	returned := make(chan struct{})
+	var err error
+	go func() {
+		defer close(returned) // also when f ends its goroutine
+		err = r.f(inner, shard, h.lease)
+	}()
+	if r.wanted(inner, shard, h, returned) {
+		stop()
+		<-returned
+		return 0
+	}
+	<-returned
+	if inner.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		r.s.set.Logger.Error("quorate: a shard has failed, and is tried again", "name", r.s.name, "shard", shard, "error", err)
+	}
+	return time.Second
+}
+
+// wanted waits until another replica should have the shard, and reports whether
+// it came to that before the run ended. That is so when the shard is not this
+// replica's and another one waits. One whose part has just ended gives the
+// owner the time to learn of its own: otherwise the next in line would run the
+// shard in between.
+func (r *replica) wanted(inner context.Context, shard int, h *held, returned <-chan struct{}) bool {
+	grace := time.NewTimer(0)
+	defer grace.Stop()
+	for {
+		p, changed := r.part(shard)
+		var after <-chan time.Time
+		if p != owner && h.hold.Standing().Waiters {
+			grace.Reset(r.s.look())
+			after = grace.C
+		}
+		select {
+		case <-returned:
+			return false
+		case <-inner.Done():
+			return false
+		case <-after:
+			return true
+		case <-changed:
+		case <-h.waiting:
+		}
+	}
+}
