@@ -9,22 +9,10 @@ import (
 // lease.Fanout knows how far away each node is, and decides how long to
 // wait.
 
-// answerTimeout is how long to wait for a node that is needed, when some nodes
-// are unhealthy.
-func (d *driver) answerTimeout(s *Settings, unhealthy uint32) time.Duration {
-	return d.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
-}
-
-// trip is how long a round trip to the nearest majority of the nodes that are
-// well takes, 0 if none is.
-func (d *driver) trip(unhealthy uint32) time.Duration {
-	return d.client.Fanout().Trip(unhealthy)
-}
-
 // Rounds is how long to wait for so many questions of a majority, one after the
 // other.
 func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
-	return time.Duration(n) * q.driver.answerTimeout(s, 0)
+	return time.Duration(n) * q.driver.client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
 }
 
 // sets are which nodes make a quorum.

@@ -76,7 +76,7 @@ func (r *Register) decide(ctx context.Context) bool {
 }
 
 func (r *Register) decideWithin() time.Duration {
-	return repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.driver.trip(0))
+	return repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.driver.client.Fanout().Trip(0))
 }
 
 // run carries out the steps of a Run under h, or under holds of its own if h is

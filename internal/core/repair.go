@@ -342,7 +342,7 @@ func (r *repairer) spreadNumber(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
 	defer cancel()
-	_, err = r.q.Register(number.lock).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	_, err = number.read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
 		r.q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}

@@ -16,33 +16,28 @@ import (
 // The nodes read it with every request of the semaphore's claims, and return it
 // with every answer.
 
-// number is the number of permits of one semaphore. It has no state of its own,
-// so it is safe for concurrent use.
-type number struct {
-	q    *Quorum
-	spec *Spec // of the semaphore
-	lock *Spec // of that lock and record: a mutex, whose record is the number
-}
-
-// number returns the number of permits of s's semaphore.
-func (q *Quorum) number(s *Spec) (*number, error) {
+// number is the register that keeps how many permits a semaphore has. It is
+// beside the semaphore's name, and so is the lock that it is written under.
+func (q *Quorum) number(s *Spec) (*Register, error) {
 	lock, err := q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
-	return &number{q: q, spec: s, lock: lock}, err
+	return q.Register(lock), err
 }
 
-// set changes how many permits a semaphore has, for all clients. It returns
+// Resize changes how many permits a semaphore has, for all clients. It returns
 // when a majority has the number. From then on every quorum of votes contains a
 // node that knows it, so a smaller number holds for each claim that is admitted
 // later. Nodes that have missed it are given it by repairs.
 //
 // Claims that hold are not ended by a smaller number: new ones are admitted
 // when enough of the old have left.
-func (s *number) set(ctx context.Context, n uint64) error {
-	r := s.q.Register(s.lock)
+func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
+	r, err := q.number(s)
+	if err != nil {
+		return err
+	}
 	var h *Hold
-	var err error
-	for again := (Retry{}); ; again.Wait(ctx, s.q, s.lock.Name, err) {
-		if h, err = s.q.Acquire(ctx, s.lock, false, nil); err != nil {
+	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
+		if h, err = q.Acquire(ctx, r.spec, false, nil); err != nil {
 			return err
 		}
 		if _, err = r.Open(ctx, h); err == nil {
@@ -58,32 +53,30 @@ func (s *number) set(ctx context.Context, n uint64) error {
 	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
 		return err
 	}
-	s.serveWaiters()
+	// Have every node serve the claims that fit now: any request does that.
+	// Without it the waiters learn of a larger number with their next beat. This
+	// beat is of an id that has no claim, so it changes nothing else.
+	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
+	for _, n := range q.nodes.all() {
+		n.send(&adminRequest{command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
+	}
 	return nil
 }
 
-// serveWaiters has every node serve the claims that fit now: any request does
-// that. Without that the waiters would learn of a larger number with their next
-// beat. The beat is of an id that has no claim, so it changes nothing else.
-func (s *number) serveWaiters() {
-	q := s.q
-	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.spec.Capacity, Counting: true, TTL: s.spec.Set.TTL}
-	r := protocol.Request{Op: protocol.OpBeat}
-	for _, n := range q.nodes.all() {
-		n.send(&adminRequest{command: q.command(nil, s.spec, &t, r)})
+// Permits asks the nodes how many permits a semaphore has: as the last Resize
+// said, or else as declared. A node that has never seen a Resize has no record,
+// and the capacity of the spec holds.
+func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
+	r, err := q.number(s)
+	if err != nil {
+		return 0, err
 	}
-}
-
-// get asks the nodes how many permits a semaphore has: as the last Resize said,
-// or else as declared. A node that has never seen a Resize has no record, and
-// the capacity of the spec holds.
-func (s *number) get(ctx context.Context) (uint64, error) {
-	rec, err := s.q.Register(s.lock).Read(ctx)
+	rec, err := r.Read(ctx)
 	if err == nil && rec.Undecided {
 		err = &Failure{Err: fmt.Errorf("%w: a Resize is under way", ErrHeld)}
 	}
 	if err != nil || !rec.Exists {
-		return s.spec.Capacity, err
+		return s.Capacity, err
 	}
 	return strconv.ParseUint(string(rec.Value), 10, 53)
 }
@@ -94,22 +87,4 @@ func (a *attempt) tooHeavy() error {
 	limit, _ := a.claim.Limit(a.q.now())
 	a.mu.Unlock()
 	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", ErrInvalid, a.spec.Weight, limit)
-}
-
-// Resize changes how many permits a semaphore has: see number.set.
-func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
-	number, err := q.number(s)
-	if err != nil {
-		return err
-	}
-	return number.set(ctx, n)
-}
-
-// Permits asks the nodes how many permits a semaphore has: see number.get.
-func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
-	number, err := q.number(s)
-	if err != nil {
-		return 0, err
-	}
-	return number.get(ctx)
 }
