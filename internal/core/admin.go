@@ -37,9 +37,7 @@ func (q *Quorum) Ready(ctx context.Context) error {
 
 // readyWith is Ready for claims with these settings.
 func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
-	// Nothing says when a majority is connected: nodes come and go, and what is
-	// enough changes with the set. So this looks each 2 ms, for as long as the
-	// call lasts.
+	// Nothing says when a majority is connected, so this looks each 2 ms.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -167,8 +165,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	heads, rest := make([]lease.Head, len(queues)), time.Duration(0)
 	for i, queue := range queues {
 		// A node that began less than a guard time ago may lack the holder, and
-		// show the first waiter as the head. Its word would make "not held" of
-		// a name that is held.
+		// show the first waiter as the head.
 		if errs[i] == nil && queue.Memory < q.guard() {
 			errs[i] = errForgetful
 		}
@@ -285,15 +282,12 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 // It runs on a goroutine of its own, and may block for as long as its context
 // allows.
 func (n *node) checkNode(ctx context.Context) NodeReport {
-	// Ten node timeouts bound all of its questions together. A node that
-	// answers each of them late is reported with what it has told until then,
-	// and holds up no report of another one.
+	// Ten node timeouts bound all of its questions together.
 	ctx, cancel := context.WithTimeout(ctx, 10*n.q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
 	// A short command that learns the set from one node connects to the others
-	// again. Without a second look it would report a node as refused for the
-	// set that the next handshake names. A refusal that lasts is reported.
+	// again.
 	lasts := time.After(n.q.set.NodeTimeout)
 	for {
 		r := n.look(ctx)

@@ -8,8 +8,7 @@ package core
 // one slot: script.BucketPrefix is their hash tag. A bucket has a marker, a
 // guard time, a repair and a recorded set of its own, and it is lost, moved and
 // failed over as one. To the protocol it is N nodes. So each bucket is a
-// Quorum, which begins with the first use of a name that is in it, and nothing
-// in package protocol knows of buckets.
+// Quorum, which begins with the first use of a name that is in it.
 //
 // Servers beside a cluster in one list have buckets, too: the votes for a name
 // must be comparable.
@@ -96,8 +95,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A primitive may be made after Close. It gets a bucket that is closed, not
-	// an error that its constructor could not return.
+	// A primitive may be made after Close.
 	if s.closed {
 		_ = made.Close(context.Background()) // each call fails with ErrClosed
 	}
@@ -154,9 +152,6 @@ const atOnce = 16
 // each calls f for every bucket, and begins those that have not begun.
 func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
-	// 64 buckets of five nodes are 320 connections. To make them all at one
-	// moment would be a burst of logins at each server of the cluster, for a
-	// report.
 	room := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for b := range script.Buckets {

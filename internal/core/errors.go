@@ -105,7 +105,7 @@ func NeverReturn(log *slog.Logger, why error) {
 
 // rejected is the error of an attempt that so many nodes refuse for good that
 // it cannot have a quorum. A clash, and a list that is not the set's, are the
-// caller's to mend, so the sentinel is ErrInvalid:
+// caller's to mend, so the sentinel is ErrInvalid.
 func (a *attempt) rejected() error {
 	f := a.failure(ErrNoQuorum)
 	if _, clash := errors.AsType[*ClashError](f); clash {

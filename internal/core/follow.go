@@ -22,9 +22,7 @@ import (
 // follow has all that is under way count on the configuration that counts now.
 // If another goroutine does so already, that one goes on with it.
 //
-// Invariant: one goroutine at a time, without a lock. Two could give claims an
-// earlier group after a later one, and a lock would be held in callbacks of the
-// claims that end.
+// Invariant: one goroutine at a time, without a lock.
 func (s *members) follow() {
 	for s.followed() {
 	}
@@ -110,8 +108,7 @@ func (r *records) regroup(g protocol.Group) {
 // set records, and ends it otherwise.
 //
 // Invariant: it looks again after what it has done. Two events may have their
-// actions carried out in either order. Without that a node that leaves the set
-// and enters again at once stays dropped, and its vote is missing.
+// actions carried out in either order.
 func (s *members) keep(i int) {
 	q := s.q
 	select {

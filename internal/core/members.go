@@ -26,8 +26,7 @@ import (
 // for readers without mu. Lock order: mu is a leaf.
 //
 // Invariant: requests name another configuration only once each claim knows
-// which nodes it has. Without that order a claim counts a vote of before with
-// one of that configuration.
+// which nodes it has.
 type members struct {
 	q         *Quorum
 	mu        sync.Mutex
@@ -65,13 +64,11 @@ func newMembers(q *Quorum, list []string) *members {
 
 // change passes an event to nodeset.Membership, and does what it says about
 // other nodes. It returns what is to be done about node by as its connection
-// begins; by is -1 for an event of no connection. It may be called from any
-// goroutine that holds no lock: it calls attempts, whose locks come before mu.
+// begins; by is -1 for an event of no connection.
 //
 // The order is: the copies for readers, then the claims, then the name in
 // requests. moving counts the calls between the first and the last step. Only
-// the last of several that overlap names the new configuration: an earlier one
-// would, before the claims have heard of the later event.
+// the last of several that overlap names the new configuration.
 func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodeset.RecordStep) {
 	s.mu.Lock()
 	event(s.known)
@@ -131,8 +128,7 @@ func (s *members) name() {
 // usable reports whether a claim can begin: a set is known, and requests name
 // one.
 //
-// Invariant: no claim begins before requests name a set. Claims count on no
-// nodes until then, and a try would fail as if all of them were down.
+// Invariant: no claim begins before requests name a set.
 func (s *members) usable() bool { return s.config.Load() != nil && s.home() != "" }
 
 // home is the Home that requests name now.
@@ -171,9 +167,7 @@ func (s *members) carryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 	return own
 }
 
-// rejudge has a node connect again. New may not have got as far as that node.
-// It is a task: the caller may be in the handshake of the first node while New
-// makes the others, and no reader may wait for New.
+// rejudge has a node connect again. It is a task: no reader may wait for New.
 func (s *members) rejudge(i int) {
 	s.q.tasks.start(func() {
 		select {
@@ -187,8 +181,7 @@ func (s *members) rejudge(i int) {
 }
 
 // retire has a member that has left keep what followed. It goes before the end
-// of the connection in the order of that. If it is lost, the node keeps the
-// configuration of before, which leads to this one by its register.
+// of the connection in the order of that.
 func (s *members) retire(step nodeset.RecordStep) {
 	if n := s.q.node(step.Node); n != nil {
 		n.send(&adminRequest{command: s.setStep(nil, step, n.info().Run())})
@@ -199,8 +192,7 @@ func (s *members) retire(step nodeset.RecordStep) {
 // If no answer comes, judgeAgain asks again: it has the node judged that waits
 // for the answer.
 //
-// Invariant: ask starts no goroutine and waits for nothing. Close waits for
-// tasks, so a task that waits for a hung node would delay it.
+// Invariant: ask starts no goroutine and waits for nothing.
 func (s *members) ask(i int, number uint32) {
 	n, c := s.q.node(i), s.config.Load()
 	if n == nil || c == nil {
@@ -242,16 +234,14 @@ func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodese
 }
 
 // serves reports whether a node still is the one with its index, so that what
-// it shows is that of the address. Called with members.mu held: another node
-// may have the index as soon as Membership names another address.
+// it shows is that of the address. Called with members.mu held.
 func (n *node) serves(m *nodeset.Membership) bool {
 	return !n.dropped.Load() && n.addr == m.Addr(n.index)
 }
 
 // setStep encodes a step of the set's register. The id is that of the
 // incarnation which the node begins if the step gives it a place: fresh for
-// each step, as in mark. The run goes with it, so what is said next to the same
-// run does not take the node for one that has forgotten.
+// each step, as in mark.
 func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byte {
 	if step.Kind == nodeset.SetLife {
 		step.Life = newID().String()

@@ -20,9 +20,7 @@ import (
 )
 
 // SetError says that a client's list of nodes is another one than that of the
-// set. It is an error of all calls and of all nodes: a client that went on with
-// the nodes that fit would count majorities of another number of nodes.
-// TestBootstrapOfTwoListsAtOnce has two lists that share nodes.
+// set. It is an error of all calls and of all nodes.
 type SetError struct {
 	List  []string // of the client
 	Set   []string // of the nodes
@@ -48,9 +46,7 @@ func (e *SetError) Unwrap() error { return ErrInvalid }
 // well.
 //
 // final has ForGood take the node for lost to the call. A call fails at once
-// where final errors leave no quorum. A final error that passes would fail
-// calls that only had to wait, and one that stays and is not final has them
-// wait until their contexts end.
+// where final errors leave no quorum.
 type MemberError struct {
 	why   string
 	final bool // it does not pass by itself
@@ -71,10 +67,8 @@ var (
 	errRejudged   = errors.New("its place in the set is being checked again")
 )
 
-// TTLError is a ttl that the guard time of the set does not cover. The client's
-// own settings may be right for themselves: the set was recorded with the guard
-// time of another client. A node that lost its data would vote by that one,
-// while a lease of this ttl runs (e2e: TestTTLBeyondTheSet).
+// TTLError is a ttl that the guard time of the set does not cover. The set was
+// recorded with the guard time of another client (e2e: TestTTLBeyondTheSet).
 type TTLError struct{ TTL, Skew, Guard time.Duration }
 
 func (e *TTLError) Error() string {

@@ -5,8 +5,7 @@ package core
 // what that answers.
 //
 // Invariant: a node gets no request of a claim before its record has been
-// judged. Without that order a node of another set gives a vote, and two lists
-// of nodes let two holders in.
+// judged.
 
 import (
 	"fmt"
@@ -54,16 +53,13 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	switch v.Fault {
 	case nodeset.SetFits:
 		n.pause = 0
-		// A member has a marker, or makes one in its handshake. Without one it
-		// would refuse each request, and be connected to again without end: an
-		// operator has removed it.
+		// A member has a marker, or makes one in its handshake.
 		if p.home == q.members.home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
 			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.index, Kind: nodeset.SetCommit, Identity: has.Identity, Config: has.Config}, run))
 		}
 		return cmds, false, nil
-	// No error: a connection that failed would be made again and again, and
-	// recordings and exchanges need one to this node. The node itself refuses
-	// the requests of claims (rule 1).
+	// No error: recordings and exchanges need a connection to this node, which
+	// itself refuses the requests of claims (rule 1).
 	case nodeset.SetUnknown, nodeset.SetPending, nodeset.SetLost, nodeset.SetBetween, nodeset.SetAhead, nodeset.SetWrong:
 		n.judgeAgain()
 		return cmds, true, nil
@@ -78,8 +74,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 // askServes asks a node whether it still serves the configuration that requests
 // name. What it shows instead is found out by the next connection.
 //
-// Invariant: a client that is idle asks too. Without that it learns of no
-// change until its next call, and then the members that it knows may be gone.
+// Invariant: a client that is idle asks too.
 func (n *node) askServes() {
 	s := n.q.members
 	n.send(&adminRequest{command: resp.AppendCommand(nil, script.ReadShort(s.markerKey())...), reply: func(v []resp.Value, err error) {
@@ -120,15 +115,12 @@ func (n *node) judgeAgain() {
 	})
 }
 
-// logVerdict logs what is new about a node. A node whose verdict stays is
-// connected to again and again, by judgeAgain and by the link, and one line
-// about it is enough.
+// logVerdict logs what is new about a node.
 func (n *node) logVerdict(v nodeset.SetVerdict) {
 	q := n.q
 	s := q.members
 	switch {
-	// The node gets its place back once the members have answered. If they do
-	// not, their connections end, and the next verdict is logged.
+	// The node gets its place back once the members have answered.
 	case v.Fault == nodeset.SetLost && v.Asks,
 		// Each client that follows its set meets that for a moment. The second
 		// verdict is logged.

@@ -96,21 +96,18 @@ func (s *members) await(ctx context.Context, try bool) error {
 func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Load()) }
 
 // AwaitServing waits until tries can begin at once, which the first ones of a
-// process cannot. Without it several that begin together would wait one after
-// the other. It is bounded, and fails, as the wait of a try does.
+// process cannot. It is bounded, and fails, as the wait of a try does.
 func (q *Quorum) AwaitServing(ctx context.Context) error {
 	q.AwaitFirst(ctx)
 	return q.members.await(ctx, true)
 }
 
 // forgotten is changes for a call that waits for nodes: if no set is known now,
-// blank nodes record the set of the list. A try waits for none: without that a
-// process that looks once a second has brand-new nodes begin their guard time
-// before an operator can say that they are new.
+// blank nodes record the set of the list. A try waits for none: brand-new nodes
+// must not begin their guard time before an operator can say that they are new.
 //
-// Invariant: each such call looks again after each change. A call may begin
-// while a set is known, and wait when all nodes have lost their data. Without
-// that no call asks for a recording, and it waits without end.
+// Invariant: each such call looks again after each change. All nodes may lose
+// their data while it waits.
 func (s *members) forgotten(try bool) <-chan struct{} {
 	changed := s.changes()
 	if !try && s.config.Load() == nil && !s.wanted.Load() {
@@ -123,9 +120,6 @@ func (s *members) forgotten(try bool) <-chan struct{} {
 // contacted waits until a majority of the set's members is connected, or a
 // connection to each of them has been tried, or ctx ends.
 func (s *members) contacted(ctx context.Context) {
-	// What was tried and failed is not waited for: the connections go on by
-	// themselves, and the call that comes next says what each node has
-	// answered.
 	s.q.until(ctx, func() bool {
 		err, _ := s.q.reached()
 		return err == nil || s.wrong.Load() != nil || s.tried()
@@ -218,8 +212,7 @@ func (s *members) standing(i int) string {
 
 // settled waits until it is known which set this client counts on, or that none
 // can be found, and until a connection to each node of it has been tried. It
-// waits for the time of two connections to each node at most. A report of
-// before would be about the list, and not about the set.
+// waits for the time of two connections to each node at most.
 func (s *members) settled(ctx context.Context) {
 	q := s.q
 	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*q.driver.furthest(&q.set))

@@ -3,9 +3,8 @@ package core
 // This file owns what this client knows of one node, and the events of its
 // connection: the handshake, up, down, and pushes.
 //
-// The link calls hello, up, down and push on its own goroutines. They must not
-// wait for the node: such a goroutine would wait for an answer that it reads
-// itself.
+// The link calls hello, up, down and push on its own goroutines, which must not
+// wait for the node.
 
 import (
 	"errors"
@@ -109,9 +108,7 @@ var errNoInfo = errors.New("refuses INFO to this user, so a loss of its data wou
 // lacks, and the news of a restart. The news comes first so that no claim is
 // made on a node before the node knows that its guard time begins. It is the
 // second restart detector: the newest writes may be gone even though the marker
-// survived. That is so with fsync=always, too: what a run has written while its
-// append-only file was off, or before an older file was put back, is not in the
-// file, and so the file cannot tell.
+// survived. That is so with fsync=always, too.
 func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	q := n.q
 	if err := suits(info); err != nil {
@@ -124,9 +121,8 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if p.refused != nil {
 		return nil, p.refused
 	}
-	// The order below is that of the questions: is this a server that can be a
-	// node; what does it count as; has it forgotten anything. Each answer is a
-	// reason not to ask the next question.
+	// The order is that of the questions: can this server be a node; what does
+	// it count as; has it forgotten anything.
 	run := runOf(&info, p.marker)
 	if run == "" {
 		return nil, errNoInfo
@@ -168,15 +164,12 @@ func (n *node) leaving() {
 
 // show passes on which incarnation a node has as its connection begins. Until
 // then no push of the node counts.
-// What was pushed before is made good: the claims ask the node
-// (TestPushBeforeTheIncarnationIsKnown).
 func (n *node) show(inc protocol.Incarnation) {
 	q := n.q
 	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
 }
 
-// loads are the commands that give a node scripts. The capacity has room for
-// the mark and the question for the time that hello may add.
+// loads are the commands that give a node scripts.
 func loads(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
@@ -191,8 +184,7 @@ const maxLoads = 8
 
 // forgotten reports whether a node has answered that it does not know the
 // script, which it did as the connection began: a client has called SCRIPT
-// FLUSH. The claim has not been lost by that: it lies in keys, and not in the
-// script cache.
+// FLUSH.
 func forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"
@@ -241,8 +233,7 @@ func (n *node) warnOfEviction() {
 }
 
 // down runs when a connection has ended. Claims learn it at once, so no waiter
-// counts on a push from that node. The Client comes before the log: a logger
-// that blocks must not keep waiters from asking the other nodes.
+// counts on a push from that node.
 func (n *node) down(err error) {
 	q := n.q
 	q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
@@ -264,8 +255,7 @@ func (n *node) down(err error) {
 
 // gone passes on to the claims that a node's connection has ended. A waiter
 // then counts the node as dead until it answers again (rule 4), and settles at
-// q others if it has to. Without that it finds out with its beat, a third of a
-// ttl later (internal/sim/testdata/down.txt).
+// q others if it has to. See internal/sim/testdata/down.txt.
 func (n *node) gone() {
 	q := n.q
 	if q.isClosed() {
@@ -278,8 +268,7 @@ func (n *node) gone() {
 
 // onSubscribeDown logs that a node's pushes do not arrive, if that will not
 // pass with the node's own trouble: the ACL forbids the channel. The node votes
-// all the same. The transport subscribes again each second, so an ACL that is
-// mended needs no new connection.
+// all the same.
 func (n *node) onSubscribeDown(err error) {
 	q := n.q
 	if !q.isClosed() && ForGood(err) {
@@ -314,8 +303,7 @@ func (n *node) push(payload string) {
 		return
 	}
 	// Invariant: a push is judged before a claim gets it, as a reply is in
-	// call.Reply. A server that was another node's replica pushes votes that it
-	// has not given.
+	// call.Reply.
 	counts, do := q.driver.client.Push(q.now(), n.index, &m)
 	q.driver.carryOut(do)
 	switch {
@@ -332,8 +320,7 @@ func (n *node) push(payload string) {
 }
 
 // close ends an attempt because its Quorum closes. Its leaves are queued here
-// and sent by the links, which close after it. The owner gets ErrClosed and not
-// ErrLost: the hold was given up.
+// and sent by the links, which close after it.
 func (a *attempt) close() {
 	a.mu.Lock()
 	now := a.q.now()

@@ -32,12 +32,9 @@ const maxNodes = 32
 //
 // Invariant: each index that claims know has a node. One that is dropped stays
 // in the list, with a connection that is closed, until another node takes the
-// index, and a number that no member has is one that was dropped. So a request
-// that is still meant for it fails at once, as at a node that is down, and no
-// reader has to ask whether there is a node.
+// index, and a number that no member has is one that was dropped.
 //
-// Invariant: a node begins after the last one with its index has ended. Without
-// that the late end of a connection would be taken for that of the next one.
+// Invariant: a node begins after the last one with its index has ended.
 type nodes struct {
 	mu     sync.Mutex
 	base   int // what is added to a place in the list for the index
@@ -140,16 +137,14 @@ func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, 
 }
 
 // drop ends a node for good. It does not wait for that: n.ended is closed when
-// nothing of the node is left. What the node has not answered a node timeout
-// later ends with an error, as at a node that is down.
+// nothing of the node is left.
 func (n *node) drop() {
 	if n.dropped.Swap(true) {
 		return
 	}
 	q := n.q
-	// It is a task: the caller may be the link's own goroutine, in the
-	// handshake that has shown that the node has left its set. The link's Close
-	// waits for that one.
+	// It is a task: the caller may be the link's own goroutine, which the
+	// link's Close waits for.
 	q.tasks.start(func() { // or Close ends it
 		defer close(n.ended)
 		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
@@ -208,11 +203,10 @@ func (n *node) end(ctx context.Context) error {
 // settle ends what has found no room until the node ended: the connection is
 // closed, so each request fails.
 //
-// Invariant: each request that a flow has taken is answered. Without that a
-// claim would wait for an answer that does not come
-// (TestDroppedNodeAnswersWhatWaitsForRoom). flow.mu is free while transmit
-// runs, as in pump: transmit takes its owner's lock, and owners take flow.mu
-// under theirs.
+// Invariant: each request that a flow has taken is answered. See
+// TestDroppedNodeAnswersWhatWaitsForRoom. flow.mu is free while transmit runs,
+// as in pump: transmit takes its owner's lock, and owners take flow.mu under
+// theirs.
 func (n *node) settle() {
 	f := &n.flow
 	for {
@@ -254,15 +248,13 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 			continue
 		}
 		// Invariant: each node is asked in a goroutine of its own, and replies
-		// are taken one at a time. So the caller's take needs no lock, and a
-		// node that hangs delays none but the caller.
+		// are taken one at a time.
 		all.Go(func() {
 			command := encode(nil, n)
 			if command == nil {
 				return
 			}
-			// The caller's context bounds the wait. An answer that comes later
-			// is dropped, so take is never called after ask has returned.
+			// The caller's context bounds the wait.
 			v, err := n.answer(ctx, command)
 			// A refusal for the set is made the error that names both lists,
 			// here and not by each caller.
@@ -309,9 +301,6 @@ func (s *nodes) failed(errs []error) (f []NodeFailure) {
 
 // nowhere is the way to a node for which there is none: each command is
 // refused.
-//
-// Append answers in a goroutine: a Transport calls no Reply in Append, because
-// the caller may hold the lock that Reply takes.
 type nowhere struct{ err error }
 
 func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {

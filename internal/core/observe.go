@@ -32,8 +32,7 @@ func (o *observer) call(e Event) {
 // so the order of events stays.
 //
 // Invariant: an observer ends no goroutine of the library. An observer may end
-// its goroutine, as t.FailNow in a test does. Without the rule the goroutine
-// that connects to a node ends with it, and the node stays down.
+// its goroutine, as t.FailNow in a test does.
 func (o *observer) callApart(e Event) {
 	if o.f == nil {
 		return
@@ -47,9 +46,9 @@ func (o *observer) callApart(e Event) {
 }
 
 // inside reports whether this goroutine runs the observer. If another Quorum's
-// observer runs here while this one's runs elsewhere, it reports that too.
-// It reads the stack, since a goroutine has no identity to compare. That takes
-// microseconds, so it is done only while the observer runs somewhere.
+// observer runs here while this one's runs elsewhere, it reports that too. It
+// reads the stack, since a goroutine has no identity to compare, and only while
+// the observer runs somewhere.
 func (o *observer) inside() bool {
 	if o.busy.Load() == 0 {
 		return false

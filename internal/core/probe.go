@@ -23,8 +23,7 @@ import (
 
 // probed is what a node has answered as a connection began. If the node knows
 // the scripts and its marker names its run, there is nothing to tell it, and
-// the handshake is over after one round trip. So a fleet that reconnects at
-// once sends little: the scripts are 40 times as long as all the rest.
+// the handshake is over after one round trip.
 type probed struct {
 	set     string      // what it has recorded of its set
 	home    script.Home // the marker is of that
@@ -38,8 +37,7 @@ type probed struct {
 }
 
 // perProbe is how many scripts one command asks for. A server that wants a
-// password accepts at most 10 words from a client before AUTH, and it may parse
-// all commands that have arrived before it executes the first.
+// password accepts at most 10 words from a client before AUTH.
 const perProbe = 8
 
 // probe returns the questions whose answers hello needs.
@@ -102,11 +100,8 @@ func (n *node) probe() []transport.Command {
 }
 
 // reload sends c again to a node that does not know the scripts. The scripts go
-// before it, unless they are under way already. Without that, each of the
-// commands that were in flight during a SCRIPT FLUSH would send all scripts
-// again, and overflow the link. The first that finds a script missing loads
-// all; the others only go again, behind the scripts in the order of the
-// connection.
+// before it, unless they are under way already. The first that finds a script
+// missing loads all; the others only go again, behind the scripts.
 func (n *node) reload(c transport.Command) {
 	if !n.loading.CompareAndSwap(false, true) {
 		n.send(c)
@@ -166,18 +161,14 @@ var errClusterMode = errors.New("is in cluster mode, and a node must not be: the
 	"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
 
 // clusterMode reports whether a node's error is one that only servers in
-// cluster mode give.
-// Invariant: no call waits for such a node. A lock there would wait without
-// end: its request is refused as often as it is sent.
+// cluster mode give. Invariant: no call waits for such a node.
 func clusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && on(RuleClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
 }
 
 // seldom limits a log line that others can cause: one a minute. It is not safe
-// for concurrent use. A minute: a reader of the log sees the line, and a
-// program that publishes at this prefix a thousand times a second fills no
-// disk.
+// for concurrent use.
 type seldom struct {
 	last time.Time
 	more int

@@ -4,8 +4,7 @@ package core
 //
 // A Quorum ties the parts of one process together: a node with its connection
 // for each address, the attempts by their ids, the operations on records, two
-// schedulers, the clocks, and the Client that decides. It decides nothing
-// itself.
+// schedulers, the clocks, and the Client that decides.
 
 import (
 	"context"
@@ -92,8 +91,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		q.waker = newWaker()
 	}
 	// The channel ends in random text. Hosts may share a name and processes a
-	// pid, as in containers: with equal channels each would get the pushes of
-	// the other.
+	// pid, as in containers.
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	if set.Label != "" {
 		q.channel += "." + set.Label
@@ -105,9 +103,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.driver.init(q)
 	q.repairs = newRepairer(q)
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
-	// A goroutine for each deadline that has passed. What follows from one
-	// calls the owner, and an owner that does not return must not keep other
-	// holds beyond their ends.
+	// A goroutine for each deadline that has passed.
 	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
 		for _, d := range due {
 			go d.a.tick(ordinary)
@@ -120,9 +116,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q.members = newMembers(q, q.addrs)
 	q.life, q.end = context.WithCancel(context.Background())
-	// Close ends the nodes that were made before the one that cannot be. It
-	// also closes closing, so that an event of theirs which waits for built
-	// goes on.
+	// Close ends the nodes that were made before the one that cannot be.
 	for i, c := range clients {
 		if err := q.seeds.connect(q, nodeset.Seed+i, q.addrs[i], c, false); err != nil {
 			q.Close(context.Background())
@@ -130,8 +124,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		}
 	}
 	// From here on the Client's actions are carried out. Its first Tick sets
-	// the timer; without that the clocks would not be polled until some event
-	// asked for a timer.
+	// the timer.
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
@@ -143,8 +136,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 }
 
 // checkClients refuses clients that cannot be a set of independent masters.
-// Errors count the nodes from 1 on, as those of ParseNodes do. A ring client
-// routes each key to another server that knows nothing of slots, so it is none.
+// Errors count the nodes from 1 on, as those of ParseNodes do.
 func checkClients(clients []redis.UniversalClient, set *Settings) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)

@@ -13,9 +13,7 @@ import (
 )
 
 // reach logs that there is no quorum of connected nodes, with the cause of each
-// node. Without it a program with wrong addresses waits in Connect, and the log
-// says no more than that some nodes are down. It is safe for concurrent use; mu
-// guards it.
+// node. It is safe for concurrent use; mu guards it.
 //
 // An episode begins when a node is down, or when the Quorum begins. It ends
 // when a quorum is connected.

@@ -4,9 +4,7 @@ package core
 // them: read, open, put, erase. Each is one lease.RegisterOp that a
 // registerCall (register_call.go) drives.
 //
-// Invariant: a value is returned as recorded only if a majority has it. A value
-// that a minority has may be found by no later reader, so a caller that acted
-// on it would have acted on nothing.
+// Invariant: a value is returned as recorded only if a majority has it.
 
 import (
 	"context"
@@ -181,8 +179,6 @@ func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
 }
 
 // Erase is Put of nothing.
-// What stays is the version: without it a write of an earlier hold that arrives
-// late would be taken for new.
 func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Duration) error {
 	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep})
 }

@@ -105,7 +105,6 @@ func refusedForGood(err error) bool {
 //
 // Each client of the list may do so at the same moment, and each supersedes the
 // others. So it waits for a random time first, and longer after each failure.
-// Without that no recording of a thousand clients ends.
 func (s *members) record() {
 	select {
 	case <-s.q.built:
@@ -146,8 +145,6 @@ func (s *members) record() {
 // that gives it something starts it again.
 //
 // Invariant: recording is set back under the mu under which change looks at it.
-// Otherwise an event between the last look and the end of the task would start
-// none, and the set would stay unrecorded.
 func (s *members) stillDue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,9 +157,7 @@ func (s *members) stillDue() bool {
 var errRecordingSuperseded = errors.New("another client records the set at this moment")
 
 // recordOnce carries out the recording that is due, if one is. What the nodes
-// are is judged again then, whatever has become of it. It may end half-way:
-// nodes that have promised go on as before, and one that has accepted serves
-// nothing until the next recording ends the matter.
+// are is judged again then, whatever has become of it.
 func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
 	defer cancel()
@@ -218,8 +213,7 @@ func (q *Quorum) ready(i int) bool {
 }
 
 // twice is the error of a list with two addresses of one server, as far as
-// their runs tell. A Recording finds that out, too, but only when the servers
-// have accepted the list, and then they would accept no other one.
+// their runs tell.
 func (s *members) twice() error {
 	addrs := map[string]string{}
 	for _, n := range s.q.seeds.live() {
@@ -283,8 +277,7 @@ func (s *members) recordSteps(ctx context.Context, r *nodeset.Recording) error {
 }
 
 // stepIsFor reports whether a step is for a node. The client may have got
-// another list meanwhile, whose addresses have the indexes of those before: no
-// identity may be given to the server at another address.
+// another list meanwhile, with other addresses at these indexes.
 func stepIsFor(step *nodeset.RecordStep, n *node) bool {
 	if n.dropped.Load() {
 		return false

@@ -15,11 +15,9 @@ import (
 
 // recovering logs once per episode that there is no quorum until the guard time
 // of some nodes is over. mu guards it. An episode begins when a quorum becomes
-// impossible, and ends when one is possible. Without that rule the line would
-// come with every answer. Where only time says that a node votes again, the
-// episode lasts for lateAnswers longer. Otherwise an answer that the node sent
-// before that time and that arrives after it begins a second episode, with a
-// second line that says "wait=3ms" (TestEpisodeOutlastsLateAnswers).
+// impossible, and ends when one is possible. Where only time says that a node
+// votes again, the episode lasts for lateAnswers longer. See
+// TestEpisodeOutlastsLateAnswers.
 type recovering struct {
 	mu     sync.Mutex
 	until  [maxNodes]time.Time // per node
@@ -46,8 +44,7 @@ const (
 
 // begun notes whether a node is within its guard time as a connection to it
 // begins. So the log says at once that no lock can be acquired, before the
-// first call. Without it the first Lock on brand-new nodes waits for a guard
-// time, and nothing says what to do (e2e: TestBrandNewNodesNameTheRemedy).
+// first call. See e2e: TestBrandNewNodesNameTheRemedy.
 //
 // It runs in up, after the handshake that has filled probed.
 func (n *node) begun() {
@@ -88,8 +85,7 @@ func (n *node) noteRecovering(a protocol.Answer) {
 
 // note takes an answer of one of so many nodes. If a quorum has just become
 // impossible it returns how many nodes recover, for how long, and what the log
-// says of it. It calls nothing while it holds r.mu: an observer that locks
-// waits for answers, and their readers wait for r.mu.
+// says of it.
 func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (out int, wait time.Duration, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,8 +106,6 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 			wait = max(wait, left)
 		}
 	}
-	// The log counts nodes, and not votes: it tells an operator which nodes are
-	// new. What counts is decided elsewhere.
 	lacking := func(out int) bool { return nodes-out < nodes/2+1 }
 	switch {
 	case !lacking(late):

@@ -168,9 +168,8 @@ func (i *registerCall) up(node int) {
 }
 
 // writeUnlock queues the requests in order, and ends the operation if it is
-// decided. It unlocks i.mu before it writes.
-// Invariant: each event of the RegisterOp ends here. Otherwise a request would
-// stay unsent, or the caller would wait for an operation that is decided.
+// decided. It unlocks i.mu before it writes. Invariant: each event of the
+// RegisterOp ends here.
 //
 // An open or a put follows its hold: once the hold is lost, no node votes for
 // the claim any more, and the RegisterOp decides how long it is worth trying.
@@ -233,8 +232,7 @@ func (r *records) drop(i *registerCall) {
 }
 
 // all copies the map. Lock order: i.mu, then records.mu, because finish drops
-// the registerCall with i.mu held. To lock the register calls under r.mu would
-// be the other order, and a deadlock.
+// the registerCall with i.mu held.
 func (r *records) all() []*registerCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,8 +67,7 @@ func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Norm
 
 // notify sends a notice, after the operations on records that wait for room.
 // watches.close may call it for thousands of watches at once, of some kilobytes
-// each. Past the backlog they would break the connection, as their reads once
-// did (TestManyWatchesSurviveAReconnect).
+// each. See TestManyWatchesSurviveAReconnect.
 func (n *node) notify(command []byte) {
 	c := &notice{adminRequest{command: command}}
 	waits := n.flow.backlog.Behind(protocol.Records) || !c.transmit(n)

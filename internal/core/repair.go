@@ -46,10 +46,9 @@ func newRepairer(q *Quorum) *repairer {
 	return r
 }
 
-// close ends what is under way, and waits for it. closed is set before ctx
-// ends: a step that begins afterwards would use connections that are closing.
-// Client.Close has the turns given up, so that another client may go on at once
-// and not when the turn's key expires.
+// close ends what is under way, and waits for it. Client.Close has the turns
+// given up, so that another client may go on at once and not when the turn's
+// key expires.
 func (r *repairer) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -86,8 +85,7 @@ func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
 // step takes a step and reports how it has ended.
 //
 // Invariant: it reports also when the observer or the logger ends the
-// goroutine. Without that the machine waits for the step, and this client never
-// repairs the node again.
+// goroutine.
 func (r *repairer) step(s *repair.RepairStep) {
 	if !s.Reported() {
 		r.log(s, r.outcome(s))
@@ -125,8 +123,7 @@ func (r *repairer) log(s *repair.RepairStep, err error) {
 // AwaitRepairs waits until every repair under way has been attempted once, ctx
 // ends, or ten node timeouts have passed. So a process that is about to end
 // does not leave a repair half-done, and waits neither for a guard time nor for
-// a node that cannot be reached. What a client has brought stays: the next
-// client goes on from there.
+// a node that cannot be reached.
 func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	if q.buckets != nil {
 		for _, b := range q.buckets.begun() {
@@ -145,9 +142,7 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 // under way.
 func (r *repairer) await(ctx context.Context, n *node) {
 	r.mu.Lock()
-	// The channel is made before the Client is asked. In the other order an
-	// attempt that ends in between would close nothing, and the call would wait
-	// until its context ends.
+	// The channel is made before the Client is asked.
 	if r.attempted[n.index] == nil {
 		r.attempted[n.index] = make(chan struct{})
 	}
@@ -187,15 +182,11 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
 	case repair.RepairTurn:
 		// The turn is taken at the node that is repaired, and read from the
-		// others. A command line process that asks while its connections are
-		// being made would find no majority, and leave the repair to a client
-		// that may not exist.
+		// others.
 		for _, n := range q.nodes.all() {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
-		// NX and PX are the whole of the turn. It saves work and decides
-		// nothing: a client that is paused beyond its turn brings the same
-		// records a second time.
+		// NX and PX are the whole of the turn.
 		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
 		return repair.RepairResult{Err: err, OK: text(v, 0) == "OK"}
 	// XX: a turn that has expired stays over, so the next client can take it.
@@ -298,8 +289,7 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 //
 // Invariant: a listing begins and ends on a server that has the whole slot.
 // SCAN has no keys, so the server that the slot has left answers it: without
-// the names that have moved, and the node that is repaired would count as
-// caught up without them.
+// the names that have moved.
 func (n *node) hasSlot(ctx context.Context) error {
 	if n.slot == "" || !on(RuleWholeSlot) {
 		return nil
@@ -321,9 +311,7 @@ func (r *repairer) specOf(step *repair.RepairStep) (*Spec, error) {
 func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repair.RepairResult {
 	s, err := r.specOf(step)
 	if err != nil {
-		// Another program, or a later version, may have made such a key. To
-		// fail here would keep the node from being caught up for good because
-		// of a key that no client of this version asks for.
+		// Another program, or a later version, may have made such a key.
 		return repair.RepairResult{Outcome: lease.Settled} // there is no register of this name
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))

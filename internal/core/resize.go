@@ -54,8 +54,8 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 		return err
 	}
 	// Have every node serve the claims that fit now: any request does that.
-	// Without it the waiters learn of a larger number with their next beat. This
-	// beat is of an id that has no claim, so it changes nothing else.
+	// Without it the waiters learn of a larger number with their next beat.
+	// This one is of an id that has no claim, so it changes nothing else.
 	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	for _, n := range q.nodes.all() {
 		n.send(&adminRequest{command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})

@@ -10,9 +10,8 @@ import (
 )
 
 // Retry paces attempts after one whose claim was lost, or superseded by a later
-// run, before it was admitted. The next attempt is above what overtook it,
-// so one retry is mostly enough. It is not while a version is ahead of the
-// clocks: then all callers would keep the nodes busy with nothing.
+// run, before it was admitted. The next attempt is above what overtook it, so
+// one retry is mostly enough.
 type Retry struct{ n int }
 
 const (
@@ -25,9 +24,7 @@ const (
 )
 
 // Wait waits before the next attempt: twice as long each time, and not as long
-// as others. The pauses are random between a half and the whole. With equal
-// pauses two callers that have superseded each other once would do so each
-// time.
+// as others. The pauses are random between a half and the whole.
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {

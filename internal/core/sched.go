@@ -25,13 +25,7 @@ const (
 // attempts.
 //
 // Invariant: mu is held only while the heap changes, never while sending,
-// calling back or waiting. So nothing that happens to one claim, nor an owner
-// or observer that does not return, delays the deadline of another.
-//
-// The scheduler of the deadlines replaces a timer for each hold, and is as
-// punctual: its goroutine sleeps until the first deadline, on the same clock of
-// the runtime, and starts a goroutine for each attempt that is due, as those
-// timers would.
+// calling back or waiting.
 type scheduler struct {
 	kind int // which of an attempt's times
 	now  func() protocol.Time
@@ -70,8 +64,7 @@ func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *sc
 //
 // A wake-up that moves to a later time is left where it is: it fires early,
 // finds nothing due, and is set again. So the common case, a claim whose
-// answers arrive, needs no work here. No wake-up is lost: if it has just been
-// taken out, a tick follows, which waits for a.mu and sets the next one.
+// answers arrive, needs no work here.
 func (s *scheduler) set(a *attempt, t protocol.Time) {
 	t = max(t, 1)
 	if at := a.alarms[s.kind].Load(); t == protocol.Never || at != 0 && t >= protocol.Time(at) {
@@ -101,8 +94,7 @@ func (s *scheduler) look() {
 }
 
 // drop removes the wake-up of a. Called with a.mu held. The entry becomes void,
-// and is removed later: see wakeHeap. A wake-up that has just been taken out
-// still comes: a tick of a claim that is final does nothing.
+// and is removed later: see wakeHeap.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
 	s.due.drop(a)
@@ -189,11 +181,9 @@ func (s *scheduler) stalled(now protocol.Time) stall {
 // earlier alarm becomes void. A void alarm is removed when its turn comes, when
 // it is the last in the list (that of a lock that was released at once), or
 // when more than a fifth are void. So the order depends on the times in the
-// list alone, and no attempt is read to keep it. There may be a great many
-// attempts, none in the processor's cache: to read them took longer than all
-// the rest. For the same reason each entry has four children, as many as a
-// cache line holds. container/heap would allocate for each entry that comes or
-// goes.
+// list alone, and no attempt is read to keep it. Each entry has four children, as
+// many as a cache line holds. container/heap would
+// allocate for each entry that comes or goes.
 type wakeHeap struct {
 	kind  int
 	list  []alarm
@@ -204,9 +194,7 @@ const (
 	// fork is how many children an entry has: four alarms of 16 bytes fill a
 	// cache line.
 	fork = 4
-	// fewVoids is how many void alarms are not worth a sweep. A process with a
-	// few locks, taken and given back at once, would otherwise sweep a short
-	// list with each of them.
+	// fewVoids is how many void alarms are not worth a sweep.
 	fewVoids = 64
 )
 

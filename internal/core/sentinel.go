@@ -99,8 +99,7 @@ func parseAddress(raw string) (Address, error) {
 }
 
 // parseCluster parses the URL of a cluster, with the scheme of a server. Errors
-// quote nothing of it. The part before the query is parsed as that of a server
-// first: those errors say which characters of a password have to be escaped.
+// quote nothing of it.
 func parseCluster(raw string) (Address, error) {
 	if _, err := ParseURL(strings.SplitN(raw, "?", 2)[0]); err != nil {
 		return Address{}, err

@@ -73,8 +73,7 @@ func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (
 
 // PrepareAll calls Prepare for the options of all addresses. Its error matches
 // ErrInvalid. Each list that comes from outside passes through it: Connect's
-// and the nodes of an exchange. Without it the nodes of one of these would be
-// reached without the credentials that the command was given.
+// and the nodes of an exchange.
 func (s *Settings) PrepareAll(all []Address) error {
 	if s.Prepare == nil {
 		return nil
@@ -110,9 +109,7 @@ func Defaults() Settings {
 func (s *Settings) Drift() time.Duration { return lease.Drift(s.TTL) }
 
 // Check names the first setting that is wrong or contradicts another, and the
-// remedy. A setting that is wrong is refused here, once, and not where it would
-// first do harm: a guard time that is too short loses a lock only when a node
-// restarts.
+// remedy.
 func (s *Settings) Check() error {
 	switch {
 	// Each message says what would go wrong and a value that is right, as it is
@@ -198,9 +195,7 @@ func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
 	return &set
 }
 
-// MaxName is the longest name in bytes: it is part of five keys. Every request
-// has them, so a long name costs bandwidth with each renewal, and memory at
-// each node.
+// MaxName is the longest name in bytes: it is part of five keys.
 const MaxName = 1024
 
 // CheckName says what is wrong with a primitive's name. It is asked of names

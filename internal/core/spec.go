@@ -31,8 +31,7 @@ type Spec struct {
 // this client counts on.
 //
 // Invariant: the Quorum says which configuration that is, whatever settings the
-// spec has. Settings that were made apart from the Quorum name none, so each
-// node refuses their requests and is connected to again without end.
+// spec has.
 func (q *Quorum) keys(s *Spec) script.Keys {
 	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.members.home())
 }

@@ -59,9 +59,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// survey asks all nodes of all buckets, and puts the reports together. It
-// begins the buckets that have not begun: a bucket that no name has used yet
-// may be the one that its server has lost.
+// survey asks all nodes of all buckets, and puts the reports together.
 func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	if set.q.isClosed() {
 		return Survey{}, &Failure{Err: ErrClosed}
@@ -104,13 +102,11 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 }
 
 // merge puts the reports of all buckets about one node together: by server, and
-// as a whole, which is as good as the worst of them. A name is in one bucket,
-// so an average would call a node well at which some names cannot be locked.
+// as a whole, which is as good as the worst of them.
 func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	var shards []NodeReport
 	// Buckets that one server has, and that fail in the same way, are one
-	// entry: 64 lines about one server that is down would hide the one that is
-	// not.
+	// entry.
 	place := map[string]int{}
 	for b := range script.Buckets {
 		r := *of(b)
@@ -128,8 +124,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		shards[k].Buckets = append(shards[k].Buckets, b)
 		shards[k].worsen(&r)
 	}
-	// A server's warnings are made of its worst bucket, once. Those of each
-	// bucket would repeat what is said of the server.
+	// A server's warnings are made of its worst bucket, once.
 	whole := shards[0]
 	whole.Buckets = nil
 	for k := range shards {
@@ -158,8 +153,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	return whole
 }
 
-// shard is what a server of a cluster is called in warnings. An operator can
-// find a server, and buckets are in no command of Redis. So the server comes
+// shard is what a server of a cluster is called in warnings. The server comes
 // first, where it is known.
 func (r *NodeReport) shard() string {
 	of := "bucket " + strconv.Itoa(r.Buckets[0])

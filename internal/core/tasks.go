@@ -7,8 +7,7 @@ import "sync"
 // Quorum.closing is closed. It is safe for concurrent use; mu guards the
 // beginning of a task.
 //
-// Invariant: no task begins after end has returned. Otherwise one could begin
-// while Close waits, and outlive it.
+// Invariant: no task begins after end has returned.
 type tasks struct {
 	mu      sync.Mutex
 	ended   bool

@@ -20,8 +20,7 @@ type wait struct {
 }
 
 // wait returns a wait that is in use nowhere. Invariant: a spare one is in no
-// attempt's list, and its channels are empty. Otherwise its next user would
-// wake at once, for nothing.
+// attempt's list, and its channels are empty.
 func (s *spares) wait() *wait {
 	if w, ok := s.waits.Get().(*wait); ok {
 		return w
@@ -31,8 +30,7 @@ func (s *spares) wait() *wait {
 
 // until is for callers that wait for something that is no end of an attempt: a
 // renewal, or the leaves of a release. It waits until so holds, for at most d
-// and for as long as the context lasts. It reports whether so held. so is
-// called with a.mu held.
+// and for as long as the context lasts. It reports whether so held.
 func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
 	a.mu.Lock()
 	if so() {

@@ -3,9 +3,8 @@ package core
 // This file owns the views of records that are kept up to date, for leader
 // elections and for their observers.
 //
-// Invariant: what Latest shows never goes back to an older version. Nodes may
-// forget a record, and a node that was away may show an older one. A candidate
-// that saw the older one would follow a leader that has resigned.
+// Invariant: what Latest shows never goes back to an older version. A node that
+// was away may show an older one.
 
 import (
 	"context"
@@ -103,9 +102,7 @@ const pushGrace = 5 * time.Millisecond
 // after a minority has, and otherwise every third of the ttl, since pushes may
 // be lost.
 //
-// Note: Here is an incorrect reaction to a push: to believe it. It is one
-// node's word, and a record that a minority has may never be decided. A push is
-// only a reason to read.
+// A push is one node's word, and only a reason to read.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set

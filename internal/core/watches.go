@@ -14,8 +14,7 @@ import (
 // that has room or is full.
 //
 // Invariant: each watch is ended at the nodes once, by its goroutine or by
-// close. The goroutine may see that the Quorum closes only after the
-// connections have closed, and the nodes would go on pushing for two ttl.
+// close.
 type watches struct {
 	mu     sync.Mutex
 	all    map[protocol.ID]*Watch
