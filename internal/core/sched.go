@@ -181,9 +181,9 @@ func (s *scheduler) stalled(now protocol.Time) stall {
 // earlier alarm becomes void. A void alarm is removed when its turn comes, when
 // it is the last in the list (that of a lock that was released at once), or
 // when more than a fifth are void. So the order depends on the times in the
-// list alone, and no attempt is read to keep it. Each entry has four children, as
-// many as a cache line holds. container/heap would
-// allocate for each entry that comes or goes.
+// list alone, and no attempt is read to keep it. Each entry has four children,
+// as many as a cache line holds. container/heap would allocate for each entry
+// that comes or goes.
 type wakeHeap struct {
 	kind  int
 	list  []alarm
