@@ -115,9 +115,7 @@ func (e *Election) end(t *term) error {
 func (t *term) ended() time.Time {
 	until := t.hold.ValidUntil()
 	// Note: to take this for the whole answer is wrong, and so is the time at
-	// which the loss was noticed. A process that was stopped notices late, when
-	// it wakes up; and a claim that nodes have forgotten has no deadline any
-	// more.
+	// which the loss was noticed.
 	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
 		return t.lostAt
 	}

@@ -244,11 +244,9 @@ type NodeReport struct {
 // Quorum is closed.
 //
 // report is called with a lock of Check held, one report after the other. The
-// nodes are asked at the same time, so the whole takes as long as the slowest
-// node, ten node timeouts at most.
+// whole takes as long as the slowest node, ten node timeouts at most.
 //
-// Check begins no claim and changes nothing on a node. An operator may call it
-// as often as a monitor does, also while nodes are down.
+// Check begins no claim and changes nothing on a node.
 func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
@@ -408,10 +406,8 @@ func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error
 }
 
 // describe takes over what INFO says of the server. replicas counts those of a
-// master that goes on when it is cut off from them. Such a master and the
-// replica that takes its place both vote for a while, and the new one lacks the
-// last writes of the old one. min-replicas-to-write ends that, so a master that
-// has it is not warned of.
+// master that goes on when it is cut off from them. Both it and the replica
+// that takes its place vote for a while. min-replicas-to-write ends that.
 func (r *NodeReport) describe(info string) {
 	fields := InfoFields(info)
 	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]

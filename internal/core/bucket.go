@@ -6,9 +6,9 @@ package core
 // slot, and a name's keys need the node's marker. So such a Quorum has buckets.
 // A name is in the same bucket at each node, and all keys of a bucket lie in
 // one slot: script.BucketPrefix is their hash tag. A bucket has a marker, a
-// guard time, a repair and a recorded set of its own, and it is lost, moved and
-// failed over as one. To the protocol it is N nodes. So each bucket is a
-// Quorum, which begins with the first use of a name that is in it.
+// guard time, a repair and a recorded set of its own. To the protocol it is N
+// nodes. So each bucket is a Quorum, which begins with the first use of a name
+// that is in it.
 //
 // Servers beside a cluster in one list have buckets, too: the votes for a name
 // must be comparable.

@@ -22,13 +22,10 @@ import (
 // only a quorum of nodes. So where the nodes' time is scarce, an attempt at a
 // name at which no other client was met of late asks q nodes first. It asks the
 // deferred nodes when the first do not suffice, or after a while: a lock that
-// is kept survives the loss of as many nodes as ever. See [Claim.Start]. An
-// attempt that is alone asks all nodes at once, and has the answers of the
-// quickest.
+// is kept survives the loss of as many nodes as ever. See [Claim.Start].
 //
 // All clients begin with the same nodes at a name, so the second client meets
-// the first one there. Each node is among the first for as many names as any
-// other.
+// the first one there.
 type Fanout struct {
 	rules protocol.Rules
 	nodes []nodeTimes

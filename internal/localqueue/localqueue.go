@@ -8,10 +8,8 @@
 // nodes.
 //
 // The order of locks: [Queue] has one, mu, which is the innermost one here.
-// Package core calls [Queue.Ended] and [Queue.Waiting] with none of its own
-// held, and this package calls core with mu held only to make and to end a
-// lease, which never waits. What sends or waits (Begin, Wait, Release, Shrink,
-// Renew) is called without mu.
+// What sends or waits (Begin, Wait, Release, Shrink, Renew) is called without
+// mu.
 package localqueue
 
 import (

@@ -98,8 +98,7 @@ func (q *Queue) Downgrade() error {
 
 // lingered runs when the time may be over for which a claim lingers. One timer
 // serves any number of releases: it sleeps on when there has been another
-// meanwhile. It runs in the goroutine of the timer, and may come after the
-// claim was taken again: then LocalQueue returns no hold.
+// meanwhile.
 func (q *Queue) lingered() {
 	q.mu.Lock()
 	q.timer = nil

@@ -12,9 +12,7 @@ import (
 // The order matters. If q nodes have parted by as much, that settles it: this
 // process's clock stood still, and no node is blamed for it. Only then is each
 // case looked at by itself. A case that no evidence settles is taken for both
-// at once: the node does not count, and this process's leases end earlier if no
-// other node shows that its clock went on. Both are safe whichever clock it
-// was.
+// at once.
 //
 // Invariant: a node is made to begin another incarnation only if q other nodes
 // exclude that this process's clock stood still by as much.
@@ -89,9 +87,8 @@ func (c *Clocks) Regroup(sets protocol.Quorums, guard time.Duration) {
 }
 
 // slowNodeFactor is how many times Wait the client relies on the other nodes'
-// leases while none of these nodes answers. They may only be slow, and show
-// then that this process's clock has not stood still. No more than a ttl: a
-// node timeout is a quarter of that at most.
+// leases while none of these nodes answers. They may only be slow. No more than
+// a ttl: a node timeout is a quarter of that at most.
 const slowNodeFactor = 4
 
 // early has the leases that nodes gave end earlier. If two cases have one

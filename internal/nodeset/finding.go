@@ -95,9 +95,8 @@ func (m *Membership) due(claimed bool) *dueRecording {
 }
 
 // dueAgain returns the recording that is due where fewer than a majority of the
-// members of c remember the set. It concerns the members of the latest
-// configuration that is remembered, all of them. Their addresses are known to
-// the client: by c, or by its list.
+// members of c remember the set. It concerns all members of the latest
+// configuration that is remembered.
 //
 // Invariant: while the set is being changed it is not recorded again. A
 // majority of the members that decide may have lost what they decided. What the

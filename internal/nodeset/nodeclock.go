@@ -257,8 +257,7 @@ const sleepError = time.Second
 // Slept says that this process slept until a time, and that its clock counts
 // the sleep. So its deadlines say what it has lost, less the error of the
 // kernel. Nothing that is known of clocks from before is evidence, and the
-// bounds begin with the next answers. A case that was open before the sleep
-// stays open: leases of then may still run.
+// bounds begin with the next answers.
 func (c *Clocks) Slept(until protocol.Time) {
 	c.early(1<<len(c.bounds)-1, int64(sleepError))
 	for i, b := range c.bounds {

@@ -108,9 +108,7 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 
 // Offer is Attempt.Offer, and gives a join its T0.
 //
-// T0 is of when it is first sent. An attempt may start before any node's clock
-// is known, and a connection shows the clock of its node before it takes a
-// request.
+// T0 is of when it is first sent.
 func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
 	if r.Op == protocol.OpJoin {
 		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {

@@ -34,8 +34,7 @@ import (
 //
 // # What may run concurrently
 //
-// A Client is safe for concurrent use. It has its own locks, so that the
-// replies of many nodes are judged at a time:
+// A Client is safe for concurrent use. It has its own locks:
 //
 //   - A reply of the incarnation that its node votes with, whose time is within the bounds
 //     of the node's clock, takes the lock of these bounds only. So does nearly every reply.
@@ -44,10 +43,9 @@ import (
 //   - What the runtime is to do it does after the call, without a lock of the Client.
 //
 // The part of one claim is an [Attempt], and a lock of the runtime guards each
-// of these.
-// Lock order: the lock of an Attempt, then mu, then the locks of the bounds. So
-// the runtime may call a Client while it holds the lock of an Attempt, but it
-// gives the claims what an [Action] has for them only when it holds none.
+// of these. Lock order: the lock of an Attempt, then mu, then the locks of the
+// bounds. The runtime gives the claims what an [Action] has for them only when
+// it holds no lock of an Attempt.
 type Client struct {
 	ClientConfig
 	fanout *lease.Fanout

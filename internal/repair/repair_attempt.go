@@ -102,7 +102,7 @@ func (r *Repair) take(now protocol.Time, s RepairStep, res RepairResult) {
 // looked takes what the marker of the node says. Names are listed once the
 // guard time is over: before that, other nodes may take more that rests on what
 // the node forgot. Names that were listed in an earlier incarnation count for
-// nothing: some of them have been brought, and are forgotten again.
+// nothing.
 func (r *Repair) looked(i int, res RepairResult) {
 	n := &r.nodes[i]
 	if res.CaughtUp {
@@ -308,9 +308,8 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 // batched ends a batch. What cannot be brought now comes after the other names,
 // which need not wait for it. If nothing of a batch could be brought, the rest
 // would fail, too, or the batch was too large. A smaller batch follows in the
-// next attempt, since a connection that breaks under a batch would break under
-// the same one again (repair-portions.txt). One name whose run is under way
-// must not keep the others back (repair-others-first.txt).
+// next attempt (repair-portions.txt). One name whose run is under way must not
+// keep the others back (repair-others-first.txt).
 func (r *Repair) batched(i int) {
 	n := &r.nodes[i]
 	n.names, n.todo = append(n.names[n.sent:], n.left...), n.todo-n.sent

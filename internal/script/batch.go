@@ -17,9 +17,8 @@ import (
 )
 
 // Kind says which requests may go out in one AppendBatch: those with the same
-// one. 0: r is nothing for it. What differs between kinds is in the head of the
-// call, once for all items: the lease, and whether the holder wants to know of
-// waiters. Requests of semaphores have no kind: their answers carry totals.
+// one. 0: r is nothing for it. Requests of semaphores have no kind: their
+// answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	if t.Counting || r.List || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
 		return 0

@@ -7,9 +7,7 @@ package script
 // key, and proxies that route by key, rest on that.
 //
 // Invariant: argument positions are those that the scripts read
-// (scripts/open.lua). A word that is added goes to the end: clients and scripts
-// always come from one build, since the SHA of a script names its source, but
-// the conformance tests compare word by word.
+// (scripts/open.lua).
 
 import (
 	"encoding/hex"

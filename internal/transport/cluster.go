@@ -17,8 +17,7 @@ import (
 // Invariant: no command sees that a server does not serve its slot, or not all
 // of it. The connection ends instead, as if it had broken before the answer:
 // leaves are sent again on the next one, the other commands get ErrBroken, and
-// no handshake succeeds until one server serves the whole slot. A refusal is no
-// answer of the slot: its next master may answer, and has the keys.
+// no handshake succeeds until one server serves the whole slot.
 //
 // The given client asks the servers of the cluster which of them serves which
 // slot, and caches the answer for all slots. So this package asks the client.

@@ -60,11 +60,8 @@ type conn struct {
 }
 
 const (
-	// Without this bound an idle connection would keep the memory of its
-	// largest burst.
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
-	// Leaves beyond this many bytes are not repeated. An orphan join of theirs
-	// ends with its lease, as if the leave had never come.
+	// Leaves beyond this many bytes are not repeated.
 	maxResend = 1 << 20
 	maxSpares = 64 // of 2 kB each
 )
@@ -205,8 +202,7 @@ func (c *conn) start(l *Ordered) {
 }
 
 // fail declares c dead, once. Ordered.mu is held; run closes the socket, which
-// ends a read and a write that hang. It closes no socket, because its callers
-// hold Ordered.mu, and a close may block.
+// ends a read and a write that hang.
 func (l *Ordered) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return

@@ -16,8 +16,7 @@ import (
 // This file owns the user and password of a connection, from the login on.
 //
 // Invariant: new credentials are sent on the connection itself, in order with
-// the commands. So a node that drops a connection when its credentials expire
-// never drops one whose provider has renewed them in time.
+// the commands.
 
 // resolve returns the command that authenticates the next connection, from the
 // first of the sources that go-redis would ask; nil: none is needed. A provider

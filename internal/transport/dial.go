@@ -228,9 +228,8 @@ func needless(refused error) bool {
 // introduce runs OnConnect. OnConnect needs a connection of go-redis, so
 // go-redis does that part of the handshake, on a client made for this one
 // connection. introduce closes the client, which held only a borrowed handle,
-// before it returns. So nothing of go-redis (pool, health check, finalizer)
-// outlives it or can touch the connection later. go-redis reads nothing ahead:
-// in RESP2 a node sends answers only, and go-redis has read them all.
+// before it returns. go-redis reads nothing ahead: in RESP2 a node sends
+// answers only, and go-redis has read them all.
 func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.Duration) error {
 	// OnConnect may ignore its context. A closed socket ends its reads and
 	// writes.

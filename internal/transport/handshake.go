@@ -101,9 +101,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if c.info.aofNotReady() {
 		return errAOFNotReady
 	}
-	// The kills go before what Hello sends. What a stale connection has not
-	// read yet may be a join, and must be gone before this connection changes
-	// anything.
+	// The kills go before what Hello sends: a stale connection may have a join
+	// unread, which must be gone before this connection changes anything.
 	kills := l.killable(*c.info)
 	c.greeted = true
 	hello, err := l.cfg.Hello(*c.info)

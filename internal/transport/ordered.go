@@ -25,9 +25,8 @@ const busyThreshold = 4
 
 // Ordered keeps one ordered, multiplexed, full-duplex connection to one Redis
 // node, for commands and for what the node says unasked. A node that does not
-// speak RESP3 needs another one for that. It replaces a connection pool because
-// a pool has no order: here a command sent after another one is executed after
-// it, also when the connection breaks in between and another is opened.
+// speak RESP3 needs another one for that. A pool has no order: here a command
+// sent after another one is executed after it, also across connections.
 //
 // # Sending
 //
@@ -35,28 +34,24 @@ const busyThreshold = 4
 // the unanswered. Flush writes the buffer in one system call, unless another
 // goroutine is writing: that one then writes the rest. Where many callers are
 // at work (see busyThreshold) Flush leaves the write to the writer goroutine,
-// which runs after the goroutines that were ready before it. So concurrent
-// commands share writes, and none waits for company.
+// which runs after the goroutines that were ready before it.
 //
 // # Waiting
 //
 // A late answer breaks nothing: commands have no timeout of their own, and
-// answers are matched in order whenever they come. A node that was stopped and
-// goes on thus executes a claim's leave after its join, as they were sent. A
-// caller that cannot wait asks State first, and discards the answer.
-// Append takes no more than the node can answer in time: see window.
-// Memory is bounded in any case: see Config.Stall, MaxPending and MaxBytes.
+// answers are matched in order whenever they come. Append takes no more than
+// the node can answer in time: see window. Memory is bounded in any case: see
+// Config.Stall, MaxPending and MaxBytes.
 //
 // # Breaking
 //
-// Commands unanswered when the connection breaks get ErrBroken: the node may or
-// may not have executed them. It may even execute them later, because what a
-// stopped node has not read yet lies in its socket buffer. Therefore the next
-// connection first has the node kill the old one (CLIENT KILL ID), which throws
-// away what is unread there. Only then Lasting commands, that is leaves, are
-// sent again: otherwise an old join, read after the new leave, would leave an
-// orphan. Where the kill cannot be confirmed (no permission, no such command),
-// leaves of the first second are repeated a second later.
+// Commands unanswered when the connection breaks get ErrBroken: the node may
+// execute them yet, as what a stopped node has not read lies in its socket
+// buffer. Therefore the next connection first has the node kill the old one
+// (CLIENT KILL ID), which throws away what is unread there. Only then Lasting
+// commands, that is leaves, are sent again. Where the kill cannot be confirmed
+// (no permission, no such command), leaves of the first second are repeated a
+// second later.
 //
 // It is safe for concurrent use. mu guards what stands below it, and the part
 // of the current conn that is written and answered.

@@ -54,9 +54,7 @@ func (l *Ordered) name() string {
 const followEvery = time.Second
 
 // follow ends c when there is another master. It is a goroutine of its own for
-// each connection, and ends with it. A question that fails says nothing: the
-// Sentinels may be down while the master serves, so only another address
-// counts.
+// each connection, and ends with it. A question that fails says nothing.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()

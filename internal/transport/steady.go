@@ -9,8 +9,7 @@ import (
 )
 
 // steady is a connection that must make progress: each step of a read or a
-// write has a deadline of its own. So a handshake over a slow or busy link
-// succeeds in the end, and a node that hangs is noticed as early as before.
+// write has a deadline of its own.
 //
 // Note: Here is an incorrect deadline:
 //

@@ -38,9 +38,7 @@ func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 	}
 }
 
-// alone takes how long a command was unanswered that had none before it. The
-// first command of each connection is one, so the distance of a node is known
-// in time.
+// alone takes how long a command was unanswered that had none before it.
 func (w *window) alone(age time.Duration) {
 	if w.rtt == 0 || age < w.rtt {
 		w.rtt = age
