@@ -67,7 +67,7 @@ GOTEST = QUORATE_REQUIRE_REDIS=1 go test -tags search $(JSON) -p 3 -parallel 6 -
 SKIP := -skip '^TestSchedules$$|^TestCompatibility$$'
 
 # The packages whose tests take longest, the slowest first: what is last would run alone for minutes.
-LONG := ./internal/e2e ./cmd/quorate ./internal/core ./internal/sim ./mutex
+LONG := ./internal/e2e ./cmd/quorate ./internal/core ./internal/operator ./internal/sim ./mutex
 
 .PHONY: unit
 unit: ## All tests of all modules
