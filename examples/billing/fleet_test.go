@@ -198,4 +198,3 @@ func (f *fleet) terms() int {
 	defer f.ledger.mu.Unlock()
 	return len(slices.Compact(slices.Clone(f.ledger.tokens)))
 }
-
