@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -45,7 +44,7 @@ func TestAssign(t *testing.T) {
 				}
 				least += n / (m + 1)
 			}
-			t.Log(fmt.Sprintf("%d shards, a member beside %d: %d moved, least %d", n, m, moved/20, least/20))
+			t.Logf("%d shards, a member beside %d: %d moved, least %d", n, m, moved/20, least/20)
 			assert.LessOrEqual(t, moved, 2*least+20*m, "%d shards, %d members", n, m)
 		}
 	}

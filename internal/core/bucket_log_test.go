@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -24,7 +23,7 @@ func TestOneLineForAllBuckets(t *testing.T) {
 	for i, l := range logs {
 		for server := range 3 {
 			for _, why := range []string{"connection reset", "connection refused"} {
-				l.Warn("node is down", "node", "c", "error", errors.New(fmt.Sprintf("read tcp 10.0.0.1:%d->10.0.0.2:%d: %s", 5000+i, server, why)))
+				l.Warn("node is down", "node", "c", "error", fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:%d: %s", 5000+i, server, why))
 			}
 		}
 		l.Warn("a hold was lost", "name", fmt.Sprint(i))

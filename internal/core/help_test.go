@@ -35,14 +35,6 @@ func opened(t *testing.T, set Settings, nodes ...*redistest.Server) *Quorum {
 	return q
 }
 
-// minute bounds what takes two guard times on a quiet machine.
-func minute(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // keeps returns a check that h is not lost until it is called.
 func keeps(t *testing.T, h *Hold) func() {
 	late := watched(t, h.q)

@@ -181,15 +181,6 @@ func (s *members) blank() bool {
 	return s.config.Load() == nil && up >= len(list)/2+1
 }
 
-// reached reports whether a quorum of the set's members is connected.
-func (s *members) reached() bool {
-	if s.config.Load() == nil {
-		return false
-	}
-	err, _ := s.q.reached()
-	return err == nil
-}
-
 // standings are how a node stands to the set, by what is wrong with it.
 var standings = map[nodeset.SetFault]string{
 	nodeset.SetFits: "member", nodeset.SetPending: "accepted", nodeset.SetLost: "blank",
