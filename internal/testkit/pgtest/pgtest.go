@@ -82,7 +82,7 @@ func Start(t testing.TB) (url string) {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
 	port := free(t)
-	server := run("postgres", "-D", data, "-h", "127.0.0.1", "-p", port, "-k", dir, "-c", "fsync=off")
+	server := run("postgres", "-D", data, "-h", "127.0.0.1", "-p", port, "-k", dir, "-c", "fsync=off", "-c", "client_connection_check_interval=100ms")
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)

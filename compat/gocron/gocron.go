@@ -1,0 +1,134 @@
+// Package quorategocron has an Elector and a Locker for
+// github.com/go-co-op/gocron/v2, on a quorum of independent Redis masters.
+//
+// The Locker records which periods have had their run. So a job of a
+// millisecond runs once, also if the clock of another scheduler is late.
+package quorategocron
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/period"
+)
+
+var (
+	// ErrNotDue says that this period has had its run, or that a run is
+	// under way elsewhere.
+	ErrNotDue = errors.New("quorate: this period has had its run, or a run is under way")
+	// ErrNotLeader says that another scheduler leads, or none does at this
+	// moment.
+	ErrNotLeader = errors.New("quorate: this scheduler does not lead")
+)
+
+// A Locker is a [gocron.Locker]: of all schedulers, one runs a job in each
+// period. It is safe for concurrent use.
+type Locker struct {
+	q     *quorate.Quorum
+	every time.Duration
+	opts  []quorate.PeriodOption
+}
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// NewLocker returns a Locker of jobs that run once in every period of that
+// length, which are those of [period.New]: it panics as that does. Jobs are
+// known by their names. Give one to each job with its interval, with
+// [gocron.WithDistributedJobLocker], or one to the scheduler if all jobs have
+// the same.
+func NewLocker(q *quorate.Quorum, every time.Duration, opts ...quorate.PeriodOption) *Locker {
+	period.New(q, "every", every, opts...) // panics if one is wrong
+	return &Locker{q, every, opts}
+}
+
+// Lock begins the run of this period. It fails with [ErrNotDue], and otherwise
+// as [period.Period.Do] does. It waits for nodes until ctx ends.
+func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	began := make(chan struct{})
+	r := &run{over: make(chan struct{}), ended: make(chan error, 1)}
+	go func() {
+		ran, err := period.New(l.q, key, l.every, l.opts...).Do(ctx, func(context.Context) error {
+			close(began)
+			<-r.over
+			return nil
+		})
+		if !ran && err == nil {
+			err = ErrNotDue
+		}
+		r.ended <- err
+	}()
+	select {
+	case <-began:
+		return r, nil
+	case err := <-r.ended:
+		return nil, err
+	}
+}
+
+// run is a run under way.
+type run struct {
+	once  sync.Once
+	over  chan struct{}
+	ended chan error
+	err   error
+}
+
+// Unlock ends the run. It returns an error that matches [quorate.ErrLost] if
+// the claim was lost meanwhile. gocron drops it.
+func (r *run) Unlock(context.Context) error {
+	r.once.Do(func() {
+		close(r.over)
+		r.err = <-r.ended
+	})
+	return r.err
+}
+
+// An Elector is a [gocron.Elector]: of all schedulers, the leader runs all
+// jobs. It is safe for concurrent use.
+type Elector struct {
+	election *leader.Election
+	term     atomic.Pointer[quorate.Lease]
+}
+
+var _ gocron.Elector = (*Elector)(nil)
+
+// NewElector returns a participant of the election of that name. It takes part
+// while [Elector.Run] runs. Options are those of [leader.New].
+func NewElector(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Elector {
+	return &Elector{election: leader.New(q, name, opts...)}
+}
+
+// Run takes part until ctx ends. It returns what [leader.Election.Run] does.
+func (e *Elector) Run(ctx context.Context) error {
+	return e.election.Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
+		e.term.Store(&term)
+		<-ctx.Done()
+		e.term.Store(nil)
+	}})
+}
+
+// IsLeader returns nil while this participant leads, and otherwise
+// [ErrNotLeader]. It asks no node. A leader that is lost while a job runs does
+// not stop the job: let that watch the context of [Elector.Term].
+func (e *Elector) IsLeader(context.Context) error {
+	if e.Term() == nil {
+		return ErrNotLeader
+	}
+	return nil
+}
+
+// Term returns the lease of this participant's term, with the token to fence
+// with, or nil while it does not lead.
+func (e *Elector) Term() quorate.Lease {
+	if term := e.term.Load(); term != nil && (*term).Context().Err() == nil {
+		return *term
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+// Package quorategoose has a lock for github.com/pressly/goose/v3, on a quorum
+// of independent Redis masters: for databases without advisory locks, and for
+// poolers that do not keep sessions.
+package quorategoose
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/mutex"
+)
+
+// A Locker is a [lock.Locker] and a [lock.SessionLocker]. Give it to one
+// provider, with goose.WithLocker. It is safe for concurrent use.
+type Locker struct{ m *mutex.Mutex }
+
+var (
+	_ lock.Locker        = (*Locker)(nil)
+	_ lock.SessionLocker = (*Locker)(nil)
+)
+
+// New returns the lock of the given name. Options are those of [mutex.New], and
+// it panics as that does.
+func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Locker {
+	return &Locker{mutex.New(q, name, opts...)}
+}
+
+// Lock waits for its turn until ctx ends, and fails as
+// [mutex.Mutex.LockContext] does.
+func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error { return l.m.LockContext(ctx) }
+
+// Unlock gives the lock back, and waits until a majority of the nodes has
+// confirmed that. It fails with [quorate.ErrLost] if the lock was lost while
+// the migrations ran: then another replica may have run beside them. goose
+// cannot be stopped in the middle.
+func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error { return l.m.UnlockContext(ctx) }
+
+// SessionLock is [Locker.Lock].
+func (l *Locker) SessionLock(ctx context.Context, _ *sql.Conn) error { return l.m.LockContext(ctx) }
+
+// SessionUnlock is [Locker.Unlock].
+func (l *Locker) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
+	return l.m.UnlockContext(ctx)
+}
