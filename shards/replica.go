@@ -144,13 +144,18 @@ func (r *replica) take(ctx context.Context, shard int) (*held, error) {
 	defer func() { cancel(); <-stopped }()
 	go func() {
 		defer close(stopped)
+		grace := time.NewTimer(0)
+		defer grace.Stop()
 		for ctx.Err() == nil {
 			p, changed := r.part(shard)
+			var after <-chan time.Time
 			if p == none {
-				cancel()
-				return
+				grace.Reset(2 * r.s.look())
+				after = grace.C
 			}
 			select {
+			case <-after:
+				cancel()
 			case <-changed:
 			case <-ctx.Done():
 			}
@@ -212,7 +217,9 @@ func (r *replica) wanted(inner context.Context, shard int, h *held, returned <-c
 	for {
 		p, changed := r.part(shard)
 		var after <-chan time.Time
-		if p != owner && h.hold.Standing().Waiters {
+		waits := false
+		if p != owner { // a push may be lost, so it looks again and again
+			waits = h.hold.Standing().Waiters
 			grace.Reset(r.s.look())
 			after = grace.C
 		}
@@ -222,7 +229,9 @@ func (r *replica) wanted(inner context.Context, shard int, h *held, returned <-c
 		case <-inner.Done():
 			return false
 		case <-after:
-			return true
+			if waits {
+				return true
+			}
 		case <-changed:
 		case <-h.waiting:
 		}

