@@ -71,7 +71,9 @@ func (r *replica) follow(ctx context.Context, l quorate.Lease) {
 	member, cancel := context.WithCancel(l.Context())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	for member.Err() == nil {
+	// After an outage nodes may have other tickets of a claim than its holder. A
+	// member that does not find itself joins again.
+	for unseen := 0; member.Err() == nil && unseen < 4; {
 		report, err := inspect.Name(member, r.s.q, r.s.membersName())
 		if err == nil {
 			var members []uint64
@@ -79,6 +81,10 @@ func (r *replica) follow(ctx context.Context, l quorate.Lease) {
 				members = append(members, c.Token)
 			}
 			slices.Sort(members)
+			unseen++
+			if slices.Contains(members, l.Token()) {
+				unseen = 0
+			}
 			r.become(parts(members, l.Token(), len(r.s.specs)))
 		}
 		pause(member, r.s.look())
