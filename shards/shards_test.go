@@ -129,7 +129,7 @@ func TestFairShare(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		shares, _, idle = w.shares()
 		assert.Equal(t, map[string]int{"b": n / 2, "c": n / 2}, shares)
-		assert.Less(t, idle, 100*time.Millisecond)
+		assert.Less(t, idle, ttl+100*time.Millisecond)
 	})
 }
 
