@@ -34,7 +34,7 @@ func small(t *testing.T, control string) plan {
 	p := defaults()
 	p.Rate = 3
 	p.Tracks = lo.Without(p.Tracks, memberTrack) // an exchange takes longer
-	p.For, p.Calm, p.Pace, p.Clients, p.MinRate = 10*time.Second, 2*time.Second, time.Second, 3, 1
+	p.For, p.Calm, p.Pace, p.Clients, p.MinRate = 10*time.Second, 2*time.Second, time.Second, 3, 0.3
 	require.NoError(t, p.control(control))
 	require.NoError(t, p.check())
 	return p
