@@ -77,8 +77,8 @@ unit: ## All tests of all modules
 PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/sim ./internal/sim/exhaustive ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
 
 # Packages whose tests drive other processes for minutes, with little of their own to share.
-# `make race PROCESSES=./internal/release` runs them with the race detector, too: 20 minutes.
-PROCESSES ?= ./internal/e2e ./internal/chaos ./internal/bench ./internal/compat ./cmd/quorate
+# `make race PROCESSES=./internal/apicheck` runs them with the race detector, too: 20 minutes.
+PROCESSES ?= ./internal/e2e ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./cmd/quorate ./compat/goose ./compat/migrate
 
 .PHONY: race
 race: ## All tests in which goroutines share, with the race detector; the acceptance suite on redis-server
