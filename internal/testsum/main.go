@@ -54,6 +54,10 @@ func (s *sum) run(stage string, cmd *exec.Cmd) {
 	if p := cmd.ProcessState; p != nil {
 		fmt.Fprintf(s.out, ", %v of processor time", (p.UserTime() + p.SystemTime()).Round(time.Second))
 	}
+	if len(s.slow) > 0 {
+		fmt.Fprintf(s.out, "; of that %s", strings.Join(s.slow, ", "))
+	}
+	s.slow = nil
 	fmt.Fprintln(s.out)
 }
 

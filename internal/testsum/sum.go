@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,7 @@ import (
 type event struct {
 	Action, Package, Test, Output string
 	ImportPath                    string // of what does not build, in place of Package
+	Elapsed                       float64
 }
 
 // parse returns the event in a line, if it is one.
@@ -40,6 +42,7 @@ type sum struct {
 	said  map[test][]string // what the tests that run have written
 	began map[string][]string
 	bad   map[string]bool // packages in which a test has failed
+	slow  []string        // the packages of this stage whose tests took long, and how long
 }
 
 func (s *sum) event(e event) {
@@ -58,6 +61,9 @@ func (s *sum) event(e event) {
 		}
 	case "pass", "fail", "skip":
 		if t.name == "" {
+			if e.Elapsed > 30 {
+				s.slow = append(s.slow, fmt.Sprintf("%s %.0fs", path.Base(t.pkg), e.Elapsed))
+			}
 			s.end(t, e.Action == "fail")
 			return
 		}
