@@ -55,8 +55,8 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
 
 .PHONY: verify
-verify: ## What takes longer: the race detector, 15,000 schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis race 'sim SEEDS=15000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=3s'
+verify: ## What takes longer: the race detector, 10,000 schedules, chaos, mutants, all states, fuzzing
+	@$(SUM) redis race 'sim SEEDS=10000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=3s'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
@@ -78,7 +78,7 @@ PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/sim ./internal/sim/
 
 # Packages whose tests drive other processes for minutes, with little of their own to share.
 # `make race PROCESSES=./internal/apicheck` runs them with the race detector, too: 20 minutes.
-PROCESSES ?= ./internal/e2e ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./cmd/quorate ./compat/goose ./compat/migrate
+PROCESSES ?= ./internal/e2e ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./cmd/quorate ./compat/goose ./compat/migrate
 
 .PHONY: race
 race: ## All tests in which goroutines share, with the race detector; the acceptance suite on redis-server
