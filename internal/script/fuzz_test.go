@@ -118,6 +118,7 @@ func FuzzDecode(f *testing.F) {
 		reply(aTime+2, 7, 640),
 		reply(aTime+3, 7, 20000),
 		reply(aTime+4, 7, 3),
+		reply(aTime+6, 7, 3),
 		text(1_700_000_000, 999_999, 1<<50, 1<<51, 9),
 		text(1_700_000_000, 0, 7, 640, 66, 8000),
 	}, [][]byte{
@@ -162,7 +163,7 @@ func believable(t *testing.T, a protocol.Answer) {
 			t.Fatalf("%s: believed %+v", what, a)
 		}
 	}
-	bound(a.Status >= protocol.OK && a.Status <= protocol.Clash && a.Record == nil, "status")
+	bound(a.Status >= protocol.OK && a.Status <= protocol.Ahead && a.Status != protocol.StatusSuperseded && a.Record == nil, "status")
 	bound(a.Incarnation > 0 && a.Incarnation < maxNumber, "incarnation")
 	bound(a.Clock >= 0 && a.Clock <= 1<<43, "clock")
 	bound(a.Ticket < protocol.MaxTicket && (a.Ticket > 0 || !a.Vote && !a.Foreign && !a.HasTotals), "ticket")
