@@ -71,8 +71,8 @@ func (r *replica) follow(ctx context.Context, l quorate.Lease) {
 	member, cancel := context.WithCancel(l.Context())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	// After an outage nodes may have other tickets of a claim than its holder. A
-	// member that does not find itself joins again.
+	// After an outage nodes may have other tickets of a claim than its
+	// holder. A member that does not find itself joins again.
 	for unseen := 0; member.Err() == nil && unseen < 4; {
 		report, err := inspect.Name(member, r.s.q, r.s.membersName())
 		if err == nil {
