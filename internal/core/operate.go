@@ -79,6 +79,12 @@ func (o Operating) Settings() Settings { return o.q.set }
 // Now returns the time of the client's clock.
 func (o Operating) Now() protocol.Time { return o.q.now() }
 
+// Ballot returns a ballot of now.
+func (o Operating) Ballot() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
+
+// Identity returns an identity for a server that enters.
+func (o Operating) Identity() string { return identity() }
+
 // Closing is closed when Close begins.
 func (o Operating) Closing() <-chan struct{} { return o.q.closing }
 

@@ -6,6 +6,8 @@ package core
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -195,14 +197,25 @@ func (s *members) recordDue(ctx context.Context, ready bool) (*nodeset.Recording
 	defer s.one.Unlock()
 	shared := nodeset.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
 	s.mu.Lock()
-	r := s.known.Record(nodeset.NewBallot(time.Now(), mathrand.Uint32(), s.promised), shared, ready, func() string {
-		return fmt.Sprintf("%016x", mathrand.Uint64())
-	})
+	r := s.known.Record(nodeset.NewBallot(time.Now(), chance(), s.promised), shared, ready, identity)
 	s.mu.Unlock()
 	if r == nil || slices.ContainsFunc(r.Out, func(step nodeset.RecordStep) bool { return !s.q.ready(step.Node) }) {
 		return nil, nil
 	}
 	return r, s.recordSteps(ctx, r)
+}
+
+// identity returns one for a server that becomes a member.
+func identity() string {
+	id := newID()
+	return hex.EncodeToString(id[:8])
+}
+
+// chance tells two ballots of one moment apart. It comes from the system, as
+// ids do: machines that go on from one snapshot have one state of math/rand.
+func chance() uint32 {
+	id := newID()
+	return binary.BigEndian.Uint32(id[:4])
 }
 
 // ready reports whether a node can be asked: what it keeps is known before its

@@ -10,7 +10,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -94,7 +93,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	}
 	x.o = change.Operator{
 		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: o.Rules()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
-		Fanout: o.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), rand.Uint32(), "") },
+		Fanout: o.Fanout(), Ballot: o.Ballot,
 	}
 	if err := x.run(ctx); err != nil {
 		return &core.Failure{Err: err}

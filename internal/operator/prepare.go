@@ -14,7 +14,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -74,7 +73,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		// The identity is drawn here and written by the move to the next
 		// configuration. If two operators add one server at the same time they
 		// draw two; the register decides for one of them.
-		m := nodeset.Member{Identity: fmt.Sprintf("%016x", mathrand.Uint64()), Addr: a.Name()}
+		m := nodeset.Member{Identity: x.q.Identity(), Addr: a.Name()}
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
 		} else if err := x.suits(ctx, a, c, runs); err != nil {

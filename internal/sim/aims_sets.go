@@ -276,7 +276,7 @@ func (w *world) forgetDecisions() {
 }
 
 // slept: a process sleeps while ABC becomes DE, and A, B and C are stopped. It
-// gets the new list, as by discovery, and holds again.
+// gets the new list and holds again.
 var slept = generator{
 	name: "exchange slept",
 	set:  outageSet,
