@@ -62,6 +62,7 @@ var (
 		"it gets its place back by itself when all nodes of the set answer: start those that are down"}
 	errSetBetween = &MemberError{why: "lost its data while the set was being changed, and too few of the others can say what it was; " +
 		"start those that are down with their data"}
+	errSetEnters  = &MemberError{why: "enters the set: it gets its place once the others have answered, and votes after the guard time"}
 	errSetRetired = &MemberError{why: "is no member of the set; take it from the list of this client"}
 	errOtherSet   = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
 	errRejudged   = errors.New("its place in the set is being checked again")
@@ -92,6 +93,9 @@ func (s *members) setError(v nodeset.SetVerdict) *SetError {
 // verdictError returns why a node has no vote, nil if it has. It takes s.mu, so
 // no event of Membership may call it.
 func (s *members) verdictError(v nodeset.SetVerdict) error {
+	if v.Enters() {
+		return errSetEnters
+	}
 	switch v.Fault {
 	case nodeset.SetWrong:
 		s.mu.Lock()

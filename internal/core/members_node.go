@@ -125,6 +125,8 @@ func (n *node) logVerdict(v nodeset.SetVerdict) {
 		// Each client that follows its set meets that for a moment. The second
 		// verdict is logged.
 		v.Fault == nodeset.SetAhead && n.pause == 0,
+		// A node that enters is blank, and gets its place in a moment.
+		v.Enters(),
 		// What is no member is not used, and the log says so as the set is
 		// found, or followed.
 		v.Fault == nodeset.SetRetired:
@@ -137,10 +139,6 @@ func (n *node) logVerdict(v nodeset.SetVerdict) {
 	switch v.Fault {
 	case was, nodeset.SetFits, nodeset.SetUnknown, nodeset.SetPending:
 		return
-	case nodeset.SetLost, nodeset.SetBetween:
-		if m := v.Set.Numbered(n.index); m == nil || m.Role == nodeset.Enters {
-			return // a node that enters is blank, and gets its place in a moment
-		}
 	}
 	q.set.Logger.Warn("quorate: a node has no vote", "node", n.addr, "error", s.verdictError(v))
 }

@@ -55,6 +55,16 @@ type SetVerdict struct {
 	Asks  bool           // of SetLost: q members have said what the set is, and are asked whether they still do
 }
 
+// Enters reports whether the node is a blank one that is about to enter the
+// set. It has lost nothing.
+func (v SetVerdict) Enters() bool {
+	if v.Fault != SetLost && v.Fault != SetBetween {
+		return false
+	}
+	member := v.Set.Numbered(v.Node)
+	return member != nil && member.Role == Enters
+}
+
 // SetAction is what is to be done about a connection.
 type SetAction struct {
 	RecordStep
