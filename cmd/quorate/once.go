@@ -196,17 +196,33 @@ func (j *onceJob) heed() (relax func()) {
 // it. Without the answer it says less.
 const toTell = 5 * time.Second
 
+// whose asks for the status until enough nodes have answered, for toTell at
+// most: Status gives up after two rounds, which a busy machine is too slow for.
+func whose(ctx context.Context, o *once.Once) (once.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, toTell)
+	defer cancel()
+	for {
+		s, err := o.Status(ctx)
+		if !errors.Is(err, quorate.ErrNoQuorum) || ctx.Err() != nil {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond): // where nodes are down, the answer comes at once
+		}
+	}
+}
+
 // verdict is the exit status for how it ended, with what there is to say.
 func (j *onceJob) verdict(o *once.Once, err error) error {
 	switch {
 	case errors.Is(err, once.ErrNotRecorded):
 		return &exit{exitLost, fmt.Errorf("%q is done here, and may be done again elsewhere: %w", j.name, plain(err))}
 	case err == nil && !j.ran:
-		ctx, cancel := context.WithTimeout(j.ctx, toTell)
-		defer cancel()
-		says := fmt.Sprintf("%q was done before", j.name) // a command that did not run is never silent
-		if s, err := o.Status(ctx); err == nil {
-			says = describeOnce(j.name, s)
+		s, err := whose(j.ctx, o)
+		says := describeOnce(j.name, s)
+		if err != nil { // a command that did not run is never silent
+			says = fmt.Sprintf("%q was done before; by which process could not be read: %v", j.name, plain(err))
 		}
 		fmt.Fprintln(j.errs, "quorate:", says)
 		return nil
@@ -240,9 +256,7 @@ func (j *onceJob) missed(o *once.Once, err error) error {
 
 // inTheWay describes the process that runs it, if that can be found out.
 func (j *onceJob) inTheWay(o *once.Once) string {
-	ctx, cancel := context.WithTimeout(context.Background(), toTell)
-	defer cancel()
-	s, err := o.Status(ctx)
+	s, err := whose(context.Background(), o)
 	if err != nil {
 		return plain(err).Error()
 	}
