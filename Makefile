@@ -55,37 +55,52 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
 
 .PHONY: verify
-verify: ## What takes longer: the race detector, 10,000 schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis race 'sim SEEDS=10000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=3s'
+verify: ## What takes longer: the race detector, fleets, 10,000 schedules, chaos, mutants, all states, fuzzing
+	@$(SUM) redis race servers 'sim SEEDS=10000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=3s'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
 ALL    = $(MODULES:%=./%/...)
 GOTEST = QUORATE_REQUIRE_REDIS=1 go test -tags search $(JSON) -p 3 -parallel 6 -timeout 15m
 
-# TestSchedules is a stage of its own. TestCompatibility runs in `make verify` and `make compat`.
-SKIP := -skip '^TestSchedules$$|^TestCompatibility$$'
+# The packages whose tests start many servers or processes for minutes, or compile a user's programs.
+SERVERS := ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./compat/goose ./compat/migrate
 
-# The packages whose tests take longest, the slowest first: what is last would run alone for minutes.
-LONG := ./internal/e2e ./cmd/quorate ./internal/core ./internal/operator ./internal/sim ./mutex
+# The end-to-end tests that do so, too.
+FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermitsInUse|CostOfManyWaiters|ThreeClusters|ThreeSentinelSets|ClusterOfThree|SentinelOfThree|ClusterMove|ExchangeUnderLoad|Burst|FleetConnectsAtOnce|ManyQuorums|ManyLeasesSurviveAReconnect|OnceFleet|LeaderFleet|LeaderSuccession|OneOfManyTries)$$
 
+# Other stages run TestSchedules and TestCompatibility.
+SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
+
+# The packages whose tests drive servers and commands, or share nothing between goroutines. The slowest come first: what
+# is last would run alone for minutes.
+PURE := ./internal/e2e ./cmd/quorate ./internal/doccheck ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum
+
+# The others.
+SHARED = ./internal/core ./mutex $$(go list $(ALL) | grep -vxFf <(go list $(PURE) $(SERVERS) ./internal/sim/exhaustive ./internal/core ./mutex))
+
+# In CI `make test` has the race detector, too, so that `make verify` finds in go's cache what its tests said.
 .PHONY: unit
-unit: ## All tests of all modules
-	@$(GOTEST) $(SKIP) $(LONG) $$(go list $(ALL) | grep -vxFf <(go list $(LONG)))
-
-# Packages whose tests share nothing between goroutines, or read files only.
-PURE := $(ROOMS) ./internal/model ./internal/resp ./internal/sim ./internal/sim/exhaustive ./internal/trace ./internal/apicheck ./internal/doccheck ./internal/testsum
-
-# Packages whose tests drive other processes for minutes, with little of their own to share.
-# `make race PROCESSES=./internal/apicheck` runs them with the race detector, too: 20 minutes.
-PROCESSES ?= ./internal/e2e ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./cmd/quorate ./compat/goose ./compat/migrate
+unit: ## The tests of all modules, but for those of `make servers` and `make states`
+ifdef CI
+	@failed=0; $(GOTEST) $(SKIP) $(PURE) || failed=1; $(GOTEST) $(SKIP) $(RACE) $(SHARED) || failed=1; exit $$failed
+else
+	@$(GOTEST) $(SKIP) $(PURE) $(SHARED)
+endif
 
 .PHONY: race
-race: ## All tests in which goroutines share, with the race detector; the acceptance suite on redis-server
+race: ## The tests in which goroutines share, with the race detector; the acceptance suite on redis-server
 	@if [ -z '$(RACE)' ]; then echo 'The race detector needs a C compiler.'; exit 1; fi
 	@failed=0; \
-	$(GOTEST) -count=1 $(SKIP) $(RACE) $$(go list $(ALL) | grep -vxFf <(go list $(PURE) $(PROCESSES))) || failed=1; \
+	$(GOTEST) $(SKIP) $(RACE) $(SHARED) || failed=1; \
 	QUORATE_COMPAT=1 $(GOTEST) -count=1 -run '^TestCompatibility$$' ./internal/e2e || failed=1; \
+	exit $$failed
+
+.PHONY: servers
+servers: ## The tests with fleets of servers and processes, and of a release
+	@failed=0; \
+	$(GOTEST) $(SERVERS) || failed=1; \
+	$(GOTEST) -run '$(FLEETS)' ./internal/e2e || failed=1; \
 	exit $$failed
 
 .PHONY: histories

@@ -23,7 +23,7 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-var rounds = flag.Int("rounds", 10, "of TestOnce")
+var rounds = flag.Int("rounds", 10, "of TestOnceFleet")
 
 // replicas is how many processes call once in each round.
 const replicas = 16
@@ -128,7 +128,7 @@ func (f *migrators) kill(t *testing.T, w *process) {
 // before the end, where exactly one end may be in the ledger; for each that is
 // killed about the end, or has lost its claim there, one more may be, under a
 // token that is not the recorded one.
-func TestOnce(t *testing.T) {
+func TestOnceFleet(t *testing.T) {
 	const ttl = time.Second
 	c := redistest.Start(t, 3)
 	guard := 2*ttl + 20*time.Millisecond
