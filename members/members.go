@@ -110,8 +110,12 @@ func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
 
 // Remove removes nodes from the set. Each is given by its address, or by a URL
 // of that. A node that is down for good is removed like any other one. It takes
-// about two guard times and a half; where a node of four leaves, or of two, one
-// less. The servers may be stopped when it returns nil, and not before.
+// about a guard time and a half. The servers may be stopped when it returns
+// nil, and not before.
+//
+// While several processes contend for a name, its holder may have a majority
+// only with the nodes that leave. Then its hold is lost within its ttl, and its
+// context says so.
 func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
 	return change(ctx, q, "remove members", operator.Exchange{Remove: addrs})
 }

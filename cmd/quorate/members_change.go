@@ -52,9 +52,10 @@ then old leases end.
 }
 
 func membersRemoveCommand() *cobra.Command {
-	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set. They may be down for good. It takes about two guard
-times and a half. Stop the servers when it has ended with 0, and not before.
-`, `  quorate members remove lock-c:6379`, cobra.MinimumNArgs(1),
+	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set. They may be down for good. It takes a guard time
+and a half. Stop the servers when it has ended with 0, and not before. It may end
+a hold of a name for which several clients contend, so it wants --yes.
+`, `  quorate members remove lock-c:6379 --yes`, cobra.MinimumNArgs(1),
 		func(args []string) operator.Exchange { return operator.Exchange{Remove: args} })
 }
 
@@ -93,7 +94,12 @@ the longer one of the guard times of before and after.
 
 // interrupts says what a change would end, empty for nothing.
 func interrupts(x operator.Exchange, c *nodeset.Configuration) string {
-	if x.Shared == nil || c == nil {
+	switch {
+	case c == nil:
+		return ""
+	case len(x.Remove) > len(x.Add):
+		return "while several clients contend for a name, its holder may have a majority only with the nodes that leave. Then it loses what it holds within its ttl. If that is meant, say --yes"
+	case x.Shared == nil:
 		return ""
 	}
 	now := c.LeaseGuard()/2 - c.Skew()

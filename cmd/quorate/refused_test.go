@@ -60,7 +60,7 @@ func TestMembersTakeTheSettingsOfTheSet(t *testing.T) {
 	status, out, _ = call("check", "--guard", "6s", "--nodes", nodes)
 	assert.Equal(t, 0, status, out)
 	began := time.Now()
-	status, _, errs = call("members", "remove", c.Addrs()[2], "--nodes", nodes, "--timeout", "1m")
+	status, _, errs = call("members", "remove", c.Addrs()[2], "--nodes", nodes, "--timeout", "1m", "--yes")
 	assert.Equal(t, 0, status, errs)
 	t.Log("a node was removed after ", time.Since(began))
 }

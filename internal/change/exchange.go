@@ -104,13 +104,12 @@ func (e *Exchange) Mine() bool {
 	return e.config != nil && (e.begun && e.config.Stage != nodeset.Stable || e.sent)
 }
 
-// Left returns how long the stage lasts yet, at least: Jointly, or Learning
-// where a holder could be left with too few nodes.
+// Left returns how long Jointly lasts yet, at least.
 func (e *Exchange) Left(now protocol.Time) time.Duration {
 	switch {
 	case e.config == nil:
 		return 0
-	case e.config.Stage == nodeset.Stable || e.config.Stage == nodeset.Learning && !strands(e.config) || e.began == 0:
+	case e.config.Stage != nodeset.Jointly || e.began == 0:
 		return e.wait()
 	}
 	return max(0, e.wait()-now.Sub(e.began))
@@ -282,7 +281,7 @@ func (e *Exchange) Next(now protocol.Time) bool {
 		return false
 	}
 	if e.config.Stage == nodeset.Learning {
-		return (e.learnt() || !e.Rules.On(protocol.RuleExchangeLearn)) && e.settled(now)
+		return e.learnt() || !e.Rules.On(protocol.RuleExchangeLearn)
 	}
 	ready := e.majority(nodeset.Leaves, func(n *exchanging) bool {
 		return n.moved && n.votes && (n.caught || !e.Rules.On(protocol.RuleExchangeCaughtUp))
@@ -300,16 +299,6 @@ func (e *Exchange) learnt() bool {
 		}
 	}
 	return true
-}
-
-// settled reports whether each holder has had the time to get its place at the
-// nodes that stay.
-//
-// Invariant: what a node that takes a holder back is evidence of counts half a
-// guard time later. Before that a majority of the new set may not have the
-// holder, and it would be lost as soon as one is needed.
-func (e *Exchange) settled(now protocol.Time) bool {
-	return !strands(e.config) || now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeTake)
 }
 
 // Over reports whether a majority of the new set has moved to it, and clients

@@ -88,7 +88,7 @@ func Begin(c *nodeset.Configuration, ch Goal, b nodeset.Ballot) *nodeset.Configu
 	switch {
 	case len(ch.Add)+len(ch.Remove) == 0 && n.Next == n.Now:
 		n.Stage = nodeset.Stable
-	case len(ch.Add) == 0 && !strands(n):
+	case len(ch.Add) == 0:
 		n.Stage = nodeset.Jointly
 	}
 	return n
@@ -105,19 +105,6 @@ func give(c *nodeset.Configuration) int {
 			return c.Last
 		}
 	}
-}
-
-// strands reports whether a majority of the nodes that stay or leave can have
-// so few nodes that stay that these, and all that enter, are no majority of the
-// new set. A holder with such a majority needs the time to be taken back, see
-// takeback.go.
-func strands(c *nodeset.Configuration) bool {
-	var count [3]int
-	for _, m := range c.Members {
-		count[m.Role]++
-	}
-	stay := max(0, (count[nodeset.Stays]+count[nodeset.Leaves])/2+1-count[nodeset.Leaves])
-	return 2*(stay+count[nodeset.Enters]) <= count[nodeset.Stays]+count[nodeset.Enters]
 }
 
 // follow returns a copy of the next epoch.

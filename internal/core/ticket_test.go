@@ -62,7 +62,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.Config), reflect.ValueOf(h.a.claim.Terms)} {
 		for i := range v.NumField() {
 			// All nodes are members, and none are exchanged.
-			if name := v.Type().Field(i).Name; !slices.Contains([]string{"Rules", "Absent", "Succession", "TakeBack", "BackGuard"}, name) {
+			if name := v.Type().Field(i).Name; !slices.Contains([]string{"Rules", "Absent", "Succession"}, name) {
 				assert.False(t, v.Field(i).IsZero(), name)
 			}
 		}

@@ -45,7 +45,7 @@ func (c *Claim) barred(p *peer) bool {
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (c *Claim) usable(p *peer, now protocol.Time) bool {
-	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.On(protocol.RuleExact)) && now >= p.extra().backFrom
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.On(protocol.RuleExact))
 }
 
 // Known reports whether a quorum is known to hold the claim. If not, what is

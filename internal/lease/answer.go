@@ -47,9 +47,9 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 			p.behind = false
 		}
 	case protocol.Missing: // the view is of a claim that is not there any more: back by rule 6
-		*p = peer{marked: p.marked, ackSent: r.Sent, askAt: now, behind: p.behind}
+		*p = peer{ackSent: r.Sent, askAt: now, behind: p.behind}
 	case protocol.Recovering: // lost its data: not before the guard time is over
-		again := peer{marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
+		again := peer{ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.On(protocol.RuleOutlast) {
 			// The guard time outlasts the lease that it has forgotten, so that
 			// still keeps others out: a node that has come back is worth no
@@ -60,7 +60,7 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 		}
 		*p = again
 	case protocol.Clash:
-		*p = peer{marked: p.marked, ackSent: r.Sent, askAt: protocol.Never, refused: true}
+		*p = peer{ackSent: r.Sent, askAt: protocol.Never, refused: true}
 	}
 	c.advance(now)
 }
@@ -90,7 +90,7 @@ func (c *Claim) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
 // after which the node may give the ticket.
 func (c *Claim) rejectAnswer(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
 	failures := min(p.failures, mostFailures-1)
-	*p = peer{marked: p.marked, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: protocol.Never, failures: failures + 1}
+	*p = peer{ackSent: r.Sent, pendingSince: p.pendingSince, askAt: protocol.Never, failures: failures + 1}
 	if c.Try && c.phase != Holding { // a try asks once
 		return
 	}
@@ -108,9 +108,6 @@ func (c *Claim) rejectAnswer(now protocol.Time, p *peer, r protocol.Request, a p
 // another incarnation starts a new view.
 func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
 	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !c.Rules.On(protocol.RuleIncarnation))
-	if same && c.voteOvertook(now, p, a) {
-		return
-	}
 	if !same {
 		p.vote = false
 	}
@@ -122,18 +119,12 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
 	}
-	if !same || !c.running(p, now) {
-		c.viewBegins(now, p)
-	}
 	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
 	if p.extraOrNil != nil {
 		p.extraOrNil.leaseEnds = 0
 	}
 	if a.Foreign {
 		c.distrustPushes(p)
-	}
-	if a.TookBack {
-		c.forgetView(p)
 	}
 	pushedVote := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
 	p.vote = a.Vote || pushedVote

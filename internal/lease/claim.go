@@ -16,7 +16,6 @@ import (
 //	count.go      rule 3 for semaphores: lower claims are counted, not only votes
 //	capacity.go   how many permits there are, after a Resize
 //	renew.go      rule 6: renewals, and what is sent again
-//	takeback.go   a holder's place at nodes that have it at a higher ticket
 //
 // Invariant: advance runs after each event, so a claim's phase, deadline and
 // Wake are always those of what it knows.
@@ -64,8 +63,6 @@ type Config struct {
 	Try         bool             // do not wait: Busy instead
 	Nodes       uint8            // that are known; those without a vote, too
 	Succession  bool             // of the register of SuccessorName
-	TakeBack    bool             // a holder asks nodes to take it back, see takeback.go
-	BackGuard   protocol.Window  // the guard time of the set when it was to do so last
 	Absent      uint32           // of these, nodes that are asked nothing, a bit for each
 }
 
@@ -357,7 +354,5 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]protocol.Request)[:0]
 	}
-	back := op == protocol.OpSettle && c.misplaced(p)
-	p.marked = p.marked || back
-	c.Out = append(c.Out, protocol.Request{Node: node, Op: op, Ticket: t, List: list, Back: back, Sent: now})
+	c.Out = append(c.Out, protocol.Request{Node: node, Op: op, Ticket: t, List: list, Sent: now})
 }

@@ -11,7 +11,6 @@
 //	answer.go       what an answer, a push or a failure changes
 //	settle.go, admit.go, renew.go   rules 2, 3 and 6
 //	count.go, capacity.go           which lower claims count; the permits of a semaphore
-//	takeback.go     how a holder gets its place at nodes that have it at a higher ticket
 //	regroup.go      what claims and operations keep when the set of nodes changes
 //	peer.go         what a claim knows of one node
 //	register.go, register_result.go, attest.go, outbox_record.go   one operation on a record: Paxos with tickets

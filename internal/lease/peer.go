@@ -24,7 +24,6 @@ type peer struct {
 	behind     bool  // it has not answered the settling round
 	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
-	marked     bool  // it was asked to take the claim back, see takeback.go
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
 	failures   uint8 // in a row, as far as that can count
 }
@@ -56,7 +55,6 @@ type peerExtra struct {
 	shrinkPending bool            // it has not confirmed the weight of Shrink yet
 	barred        bool            // another client's key keeps all claims out there
 	leaseEnds     protocol.Time   // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
-	backFrom      protocol.Time   // from then on the view counts: the node may have taken the claim back, see takeback.go
 	earlyPush     protocol.Push   // a push that overtook the answer it belongs to
 }
 

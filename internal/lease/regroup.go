@@ -29,7 +29,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 		c.End(now, Lost) // the set's guard time gets shorter, and will not cover its leases
 		return
 	}
-	c.Sets, c.Absent, c.TakeBack, c.BackGuard = g.Sets, g.Absent, g.TakeBack > 0, max(c.BackGuard, g.TakeBack)
+	c.Sets, c.Absent = g.Sets, g.Absent
 	for c.Nodes = uint8(max(int(c.Nodes), g.Nodes)); len(c.peers) < int(c.Nodes); {
 		c.peers = append(c.peers, peer{})
 	}
@@ -44,7 +44,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	if c.phase != Joining {
 		c.raised = true // what is asked for from here on is this ticket
 		for i := range c.peers {
-			if p := &c.peers[i]; (!p.held || c.misplaced(p)) && !p.refused && g.Absent&(1<<i) == 0 {
+			if p := &c.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
 				p.ask(now)
 			}
 		}

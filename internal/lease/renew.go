@@ -23,7 +23,7 @@ func (c *Claim) Renew(now protocol.Time) {
 	for i := range c.peers {
 		switch p := &c.peers[i]; {
 		case p.refused || c.Absent&(1<<i) != 0:
-		case p.held && p.ticket >= c.ticket && !c.misplaced(p):
+		case p.held && p.ticket >= c.ticket:
 			c.send(now, i, protocol.OpBeat)
 		default:
 			c.send(now, i, protocol.OpSettle)
@@ -85,8 +85,6 @@ func (c *Claim) sendDue(now protocol.Time) {
 				c.send(now, i, protocol.OpSettle)
 			}
 		case p.held && p.ticket < c.ticket && (c.phase == Joining || c.Rules.On(protocol.RuleSettleBelow)) && (p.failures == 0 || due || again):
-			c.send(now, i, protocol.OpSettle)
-		case c.misplaced(p) && (due || again):
 			c.send(now, i, protocol.OpSettle)
 		case p.held && p.extra().shrinkPending && (p.failures == 0 || due || again):
 			c.send(now, i, protocol.OpSettle)

@@ -126,16 +126,13 @@ func (c *Claim) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 		next, hinted = protocol.Never, false
 	}
 	b = AppendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
-		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.marked)
+		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
 	for _, t := range [...]protocol.Time{p.ackSent, c.leaseEnds(p), p.pendingSince, next} {
 		b = c.AppendTime(b, t, now)
 	}
 	b = append(b, p.failures)
-	if c.phase == Holding {
-		b = c.AppendTime(b, m.backFrom, now)
-	}
 	if c.Counting {
 		b = binary.AppendUvarint(b, m.limit)
 		b = binary.AppendUvarint(b, uint64(m.limitAt))

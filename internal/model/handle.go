@@ -37,9 +37,6 @@ type visit struct {
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
 	v := &visit{Node: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
-	if len(n.claims) == 0 {
-		n.tookBack = 0
-	}
 	if r.Op != protocol.OpLeave {
 		a.Clock = now
 	}
@@ -128,7 +125,6 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 		v.refresh(i, t)
 	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
 		return protocol.Answer{Status: protocol.Clash, Incarnation: v.incarnation, Capacity: v.capacity}
-	case v.takeBack(i, t, owner, r):
 	case v.target(i, t.ID, r) > max(v.fence, v.top()) && !v.off(Top):
 		// The bound is half of the guard time ahead of the clock. So a node
 		// that loses its data and votes again a guard time later gives no

@@ -51,7 +51,6 @@ type Node struct {
 
 	fence    protocol.Ticket
 	fenceOf  protocol.ID     // the claim that was given the fence
-	tookBack protocol.Ticket // the fence when a claim was last taken back below it; 0: none was since the queue was empty
 	fenceEnd int64           // when the fence is forgotten, unless a claim is there
 	capacity uint64          // means something only while there are claims
 	limit    uint64          // of a semaphore: the capacity since a Resize; 0: none
@@ -314,7 +313,6 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 	}
 	num(n.limit)
 	num(uint64(n.limitAt))
-	num(uint64(n.tookBack))
 	for i := range n.claims {
 		c := &n.claims[i]
 		b = append(b, c.ID[:]...)

@@ -92,10 +92,6 @@ const (
 	// SetPromise: no configuration is accepted below a promise.
 	// Two clients could each record a set of their own (set-promise.txt).
 	SetPromise
-	// TellBack: an answer to a claim that another one was taken back below says
-	// so. It would go on counting the vote that it had by a push
-	// (took-back.txt).
-	TellBack
 	// SetHigher: a node moves to later configurations only.
 	SetHigher
 )

@@ -51,8 +51,6 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	if asked {
 		v.all(&a, i)
 	}
-	// The first claim has none below it.
-	a.TookBack = i > 0 && c.Ticket <= v.tookBack && !v.off(TellBack)
 	if !c.Voted {
 		a.Wait, a.Foreign = v.wait(i)
 		a.Barred = i > 0 && v.hasRedlockKey() && !v.claims[0].Voted

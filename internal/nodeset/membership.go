@@ -422,9 +422,6 @@ func (m *Membership) Group() protocol.Group {
 		Nodes: m.known, Sets: c.Quorums(m.rules), Deciders: protocol.Quorums{Present: c.Deciders()}, Successor: SuccessorName(c.Stamp),
 		Others: m.others, RestartJoining: m.skipped, Window: protocol.WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LongestTTL(),
 	}
-	if c.Stage == Learning {
-		g.TakeBack = protocol.WindowOf(c.Guard())
-	}
 	g.Absent = ^asked & (1<<g.Nodes - 1)
 	m.skipped, m.others = false, 0
 	return g

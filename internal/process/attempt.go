@@ -77,7 +77,7 @@ func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, b *Begin) (d Defe
 	g := c.group.Load()
 	sets, absent := g.Of(b.Succession)
 	a.Claim = *lease.NewClaim(lease.Config{
-		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, TakeBack: g.TakeBack > 0, BackGuard: g.TakeBack, Drift: b.Drift, Try: b.Try, Window: c.Window(), Rules: b.Rules,
+		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, Drift: b.Drift, Try: b.Try, Window: c.Window(), Rules: b.Rules,
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules

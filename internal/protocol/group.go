@@ -23,7 +23,6 @@ type Group struct {
 	Window     Window        // how far tickets may be from clocks: the guard time that leases fit
 	Guard      time.Duration // the longest that counts; 0: that of the Client
 	LongestTTL time.Duration // of a claim; 0: any
-	TakeBack   Window        // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
 	// RestartJoining: attempts that are not settled start again, as claims of
 	// before may have been admitted by nodes that are not asked any more.
 	RestartJoining bool

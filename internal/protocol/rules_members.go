@@ -37,10 +37,6 @@ const (
 	RuleExchangeLearn    // nodes take in what the others have before they count: a waiter loses its place
 	RuleExchangeSilent   // a member that does not answer counts for nothing until it has been looked at again: what was recorded is not found
 	RuleKeepEarly        // a deadline that is kept ends earlier where clocks have parted: two holders, one of which slept through an exchange
-	RuleTakeBack         // a holder asks nodes that have it at a higher ticket to take it back at its own, while nodes are exchanged: it is lost
-	RuleBackLater        // a view of a node that may have done so counts half a guard time later: two holders
-	RuleTookBack         // what such a node told or pushed before counts no more: two holders
-	RuleExchangeTake     // nodes that stay have the time for that before the nodes that leave do not suffice any more: a hold is lost
 	RuleExchangeRead     // what is under way is given up when the register has been read: the next exchange begins with a change that was given up
 	RuleExchangeFollow   // clients have the time to follow before what was removed is stopped, or more is: one waits for good
 )

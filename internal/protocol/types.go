@@ -99,7 +99,6 @@ type Request struct {
 	Node   int
 	Op     Op
 	List   bool // ask for the list of lower claims (capacity > 1)
-	Back   bool // of a settle: the claim holds, and the node is to take it back at T, though T is below the fence
 	Merged bool // its answer serves for a later request, too: see Claim.Answer; not sent to the node
 
 	// While it waits at the client for room at its node:
@@ -143,7 +142,6 @@ type Answer struct {
 	Waiters     bool // claims without a vote are queued at this node
 	Foreign     bool // not voted only because another Redlock client holds the redlock key
 	Barred      bool // nor is the first one here, for that reason
-	TookBack    bool // the node took a lower claim back: what it said or pushed before may lack that one
 	HasTotals   bool // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Listed      bool // Lower: there are no others from there on
 	Incarnation Incarnation

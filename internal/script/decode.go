@@ -27,14 +27,13 @@ var ErrAnswer = errors.New("node gave an answer that makes no sense")
 // Invariant: the bits are those of answer.lua, and each value behind them
 // belongs to a flag.
 const (
-	flagVote     = 1 << iota
-	flagWaiters  // a claim other than this one has no vote
-	flagForeign  // only another client's redlock key keeps the vote from this claim
-	flagTotals   // sum and digest mean something
-	flagListed   // the totals of all and the lower claims follow; never without flagTotals
-	flagLimit    // the number of permits since a Resize and the ticket of that follow
-	flagBarred   // another client's redlock key keeps the vote from the head of the queue
-	flagTookBack // the node took a lower claim back: what it said or pushed before may lack that one
+	flagVote    = 1 << iota
+	flagWaiters // a claim other than this one has no vote
+	flagForeign // only another client's redlock key keeps the vote from this claim
+	flagTotals  // sum and digest mean something
+	flagListed  // the totals of all and the lower claims follow; never without flagTotals
+	flagLimit   // the number of permits since a Resize and the ticket of that follow
+	flagBarred  // another client's redlock key keeps the vote from the head of the queue
 	flagsEnd
 )
 
@@ -156,7 +155,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	}
 	f := v[3].Int
 	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
-	a.HasTotals, a.Listed, a.Barred, a.TookBack = f&flagTotals != 0, f&flagListed != 0, f&flagBarred != 0, f&flagTookBack != 0
+	a.HasTotals, a.Listed, a.Barred = f&flagTotals != 0, f&flagListed != 0, f&flagBarred != 0
 	if a.Ticket == 0 {
 		return bad("no ticket")
 	}

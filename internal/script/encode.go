@@ -25,7 +25,6 @@ const (
 	flagNotify = 1 << iota
 	flagList
 	flagSettle
-	flagBack
 )
 
 // Keys are the keys of one name:
@@ -221,9 +220,6 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 		}
 		if r.Op == protocol.OpSettle {
 			flags |= flagSettle
-		}
-		if r.Back {
-			flags |= flagBack
 		}
 	case protocol.OpBeat:
 		sha, args = built().beat.SHA, 6

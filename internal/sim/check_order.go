@@ -20,9 +20,7 @@ import (
 // set alone has not settled yet: it goes behind the fence of the set of before,
 // and holds by none of the two.
 //
-// A holder whose deadline has passed while its process was stopped is over. A
-// node may have taken it back (takeback.go) since a was given its view of that
-// node.
+// A holder whose deadline has passed while its process was stopped is over.
 //
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it a claim of before since.

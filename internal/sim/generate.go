@@ -112,7 +112,7 @@ var generators = []generator{
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
-	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeShrinks, tookBack, exchangeRegress,
+	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress,
 	liar, twofold, starts, dies, returns, stops, powerless, slept, shorter,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }

@@ -197,7 +197,7 @@ func (s *sequence) step(ctx context.Context) error {
 		if a.terms.Weight > 1 && s.rng.IntN(4) == 0 {
 			a.terms.Weight = 1 + s.rng.Uint64N(min(a.terms.Weight-1, 3)) // a holder gives back a part
 		}
-		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list, Back: s.rng.IntN(3) == 0})
+		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list})
 	case k < 68:
 		r := protocol.Request{Op: protocol.OpBeat, List: list}
 		if list && s.rng.IntN(2) == 0 {

@@ -10,9 +10,6 @@ local r = { at + 1, inc + 0, ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
 if limit then
   r[4], r[6], r[7], r[8], r[9] = r[4] + 32, 0, 0, tonumber(limit), tonumber(since)
 end
--- What this node said or pushed before may lack a claim that it took back below
--- this one.
-if passed and ticket - passed <= 0 and (call('ZRANK', K[3], id) or 0) > 0 then r[4] = r[4] + 128 end
 if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.

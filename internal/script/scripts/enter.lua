@@ -1,6 +1,6 @@
 -- join and settle: the claim is queued here. They differ in the ticket it gets.
 --@ open
-local settle, list, back = A[6] + 0 >= 4, A[6] % 4 >= 2, A[6] + 0 >= 8
+local settle, list = A[6] + 0 >= 4, A[6] % 4 >= 2
 if recovering > 0 and not settle then return { at + 3, tonumber(inc), recovering } end
 if settle then
   --@ full
@@ -19,7 +19,7 @@ end
 -- clients were made with.
 local clash = live and cap ~= A[5] and not limit
 if clash and recovering <= 0 and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end
-if recovering <= 0 and fence and not clash and not (back and A[7] - fence < 0) and (not live or cid == id and not (taken and A[7] ~= ct)) and not (limit and (live and cf + 0 < 2 and cw or A[8]) - limit > 0) then
+if recovering <= 0 and fence and not clash and (not live or cid == id and not (taken and A[7] ~= ct)) and not (limit and (live and cf + 0 < 2 and cw or A[8]) - limit > 0) then
   -- Alone, hence first: the vote, or another client's redlock key, is all that
   -- there is to decide. No sorted set is made, which would cost three times as
   -- much.
@@ -97,11 +97,8 @@ clash = C ~= A[5] and voted + unvoted > 0 and not limit
 local waiting = unvoted
 local t, w, _, f, o = match(not clash and call('HGET', K[4], id) or '', claim)
 -- The ticket that the claim is given, false if it keeps the one it has.
-local to, far, low = false, 0, false
---@ takeback
-if low then
-  to = A[7]
-elseif not clash then
+local to, far = false, 0
+if not clash then
   local T, above = A[7] + 0, false
   if T <= F + 0 then
     -- The lowest ticket above the fence that has the claim's residue.
@@ -132,7 +129,7 @@ if not clash and far <= 0 then
     -- claim is passed over.
     C, t, w, f, o = limit or A[5], to, A[8], A[6] % 2, A[9]
     unvoted = unvoted + 1
-  elseif to and not low then
+  elseif to then
     if C == solo and plain == id then
       call('DEL', K[1])
       plain = false
@@ -147,10 +144,6 @@ if not clash and far <= 0 then
     call('ZADD', K[3], t, id)
     if t - F > 0 then F, Fo = t, id end
     stale = '1'
-    if low and t - bound < 0 then -- below a claim that keeps its vote
-      voted, unvoted, notify, sum = voted + 1, unvoted - 1, notify + f, format('%.0f', sum + w)
-      digest = format('%.0f', (digest + digestOf(id)) % 4503599627370496)
-    end
   end
   --@ keep
   --@ advance

@@ -6,8 +6,7 @@
 -- any expiry; late, no sooner than any; keys, when Redis drops the keys; stale,
 -- set when claims went without votes being passed on. While one request has left
 -- something over for the next (rest.lua), " <swept> <called>" follows: up to which tickets
--- expired claims have been dropped and holders have heard of waiters, 0 where that is not under way. Then " <passed>" may
--- follow, the fence when a claim was last taken back below it (takeback.lua).
+-- expired claims have been dropped and holders have heard of waiters, 0 where that is not under way.
 --
 -- Invariant: no request looks at, votes for or tells more than most claims,
 -- however many there are. A script blocks the node for all its clients.
@@ -17,7 +16,7 @@
 -- what is done at every request is in parts (advance, keep, withdraw, save,
 -- answer) instead of functions, as it takes a while to create those.
 local F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale, over
-local changed, swept, called, passed = false, false, false, false
+local changed, swept, called = false, false, false
 local most, votes = 32, 32 -- votes: how many this request may still give
 
 local count, fields = try('ZCARD', K[3]), try('HLEN', K[4])
@@ -26,7 +25,7 @@ if type(fields) == 'table' then return fields end
 
 if not fence then
   F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale, over =
-    match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d)( ?%d* ?%d* ?%d*)$')
+    match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d)( ?%d* ?%d*)$')
   if not F then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
   voted, unvoted = voted + 0, unvoted + 0
   -- Claims that were taken back within the guard time: the last one has the
@@ -36,8 +35,7 @@ if not fence then
     if top[1] then F, Fo, changed, stale = format('%.0f', tonumber(top[2])), top[1], true, '1' end
   end
   if over ~= '' then
-    swept, called, passed = match(over, '^ (%d+) (%d+) ?(%d*)$')
-    if passed == '' then passed = false end
+    swept, called = match(over, '^ (%d+) (%d+)$')
     if swept == '0' then swept = false end
     if called == '0' then called = false end
   end

@@ -14,6 +14,6 @@ elseif changed then
   end
   state = 'Q' .. F .. ' ' .. Fo .. ' ' .. C .. ' ' .. sum .. ' ' .. digest .. ' ' .. bound .. ' ' .. voted .. ' ' .. unvoted .. ' ' .. notify
     .. ' ' .. soon .. ' ' .. late .. ' ' .. keys .. ' ' .. stale
-  if swept or called or passed then state = state .. ' ' .. (swept or '0') .. ' ' .. (called or '0') .. (passed and ' ' .. passed or '') end
+  if swept or called then state = state .. ' ' .. (swept or '0') .. ' ' .. (called or '0') end
   call('SET', K[2], state, 'PX', rest or math.max(1, keys - now))
 end

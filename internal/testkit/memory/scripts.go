@@ -15,8 +15,8 @@ import (
 
 // Flags of a request and of an answer, see internal/script.
 const (
-	notify, list, settle, back                                            = 1, 2, 4, 8
-	vote, waiters, foreign, totals, listed, limit, barred, tookBack int64 = 1, 2, 4, 8, 16, 32, 64, 128
+	notify, list, settle                                        = 1, 2, 4
+	vote, waiters, foreign, totals, listed, limit, barred int64 = 1, 2, 4, 8, 16, 32, 64
 )
 
 func ms(s string) time.Duration { return time.Duration(integer(s)) * time.Millisecond }
@@ -35,7 +35,7 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 	case "enter":
 		r.Op, r.Ticket, t.Weight, owner = protocol.OpJoin, protocol.Ticket(integer(args[6])), uint64(integer(args[7])), args[8]
 		if flags&settle != 0 {
-			r.Op, r.Back = protocol.OpSettle, flags&back != 0
+			r.Op = protocol.OpSettle
 		}
 	case "beat":
 		if r.Op = protocol.OpBeat; len(args) > 6 {
@@ -141,7 +141,7 @@ func answer(a protocol.Answer) []resp.Value {
 	for _, f := range []struct {
 		on   bool
 		flag int64
-	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, totals}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}, {a.TookBack, tookBack}} {
+	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, totals}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
 		if f.on {
 			flags |= f.flag
 		}
