@@ -17,12 +17,11 @@ type Report struct {
 	Quorum int          // nodes needed: N/2 + 1
 	Ready  int          // nodes that answer and vote
 
-	// MayRestart: one more node may be restarted, or lost with its data. A
-	// majority then goes on to vote, nothing that was recorded is lost, and no
-	// hold that no other client waits for. A hold that others wait for may have
-	// a bare majority, and then ends with [ErrLost]: that is seldom. With one
-	// node or two each restart ends holds; MayRestart then says that all of
-	// them are ready and caught up.
+	// MayRestart: one more node may be restarted, or lost with its data: all
+	// vote and are caught up. Then a majority goes on to vote, nothing that was
+	// recorded is lost, and no hold that no other client waits for. A hold that
+	// others wait for may have a bare majority, and then ends with [ErrLost]:
+	// that is seldom. With one node or two each restart ends holds.
 	MayRestart bool
 
 	Set SetReport // what the nodes have recorded of the set that they are

@@ -13,10 +13,8 @@ const (
 	RuleRepairTurns                                    // clients take turns at a node: each of them brings it everything
 	RuleRepairBound                                    // so many names at a time: the node's connection breaks
 	RuleRepairResize                                   // a node that has missed a Resize gets the number: it counts by the old one
-	RuleSpareOne                                       // the next node is restarted once a majority of the others votes: two nodes have lost their data
-	RuleSpareCaughtUp                                  // and is caught up: as above, and what was recorded is not found
+	RuleSpareCaughtUp                                  // the next node is restarted once all others are caught up: what was recorded is not found
 	RuleRepairSuccession                               // the register of what follows another configuration is left out: a node that entered is never caught up
-	RuleSpareEach                                      // and of each of two sets, while nodes are being exchanged: all holds end
 	RuleRepairBoth                                     // while both sets count, a node is repaired only if the new one does not count alone: what that has recorded is not found
 )
 

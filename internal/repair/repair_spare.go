@@ -1,9 +1,6 @@
 package repair
 
-import (
-	"github.com/quorate/quorate/internal/protocol"
-	"math/bits"
-)
+import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns when one more node may be restarted.
 //
@@ -18,13 +15,12 @@ type NodeHealth struct {
 }
 
 // MayRestart reports whether one more node may be restarted, or lost with its
-// data: a majority of each set that counts goes on to vote without it, and is
-// caught up. nodes are by their numbers in sets. Without redundancy, in a set
-// of one node or two, no restart keeps a majority. Then it reports whether all
-// is well.
+// data: each node of each set that counts votes and is caught up. nodes are by
+// their numbers in sets. In a set of one node or two no restart keeps a
+// majority; then it reports that all is well.
 //
-// Invariant: while nodes are being exchanged, each of the two sets can spare a
-// node. A node that enters and has no vote yet counts for nothing.
+// Invariant: a set that lacks a node has none to spare. So while nodes are
+// being exchanged, neither of the two sets loses its majority.
 func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) bool {
 	well := uint32(0)
 	for i, n := range nodes {
@@ -32,17 +28,5 @@ func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) boo
 			well |= 1 << i
 		}
 	}
-	if !r.On(protocol.RuleSpareEach) {
-		sets = protocol.Quorums{Present: 1<<len(nodes) - 1}
-	}
-	for _, set := range sets.Each() {
-		need := set.Need()
-		if r.On(protocol.RuleSpareOne) {
-			need = min(need+1, bits.OnesCount32(set.Present))
-		}
-		if bits.OnesCount32(set.Present&well) < need {
-			return false
-		}
-	}
-	return true
+	return sets.All()&^well == 0
 }
