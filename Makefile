@@ -129,10 +129,13 @@ quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, t
 	@go test -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
 	@go test ./internal/doccheck -run 'TestLinks|TestWords|TestRuleTable|TestNamedTestsExist'
 
-# GOWORK=off shows that each module builds on its own. The command requires a released version of
-# the library, which may not be published yet: a copy of its go.mod takes the library from here.
-ALONE = cp cmd/quorate/go.mod $$t/alone.mod; cp cmd/quorate/go.sum $$t/alone.sum; \
-	go mod edit -replace=github.com/quorate/quorate=$(CURDIR) $$t/alone.mod
+# GOWORK=off shows that each module builds on its own. What users install requires a released version of
+# the library, which may not be published yet: a copy of the module's go.mod takes the library from here.
+INSTALLED := $(filter-out . internal/%,$(MODULES))
+ALONE = alone() { \
+	cp $$1/go.mod $$t/alone.mod; cp $$1/go.sum $$t/alone.sum; \
+	go mod edit -replace=github.com/quorate/quorate=$(CURDIR) $$t/alone.mod; \
+	}; t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck; each module builds on its own
@@ -140,11 +143,10 @@ lint: ## gofmt, go vet and staticcheck; each module builds on its own
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; failed=1; fi; \
 	echo '== go vet'; go vet -tags search $(ALL) || failed=1; \
 	echo '== staticcheck'; $(STATICCHECK) -tags search $(ALL) || failed=1; \
-	t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT; $(ALONE); \
+	$(ALONE); \
 	for m in $(filter-out .,$(MODULES)); do \
-		echo "== $$m alone"; \
-		flag=; if [ $$m = cmd/quorate ]; then flag=-modfile=$$t/alone.mod; fi; \
-		(cd $$m && GOWORK=off go build $$flag -o /dev/null ./...) || failed=1; \
+		echo "== $$m alone"; alone $$m; \
+		(cd $$m && GOWORK=off go build -modfile=$$t/alone.mod -o /dev/null ./...) || failed=1; \
 	done; exit $$failed
 
 .PHONY: sim
@@ -187,10 +189,12 @@ cover: redis ## Test coverage of the library: coverage.out, coverage.html and th
 
 .PHONY: tidy
 tidy: ## go mod tidy in each module
-	@for m in $(filter-out cmd/quorate,$(MODULES)); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
-	@t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT; $(ALONE); cd cmd/quorate; \
-	GOWORK=off go mod tidy -modfile=$$t/alone.mod; go mod edit -dropreplace=github.com/quorate/quorate $$t/alone.mod; \
-	cp $$t/alone.mod go.mod; cp $$t/alone.sum go.sum
+	@for m in $(filter-out $(INSTALLED),$(MODULES)); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
+	@$(ALONE); for m in $(INSTALLED); do alone $$m; \
+		(cd $$m && GOWORK=off go mod tidy -modfile=$$t/alone.mod) || exit 1; \
+		go mod edit -dropreplace=github.com/quorate/quorate $$t/alone.mod; \
+		cp $$t/alone.mod $$m/go.mod; cp $$t/alone.sum $$m/go.sum; \
+	done
 
 .PHONY: release
 release: ## Rehearse a release: make release VERSION=v0.1.0; with DO=1 it tests, commits and tags

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/lib/pq v1.12.3
-	github.com/quorate/quorate v0.0.0
+	github.com/quorate/quorate v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -15,5 +15,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/quorate/quorate => ..

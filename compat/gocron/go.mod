@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/go-co-op/gocron/v2 v2.21.2
-	github.com/quorate/quorate v0.0.0
+	github.com/quorate/quorate v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -18,5 +18,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/quorate/quorate => ../..

@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/lib/pq v1.12.3
 	github.com/pressly/goose/v3 v3.30.0
-	github.com/quorate/quorate v0.0.0
+	github.com/quorate/quorate v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -21,5 +21,3 @@ require (
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 )
-
-replace github.com/quorate/quorate => ../..

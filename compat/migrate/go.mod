@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/golang-migrate/migrate/v4 v4.20.1
 	github.com/lib/pq v1.12.3
-	github.com/quorate/quorate v0.0.0
+	github.com/quorate/quorate v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -17,5 +17,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/quorate/quorate => ../..

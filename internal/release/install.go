@@ -16,8 +16,9 @@ import (
 var user []byte
 
 // install does what a user does: it gets the library into a fresh module,
-// builds and runs a program with it, and installs the command, all from a
-// module proxy that serves the tree as a release, into an empty module cache.
+// builds and runs a program with it, installs the command, gets each of the
+// modules under compat, and builds the examples, all from a module proxy that
+// serves the tree as a release, into an empty module cache.
 func install(t tree, version, tmp string, w io.Writer) error {
 	proxy, cache, bin, app := filepath.Join(tmp, "proxy"), filepath.Join(tmp, "cache"), filepath.Join(tmp, "bin"), filepath.Join(tmp, "app")
 	if err := publish(t, version, proxy); err != nil {
@@ -42,7 +43,11 @@ func install(t tree, version, tmp string, w io.Writer) error {
 		// is fetched from its repository: the library's must not be looked for
 		// there.
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(here)+"/cache/download,"+strings.TrimSuffix(others, ",direct"))
-	for _, step := range [][]string{
+	adapters, err := addAdapters(string(t), app)
+	if err != nil {
+		return err
+	}
+	steps := [][]string{
 		{"go", "mod", "init", "example.com/app"},
 		{"go", "get", library + "@" + version},
 		{"go", "mod", "tidy"},
@@ -51,7 +56,12 @@ func install(t tree, version, tmp string, w io.Writer) error {
 		{filepath.Join(bin, "app")},
 		{filepath.Join(bin, "quorate"), "version"},
 		{filepath.Join(bin, "quorate"), "--help"},
-	} {
+	}
+	for _, a := range adapters {
+		steps = append(steps, []string{"go", "get", a + "@" + version})
+	}
+	steps = append(steps, []string{"go", "build", "-tags", "adapters", "."}, []string{"go", "build", "-C", filepath.Join(string(t), "examples"), "./..."})
+	for _, step := range steps {
 		cmd := exec.Command(step[0], step[1:]...)
 		cmd.Dir, cmd.Env = app, env
 		out, err := cmd.CombinedOutput()
@@ -61,4 +71,21 @@ func install(t tree, version, tmp string, w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// addAdapters has the program use the modules under compat where it is built
+// with the tag adapters, and returns their paths.
+func addAdapters(dir, app string) (adapters []string, err error) {
+	folders, err := published(dir)
+	if err != nil {
+		return nil, err
+	}
+	text := "//go:build adapters\n\npackage main\n\nimport (\n"
+	for _, folder := range folders {
+		if strings.HasPrefix(folder, "compat/") {
+			adapters = append(adapters, library+"/"+folder)
+			text += fmt.Sprintf("\t_ %q\n", library+"/"+folder)
+		}
+	}
+	return adapters, os.WriteFile(filepath.Join(app, "adapters.go"), []byte(text+")\n"), 0o644)
 }

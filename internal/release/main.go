@@ -1,11 +1,12 @@
-// Command release makes a release of the library and of the command.
+// Command release makes a release of the library, of the command and of the
+// modules under compat.
 //
 //	go run ./internal/release -version v0.1.0        # shows what it would do
 //	go run ./internal/release -version v0.1.0 -do    # commits and tags
 //
-// Both modules live in one repository and get the same version. The command
-// requires the library at that version, so the order is: requirement,
-// checksums, commit, the library's tag, the command's tag. Everything is done
+// All modules live in one repository and get the same version. The others
+// require the library at that version, so the order is: requirements,
+// checksums, commit, the library's tag, the others' tags. Everything is done
 // in a clone first. From that clone it builds a module proxy, as the world will
 // see the release, and installs from it into an empty module cache. It pushes
 // nothing.
@@ -61,7 +62,8 @@ func release(version string, do bool) error {
 		return err
 	}
 	fmt.Println(diff)
-	if err := tag(clone, version); err != nil {
+	tags, err := tag(clone, version)
+	if err != nil {
 		return err
 	}
 	fmt.Println("\nInstalling it from a module proxy into an empty module cache:")
@@ -75,12 +77,9 @@ func release(version string, do bool) error {
 	if _, err := output(root, "git", "pull", "-q", "--ff-only", "--tags", clone, "HEAD"); err != nil {
 		return err
 	}
-	fmt.Printf("\nCommitted and tagged. Publish it with\n  git push origin HEAD %s %s\n", version, commandTag(version))
+	fmt.Printf("\nCommitted and tagged. Publish it with\n  git push origin HEAD %s\n", strings.Join(tags, " "))
 	return nil
 }
-
-// commandTag is how Go finds a version of the module in that folder.
-func commandTag(version string) string { return command + "/" + version }
 
 // identify says whose commit and tags those in the clone are. A rehearsal keeps
 // neither, so it needs no name.
@@ -100,18 +99,26 @@ func identify(root, clone string, do bool) error {
 }
 
 // tag commits what prepare has changed and tags it: the library first, because
-// the command requires it.
-func tag(dir, version string) error {
-	for _, args := range [][]string{
-		{"commit", "-q", "-a", "-m", "release: " + version},
-		{"tag", "-a", version, "-m", "Quorate " + version},
-		{"tag", "-a", commandTag(version), "-m", "The quorate command " + version},
-	} {
-		if _, err := output(dir, "git", args...); err != nil {
-			return err
+// the others require it. By a tag with its folder before the version Go finds a
+// module.
+func tag(dir, version string) (tags []string, err error) {
+	folders, err := published(dir)
+	if err != nil {
+		return nil, err
+	}
+	tags = []string{version}
+	for _, folder := range folders {
+		tags = append(tags, folder+"/"+version)
+	}
+	if _, err := output(dir, "git", "commit", "-q", "-a", "-m", "release: "+version); err != nil {
+		return nil, err
+	}
+	for _, name := range tags {
+		if _, err := output(dir, "git", "tag", "-a", name, "-m", "Quorate "+name); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return tags, nil
 }
 
 // output runs a command and returns what it prints.

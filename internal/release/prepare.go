@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,8 +46,8 @@ func ready(root, version string) error {
 }
 
 // prepare changes a checkout into what is to be released: the changelog's
-// section gets its version and date, and the command requires the library at
-// that version.
+// section gets its version and date, and the other modules require the library
+// at that version.
 func prepare(dir, version string, now time.Time) error {
 	log := filepath.Join(dir, "CHANGELOG.md")
 	text, err := os.ReadFile(log)
@@ -85,10 +87,58 @@ func dateChangelog(text, version string, now time.Time) (string, error) {
 	return text[:at[1]] + heading + rest, nil
 }
 
-// requireVersion makes the command's module require the library at the version,
-// with its checksums.
+// modules are the folders of the workspace's modules for users, beside the
+// library. Those below internal are no part of a release.
+func modules(dir string) (folders []string, err error) {
+	name := filepath.Join(dir, "go.work")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	work, err := modfile.ParseWork(name, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, use := range work.Use {
+		if folder := path.Clean(use.Path); folder != "." && !strings.HasPrefix(folder, "internal/") {
+			folders = append(folders, folder)
+		}
+	}
+	return folders, nil
+}
+
+// published are those of them that get a tag. The examples are for readers of
+// the repository, and are not imported.
+func published(dir string) ([]string, error) {
+	folders, err := modules(dir)
+	return slices.DeleteFunc(folders, func(folder string) bool { return folder == "examples" }), err
+}
+
+// requireVersion makes all modules for users require the library at the
+// version, with its checksums.
 func requireVersion(dir, version string) error {
-	name := filepath.Join(dir, command, "go.mod")
+	lines, err := sums(tree(dir), version)
+	if err != nil {
+		return err
+	}
+	folders, err := modules(dir)
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if err := requireIn(filepath.Join(dir, folder), version); err != nil {
+			return err
+		}
+		if err := addSums(filepath.Join(dir, folder, "go.sum"), lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requireIn makes one module require the library at the version.
+func requireIn(dir, version string) error {
+	name := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -97,8 +147,10 @@ func requireVersion(dir, version string) error {
 	if err != nil {
 		return err
 	}
-	if len(mod.Replace) > 0 {
-		return fmt.Errorf("%s has a replace directive: go install refuses such a module", name)
+	for _, r := range mod.Replace {
+		if r.Old.Path == library || strings.HasSuffix(dir, command) {
+			return fmt.Errorf("%s replaces %s: only this machine has that, and go install refuses such a module", name, r.Old.Path)
+		}
 	}
 	if err := mod.AddRequire(library, version); err != nil {
 		return err
@@ -107,14 +159,7 @@ func requireVersion(dir, version string) error {
 	if text, err = mod.Format(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(name, text, 0o644); err != nil {
-		return err
-	}
-	lines, err := sums(tree(dir), version)
-	if err != nil {
-		return err
-	}
-	return addSums(filepath.Join(dir, command, "go.sum"), lines)
+	return os.WriteFile(name, text, 0o644)
 }
 
 // addSums replaces the library's lines in a go.sum.
@@ -123,7 +168,7 @@ func addSums(name string, lines []string) error {
 	if err != nil {
 		return err
 	}
-	kept := lines
+	kept := slices.Clone(lines)
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, library+" ") {
 			kept = append(kept, line)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,10 +70,15 @@ func sums(t tree, version string) ([]string, error) {
 	}, nil
 }
 
-// publish writes both modules of the tree into a folder that serves as a module
+// publish writes the modules of the tree into a folder that serves as a module
 // proxy.
 func publish(t tree, version, proxy string) error {
-	for folder, path := range map[string]string{".": library, command: library + "/" + command} {
+	folders, err := published(string(t))
+	if err != nil {
+		return err
+	}
+	for _, folder := range append(folders, ".") {
+		path := path.Join(library, folder)
 		dir := filepath.Join(proxy, filepath.FromSlash(path), "@v")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err

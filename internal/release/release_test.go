@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stranger with nothing but Go gets the library and the command, as the tree
-// is now.
+// A stranger with nothing but Go gets the library, the command and the modules
+// under compat, and builds the examples, as the tree is now.
 func TestInstall(t *testing.T) {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
@@ -27,23 +27,36 @@ func TestInstall(t *testing.T) {
 	// The checksums that the release records are those that Go computes.
 	want, err := sums(tree(dir), version)
 	require.NoError(t, err)
-	mod, err := os.ReadFile(filepath.Join(dir, command, "go.sum"))
+	folders, err := modules(dir)
 	require.NoError(t, err)
-	for _, line := range want {
-		assert.Contains(t, string(mod), line)
+	for _, folder := range folders {
+		mod, err := os.ReadFile(filepath.Join(dir, folder, "go.sum"))
+		require.NoError(t, err)
+		for _, line := range want {
+			assert.Contains(t, string(mod), line, folder)
+		}
 	}
 }
 
 // What users install says nothing that go install refuses, and no version that
-// will never exist.
+// will never exist. A library's other replacements do no harm: go ignores them.
 func TestPublishedModules(t *testing.T) {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
-	for _, folder := range []string{".", command} {
+	folders, err := modules(root)
+	require.NoError(t, err)
+	require.Subset(t, folders, []string{command, "compat/cron", "compat/gocron", "compat/goose", "compat/migrate", "examples"})
+	for _, folder := range append(folders, ".") {
 		text, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
 		require.NoError(t, err)
-		assert.NotContains(t, string(text), "replace", folder)
+		assert.NotContains(t, string(text), library+" =>", folder)
 		assert.NotContains(t, string(text), " v0.0.0\n", folder)
+	}
+	for _, folder := range []string{command, "compat/gocron"} {
+		dir := copyTree(t, root)
+		_, err := output(filepath.Join(dir, folder), "go", "mod", "edit", "-replace="+library+"=../..")
+		require.NoError(t, err)
+		assert.ErrorContains(t, requireVersion(dir, "v1.999.0"), "replaces "+library)
 	}
 }
 
@@ -73,14 +86,20 @@ func TestTags(t *testing.T) {
 	require.NoError(t, err)
 	dir := copyTree(t, root)
 	require.NoError(t, prepare(dir, "v1.999.0", time.Now()))
-	require.NoError(t, tag(dir, "v1.999.0"))
+	tags, err := tag(dir, "v1.999.0")
+	require.NoError(t, err)
 	at, err := output(dir, "git", "tag", "--points-at", "HEAD")
 	require.NoError(t, err)
-	assert.Equal(t, "cmd/quorate/v1.999.0\nv1.999.0", at)
+	assert.ElementsMatch(t, strings.Fields(at), tags)
+	assert.Equal(t, "v1.999.0", tags[0])
+	assert.Subset(t, tags, []string{"cmd/quorate/v1.999.0", "compat/gocron/v1.999.0"})
+	assert.NotContains(t, tags, "examples/v1.999.0")
 	assert.ErrorContains(t, ready(dir, "v1.999.0"), "is there already")
-	mod, err := output(dir, "git", "show", "HEAD:cmd/quorate/go.mod")
-	require.NoError(t, err)
-	assert.Contains(t, mod, library+" v1.999.0")
+	for _, folder := range []string{command, "compat/gocron", "examples"} {
+		mod, err := output(dir, "git", "show", "HEAD:"+folder+"/go.mod")
+		require.NoError(t, err)
+		assert.Contains(t, mod, library+" v1.999.0")
+	}
 }
 
 // A rehearsal needs no identity of git's. A release without one is refused, and
@@ -98,7 +117,8 @@ func TestWithoutAnIdentity(t *testing.T) {
 	assert.ErrorContains(t, identify(dir, dir, true), "git config user.")
 	require.NoError(t, identify(dir, dir, false))
 	require.NoError(t, prepare(dir, "v1.999.0", time.Now()))
-	require.NoError(t, tag(dir, "v1.999.0"))
+	_, err = tag(dir, "v1.999.0")
+	require.NoError(t, err)
 }
 
 // copyTree makes a repository of the files as they are now, committed or not.
