@@ -1,0 +1,238 @@
+// Package redsync has the methods, options and errors of
+// github.com/go-redsync/redsync/v4 on a quorum of independent Redis masters.
+// Code that uses redsync changes its import path, and what it gives to [New].
+//
+// It is for the time of the change, see docs/from-redsync.md: package mutex
+// renews its leases and has a context that ends with the hold. The two packages
+// and redsync exclude each other on the same nodes.
+//
+// The errors are of this package. It does not need redsync, and
+// errors.Is(err, redsync.ErrFailed) compiles as it is once the import path has
+// changed. Code that compares with the errors of the other path must change
+// with it.
+package redsync
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/mutex"
+)
+
+// Redsync makes mutexes. It is safe for concurrent use.
+type Redsync struct{ q *quorate.Quorum }
+
+// New returns a Redsync whose mutexes are held on the nodes of q. It panics if
+// q is nil.
+func New(q *quorate.Quorum) *Redsync {
+	if q == nil {
+		panic("quorate: redsync.New: the quorum is nil; use quorate.New or quorate.Connect")
+	}
+	return &Redsync{q}
+}
+
+// NewMutex returns a mutex of the given name. An option that cannot be had here
+// is refused by each call that would lock, extend or unlock, with an error that
+// matches [quorate.ErrInvalid] and says why.
+func (r *Redsync) NewMutex(name string, options ...Option) *Mutex {
+	m := &Mutex{
+		q: r.q, name: name, expiry: 8 * time.Second, tries: 32, driftFactor: 0.01, timeoutFactor: 0.05,
+		delayFunc: func(int) time.Duration { return 50*time.Millisecond + rand.N(200*time.Millisecond) },
+	}
+	for _, o := range options {
+		o.Apply(m)
+	}
+	m.settle()
+	return m
+}
+
+// settle chooses the settings of the claims.
+func (m *Mutex) settle() {
+	const least = 10 * time.Millisecond // of a lease
+	ttl := m.expiry.Truncate(time.Millisecond)
+	switch {
+	case m.refused != nil:
+		return
+	case ttl < least:
+		m.refuse("WithExpiry(%v): at least %v; a number without a unit counts nanoseconds", m.expiry, least)
+		return
+	case m.timeoutFactor <= 0:
+		m.refuse("WithTimeoutFactor(%v): no node answers in no time", m.timeoutFactor)
+		return
+	case m.driftFactor < 0 || m.driftFactor >= 1:
+		m.refuse("WithDriftFactor(%v): it is a share of the expiry, from 0 to below 1", m.driftFactor)
+		return
+	}
+	timeout := time.Duration(m.timeoutFactor * float64(ttl))
+	m.opts = []quorate.LockOption{
+		quorate.WithTTL(ttl), quorate.WithoutRenewal(), quorate.WithLinger(0),
+		quorate.WithNodeTimeout(max(time.Millisecond, min(timeout, ttl/4))),
+	}
+	if !m.suits() { // for so long a lease the guard time is too short
+		m.opts, m.renewed = []quorate.LockOption{quorate.WithLinger(0)}, true
+	}
+}
+
+// suits reports whether the quorum can serve claims with m's options.
+func (m *Mutex) suits() (ok bool) {
+	defer func() { ok = recover() == nil }()
+	mutex.New(m.q, m.name, m.opts...)
+	return
+}
+
+func (m *Mutex) refuse(format string, args ...any) {
+	m.refused = fmt.Errorf("quorate: redsync: %w: "+format, append([]any{quorate.ErrInvalid}, args...)...)
+}
+
+// An Option configures a mutex.
+type Option interface {
+	Apply(*Mutex)
+}
+
+// OptionFunc is a function that configures a mutex.
+type OptionFunc func(*Mutex)
+
+// Apply calls f(mutex).
+func (f OptionFunc) Apply(mutex *Mutex) {
+	f(mutex)
+}
+
+// A DelayFunc says how long redsync would sleep before a try.
+type DelayFunc func(tries int) time.Duration
+
+// WithExpiry sets after how long a hold ends unless it is extended. The default
+// is 8 s. It is the TTL of the lease where the guard time of the nodes allows
+// that (see [quorate.WithGuard]). Otherwise the lease has the TTL of the quorum
+// and is renewed until the expiry. Then [Mutex.Until] moves with the renewals.
+func WithExpiry(expiry time.Duration) Option {
+	return OptionFunc(func(m *Mutex) { m.expiry = expiry })
+}
+
+// WithTries sets how long Lock waits for its turn: the sum of the delays
+// between so many tries. The default is 32. With 1 it does not wait.
+func WithTries(tries int) Option {
+	return OptionFunc(func(m *Mutex) { m.tries = tries })
+}
+
+// WithRetryDelay sets the delay between two tries, see [WithTries]. The default
+// is between 50 and 250 ms. A claim waits in a queue and asks no node again.
+func WithRetryDelay(delay time.Duration) Option {
+	return WithRetryDelayFunc(func(int) time.Duration { return delay })
+}
+
+// WithRetryDelayFunc is [WithRetryDelay] with a function, which Lock calls
+// before it waits: once for each try but the first, at most 1,000 times.
+func WithRetryDelayFunc(delayFunc DelayFunc) Option {
+	return OptionFunc(func(m *Mutex) { m.delayFunc = delayFunc })
+}
+
+// WithSetNXOnExtend has no effect: a hold that has ended does not come back.
+func WithSetNXOnExtend() Option { return none }
+
+// WithDriftFactor sets by which share of the expiry [Mutex.Until] is earlier.
+// The default is 0.01. Until is earlier by at least 3% and 2 ms here.
+func WithDriftFactor(factor float64) Option {
+	return OptionFunc(func(m *Mutex) { m.driftFactor = factor })
+}
+
+// WithTimeoutFactor sets for which share of the expiry a node is waited for.
+// The default is 0.05, and the most a quarter. Where the lease has the TTL of
+// the quorum, it has the node timeout of the quorum, too: see [WithExpiry].
+func WithTimeoutFactor(factor float64) Option {
+	return OptionFunc(func(m *Mutex) { m.timeoutFactor = factor })
+}
+
+// WithGenValueFunc is refused: a claim is known by its ticket, and no value of
+// the caller's is stored.
+func WithGenValueFunc(genValueFunc func() (string, error)) Option {
+	return OptionFunc(func(m *Mutex) {
+		m.refuse("WithGenValueFunc: no value of the caller's is stored; say which process it is with quorate.WithOwner")
+	})
+}
+
+// WithValue is refused: a hold belongs to the value that has locked it, and
+// cannot be unlocked from elsewhere.
+func WithValue(v string) Option {
+	return OptionFunc(func(m *Mutex) {
+		m.refuse("WithValue: a hold cannot be unlocked or extended from elsewhere; pass the Mutex on, or let the hold end")
+	})
+}
+
+// WithFailFast has no effect: no call waits for a node that it does not need.
+func WithFailFast(b bool) Option { return none }
+
+// WithShufflePools has no effect: the nodes are not asked one after the other.
+func WithShufflePools(b bool) Option { return none }
+
+var none = OptionFunc(func(*Mutex) {})
+
+var (
+	// ErrFailed says that the lock could not be had.
+	ErrFailed = errors.New("redsync: failed to acquire lock")
+	// ErrExtendFailed says that the hold could not be extended.
+	ErrExtendFailed = errors.New("redsync: failed to extend lock")
+	// ErrLockAlreadyExpired says that the hold had ended before it was
+	// unlocked.
+	ErrLockAlreadyExpired = errors.New("redsync: failed to unlock, lock was already expired")
+)
+
+// ErrTaken says that another claim holds the name or is ahead in the queue. Its
+// Nodes are not known: the nodes are counted by addresses here.
+type ErrTaken struct {
+	Nodes []int
+}
+
+// Error says that the lock is taken.
+func (err ErrTaken) Error() string { return "lock already taken" }
+
+// ErrNodeTaken is there so that code compiles. No call returns it.
+type ErrNodeTaken struct {
+	Node int
+}
+
+// Error says which node it is.
+func (err ErrNodeTaken) Error() string { return fmt.Sprintf("node #%d: lock already taken", err.Node) }
+
+// A RedisError is what one node had against an operation.
+type RedisError struct {
+	Node int // always -1: Err has the node's address
+	Err  error
+}
+
+// Error returns that of Err.
+func (e RedisError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e RedisError) Unwrap() error {
+	return e.Err
+}
+
+// failure is an error of the library that matches those of redsync, too.
+type failure struct {
+	error
+	as []error
+}
+
+func (f *failure) Unwrap() []error { return append(f.as, f.error) }
+
+// like has an error of the library match some of redsync: those given, and
+// those that say what was in the way. What no repetition can mend is left as it
+// is.
+func like(err error, kinds ...error) error {
+	if errors.Is(err, quorate.ErrInvalid) || errors.Is(err, quorate.ErrClosed) {
+		return err
+	}
+	f := &failure{error: err, as: kinds}
+	if errors.Is(err, quorate.ErrHeld) {
+		f.as = append(f.as, &ErrTaken{})
+	}
+	if e, ok := errors.AsType[*quorate.Error](err); ok && errors.Is(err, quorate.ErrNoQuorum) {
+		for _, n := range e.Nodes {
+			f.as = append(f.as, &RedisError{Node: -1, Err: fmt.Errorf("%s: %w", n.Node, n.Err)})
+		}
+	}
+	return f
+}

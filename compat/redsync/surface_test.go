@@ -1,0 +1,81 @@
+package redsync_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// All that redsync exports is here, and its functions and methods have the same
+// types. New takes a quorum in place of pools.
+func TestSurface(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/go-redsync/redsync/v4").CombinedOutput()
+	require.NoError(t, err, string(dir))
+	theirs, ours := exported(t, strings.TrimSpace(string(dir))), exported(t, ".")
+	require.Greater(t, len(theirs), 40)
+	require.Contains(t, theirs, "Mutex.ExtendContext")
+	delete(theirs, "New")
+	for name, signature := range theirs {
+		assert.Equal(t, signature, ours[name], name)
+	}
+}
+
+// exported returns what the package in a directory exports: the types of its
+// functions and methods, without the names of parameters.
+func exported(t *testing.T, dir string) map[string]string {
+	set := token.NewFileSet()
+	packages, err := parser.ParseDir(set, dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	require.NoError(t, err)
+	all := map[string]string{}
+	for _, f := range packages["redsync"].Files {
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*") + "." + name
+				}
+				if ast.IsExported(d.Name.Name) && ast.IsExported(name) {
+					all[name] = "func(" + fields(d.Type.Params) + ") (" + fields(d.Type.Results) + ")"
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						if s.Name.IsExported() {
+							all[s.Name.Name] = "type"
+						}
+					case *ast.ValueSpec:
+						for _, n := range s.Names {
+							if n.IsExported() {
+								all[n.Name] = d.Tok.String()
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// fields are the types of parameters or results.
+func fields(l *ast.FieldList) string {
+	var all []string
+	if l != nil {
+		for _, f := range l.List {
+			for range max(1, len(f.Names)) {
+				all = append(all, types.ExprString(f.Type))
+			}
+		}
+	}
+	return strings.Join(all, ", ")
+}
