@@ -47,9 +47,9 @@ func lockWithin(t *testing.T, q *quorate.Quorum, d time.Duration) error {
 
 func TestReportIsMadeOnce(t *testing.T) { synctest.Test(t, reportIsMadeOnce) }
 
-// All primitives run in many bubbles, one after the other in one process.
+// All primitives run in a hundred bubbles, one after the other in one process.
 func TestBubbles(t *testing.T) {
-	for range 10 {
+	for range 100 {
 		synctest.Test(t, allPrimitives)
 	}
 }

@@ -1,6 +1,6 @@
-// Command asynq is a sample of asynq's scheduler in a fleet. Every replica works
-// on tasks, and the one that leads enqueues the periodic ones: two schedulers
-// would enqueue each of them twice.
+// Command asynq is a sample of asynq's scheduler in a fleet. Every replica
+// works on tasks, and the one that leads enqueues the periodic ones: two
+// schedulers would enqueue each of them twice.
 //
 //	QUORATE_NODES=a:6379,b:6379,c:6379 REDIS_ADDR=d:6379 asynq
 package main
@@ -64,8 +64,8 @@ func (s service) run(ctx context.Context, q *quorate.Quorum) error {
 }
 
 // schedule enqueues the periodic tasks until the term ends. Each has the term's
-// token. A leader that sleeps through its lease may enqueue one more as it wakes
-// up: what a task writes to refuses a lower token than it has seen.
+// token. A leader that sleeps through its lease may enqueue one more as it
+// wakes up: what a task writes to refuses a lower token than it has seen.
 func (s service) schedule(ctx context.Context, term quorate.Lease) error {
 	scheduler := asynq.NewScheduler(s.redis, &asynq.SchedulerOpts{LogLevel: asynq.WarnLevel})
 	token := strconv.FormatUint(term.Token(), 10)

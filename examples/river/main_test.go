@@ -21,8 +21,8 @@ import (
 	"github.com/quorate/quorate/quoratetest"
 )
 
-// Of two replicas one works on the queue, and when it stops, the other does: all
-// jobs run, and no two at a time.
+// Of two replicas one works on the queue, and when it stops, the other does.
+// All jobs run, and no two at a time.
 func TestTwoReplicas(t *testing.T) {
 	db, err := pgxpool.New(t.Context(), pgtest.Start(t))
 	require.NoError(t, err)
