@@ -6,8 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// WithObserver sets the [Observer] of acquisitions, releases, losses and nodes.
-// Default nil: none.
+// WithObserver sets the [Observer] of losses and nodes. Default nil: none.
 func WithObserver(o Observer) Option {
 	return setting{func(s *core.Settings) {
 		if s.Observe = nil; o != nil {
@@ -18,14 +17,13 @@ func WithObserver(o Observer) Option {
 	}}
 }
 
-// An Observer gets the events of a [Quorum], for metrics and tests, see
-// [WithObserver]. It must be safe for concurrent use.
+// An Observer gets the events of a [Quorum] that no caller waits for, for
+// metrics and tests, see [WithObserver]. A [Tracer] gets the calls. It must be
+// safe for concurrent use.
 //
-// Observe is called from the goroutine where the event happened. It must return
-// soon and must not call the library: [Quorum.Close] fails in it. If it panics
-// in a goroutine of the caller, as in Lock or Unlock, the panic is the
-// caller's: Lock then has not locked, and Unlock has unlocked. In a goroutine
-// of the library a panic ends the process.
+// Observe is called by a goroutine of the library, which waits for it. It must
+// return soon and must not call the library: [Quorum.Close] fails in it. A
+// panic in it ends the process.
 type Observer interface{ Observe(Event) }
 
 // EventKind is the kind of an [Event]. It is a plain value, safe for concurrent
@@ -34,27 +32,36 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// EventAcquired ("acquired"): a claim was admitted. Name, Token and Took
-	// are set; Took is the time since the call.
-	EventAcquired EventKind = "acquired"
-	// EventReleased ("released"): a hold was released. Name, Token and Took are
-	// set; Took is the length of the hold.
-	EventReleased EventKind = "released"
-	// EventLost ("lost"): a hold ended by itself. Name, Token, Took and Err are
-	// set; Took is the length of the hold.
+	// EventLost ("lost"): a claim that was held ended by itself. Name, Token,
+	// Took and Err are set; Took is the length of the hold.
 	EventLost EventKind = "lost"
+	// EventRenewalLate ("renewal late"): less than half of a lease is left, as
+	// no majority has answered its renewal. It comes once, until a renewal
+	// succeeds. Name, Token, Took and Err are set; Took is what is left.
+	EventRenewalLate EventKind = "renewal late"
 	// EventNodeUp ("node up"): the connection to a node works. Node is set.
 	EventNodeUp EventKind = "node up"
 	// EventNodeDown ("node down"): the connection to a node ended. Node and Err
 	// are set.
 	EventNodeDown EventKind = "node down"
+	// EventNodeRecovering ("node recovering"): a node is new or lost its data,
+	// and does not vote until its guard time is over. Node and Took are set, to
+	// how much longer.
+	EventNodeRecovering EventKind = "node recovering"
+	// EventNodeCaughtUp ("node caught up"): this process has repaired a node
+	// that had lost its data. Node is set.
+	EventNodeCaughtUp EventKind = "node caught up"
 	// EventClockJumped ("clock jumped"): a node's clock was set. Node and Took
 	// are set; Took is by how much. The node does not vote until a guard time
 	// later.
 	EventClockJumped EventKind = "clock jumped"
 	// EventRecovering ("recovering"): so many nodes wait for their guard time
-	// that no quorum is left. Took is set, to how much longer.
+	// that no quorum is left. Node and Took are set, to the last of them and
+	// how much longer.
 	EventRecovering EventKind = "recovering"
+	// EventSetChanged ("set changed"): other nodes count from now on, see
+	// package members.
+	EventSetChanged EventKind = "set changed"
 )
 
 // String returns the kind's string, as it stands at each kind.
@@ -65,8 +72,8 @@ func (k EventKind) String() string { return string(k) }
 type Event struct {
 	Kind  EventKind
 	Name  string        // of the primitive; empty for events of nodes
-	Token uint64        // the fencing token, for acquired, released and lost
+	Token uint64        // the fencing token, for lost and renewal late
 	Node  string        // the node's address, for events of nodes
 	Took  time.Duration // see the kinds
-	Err   error         // why, for lost (an *Error with each node's own error) and node down
+	Err   error         // why, for lost and renewal late (an *Error with each node's own error), and node down
 }

@@ -9,8 +9,8 @@ import (
 
 // An Option is a setting of [New] and [Connect]. Every option of this package
 // is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger],
-// [WithObserver] and [WithOwner] are no more than that: they concern the nodes
-// and the connections, which all primitives of a [Quorum] share. A [LockOption]
+// [WithObserver], [WithTracer] and [WithOwner] are no more than that: all
+// primitives of a [Quorum] share them. A [LockOption]
 // or a [SharedOption] given here is the default for all that is made from the
 // Quorum.
 //

@@ -64,8 +64,9 @@ func TestConnectSaysWhatEachNodeSaid(t *testing.T) {
 // The kinds are constants of their own; the core's events have the same.
 func TestEventKinds(t *testing.T) {
 	for kind, is := range map[quorate.EventKind]core.EventKind{
-		quorate.EventAcquired: core.EventAcquired, quorate.EventReleased: core.EventReleased, quorate.EventLost: core.EventLost,
+		quorate.EventLost: core.EventLost, quorate.EventRenewalLate: core.EventRenewalLate, quorate.EventSetChanged: core.EventSetChanged,
 		quorate.EventNodeUp: core.EventNodeUp, quorate.EventNodeDown: core.EventNodeDown,
+		quorate.EventNodeRecovering: core.EventNodeRecovering, quorate.EventNodeCaughtUp: core.EventNodeCaughtUp,
 		quorate.EventClockJumped: core.EventClockJumped, quorate.EventRecovering: core.EventWaiting,
 	} {
 		require.Equal(t, string(is), kind.String())

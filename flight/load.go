@@ -39,7 +39,7 @@ var errLostBefore = errors.New("lost before the load began")
 func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T], f func(context.Context) (T, error)) (T, error) {
 	name := g.prefix + w.key
 	q := g.q.For(name)
-	spec, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: core.Override(q, "flight.New", g.opts)})
+	spec, err := q.NewSpec(core.Spec{Name: name, Kind: "flight", Weight: 1, Capacity: 1, Set: core.Override(q, "flight.New", g.opts)})
 	if err != nil {
 		return *new(T), core.WrapError("do", name, err)
 	}

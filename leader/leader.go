@@ -85,7 +85,7 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election
 	set := apply(c, opts)
 	e := &Election{q: c, name: name, set: set, turn: make(chan struct{}, 1)}
 	e.err = set.check()
-	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set.Settings})
+	spec, err := c.NewSpec(core.Spec{Name: name, Kind: "leader", Weight: 1, Capacity: 1, Set: set.Settings})
 	if err != nil {
 		e.err = err
 		return e

@@ -102,8 +102,9 @@ func (e *Election) end(t *term) error {
 	if !t.hold.Valid() && t.lease.Lost() == nil {
 		t.lease.End(core.ErrLost) // its timer is just about to tell
 	}
-	t.lease.End(core.ErrReleased)
-	if lost := t.lease.Lost(); lost != nil {
+	span, lost := t.lease.Finish(core.ErrReleased)
+	defer span.Ended()
+	if lost != nil {
 		t.hold.Release() // see localqueue.Unlock
 		return &core.Failure{Err: lost}
 	}

@@ -50,7 +50,7 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	for _, name := range names {
 		c := core.CoreOf(q).For(name)
 		set := core.Override(c, "mutex.All", []quorate.LockOption(nil))
-		spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set, ShortHold: true})
+		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Set: set, ShortHold: true})
 		if err != nil && g.err == nil {
 			g.err, g.bad = err, name
 		}
@@ -131,7 +131,7 @@ func (g *Group) lock(ctx context.Context, op string, try bool) error {
 	}
 	locked := false
 	defer func() {
-		if !locked { // also when the observer panics
+		if !locked { // also when the tracer panics
 			<-g.turn
 		}
 	}()
@@ -184,7 +184,7 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name string, err error) {
 	done := false
 	defer func() {
-		if !done { // also when the observer panics
+		if !done { // also when the tracer panics
 			release(held)
 		}
 	}()
@@ -236,6 +236,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 // hold is one name that is asked for or held. It is the owner of its claim.
 type hold struct {
 	part
+	try     bool
 	pending *core.Pending
 	refused error // why there is no pending
 
@@ -246,7 +247,7 @@ type hold struct {
 
 // begin asks for a name without waiting for it.
 func (p part) begin(ctx context.Context, try bool) *hold {
-	h := &hold{part: p}
+	h := &hold{part: p, try: try}
 	if try {
 		if h.refused = p.q.AwaitServing(ctx); h.refused != nil {
 			return h
@@ -262,20 +263,21 @@ func (h *hold) begun() bool { return h.refused == nil && h.pending.Begun() }
 
 // wait waits until the name is held, or cannot be.
 func (h *hold) wait(ctx context.Context) error {
-	if h.refused != nil {
-		return h.refused
+	ctx, span := h.q.Trace(ctx, h.spec, h.try)
+	var hold *core.Hold
+	err := h.refused
+	if err == nil {
+		hold, err = h.pending.Wait(ctx)
 	}
-	hold, err := h.pending.Wait(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		h.mu.Lock()
+		if h.lease = hold.Lease(0); h.cause != nil {
+			h.lease.End(h.cause)
+		}
+		h.mu.Unlock()
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lease = hold.Lease(0)
-	if h.cause != nil {
-		h.lease.End(h.cause)
-	}
-	return nil
+	span.End(hold, h.lease, err, func() { _ = h.end() })
+	return err
 }
 
 // Ended see [core.Owner]. It waits for nothing: other names of the Group may

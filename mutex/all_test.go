@@ -295,9 +295,12 @@ func TestAllIsLost(t *testing.T) {
 	})
 }
 
-type observe func(e quorate.Event)
+// tracer is a Tracer that calls the function for each name that is held.
+type tracer func(name string)
 
-func (f observe) Observe(e quorate.Event) { f(e) }
+func (tracer) AcquireStart(ctx context.Context, _ quorate.AcquireInfo) context.Context { return ctx }
+func (f tracer) AcquireEnd(_ context.Context, r quorate.AcquireResult)                 { f(r.Name) }
+func (tracer) HoldEnd(context.Context, quorate.HoldResult)                             {}
 
 // Do gives all names back when f panics.
 func TestAllAndPanics(t *testing.T) {
@@ -308,16 +311,16 @@ func TestAllAndPanics(t *testing.T) {
 		require.NoError(t, g.TryLockContext(hour(t)))
 		g.Unlock()
 
-		// An observer is called while names are taken.
+		// A tracer is called while names are taken.
 		var panics bool
-		q := c.Quorum(quorate.WithObserver(observe(func(e quorate.Event) {
-			if panics && e.Kind == quorate.EventAcquired {
-				panic("observer")
+		q := c.Quorum(quorate.WithTracer(tracer(func(string) {
+			if panics {
+				panic("tracer")
 			}
 		})))
 		g = mutex.All(q, "a", "b")
 		panics = true
-		assert.PanicsWithValue(t, "observer", func() { _ = g.LockContext(t.Context()) })
+		assert.PanicsWithValue(t, "tracer", func() { _ = g.LockContext(t.Context()) })
 		panics = false
 		require.NoError(t, g.LockContext(hour(t)))
 		g.Unlock()

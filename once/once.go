@@ -70,7 +70,7 @@ type Once struct {
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
 	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
-	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: o.set.Settings})
+	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Kind: "once", Weight: 1, Capacity: 1, Set: o.set.Settings})
 	if o.err != nil {
 		o.spec = &core.Spec{Name: name}
 		return o

@@ -88,7 +88,7 @@ func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.Pe
 			o.set(p)
 		}
 	}
-	p.spec, p.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set})
+	p.spec, p.err = c.NewSpec(core.Spec{Name: name, Kind: "period", Weight: 1, Capacity: 1, Set: set})
 	if p.err != nil {
 		p.spec = &core.Spec{Name: name}
 		return p

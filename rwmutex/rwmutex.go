@@ -56,8 +56,8 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *RWMutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{q: localqueue.New(c, set,
-		core.Spec{Name: name, Weight: core.Writer, Capacity: core.Writer},
-		core.Spec{Name: name, Weight: 1, Capacity: core.Writer})}
+		core.Spec{Name: name, Kind: "rwmutex", Weight: core.Writer, Capacity: core.Writer},
+		core.Spec{Name: name, Kind: "rwmutex", Weight: 1, Capacity: core.Writer})}
 }
 
 // queue returns what New has made.

@@ -51,7 +51,7 @@ func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.Shared
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
 	s := &Weighted{q: c, size: n}
-	s.spec, s.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: uint64(max(n, 0)), Counting: true, Set: set})
+	s.spec, s.err = c.NewSpec(core.Spec{Name: name, Kind: "semaphore", Weight: 1, Capacity: uint64(max(n, 0)), Counting: true, Set: set})
 	if s.err != nil {
 		s.spec = &core.Spec{Name: name}
 	} else {
@@ -137,7 +137,7 @@ func (s *Weighted) Release(n int64) {
 	releaseAll(whole)
 }
 
-// releaseAll releases the rest also when the observer of one release panics.
+// releaseAll releases the rest also when the tracer of one release panics.
 func releaseAll(ls []*Lease) {
 	if len(ls) > 0 {
 		defer releaseAll(ls[1:])
@@ -278,7 +278,7 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	}
 	l := &Lease{weight: n, name: s.spec.Name}
 	hold, lease, err := s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, func(lease *core.Lease, cause error) {
-		_ = lease.End(cause)
+		lease.End(cause)
 		lost(l)
 	})
 	if err != nil {

@@ -168,12 +168,15 @@ func (r *replica) take(ctx context.Context, shard int) (*held, error) {
 		}
 	}()
 	h := &held{ready: make(chan struct{}), waiting: make(chan struct{}, 1)}
-	defer close(h.ready) // also when the observer panics
-	hold, err := r.s.cores[shard].Acquire(ctx, r.s.specs[shard], false, h)
-	if err != nil {
+	traced, span := r.s.cores[shard].Trace(ctx, r.s.specs[shard], false)
+	hold, err := r.s.cores[shard].Acquire(traced, r.s.specs[shard], false, h)
+	if err == nil {
+		h.hold, h.lease = hold, hold.Lease(0)
+	}
+	close(h.ready)
+	if span.End(hold, h.lease, err, func() { _ = h.lease.Release() }); err != nil {
 		return nil, err
 	}
-	h.hold, h.lease = hold, hold.Lease(0)
 	return h, nil
 }
 

@@ -46,6 +46,8 @@ type attempt struct {
 	errs  map[int]error // by node: the newest thing that it said against the claim
 	waits *wait         // goroutines that wait for a condition
 	place bool          // it has one of the intake
+	late  bool          // the observer knows that its renewal is late
+	seen  *seen         // for the tracer; nil: there is none
 
 	alarms alarms
 }
@@ -97,6 +99,9 @@ func (s *spares) done() chan struct{} {
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
+	if q.set.Trace != nil {
+		a.seen = new(seen)
+	}
 	begin, wall := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
@@ -177,6 +182,9 @@ func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.now()
 	a.claim.Tick(now)
+	if a.q.observer.f != nil {
+		a.noteLate(now)
+	}
 	a.endUnlock(now, how)
 }
 
@@ -189,6 +197,7 @@ func (a *attempt) tick(how ending) {
 func (a *attempt) queue() (nodes uint32) {
 	for i := range a.claim.Out {
 		r := &a.claim.Out[i]
+		a.seen.note(a.claim.Phase(), r.Node, nil)
 		if a.offer(r) {
 			nodes |= 1 << r.Node
 		}
@@ -208,16 +217,10 @@ func (a *attempt) stopRenewal() {
 // ticket without mu: a ticket does not change once the claim is admitted.
 func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasses + uint64(n) }
 
-// leave withdraws the claim from every node. It does not wait, and reports
-// whether there was a hold to end. Whether the hold was lost or released is
-// decided with the lock held, and once.
-func (a *attempt) leave() bool {
-	a.mu.Lock()
-	now := a.q.now()
-	held := a.claim.Valid(now)
-	a.claim.Leave(now)
-	a.stepUnlock(now)
-	return held
+// leave withdraws the claim from every node. It does not wait. Whether a hold
+// was lost or released is decided with the lock held, and once.
+func (a *attempt) leave() {
+	a.event(func(c *process.Attempt, now protocol.Time) { c.Leave(now) })
 }
 
 // take returns the phase of the attempt to a caller that takes the hold, if

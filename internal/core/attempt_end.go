@@ -127,9 +127,22 @@ func (a *attempt) follow(news process.News) {
 	}
 }
 
+// noteLate tells the observer once when less than half of a lease is left: the
+// answers of a quorum to the last renewal have not come in time. Called with
+// a.mu held, as a renewal or its repetition is due.
+func (a *attempt) noteLate(now protocol.Time) {
+	left := a.claim.Deadline().Sub(now)
+	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
+	if late && !a.late {
+		err := WrapError("renew", a.spec.Name, a.failureAt(now, ErrNoQuorum))
+		go a.q.observer.call(Event{Kind: EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
+	}
+	a.late = late
+}
+
 func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
 		"name", a.spec.Name, "token", a.token(0), "error", err)
-	a.q.observer.callApart(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
+	a.q.observer.call(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 }

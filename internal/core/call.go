@@ -151,6 +151,7 @@ func (a *attempt) failed(r *protocol.Request, err error) {
 // held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	if r.Op != protocol.OpLeave {
+		a.seen.note(a.claim.Phase(), r.Node, ans)
 		a.note(r.Node, cmp.Or(a.q.driver.mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
 	}
 }

@@ -137,7 +137,6 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 				p.Cancel()
 				return nil, p.a.failure(ErrClosed)
 			}
-			p.acquired()
 			return (*Hold)(p.a), nil
 		case lease.Busy:
 			return nil, p.a.failure(ErrHeld)
@@ -161,24 +160,6 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 	}
-}
-
-// acquired calls the observer. If that panics, or ends its goroutine, the hold
-// is cancelled: the caller does not get it. Called without a lock, on the
-// caller's goroutine.
-func (p *Pending) acquired() {
-	q, h := p.a.q, (*Hold)(p.a)
-	if q.set.Observe == nil {
-		return
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			p.Cancel()
-		}
-	}()
-	q.observer.call(Event{Kind: EventAcquired, Name: h.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
-	returned = true
 }
 
 // CutShort is the error of a wait inside the process that a context ended.
@@ -301,10 +282,7 @@ func (h *Hold) Shrink(weight uint64) bool {
 
 // Release leaves every node. It does not wait for them.
 func (h *Hold) Release() {
-	if !(*attempt)(h).leave() {
-		return // lost at the last moment, and reported as lost
-	}
-	h.q.observer.call(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
+	(*attempt)(h).leave()
 }
 
 // Released waits until a quorum is known to be free of the claim, the nodes

@@ -27,6 +27,7 @@ type Lease struct {
 	mu           sync.Mutex
 	leaseContext *leaseContext // made when asked for; the contexts that Derive made hang on it
 	cause        error         // why the hold has ended; nil while it has not
+	span         *Span         // of the hold; nil: it is not traced
 }
 
 // leaseContext is a context that ends with a lease: synchronously, in the
@@ -71,19 +72,20 @@ func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 // Invariant: end is called with the lease. A hold may end while Acquire is
 // about to return it.
 func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, end func(l *Lease, cause error)) (hold *Hold, l *Lease, err error) {
+	ctx, span := q.Trace(ctx, s, try)
 	ready := make(chan struct{})
-	defer close(ready) // also when the observer panics
 	hold, err = q.Acquire(ctx, s, try, OnEnd(func(cause error) {
 		<-ready
 		if l != nil {
 			end(l, cause)
 		}
 	}))
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		l = hold.Lease(0)
 	}
-	l = hold.Lease(0)
-	return hold, l, nil
+	close(ready)
+	span.End(hold, l, err, func() { _ = l.Release() })
+	return hold, l, err
 }
 
 // Again makes l, which has ended and which no caller has, the lease of the
@@ -138,13 +140,21 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 	}
 }
 
-// End ends the hold; the first cause stays. It returns what Lost does from then
-// on.
-func (l *Lease) End(cause error) error {
+// End ends the hold; the first cause stays. The tracer gets it in a goroutine
+// of its own: the caller may hold a lock, or have leaves to send.
+func (l *Lease) End(cause error) {
+	if span, _ := l.Finish(cause); span != nil {
+		go span.Ended()
+	}
+}
+
+// Finish is End, but has the caller report the end of the span that it returns.
+// It returns what Lost does from then on, too.
+func (l *Lease) Finish(cause error) (span *Span, lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end(cause)
-	return l.lost()
+	span = l.end(cause)
+	return span, l.lost()
 }
 
 // Release ends the hold and gives it back on the nodes. It does not wait for
@@ -159,29 +169,34 @@ func (l *Lease) Release() error {
 	}
 	l.mu.Lock()
 	before := l.cause
-	l.end(cause)
+	span := l.end(cause)
 	lost := l.lost()
 	l.mu.Unlock()
 	if before == ErrReleased {
 		return ErrNotHeld
 	}
 	l.hold.Release()
+	span.Ended()
 	return lost
 }
 
-func (l *Lease) end(cause error) {
-	if l.cause == nil {
-		if l.cause = cause; l.leaseContext != nil {
-			if !on(RuleEndAtOnce) {
-				go l.leaseContext.end(cause)
-				return
-			}
-			l.leaseContext.end(cause)
-			for c := l.leaseContext.next; c != l.leaseContext; c = c.next {
-				c.end(cause)
-			}
+// end returns the span if the hold has ended just now.
+func (l *Lease) end(cause error) *Span {
+	if l.cause != nil {
+		return nil
+	}
+	l.span.finish(cause)
+	if l.cause = cause; l.leaseContext != nil {
+		if !on(RuleEndAtOnce) {
+			go l.leaseContext.end(cause)
+			return l.span
+		}
+		l.leaseContext.end(cause)
+		for c := l.leaseContext.next; c != l.leaseContext; c = c.next {
+			c.end(cause)
 		}
 	}
+	return l.span
 }
 
 // expire ends a claim that is past its deadline, and the lease with it. It

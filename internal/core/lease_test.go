@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func held(t *testing.T, q *Quorum, name string) *Hold {
@@ -67,17 +69,30 @@ func TestContextsEndBeforeALeaveIsSent(t *testing.T) {
 	assert.True(t, contextsEndBeforeLeaves(t))
 }
 
+// leaves is the way to a node. It calls left before each leave of a claim.
+type leaves struct {
+	transport.Transport
+	left func()
+}
+
+func (l leaves) Append(cmd transport.Command, u transport.Urgency) transport.Fate {
+	if c, ok := cmd.(*call); ok && c.req.Op == protocol.OpLeave {
+		l.left()
+	}
+	return l.Transport.Append(cmd, u)
+}
+
 // contextsEndBeforeLeaves reports whether the contexts of a lease that is
-// released have ended when the hold reports its release, which it does as it
-// sends the leaves.
+// released have ended when its leave is sent.
 func contextsEndBeforeLeaves(t *testing.T) bool {
 	released, before := false, false
 	var ctx context.Context
-	q := observed(t, redistest.Start(t, 1), func(e Event) {
-		if e.Kind == EventReleased {
-			released, before = true, ended(ctx)
-		}
-	})
+	set := Defaults()
+	set.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+		way, err := transport.NewOrdered(client, cfg)
+		return leaves{way, func() { released, before = true, ended(ctx) }}, err
+	}
+	q := declared(t, redistest.Start(t, 1), set)
 	l := held(t, q, "n").Lease(0)
 	outer, stop := l.Derive(t.Context())
 	defer stop()
@@ -109,7 +124,8 @@ func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
 		assert.ErrorIs(t, context.Cause(over), ErrReleased)
 		require.False(t, ended(inner), "another's end")
 
-		require.ErrorIs(t, l.End(ErrLost), ErrLost)
+		l.End(ErrLost)
+		require.ErrorIs(t, l.Lost(), ErrLost)
 		for i, ctx := range all {
 			require.True(t, ended(ctx), "context %d", i)
 			require.ErrorIs(t, context.Cause(ctx), ErrLost)

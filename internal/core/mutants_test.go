@@ -19,7 +19,7 @@ func contextsEndLate(t *testing.T) bool {
 	for range 1000 {
 		l := h.Lease(0)
 		ctx := l.Context()
-		_ = l.End(ErrLost)
+		l.End(ErrLost)
 		if late := !ended(ctx); late {
 			<-ctx.Done()
 			return context.Cause(ctx) == ErrLost

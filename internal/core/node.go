@@ -216,7 +216,7 @@ func (n *node) up() {
 		return
 	}
 	n.warnOfEviction()
-	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
+	q.observer.call(Event{Kind: EventNodeUp, Node: n.addr})
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
 	n.room()
@@ -248,7 +248,7 @@ func (n *node) down(err error) {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
 		if !n.seed() { // its end may come after a member has begun at that address
-			q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+			q.observer.call(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
 		}
 	}
 }

@@ -18,29 +18,21 @@ type observer struct {
 	busy atomic.Int32 // calls under way
 }
 
-// call calls the observer, and counts the calls under way: see inside. It is
-// for a goroutine of the application, which the application's observer may end.
-func (o *observer) call(e Event) {
-	if o.f != nil {
-		o.busy.Add(1)
-		defer o.busy.Add(-1) // also when it panics
-		o.f(e)
-	}
-}
-
-// callApart is call for a goroutine of the library. It waits for the observer,
-// so the order of events stays.
+// call calls the observer in a goroutine of its own, and counts the calls under
+// way: see inside. It waits for the observer, so the order of events stays.
 //
 // Invariant: an observer ends no goroutine of the library. An observer may end
 // its goroutine, as t.FailNow in a test does.
-func (o *observer) callApart(e Event) {
+func (o *observer) call(e Event) {
 	if o.f == nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		o.call(e)
+		o.busy.Add(1)
+		defer o.busy.Add(-1) // also when it ends the goroutine
+		o.f(e)
 	}()
 	<-done
 }
@@ -60,7 +52,7 @@ func (o *observer) inside() bool {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
 	for {
 		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, "/core.(*observer).call") {
+		if strings.HasSuffix(f.Function, "/core.(*observer).call.func1") {
 			return true
 		}
 		if !more {

@@ -72,7 +72,10 @@ func (n *node) noteRecovering(a protocol.Answer) {
 	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
 		a = protocol.Answer{Status: protocol.OK}
 	}
-	out, wait, text := q.recovering.note(q.Size(), n.index, a, time.Now())
+	begins, out, wait, text := q.recovering.note(q.Size(), n.index, a, time.Now())
+	if begins {
+		q.observer.call(Event{Kind: EventNodeRecovering, Took: a.Wait, Node: n.addr})
+	}
 	if text == "" {
 		return
 	}
@@ -80,18 +83,19 @@ func (n *node) noteRecovering(a protocol.Answer) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
 			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.guard()))
 	}
-	q.observer.callApart(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
+	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }
 
-// note takes an answer of one of so many nodes. If a quorum has just become
-// impossible it returns how many nodes recover, for how long, and what the log
-// says of it.
-func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (out int, wait time.Duration, text string) {
+// note takes an answer of one of so many nodes. It reports whether that node
+// has just begun to recover. If a quorum has just become impossible it returns
+// how many nodes recover, for how long, and what the log says of it.
+func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (begins bool, out int, wait time.Duration, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// until is a time and not a flag: a node that does not answer any more
 	// counts as one that recovers until its guard time would be over, and not
 	// longer.
+	begins = a.Status == protocol.Recovering && r.until[node].Sub(now) <= -lateAnswers
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node] = time.Time{}
 	}
@@ -113,7 +117,7 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 	case lacking(out) && !r.logged:
 		r.logged, text = true, forgetfulNodes
 	}
-	return out, wait, text
+	return begins, out, wait, text
 }
 
 // Advice says what the operator can do about nodes that have recorded no set.

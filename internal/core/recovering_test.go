@@ -19,7 +19,7 @@ func TestEpisodeOutlastsLateAnswers(t *testing.T) {
 		if wait > 0 {
 			a.Status = protocol.Recovering
 		}
-		out, _, text := r.note(3, node, a, now)
+		_, out, _, text := r.note(3, node, a, now)
 		return out, text
 	}
 	_, text := note(0, time.Second)

@@ -111,6 +111,7 @@ func (r *repairer) log(s *repair.RepairStep, err error) {
 	addr := r.q.nodes.at(s.Target).addr
 	if s.Kind == repair.RepairDone {
 		r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
+		r.q.observer.call(Event{Kind: EventNodeCaughtUp, Node: addr})
 		return
 	}
 	r.q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)

@@ -35,6 +35,7 @@ type Settings struct {
 	Label         string                     // of this process, for onlookers; empty: none
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
+	Trace         Tracer      // nil: none
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
 
 	// A bucket's Quorum has these two, and no user sets them.
@@ -219,14 +220,15 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventAcquired EventKind = "acquired"
-	EventReleased EventKind = "released"
-	EventLost     EventKind = "lost"
-	EventNodeUp   EventKind = "node up"
-	EventNodeDown EventKind = "node down"
-	EventWaiting  EventKind = "recovering"
-
-	EventClockJumped EventKind = "clock jumped"
+	EventLost           EventKind = "lost"
+	EventRenewalLate    EventKind = "renewal late"
+	EventNodeUp         EventKind = "node up"
+	EventNodeDown       EventKind = "node down"
+	EventNodeRecovering EventKind = "node recovering"
+	EventNodeCaughtUp   EventKind = "node caught up"
+	EventWaiting        EventKind = "recovering"
+	EventClockJumped    EventKind = "clock jumped"
+	EventSetChanged     EventKind = "set changed"
 )
 
 // Event is something an observer may count. No decision of the library depends
@@ -234,8 +236,8 @@ const (
 type Event struct {
 	Kind  EventKind
 	Name  string        // of the primitive; empty for node events
-	Token uint64        // of the hold, for EventAcquired, EventReleased and EventLost
+	Token uint64        // of the hold
 	Node  string        // address, for node events
-	Took  time.Duration // how long the acquisition took, or the hold lasted, or the guard still lasts
+	Took  time.Duration // how long the hold lasted, or the lease or the guard time still lasts
 	Err   error
 }

@@ -16,6 +16,7 @@ import (
 // for concurrent use: NewSpec sets its fields.
 type Spec struct {
 	Name       string
+	Kind       string // of the primitive, for the tracer
 	Weight     uint64
 	Capacity   uint64
 	Counting   bool // a semaphore: votes alone do not suffice

@@ -11,10 +11,7 @@ type Turn struct {
 }
 
 // Release gives the claim back, if it is still held.
-func (t *Turn) Release() {
-	t.Lease.End(ErrReleased)
-	t.Hold.Release()
-}
+func (t *Turn) Release() { _ = t.Lease.Release() }
 
 // Turn waits for a claim. If it fails, nothing is left of it.
 func (q *Quorum) Turn(ctx context.Context, s *Spec) (*Turn, error) {
@@ -31,8 +28,8 @@ func (q *Quorum) Turn(ctx context.Context, s *Spec) (*Turn, error) {
 // goroutine.
 //
 // Invariant: the caller's goroutine waits for the claim, because there the
-// observer is called. In a goroutine of its own a panic of the observer would
-// end the process.
+// tracer is called. In a goroutine of its own a panic of the tracer would end
+// the process.
 func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (t *Turn, found Record, err error) {
 	watch := r.Watch()
 	defer watch.Close()
@@ -48,7 +45,7 @@ func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (t 
 		cancel()
 		<-watched
 	}
-	defer stop() // also when the observer panics
+	defer stop() // also when the tracer panics
 	t, err = r.q.Turn(ctx, r.spec)
 	if stop(); !needless {
 		return t, Record{}, err

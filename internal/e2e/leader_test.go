@@ -28,11 +28,17 @@ import (
 // admissions tells when claims were admitted.
 type admissions chan time.Time
 
-func (a admissions) Observe(e quorate.Event) {
-	if e.Kind == quorate.EventAcquired {
+func (a admissions) AcquireStart(ctx context.Context, _ quorate.AcquireInfo) context.Context {
+	return ctx
+}
+
+func (a admissions) AcquireEnd(_ context.Context, r quorate.AcquireResult) {
+	if r.Err == nil {
 		a <- time.Now()
 	}
 }
+
+func (a admissions) HoldEnd(context.Context, quorate.HoldResult) {}
 
 // TestLeaderSuccession measures how long it takes from the call of Resign until
 // the next in line leads: half a round trip for the leave and half a one for
@@ -71,7 +77,7 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 	var es [2]*leader.Election
 	admitted := make(admissions, 10)
 	for i := range es {
-		es[i] = leader.New(e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithObserver(admitted)), "e", leader.WithID(fmt.Sprint(i)))
+		es[i] = leader.New(e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithTracer(admitted)), "e", leader.WithID(fmt.Sprint(i)))
 		require.NoError(t, es[i].Campaign(deadline(t), "")) // connected
 		require.NoError(t, es[i].Resign(t.Context()))
 		<-admitted

@@ -22,24 +22,34 @@ import (
 // wild ends the goroutine that calls it, one way or the other, at one kind of
 // event.
 type wild struct {
-	at   quorate.EventKind
+	at   string
 	name string
 	how  func()
 }
 
-func (w *wild) Observe(e quorate.Event) {
-	if e.Kind == w.at && e.Name == w.name {
+func (w *wild) Observe(e quorate.Event) { w.call(string(e.Kind), e.Name) }
+
+func (w *wild) call(at, name string) {
+	if at == w.at && name == w.name {
 		w.how()
 	}
 }
 
-// An observer that panics, or ends the goroutine as t.FailNow does, leaves no
-// lock behind that nothing releases, and no waiter that nothing wakes.
-func TestObserverThatDoesNotReturn(t *testing.T) {
+func (w *wild) AcquireStart(ctx context.Context, a quorate.AcquireInfo) context.Context {
+	w.call("start", a.Name)
+	return ctx
+}
+
+func (w *wild) AcquireEnd(_ context.Context, r quorate.AcquireResult) { w.call("acquired", r.Name) }
+func (w *wild) HoldEnd(_ context.Context, r quorate.HoldResult)       { w.call("released", r.Name) }
+
+// A tracer that panics, or ends the goroutine as t.FailNow does, leaves no lock
+// behind that nothing releases, and no waiter that nothing wakes.
+func TestTracerThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	w := &wild{}
-	q, plain := e2e.Open(t, c, quorate.WithObserver(w)), e2e.Open(t, c)
+	q, plain := e2e.Open(t, c, quorate.WithTracer(w)), e2e.Open(t, c)
 	uses := map[string]func(ctx context.Context, name string){
 		"mutex": func(ctx context.Context, name string) {
 			m := mutex.New(q, name)
@@ -70,10 +80,10 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 		"leader":    func(name string) bool { return mutex.New(plain, name).TryLock() },
 		"once":      func(name string) bool { return mutex.New(plain, name).TryLock() },
 	}
-	for how, f := range map[string]func(){"panics": func() { panic("observer") }, "exits": runtime.Goexit} {
-		for _, at := range []quorate.EventKind{quorate.EventAcquired, quorate.EventReleased} {
+	for how, f := range map[string]func(){"panics": func() { panic("tracer") }, "exits": runtime.Goexit} {
+		for _, at := range []string{"start", "acquired", "released"} {
 			for what, use := range uses {
-				name := what + " " + how + " " + string(at)
+				name := what + " " + how + " " + at
 				t.Run(name, func(t *testing.T) {
 					*w = wild{at: at, name: name, how: f}
 					done := make(chan struct{})
@@ -81,7 +91,7 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 						defer close(done)
 						defer func() { _ = recover() }()
 						use(t.Context(), name)
-						assert.Fail(t, "the observer was not called")
+						assert.Fail(t, "the tracer was not called")
 					}()
 					e2e.Receive(t, done)
 					require.True(t, e2e.Eventually(func() bool { return free[what](name) }))
@@ -91,7 +101,7 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 	}
 
 	// The value itself goes on, and so do those that wait in this process.
-	*w = wild{at: quorate.EventReleased, name: "m", how: func() { panic("observer") }}
+	*w = wild{at: "released", name: "m", how: func() { panic("tracer") }}
 	m := mutex.New(q, "m", quorate.WithoutRenewal()) // so that each hold is a claim of its own
 	require.NoError(t, m.LockContext(t.Context()))
 	queued := e2e.NewQueued(t.Context())
@@ -112,7 +122,7 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 func TestObserverThatExitsAsANodeGoes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	q := e2e.Open(t, c, quorate.WithObserver(&wild{at: quorate.EventNodeDown, how: runtime.Goexit}))
+	q := e2e.Open(t, c, quorate.WithObserver(&wild{at: string(quorate.EventNodeDown), how: runtime.Goexit}))
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(t.Context()))
 	m.Unlock()
@@ -131,21 +141,16 @@ func TestCloseInsideTheObserver(t *testing.T) {
 	w := &closer{errs: make(chan error, 1)}
 	other := e2e.Open(t, c)
 	q := e2e.Open(t, c, quorate.WithObserver(w))
-	w.arm(quorate.EventReleased, q)
-	m := mutex.New(q, "m")
-	require.NoError(t, m.LockContext(t.Context()))
-	m.Unlock() // in this goroutine
+	w.arm(quorate.EventNodeDown, q)
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
 	err := e2e.Receive(t, w.errs)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 
-	w.arm(quorate.EventNodeDown, q)
-	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
-	err = e2e.Receive(t, w.errs)
-	require.ErrorIs(t, err, quorate.ErrInvalid)
-
+	m := mutex.New(q, "m")
 	m.Lock() // it is still open
-	w.arm(quorate.EventReleased, other)
 	m.Unlock()
+	w.arm(quorate.EventNodeDown, other)
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
 	err = e2e.Receive(t, w.errs)
 	require.NoError(t, err, "another Quorum")
 }

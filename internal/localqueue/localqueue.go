@@ -109,6 +109,20 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 	if ctx.Err() != nil {
 		return &core.Failure{Err: core.ContextError(ctx)}
 	}
+	ctx, span := q.quorum.Trace(ctx, q.spec(mode), try)
+	got, err := q.lock(ctx, mode, try)
+	if span != nil {
+		q.mu.Lock()
+		l := q.lease
+		q.mu.Unlock()
+		span.End(got, l, err, func() { _, _ = q.Unlock(mode) })
+	}
+	return err
+}
+
+// lock returns the claim as well if it is this goroutine that got it from the
+// nodes.
+func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got *core.Hold, err error) {
 	var w *waiter
 	q.mu.Lock()
 	do, before := q.state.Lock(mode, try)
@@ -124,11 +138,11 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 	case process.LockGet:
 		return q.acquire(ctx, mode, try, nil, before)
 	case process.LockRefused:
-		return &core.Failure{Err: core.ErrHeld}
+		return nil, &core.Failure{Err: core.ErrHeld}
 	case process.LockWait:
 		return q.await(ctx, w)
 	}
-	return nil
+	return nil, nil
 }
 
 // renewLease makes the lease of the next turn under the claim; the one before
@@ -144,12 +158,13 @@ func (q *Queue) renewLease() {
 }
 
 // await waits for the turn in the local queue. It ends with the caller's
-// context, or when the Quorum closes: no wait outlasts both.
-func (q *Queue) await(ctx context.Context, w *waiter) error {
+// context, or when the Quorum closes: no wait outlasts both. It returns what
+// lock does.
+func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 	select {
 	case t := <-w.turn:
 		if t.locked {
-			return nil
+			return nil, nil
 		}
 		return q.acquire(ctx, w.mode, false, t.pending, nil)
 	case <-ctx.Done():
@@ -167,21 +182,20 @@ func (q *Queue) await(ctx context.Context, w *waiter) error {
 		}
 	}
 	if ctx.Err() == nil {
-		return &core.Failure{Err: core.ErrClosed}
+		return nil, &core.Failure{Err: core.ErrClosed}
 	}
-	return core.CutShort(core.ErrHeld, ctx)
+	return nil, core.CutShort(core.ErrHeld, ctx)
 }
 
 // acquire gets the lock from the nodes; getting it is this goroutine's task.
 // When its context ends, the place in the nodes' queue goes to the next local
 // waiter. before is a claim that is in the way and is released first.
-func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending, before *core.Hold) (err error) {
+func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending, before *core.Hold) (hold *core.Hold, err error) {
 	var queued *core.Pending // still is at the nodes
-	got := false
-	// Deferred, because an observer may panic or end its goroutine. The next
-	// local waiter would wait forever, for a task that no goroutine has.
+	// Deferred, because the caller's context may panic. The next local waiter
+	// would wait forever, for a task that no goroutine has.
 	defer func() {
-		if !got {
+		if hold == nil {
 			q.next(mode, try, queued)
 		}
 	}()
@@ -193,28 +207,27 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 			q.quorum.AwaitFirst(ctx)
 		}
 		if pending, err = q.quorum.Begin(q.spec(mode), try, q); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	hold, err := pending.Wait(ctx)
+	hold, err = pending.Wait(ctx)
 	if err != nil {
 		// Note: Here is an incorrect condition: ctx.Err() != nil. The context
 		// may end after the nodes have refused the claim.
 		if pending.Queued() {
 			queued = pending
 		}
-		return err
+		return nil, err
 	}
-	got = true
 	q.mu.Lock()
 	turns, lost := q.state.Admitted(mode, hold)
 	q.lease, q.leaseExposed = hold.Lease(0), false
 	if lost {
-		_ = q.lease.End(core.ErrLost)
+		q.lease.End(core.ErrLost)
 	}
 	q.mu.Unlock()
 	letIn(turns)
-	return nil
+	return hold, nil
 }
 
 // letIn wakes callers that hold the value now. Called without q.mu, and never

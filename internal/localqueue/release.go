@@ -40,7 +40,8 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	if x.Lost {
 		cause = core.ErrLost // as above
 	}
-	lost := q.lease.End(cause)
+	span, lost := q.lease.Finish(cause)
+	defer span.Ended() // without q.mu, and last
 	switch x.Do {
 	case process.UnlockPassed:
 		q.renewLease()
@@ -56,8 +57,8 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	}
 	q.lease = nil
 	q.mu.Unlock()
-	defer q.next(mode, false, nil) // also when the observer panics
-	x.Claim.Release()              // on a claim that has ended it does nothing
+	x.Claim.Release() // on a claim that has ended it does nothing
+	q.next(mode, false, nil)
 	if lost != nil {
 		return nil, failure(lost)
 	}
@@ -117,7 +118,6 @@ func (q *Queue) Waiting() {
 }
 
 // giveUp unlocks q.mu and releases a claim that only lingered.
-// Release runs without q.mu: it calls the observer, which may lock this value.
 func (q *Queue) giveUp(hold *core.Hold) {
 	if hold != nil {
 		q.dropLingering()
@@ -148,7 +148,7 @@ func (q *Queue) Ended(cause error) {
 	case process.EndedLinger:
 		q.dropLingering()
 	case process.EndedHold:
-		_ = q.lease.End(cause)
+		q.lease.End(cause)
 	}
 }
 

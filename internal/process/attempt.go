@@ -208,11 +208,6 @@ func (a *Attempt) Take(now protocol.Time) lease.Phase {
 	return a.Phase()
 }
 
-// Valid reports whether the claim is held now.
-func (a *Attempt) Valid(now protocol.Time) bool {
-	return a.Phase() == lease.Holding && now < a.Deadline()
-}
-
 // Free returns the nodes that are known to be free of the claim after its end,
 // a bit for each, and whether each node has confirmed that or has had its time.
 func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }

@@ -56,6 +56,11 @@ func (a *Attempt) Permuted(order []int) *Attempt {
 	return b
 }
 
+// Valid reports whether the claim is held now.
+func (a *Attempt) Valid(now protocol.Time) bool {
+	return a.Phase() == lease.Holding && now < a.Deadline()
+}
+
 // Unsent returns the request that waits for room at a node, nil if none does.
 // The runtime has it in its [Backlog].
 func (a *Attempt) Unsent(node int) *protocol.Request { return a.waits(node) }

@@ -1,0 +1,169 @@
+package core
+
+// This file owns the calls of the tracer that the application gives.
+//
+//	AcquireStart ---> AcquireEnd ---> HoldEnd
+//
+// Invariant: no lock is held during a call, and none is on a goroutine that
+// does anything else for the library.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Tracer is what the application's tracer is to core.
+type Tracer interface {
+	AcquireStart(ctx context.Context, i AcquireInfo) context.Context
+	AcquireEnd(ctx context.Context, r AcquireResult)
+	HoldEnd(ctx context.Context, r HoldResult)
+}
+
+// AcquireInfo is an acquisition that begins.
+type AcquireInfo struct {
+	Kind, Name string
+	Try        bool
+}
+
+// AcquireResult is how an acquisition has ended.
+type AcquireResult struct {
+	Kind, Name                    string
+	Try, Contended, Local, Shared bool
+	Wait                          time.Duration
+	RoundTrips, Votes             int
+	Token                         uint64
+	Err                           error
+}
+
+// HoldResult is how a hold has ended.
+type HoldResult struct {
+	Kind, Name string
+	Token      uint64
+	Held       time.Duration
+	Err        error
+}
+
+// Span is one acquisition and the hold that comes of it, as the tracer gets
+// them. Nil is one that is not traced; its methods do nothing.
+type Span struct {
+	q     *Quorum
+	ctx   context.Context // of AcquireStart
+	info  AcquireInfo
+	began protocol.Time
+	since protocol.Time // when the caller got the hold
+	token uint64
+	told  chan struct{} // closed after AcquireEnd
+	held  time.Duration
+	cause error // why the hold has ended
+}
+
+// seen is what an attempt notes for the tracer; a.mu guards it.
+type seen struct {
+	asked     [maxNodes]uint8 // requests by node, until the claim is admitted
+	contended bool
+}
+
+// Trace begins a span. The acquisition goes on with the context that it
+// returns.
+func (q *Quorum) Trace(ctx context.Context, s *Spec, try bool) (context.Context, *Span) {
+	t := q.set.Trace
+	if t == nil {
+		return ctx, nil
+	}
+	span := &Span{q: q, began: q.now(), info: AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{})}
+	span.ctx = t.AcquireStart(ctx, span.info)
+	return span.ctx, span
+}
+
+// End reports how the acquisition has ended: with an error, or with a lease,
+// under a claim that was got from the nodes, or under one of this process if
+// got is nil. If the tracer does not return, undo is called.
+func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
+	if s == nil {
+		return
+	}
+	r := AcquireResult{Kind: s.info.Kind, Name: s.info.Name, Try: s.info.Try, Err: err}
+	s.since = s.q.now()
+	r.Wait = s.since.Sub(s.began)
+	if f, ok := errors.AsType[*Failure](err); ok {
+		r.Votes = f.Votes
+		r.Err = WrapError("acquire", s.info.Name, err)
+	}
+	if got != nil {
+		(*attempt)(got).tell(s.since, &r)
+	}
+	if err == nil {
+		s.token, r.Token, r.Local = l.token, l.token, got == nil
+		r.Shared = !l.follow(s)
+	}
+	returned := false
+	defer func() {
+		if close(s.told); !returned && err == nil {
+			undo()
+		}
+	}()
+	s.q.set.Trace.AcquireEnd(s.ctx, r)
+	returned = true
+}
+
+// finish notes why the hold has ended, and for how long it was.
+func (s *Span) finish(cause error) {
+	if s != nil {
+		s.held, s.cause = s.q.now().Sub(s.since), cause
+	}
+}
+
+// Ended reports that the hold has ended. It is called without a lock, once.
+func (s *Span) Ended() {
+	if s == nil {
+		return
+	}
+	<-s.told // a hold may end as its caller gets it
+	r := HoldResult{Kind: s.info.Kind, Name: s.info.Name, Token: s.token, Held: s.held}
+	if s.cause != ErrReleased {
+		r.Err = WrapError("hold", s.info.Name, &Failure{Err: s.cause})
+	}
+	s.q.set.Trace.HoldEnd(s.ctx, r)
+}
+
+// tell completes what is reported of an admission.
+func (a *attempt) tell(now protocol.Time, r *AcquireResult) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.Votes = a.claim.Votes(now)
+	if a.seen != nil {
+		r.Contended, r.RoundTrips = a.seen.contended, int(slices.Max(a.seen.asked[:]))
+	}
+}
+
+// note takes a request, or an answer to one if ans is not nil. Called with a.mu
+// held.
+func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
+	switch {
+	case s == nil || phase >= lease.Holding:
+	case ans == nil:
+		s.asked[node]++
+	default:
+		s.contended = s.contended || ans.Status == protocol.OK && !ans.Vote
+	}
+}
+
+// follow has the end of the lease reported to the tracer, unless that is so
+// already: readers of one process share a lease.
+func (l *Lease) follow(s *Span) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.span != nil {
+		return false
+	}
+	if l.span = s; l.cause != nil {
+		s.finish(l.cause)
+		go s.Ended()
+	}
+	return true
+}
