@@ -6,7 +6,7 @@ MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The modules of go.work.
-MODULES := . cmd/quorate compat/cron compat/gocron compat/goose compat/migrate compat/redsync examples internal/bench internal/chaos internal/release
+MODULES := . cmd/quorate compat/cron compat/gocron compat/goose compat/migrate compat/redsync examples internal/bench internal/chaos internal/release otel
 
 # The rooms of the pure part, from the lowest one up.
 ROOMS := ./internal/protocol ./internal/lease ./internal/nodeset ./internal/change ./internal/repair ./internal/process

@@ -25,7 +25,8 @@ func WithTracer(t Tracer) Option {
 // returned, with which the call goes on: it must be the call's own, perhaps
 // with more values.
 //
-// [mutex.All] acquires each of its names, and tries some more than once.
+// [mutex.All] acquires each of its names, and tries some more than once. A call
+// with a context that has ended, or an unusable name, acquires nothing.
 //
 // A Tracer must be safe for concurrent use. Its methods are called without a
 // lock, in the goroutine of the caller; HoldEnd also in one of its own. They

@@ -1,0 +1,220 @@
+// Package otel gives OpenTelemetry what Quorate does: metrics, and a span for
+// each call that acquires.
+//
+//	t := otel.New()
+//	q, err := quorate.Connect(ctx, urls, quorate.WithTracer(t), quorate.WithObserver(t))
+//
+// The instruments, with the attributes quorate.kind (the package of the
+// primitive: mutex, semaphore …), and quorate.name if [WithNameFunc] gives one:
+//
+//	quorate.lock.wait.duration  histogram, s      of calls, also those that failed
+//	quorate.lock.hold.duration  histogram, s      of holds that have ended
+//	quorate.lock.waiting        up-down counter   calls under way
+//	quorate.lock.held           up-down counter   holds
+//	quorate.lock.lost           counter           holds that ended by themselves
+//	quorate.leader              up-down counter   elections that this process leads
+//	quorate.node.up             gauge             by quorate.node: 1 connected, 0 not
+//
+// The durations have quorate.outcome too: acquired, local (no node was asked)
+// or failed; released or lost. What failed or was lost has error.type: held,
+// no_quorum, lost, closed, invalid, canceled, timeout or _OTHER.
+package otel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorate/quorate"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope is the name of the meter and of the tracer.
+const scope = "github.com/quorate/quorate/otel"
+
+// The keys of the attributes.
+const (
+	kindKey    = attribute.Key("quorate.kind")
+	nameKey    = attribute.Key("quorate.name")
+	outcomeKey = attribute.Key("quorate.outcome")
+	nodeKey    = attribute.Key("quorate.node")
+	errorKey   = attribute.Key("error.type")
+)
+
+// bounds are those of the histograms, in seconds: from 0.1 ms to 60 s.
+var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60}
+
+// Telemetry is a [quorate.Tracer] and a [quorate.Observer]. Make it with [New].
+// It is safe for concurrent use, and may be given to several Quorums: their
+// numbers then are added up.
+type Telemetry struct {
+	name   func(kind, name string) string
+	tracer trace.Tracer
+
+	wait, hold            metric.Float64Histogram
+	waiting, held, leader metric.Int64UpDownCounter
+	lost                  metric.Int64Counter
+	nodeUp                metric.Int64Gauge
+}
+
+var (
+	_ quorate.Tracer   = (*Telemetry)(nil)
+	_ quorate.Observer = (*Telemetry)(nil)
+)
+
+// An Option is a setting of [New]. It is safe for concurrent use.
+type Option func(*config)
+
+type config struct {
+	meters  metric.MeterProvider
+	tracers trace.TracerProvider
+	name    func(kind, name string) string
+}
+
+// WithMeterProvider sets where the metrics go. Default: the global provider.
+func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
+
+// WithTracerProvider sets where the spans go. Default: the global provider.
+func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
+
+// WithNameFunc adds the attribute quorate.name, with what f makes of a name; ""
+// leaves it out. f should return few different values, as each is a time series
+// of its own: "order" for "order:4711". Default: no name.
+func WithNameFunc(f func(kind, name string) string) Option { return func(c *config) { c.name = f } }
+
+// New makes a Telemetry. An instrument that the provider refuses is reported to
+// the error handler of OpenTelemetry, and records nothing.
+func New(opts ...Option) *Telemetry {
+	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: func(string, string) string { return "" }}
+	for _, o := range opts {
+		o(&c)
+	}
+	m := c.meters.Meter(scope)
+	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
+	var errs [7]error
+	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of calls that acquire, also of those that failed."), metric.WithExplicitBucketBoundaries(bounds...))
+	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of holds that have ended."), metric.WithExplicitBucketBoundaries(bounds...))
+	t.waiting, errs[2] = m.Int64UpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that acquire and are under way."))
+	t.held, errs[3] = m.Int64UpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
+	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended by themselves."))
+	t.leader, errs[5] = m.Int64UpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
+	t.nodeUp, errs[6] = m.Int64Gauge("quorate.node.up", metric.WithUnit("1"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+	if err := errors.Join(errs[:]...); err != nil {
+		otel.Handle(err)
+	}
+	return t
+}
+
+// call is what a context has of the acquisition that it is of.
+type call struct {
+	span trace.Span
+	attr []attribute.KeyValue
+}
+
+type callKey struct{}
+
+// AcquireStart see [quorate.Tracer]. It begins the span.
+func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) context.Context {
+	c := &call{attr: []attribute.KeyValue{kindKey.String(a.Kind)}}
+	if name := t.name(a.Kind, a.Name); name != "" {
+		c.attr = append(c.attr, nameKey.String(name))
+	}
+	c.attr = c.attr[:len(c.attr):len(c.attr)] // it is appended to
+	t.waiting.Add(ctx, 1, metric.WithAttributes(c.attr...))
+	ctx, c.span = t.tracer.Start(ctx, a.Kind+" acquire", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(c.attr...))
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// AcquireEnd see [quorate.Tracer]. It ends the span.
+func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
+	c := ctx.Value(callKey{}).(*call)
+	t.waiting.Add(ctx, -1, metric.WithAttributes(c.attr...))
+	outcome := "acquired"
+	switch {
+	case r.Err != nil:
+		outcome = "failed"
+	case r.Local:
+		outcome = "local"
+	}
+	attr := ended(c.attr, outcome, r.Err)
+	t.wait.Record(ctx, r.Wait.Seconds(), metric.WithAttributes(attr...))
+	if r.Err == nil && !r.Shared {
+		t.count(ctx, c, r.Kind, 1)
+	}
+	if c.span.IsRecording() {
+		c.span.SetAttributes(attr[len(c.attr):]...)
+		c.span.SetAttributes(
+			attribute.Bool("quorate.try", r.Try), attribute.Bool("quorate.contended", r.Contended),
+			attribute.Int("quorate.votes", r.Votes), attribute.Int("quorate.round_trips", r.RoundTrips))
+		// A try that finds the name held has done what it is for.
+		if r.Err != nil && !(r.Try && errors.Is(r.Err, quorate.ErrHeld)) {
+			c.span.SetStatus(codes.Error, r.Err.Error())
+		}
+	}
+	c.span.End()
+}
+
+// HoldEnd see [quorate.Tracer].
+func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
+	c := ctx.Value(callKey{}).(*call)
+	t.count(ctx, c, r.Kind, -1)
+	outcome := "released"
+	if r.Err != nil {
+		outcome = "lost"
+		t.lost.Add(ctx, 1, metric.WithAttributes(append(c.attr, errorKey.String(errorType(r.Err)))...))
+	}
+	t.hold.Record(ctx, r.Held.Seconds(), metric.WithAttributes(ended(c.attr, outcome, r.Err)...))
+}
+
+// count counts holds, and terms of leaders as well.
+func (t *Telemetry) count(ctx context.Context, c *call, kind string, n int64) {
+	t.held.Add(ctx, n, metric.WithAttributes(c.attr...))
+	if kind == "leader" {
+		t.leader.Add(ctx, n, metric.WithAttributes(c.attr...))
+	}
+}
+
+// Observe see [quorate.Observer].
+func (t *Telemetry) Observe(e quorate.Event) {
+	up := int64(0)
+	switch e.Kind {
+	case quorate.EventNodeUp:
+		up = 1
+	case quorate.EventNodeDown:
+	default:
+		return
+	}
+	t.nodeUp.Record(context.Background(), up, metric.WithAttributes(nodeKey.String(e.Node)))
+}
+
+// ended adds the outcome to attributes.
+func ended(attr []attribute.KeyValue, outcome string, err error) []attribute.KeyValue {
+	attr = append(attr, outcomeKey.String(outcome))
+	if err != nil {
+		attr = append(attr, errorKey.String(errorType(err)))
+	}
+	return attr
+}
+
+// errorType names an error, as one of few. What a context has cut short is what
+// was waited for: the turn or the nodes.
+func errorType(err error) string {
+	for _, e := range []struct {
+		is   error
+		name string
+	}{
+		{quorate.ErrLost, "lost"}, {quorate.ErrClosed, "closed"}, {quorate.ErrInvalid, "invalid"},
+		{quorate.ErrNoQuorum, "no_quorum"}, {quorate.ErrHeld, "held"},
+		{context.Canceled, "canceled"}, {context.DeadlineExceeded, "timeout"},
+	} {
+		if errors.Is(err, e.is) {
+			return e.name
+		}
+	}
+	return "_OTHER"
+}
