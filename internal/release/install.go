@@ -17,8 +17,8 @@ var user []byte
 
 // install does what a user does: it gets the library into a fresh module,
 // builds and runs a program with it, installs the command, gets each of the
-// modules under compat, and builds the examples, all from a module proxy that
-// serves the tree as a release, into an empty module cache.
+// modules under compat, and all that the examples are made of, from a module
+// proxy that serves the tree as a release, into an empty module cache.
 func install(t tree, version, tmp string, w io.Writer) error {
 	proxy, cache, bin, app := filepath.Join(tmp, "proxy"), filepath.Join(tmp, "cache"), filepath.Join(tmp, "bin"), filepath.Join(tmp, "app")
 	if err := publish(t, version, proxy); err != nil {
@@ -60,7 +60,12 @@ func install(t tree, version, tmp string, w io.Writer) error {
 	for _, a := range adapters {
 		steps = append(steps, []string{"go", "get", a + "@" + version})
 	}
-	steps = append(steps, []string{"go", "build", "-tags", "adapters", "."}, []string{"go", "build", "-C", filepath.Join(string(t), "examples"), "./..."})
+	// Both find all that is to be compiled, and check it by its checksums. The
+	// stage lint compiles it.
+	steps = append(steps,
+		[]string{"go", "list", "-deps", "-tags", "adapters", "."},
+		[]string{"go", "list", "-C", filepath.Join(string(t), "examples"), "-deps", "./..."},
+	)
 	for _, step := range steps {
 		cmd := exec.Command(step[0], step[1:]...)
 		cmd.Dir, cmd.Env = app, env

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stranger with nothing but Go gets the library, the command and the modules
-// under compat, and builds the examples, as the tree is now.
+// A stranger with nothing but Go gets the library, the command, the modules
+// under compat and what the examples need, as the tree is now.
 func TestInstall(t *testing.T) {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
@@ -52,8 +52,8 @@ func TestPublishedModules(t *testing.T) {
 		assert.NotContains(t, string(text), library+" =>", folder)
 		assert.NotContains(t, string(text), " v0.0.0\n", folder)
 	}
-	for _, folder := range []string{command, "compat/gocron"} {
-		dir := copyTree(t, root)
+	dir := copyTree(t, root)
+	for _, folder := range []string{"compat/gocron", command} {
 		_, err := output(filepath.Join(dir, folder), "go", "mod", "edit", "-replace="+library+"=../..")
 		require.NoError(t, err)
 		assert.ErrorContains(t, requireVersion(dir, "v1.999.0"), "replaces "+library)
