@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/quorate/quorate/shards"
@@ -40,14 +41,18 @@ func TestMain(m *testing.M) {
 	e2e.MainWithNodes(m)
 }
 
-// count is how many shards the workers share.
-const count = 12
+// count is how many shards the workers share, and lease how long a claim of one
+// lasts.
+const (
+	count = 12
+	lease = 2 * time.Second
+)
 
 // serve runs shards until its input ends, and says when each begins and ends.
 func serve(urls []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil), quorate.WithTTL(2*time.Second))
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil), quorate.WithTTL(lease))
 	if err != nil {
 		return err
 	}
@@ -131,11 +136,13 @@ func (s *spans) killed(of int) {
 }
 
 // Processes join, leave and are killed, on three real servers: no shard runs
-// twice at a time, and in the end each process has its fair share.
+// twice at a time, none is idle for longer than a lease and a round trip, and
+// in the end each process has its fair share.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
+	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
-	e2e.Open(t, c, quorate.WithTTL(2*time.Second))
+	e2e.Open(t, c, quorate.WithTTL(lease))
 	s := spans{all: map[uint64]*span{}}
 	var all []*worker.Worker
 	start := func() {
@@ -175,19 +182,20 @@ func TestProcesses(t *testing.T) {
 	for _, w := range all[2:] {
 		require.NoError(t, w.End(e2e.Patience))
 	}
-	s.judge(t)
+	idle := s.judge(t)
+	assert.Less(t, idle, lease+300*time.Millisecond+late.Allow(12), "a lease and a round trip")
 	e2e.Clean(t, c)
 }
 
 // judge checks that the runs of each shard are one after the other, in the
-// order of their tokens.
-func (s *spans) judge(t *testing.T) {
+// order of their tokens. It returns the longest that a shard was idle.
+func (s *spans) judge(t *testing.T) (idle time.Duration) {
 	byShard := map[int][]*span{}
 	for _, x := range s.all {
 		byShard[x.shard] = append(byShard[x.shard], x)
 	}
 	require.Len(t, byShard, count)
-	idle, runs := time.Duration(0), 0
+	runs := 0
 	for _, all := range byShard {
 		slices.SortFunc(all, func(a, b *span) int { return cmp.Compare(a.token, b.token) })
 		for i, x := range all {
@@ -200,4 +208,5 @@ func (s *spans) judge(t *testing.T) {
 		}
 	}
 	t.Logf("%d runs of %d shards; the longest that one was idle: %v", runs, count, idle.Round(time.Millisecond))
+	return idle
 }

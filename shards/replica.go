@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -27,6 +28,14 @@ type replica struct {
 	mu      sync.Mutex
 	parts   []part
 	changed chan struct{} // closed when parts changes, and replaced
+
+	// Held while the nodes are asked for the members, so that an older answer
+	// never replaces a newer one. Lock order: asking, then mu.
+	asking sync.Mutex
+	asked  atomic.Int64 // how often they were; changes while asking is held
+	token  uint64       // of this member; 0: it is none
+	seen   bool         // the last answer had this member
+	failed error        // why the last time brought no answer
 }
 
 // part returns the replica's part in a shard, and what is closed when that may
@@ -71,27 +80,55 @@ func (r *replica) follow(ctx context.Context, l quorate.Lease) {
 	member, cancel := context.WithCancel(l.Context())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
+	r.is(l.Token())
 	// After an outage nodes may have other tickets of a claim than its
 	// holder. A member that does not find itself joins again.
 	for unseen := 0; member.Err() == nil && unseen < 4; {
-		report, err := inspect.Name(member, r.s.q, r.s.membersName())
-		if err == nil {
-			var members []uint64
-			for _, c := range report.Holders {
-				members = append(members, c.Token)
-			}
-			slices.Sort(members)
+		switch seen, err := r.divide(member); {
+		case err != nil:
+		case seen:
+			unseen = 0
+		default:
 			unseen++
-			if slices.Contains(members, l.Token()) {
-				unseen = 0
-			}
-			r.become(parts(members, l.Token(), len(r.s.specs)))
 		}
 		pause(member, r.s.look())
 	}
+	r.is(0)
 	if ctx.Err() == nil {
 		r.become(make([]part, len(r.s.specs)))
 	}
+}
+
+// is sets by which token this replica is a member.
+func (r *replica) is(token uint64) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	r.token, r.seen = token, token != 0
+}
+
+// divide asks the nodes for the members, and divides the shards among them. It
+// reports whether this replica is one of them. Calls that wait for each other
+// share an answer that was asked for after they began.
+func (r *replica) divide(ctx context.Context) (seen bool, err error) {
+	next := r.asked.Load() + 1
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if r.token == 0 || r.asked.Load() >= next {
+		return r.seen, r.failed
+	}
+	r.asked.Add(1)
+	report, err := inspect.Name(ctx, r.s.q, r.s.membersName())
+	if r.failed = err; err != nil {
+		return false, err
+	}
+	var members []uint64
+	for _, c := range report.Holders {
+		members = append(members, c.Token)
+	}
+	slices.Sort(members)
+	r.seen = slices.Contains(members, r.token)
+	r.become(parts(members, r.token, len(r.s.specs)))
+	return r.seen, nil
 }
 
 // serve has the shard whenever it is this replica's turn, until ctx ends.
@@ -189,11 +226,11 @@ func (r *replica) take(ctx context.Context, shard int) (*held, error) {
 // other members, pause meanwhile.
 func (r *replica) hold(ctx context.Context, shard int, h *held) (wait time.Duration) {
 	defer func() { _ = h.lease.Release() }()
-	if p, _ := r.part(shard); p != owner && h.hold.Standing().Waiters {
-		return r.s.look()
-	}
 	inner, stop := h.lease.Derive(ctx)
 	defer stop()
+	if r.others(inner, shard, h) {
+		return r.s.look()
+	}
 	returned := make(chan struct{})
 	var err error
 	go func() {
@@ -213,6 +250,22 @@ func (r *replica) hold(ctx context.Context, shard int, h *held) (wait time.Durat
 		r.s.set.Logger.Error("quorate: a shard has failed, and is tried again", "name", r.s.name, "shard", shard, "error", err)
 	}
 	return time.Second
+}
+
+// others reports whether a claim that has just been admitted is another
+// replica's to have. What this replica knows of the members and of the queue
+// may be old: two that passed the claim on to each other would leave the shard
+// idle. So it asks before it passes it on.
+func (r *replica) others(ctx context.Context, shard int, h *held) bool {
+	if p, _ := r.part(shard); p == owner || !h.hold.Standing().Waiters {
+		return false
+	}
+	_, _ = r.divide(ctx)
+	if p, _ := r.part(shard); p == owner {
+		return false
+	}
+	report, err := inspect.Name(ctx, r.s.q, r.s.specs[shard].Name)
+	return err != nil || len(report.Waiters) > 0
 }
 
 // wanted waits until another replica should have the shard, and reports whether
