@@ -32,7 +32,6 @@ type nodeIncarnation struct {
 	state       nodeState
 	incarnation protocol.Incarnation // of voting, or what a node showed that is marked
 	votedLast   protocol.Incarnation // that voted last
-	pushMissed  bool                 // it has pushed something that could not be judged
 	attempt     uint32               // counts what was begun, so that results of earlier connections are ignored
 }
 
@@ -95,10 +94,6 @@ func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
 		n.votedLast = inc
 		s.do(NodeAction{Kind: NodeVotes, Node: i})
 	}
-	if n.pushMissed && s.rules.On(protocol.RuleMissed) {
-		n.pushMissed = false
-		s.do(NodeAction{Kind: NodeAsk, Node: i})
-	}
 }
 
 // Check reports whether a reply of that incarnation counts.
@@ -121,13 +116,10 @@ func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
 func (s *Incarnations) Len() int { return len(s.nodes) }
 
 // CheckPush reports whether a push of that incarnation counts. A push that
-// comes before the incarnation is known does not. The node is asked then as
-// soon as it is known.
+// comes before the incarnation is known does not: each claim asks as a
+// connection begins, and that answer says what the push did.
 func (s *Incarnations) CheckPush(i int, inc protocol.Incarnation) bool {
 	n := &s.nodes[i]
-	if n.state == unknown {
-		n.pushMissed = true
-	}
 	return n.state == voting && (n.incarnation == inc || !s.rules.On(protocol.RuleOwnIncarnation))
 }
 

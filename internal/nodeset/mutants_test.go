@@ -19,7 +19,6 @@ func TestMutants(t *testing.T) {
 		rule protocol.Rule
 		test func(assert.TestingT, protocol.Rules)
 	}{
-		{"a push before the incarnation is known is lost", protocol.RuleMissed, earlyPush},
 		{"two lists with a common node are recorded", protocol.RuleSetAll, allRecordIt},
 		{"what is accepted of a list that cannot be recorded keeps a node from its place", protocol.RuleSetVoid, acceptanceIsVoid},
 		{"and from a recording", protocol.RuleSetVoid, voidIsOver},

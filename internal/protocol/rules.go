@@ -57,7 +57,6 @@ const (
 	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
 	RuleNearest                         // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
 	RuleUnknown                         // a name is free only if the nodes that have not answered could make no claim its holder: an onlooker takes a held name for free
-	RuleMissed                          // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
 	RuleDown                            // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
 	RuleUrgent                          // renewals and leaves are sent before joins: a holder is lost behind the joins of its own client
 	RuleNewest                          // a request that waits for room is sent in its newest form: a claim acts on what is over

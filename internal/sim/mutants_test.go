@@ -311,7 +311,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		nodes |= s.off
 	}
 	if on := clients.List(); !slices.Equal(on, []protocol.Rule{
-		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed,
+		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown,
 		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleLanded, protocol.RuleAskAgain,
 		protocol.RuleForeign, protocol.RuleOpenHeld,
 		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetVoid, protocol.RuleSetVersion, protocol.RuleSetLife,
