@@ -7,7 +7,6 @@ const (
 	RuleRepairRestart                                  // a node that loses its data again is repaired from the beginning: what was brought before is not found
 	RuleRepairSteady                                   // a node that loses its data while it lists names does not count: what it alone knew is not found
 	RuleRepairEvery                                    // a node is marked once it has every name: what could not be brought is not found
-	RuleRepairOthers                                   // a name that cannot be brought comes after the others: one undecided register keeps all others from the node
 	RuleRepairDecide                                   // a register that a reader finds undecided is decided by a run of its own: the node is never repaired
 	RuleRepairRetry                                    // a repair that has failed is tried again: as above
 	RuleRepairTurns                                    // clients take turns at a node: each of them brings it everything

@@ -85,7 +85,6 @@ func (r *Repair) take(now protocol.Time, s RepairStep, res RepairResult) {
 		}
 		n.turn, n.prolong = true, now.Add(r.turn()/2)
 		if n.listed {
-			n.todo = len(n.names)
 			r.bring(i)
 			return
 		}
@@ -235,30 +234,26 @@ func (r *Repair) list(i int) {
 		}
 	}
 	n.listed, n.names, n.total = true, slices.Sorted(maps.Keys(n.found)), len(n.found)
-	n.found, n.others, n.todo = nil, nil, len(n.names)
+	n.found, n.others = nil, nil
 	r.bring(i)
 }
 
 // bring brings the next names to the node, or marks it as caught up.
 //
-// Invariant: the node is marked once no name is left, those that could not be
-// read included (repair-every-name.txt). The mark names the incarnation that
-// was repaired, so a node that has lost its data since ignores it.
+// Invariant: the mark names the incarnation that was repaired, so a node that
+// has lost its data since ignores it.
 func (r *Repair) bring(i int) {
 	n := &r.nodes[i]
 	r.leaveOut(i)
-	switch {
-	case n.todo > 0:
-		n.sent = min(n.batch, n.todo)
-		n.out, n.left = n.sent, nil
-		for _, name := range n.names[:n.sent] {
-			_, succession := r.Group.Brings(i, name)
-			r.do(i, RepairStep{Kind: RepairRead, Name: name, Succession: succession})
-		}
-	case len(n.names) > 0 && r.Rules.On(protocol.RuleRepairEvery):
-		n.fail(n.why, false)
-	default:
+	if len(n.names) == 0 {
 		r.do(i, RepairStep{Kind: RepairMark, Incarnation: n.incarnation})
+		return
+	}
+	n.sent = min(n.batch, len(n.names))
+	n.out, n.left = n.sent, nil
+	for _, name := range n.names[:n.sent] {
+		_, succession := r.Group.Brings(i, name)
+		r.do(i, RepairStep{Kind: RepairRead, Name: name, Succession: succession})
 	}
 }
 
@@ -266,17 +261,10 @@ func (r *Repair) bring(i int) {
 // exchanged since they were listed.
 func (r *Repair) leaveOut(i int) {
 	n := &r.nodes[i]
-	var names []string
-	todo := 0
-	for k, name := range n.names {
-		if brings, _ := r.Group.Brings(i, name); !brings && r.Rules.On(protocol.RuleRepairSuccession) {
-			continue
-		}
-		if names = append(names, name); k < n.todo {
-			todo++
-		}
-	}
-	n.names, n.todo = names, todo
+	n.names = slices.DeleteFunc(n.names, func(name string) bool {
+		brings, _ := r.Group.Brings(i, name)
+		return !brings && r.Rules.On(protocol.RuleRepairSuccession)
+	})
 }
 
 // brought takes the end of a read or of a decision. A register that is
@@ -305,18 +293,17 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	}
 }
 
-// batched ends a batch. What cannot be brought now comes after the other names,
-// which need not wait for it. If nothing of a batch could be brought, the rest
-// would fail, too, or the batch was too large. A smaller batch follows in the
-// next attempt (repair-portions.txt). One name whose run is under way must not
-// keep the others back (repair-others-first.txt).
+// batched ends a batch. What could not be brought comes after the other names,
+// in the next attempt. If nothing of a batch could be brought, it may have been
+// too large (repair-portions.txt).
+//
+// Invariant: the node is marked once no name is left, those that could not be
+// read included (repair-every-name.txt).
 func (r *Repair) batched(i int) {
 	n := &r.nodes[i]
-	n.names, n.todo = append(n.names[n.sent:], n.left...), n.todo-n.sent
-	if len(n.left) == n.sent || len(n.left) > 0 && !r.Rules.On(protocol.RuleRepairOthers) {
-		n.batch = max(1, n.batch/4)
-		if !r.Rules.On(protocol.RuleRepairOthers) {
-			n.batch, n.names = 1, append(n.left, n.names[:len(n.names)-len(n.left)]...)
+	if n.names = n.names[n.sent:]; len(n.left) > 0 && r.Rules.On(protocol.RuleRepairEvery) {
+		if n.names = append(n.names, n.left...); len(n.left) == n.sent {
+			n.batch = max(1, n.batch/4)
 		}
 		n.fail(n.why, false)
 		return

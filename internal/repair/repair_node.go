@@ -51,7 +51,6 @@ type attemptState struct {
 	sent int      // names of the batch
 	out  int      // of these under way
 	left []string // of these that could not be brought
-	todo int      // names that this attempt has not tried yet, the batch included
 	why  error
 }
 

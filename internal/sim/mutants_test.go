@@ -88,7 +88,6 @@ var mutants = []mutant{
 	{"a node that loses its data again keeps its list", repairsWithout(protocol.RuleRepairRestart), losesDataAgain, 100, "record"},
 	{"a node that loses its data as it lists names counts", repairsWithout(protocol.RuleRepairSteady), listerLosesData, 100, "record"},
 	{"a node is marked though it lacks a name", repairsWithout(protocol.RuleRepairEvery), undecidedName, 100, "record"},
-	{"an undecided name holds up the others", repairsWithout(protocol.RuleRepairOthers), undecidedName, 100, "stuck"},
 	{"no reader decides", repairsWithout(protocol.RuleRepairDecide), decidedName, 100, "stuck"},
 	{"a repair that failed is not tried again", repairsWithout(protocol.RuleRepairRetry), repairWaits, 100, "stuck"},
 	{"only readers repair nodes", repairsWithout(protocol.RuleRepairMeet), decidedName, 100, "stuck"},
