@@ -43,8 +43,6 @@ func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
 		return protocol.Quorums{Present: present}
 	case !rules.On(protocol.RuleSetBoth):
 		return protocol.Quorums{Present: next}
-	case !rules.On(protocol.RuleSetEach):
-		return protocol.Quorums{Present: present | next}
 	}
 	return protocol.Quorums{Present: present, Next: next}
 }

@@ -24,8 +24,7 @@ const (
 	// move of a node to another configuration on. In a set that was never
 	// changed none of them is looked at, so a mutant of one shows in the aims
 	// that change sets only.
-	RuleSetBoth          // while nodes are being exchanged a quorum is a majority of the set of before, too: two holders
-	RuleSetEach          // and of each set, not of all nodes of both: two holders
+	RuleSetBoth          // while nodes are being exchanged a quorum is a majority of each of both sets: two holders
 	RuleKeepDeadline     // a holder keeps its deadline when another configuration begins to count: it is lost for nothing
 	RuleSettleNext       // a waiter settles at the nodes that begin to count: it is admitted by what they do not know
 	RuleNarrow           // an attempt that is not settled starts again when the new set counts alone: a token falls

@@ -158,7 +158,6 @@ var mutants = []mutant{
 	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
 
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
-	{"a majority of all nodes is enough while nodes are exchanged", without(protocol.RuleSetEach), exchangeLeft, 300, "capacity token order"},
 	{"the new set counts alone at once", without(protocol.RuleExchangeWait), exchangeLeft, 100, "capacity token"},
 	{"the new set counts alone after half the time", func(s *setting) { s.rules = protocol.Halved(protocol.ConstExchangeWait) }, exchangeFalls, 300, "capacity token"},
 	{"the time before the new set counts begins with the decision", without(protocol.RuleExchangeMoved), exchangeLeft, 300, "capacity token"},
