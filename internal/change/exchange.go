@@ -65,15 +65,12 @@ type exchanging struct {
 }
 
 // Decided says that a configuration has been decided.
-func (e *Exchange) Decided(now protocol.Time, c *nodeset.Configuration) {
+func (e *Exchange) Decided(c *nodeset.Configuration) {
 	if e.follow = 0; e.config != nil && c.Stage == nodeset.Stable && vacates(c, e.config) && e.Rules.On(protocol.RuleExchangeFollow) {
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
 	e.begun = e.begun || c.Stage != nodeset.Stable && has(c, e.Goal, true)
-	if !e.Rules.On(protocol.RuleExchangeMoved) {
-		e.began = now
-	}
 }
 
 // Follows returns how long clients still have to follow to the configuration

@@ -32,7 +32,7 @@ func entering(add, remove string) (ch change.Goal) {
 // decided is an Exchange for which c was decided at a time, and which the given
 // members have moved to since.
 func decided(e change.Exchange, now protocol.Time, c *nodeset.Configuration, moved ...int) *change.Exchange {
-	e.Decided(now, c)
+	e.Decided(c)
 	serve(&e, now, moved...)
 	return &e
 }
@@ -42,7 +42,7 @@ func decided(e change.Exchange, now protocol.Time, c *nodeset.Configuration, mov
 func staysSaved(t assert.TestingT, rules protocol.Rules) {
 	joint := change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3))
 	e := change.Exchange{Rules: rules}
-	e.Decided(1, joint)
+	e.Decided(joint)
 	for range 3 {
 		for i := range joint.Members {
 			e.Moved(1, 1, i, i > 1)
@@ -58,7 +58,7 @@ func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
 	learning := change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2))
 	e := decided(change.Exchange{}, 1, learning)
 	assert.False(t, e.Saves(0), "the set of before goes on to count")
-	e.Decided(2, change.Join(learning, ballot(3)))
+	e.Decided(change.Join(learning, ballot(3)))
 	assert.True(t, e.Saves(0))
 	assert.False(t, e.Saves(3), "D enters")
 	serve(e, 3, 0, 1)
@@ -156,7 +156,7 @@ func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 	e := decided(change.Exchange{Goal: entering("D", "C")}, 1, learning)
 	assert.True(t, e.Mine())
 	undone := change.Undo(learning, ballot(3))
-	e.Decided(2, undone)
+	e.Decided(undone)
 	assert.False(t, e.Mine(), "nothing is under way")
 	e.Moved(2, 2, 0, true)
 	e.Moved(2, 2, 1, true)
@@ -223,7 +223,7 @@ func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
 	e = decided(change.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
 	_, _ = e.Propose(1, ballot(2))
 	e.Undo = true
-	e.Decided(2, next)
+	e.Decided(next)
 	undo, _ := e.Propose(3, ballot(3))
 	require.NotNil(t, undo, "it was decided")
 	assert.Equal(t, nodeset.Stable, undo.Stage)
@@ -250,7 +250,7 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	assert.False(t, asked())
 
 	later := change.Undo(change.Begin(set, entering("D", "C"), ballot(3)), ballot(4))
-	e.Decided(2, later)
+	e.Decided(later)
 	e.Moved(2, 2, 0, true)
 	e.Moved(2, 2, 1, true)
 	assert.Equal(t, change.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
@@ -278,7 +278,7 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.True(t, e.Next(at(exchangeWait+2*time.Second)))
 	assert.Zero(t, e.Left(at(3*exchangeWait)))
 
-	e.Decided(now, change.Finish(joint, ballot(4)))
+	e.Decided(change.Finish(joint, ballot(4)))
 	for i := range 3 {
 		e.Moved(now, now, i, true)
 		e.Looked(i, true, true)
@@ -300,12 +300,12 @@ func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {
 	for what, ch := range map[string]change.Goal{"a member leaves": {Remove: []string{"C"}}, "it moves": moves} {
 		e := change.Exchange{Goal: ch}
 		next := change.Begin(set, ch, ballot(2))
-		e.Decided(now, set)
+		e.Decided(set)
 		if next.Stage != nodeset.Stable {
-			e.Decided(now, next)
+			e.Decided(next)
 			next = change.Finish(next, ballot(3))
 		}
-		e.Decided(now, next)
+		e.Decided(next)
 		assert.Equal(t, half, e.Follows(now.Add(time.Minute)), "%s: no majority serves it yet", what)
 		e.Moved(now.Add(time.Minute), now, 0, true)
 		e.Moved(now.Add(time.Minute), now, 1, true)
@@ -317,8 +317,8 @@ func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {
 
 	learning := change.Begin(set, entering("D", "C"), ballot(2))
 	e := change.Exchange{Undo: true}
-	e.Decided(now, learning)
-	e.Decided(now, change.Undo(learning, ballot(3)))
+	e.Decided(learning)
+	e.Decided(change.Undo(learning, ballot(3)))
 	serve(&e, now, 0, 1)
 	assert.True(t, e.Over(), "D has left, which no client needs")
 }

@@ -73,7 +73,7 @@ func countsSilent(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A")
 	joint := change.Join(change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)), ballot(3))
 	e := change.Exchange{Rules: rules}
-	e.Decided(1, joint)
+	e.Decided(joint)
 	for i := range 2 {
 		serve(&e, 1, 0, i)
 		e.Looked(i, true, true)
@@ -95,7 +95,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
 	const guard = exchangeWait
 	e := change.Exchange{}
-	e.Decided(1, learning)
+	e.Decided(learning)
 	for i := range 3 {
 		serve(&e, 1, 0, i)
 		e.Looked(i, true, true)
@@ -104,7 +104,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	serve(&e, 2, 3)
 	e.Looked(3, true, true)
 	assert.True(t, e.Next(2))
-	e.Decided(3, joint)
+	e.Decided(joint)
 	assert.False(t, e.Next(protocol.Time(2*guard)), "no node has moved")
 	for i := range 4 {
 		serve(&e, protocol.Time(2*guard), 0, i)
@@ -114,7 +114,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	assert.True(t, e.Next(protocol.Time(3*guard)))
 	e.Looked(0, true, false)
 	assert.False(t, e.Next(protocol.Time(3*guard)), "one of three is caught up")
-	e.Decided(protocol.Time(3*guard), done)
+	e.Decided(done)
 	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 0, true)
 	assert.False(t, e.Over())
 	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 2, true)
@@ -124,7 +124,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 
 // stepOf has each member serve what was decided, vote and be caught up.
 func stepOf(e *change.Exchange, now protocol.Time, c *nodeset.Configuration) {
-	e.Decided(now, c)
+	e.Decided(c)
 	for i := range c.Members {
 		serve(e, now, 0, i)
 		e.Looked(i, true, true)
@@ -243,7 +243,7 @@ func TestTheRegisterIsReadNowAndThen(t *testing.T) {
 	t.Parallel()
 	learning, _, _ := replaced(setOf(1, "A", "B", "C"))
 	e := change.Exchange{}
-	e.Decided(1, learning)
+	e.Decided(learning)
 	asked := 0
 	for range 16 {
 		next, ask := e.Propose(1, ballot(4))

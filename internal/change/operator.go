@@ -206,7 +206,7 @@ func (o *Operator) count(now protocol.Time, c *nodeset.Configuration) {
 		o.Patience = max(c.Guard(), o.Rules.Of(protocol.ConstPatience, patience*o.NodeTimeout))
 		o.only = o.Undo
 	}
-	o.Decided(now, c)
+	o.Decided(c)
 	o.disks = make([]disk, len(c.Members))
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait, no-moved"
+const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait"
 
 // rules are those whose absence real servers can show; the simulator shows all.
 var rules = map[string]protocol.Rule{
@@ -25,7 +25,6 @@ var rules = map[string]protocol.Rule{
 	"no-adopt":       protocol.RuleAdopt,
 	controlNoBoth:    protocol.RuleSetBoth,
 	"no-wait":        protocol.RuleExchangeWait,
-	"no-moved":       protocol.RuleExchangeMoved,
 }
 
 // withoutRule leaves a rule out in this process.

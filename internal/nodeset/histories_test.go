@@ -197,10 +197,10 @@ func (h *history) operate(goal func() change.Goal) {
 	if h.exchange == nil {
 		h.on = p.Config()
 		h.exchange = &change.Exchange{Goal: goal(), Undo: h.one(6), Rules: h.rules}
-		h.exchange.Decided(h.time(), h.on)
+		h.exchange.Decided(h.on)
 	} else if p.Config().Stamp.Compare(h.on.Stamp) > 0 {
 		h.on = p.Config()
-		h.exchange.Decided(h.time(), h.on)
+		h.exchange.Decided(h.on)
 	}
 	e := h.exchange
 	for i, m := range h.on.Members {
@@ -222,7 +222,7 @@ func (h *history) operate(goal func() change.Goal) {
 			h.on = found
 			p.Decide(found)
 			p.act()
-			e.Decided(h.time(), found)
+			e.Decided(found)
 		} else if read && next == nil {
 			e.Read()
 		}

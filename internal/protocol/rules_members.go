@@ -28,8 +28,7 @@ const (
 	RuleKeepDeadline     // a holder keeps its deadline when another configuration begins to count: it is lost for nothing
 	RuleSettleNext       // a waiter settles at the nodes that begin to count: it is admitted by what they do not know
 	RuleNarrow           // an attempt that is not settled starts again when the new set counts alone: a token falls
-	RuleExchangeMoved    // the time before the new set counts begins when a majority of the set of before has moved: two holders
-	RuleExchangeStays    // and each of these nodes was seen to serve it after that: as above
+	RuleExchangeStays    // the time before the new set counts begins when a majority of the set of before serves it at one moment: two holders
 	RuleExchangeSaved    // and each of them has it on disk, if it keeps a file: as above
 	RuleExchangeWait     // and it is a guard time: two holders
 	RuleExchangeCaughtUp // a majority of the new set is caught up by then: what was recorded is not found

@@ -160,7 +160,6 @@ var mutants = []mutant{
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
 	{"the new set counts alone at once", without(protocol.RuleExchangeWait), exchangeLeft, 100, "capacity token"},
 	{"the new set counts alone after half the time", func(s *setting) { s.rules = protocol.Halved(protocol.ConstExchangeWait) }, exchangeFalls, 300, "capacity token"},
-	{"the time before the new set counts begins with the decision", without(protocol.RuleExchangeMoved), exchangeLeft, 300, "capacity token"},
 	{"a node moves to an earlier configuration", nodesWithout(model.SetHigher), exchangeAgain, 100, "capacity token"},
 	{"a holder is judged by the new set at once", without(protocol.RuleKeepDeadline), exchangeKept, 100, "lost"},
 	{"a deadline that was kept stays though clocks have parted", without(protocol.RuleKeepEarly), exchangeAsleep, 300, "capacity token"},
