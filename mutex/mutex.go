@@ -26,10 +26,9 @@ import (
 // One value is one participant. Goroutines that share it queue in this process,
 // first come first served, and pass the lock on without a round trip. Two
 // values of one name exclude each other as two processes do. While another
-// participant waits, the goroutines of a value pass the lock on at most 32
-// times in a row, and for at most a quarter of the TTL. So a goroutine of the
-// holder's process may get the lock before a process that asked earlier, but
-// not for longer.
+// participant waits, the goroutines of a value pass the lock on for at most a
+// 256th of the TTL. So a goroutine of the holder's process may get the lock
+// before a process that asked earlier, but not for longer.
 //
 // In the terminology of the Go memory model, the n'th call of [Mutex.Unlock]
 // "synchronizes before" the m'th call of [Mutex.Lock] on the same value for any

@@ -39,19 +39,11 @@ const (
 // token of another claim.
 const HandOvers = 1 << 10
 
-// While a waiter is known at the nodes, the callers of one process hand a claim
-// over at most maxPasses times in a row, and for at most a part of the ttl.
-//
-// Note: Here is an incorrect hand-over:
-//
-//	if q.line.size() > 0 { handOver() }
-//
+// passShare: while a waiter is known at the nodes, the callers of one process
+// hand a claim over for such a part of the ttl at most, 31 ms with the default.
 // A process whose callers always wait would keep the name from every other
 // process.
-const (
-	maxPasses = 32
-	passShare = 4
-)
+const passShare = 256
 
 // Standing is how a claim stands at one moment.
 type Standing struct {
@@ -82,7 +74,7 @@ type LocalQueue[C comparable, H SharedClaim] struct {
 	since   protocol.Time // when a waiter at the nodes was first known at a hand-over
 	callers int32         // that hold the value
 	n       uint16        // hand-overs under the claim
-	passes  uint16        // of these since then
+	waited  bool          // since is set
 	mode    Mode          // of the value
 	kind    Mode          // of the claim: Write or Read
 	shrinks bool          // a Downgrade is under way
@@ -152,7 +144,7 @@ func (q *LocalQueue[C, H]) GiveUp(c C) bool { return q.line.remove(c) }
 // claim is lost.
 func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, lost bool) {
 	q.mode, q.kind, q.callers = mode, mode, 1
-	q.claim, q.n, q.passes = claim, 0, 0
+	q.claim, q.n, q.waited = claim, 0, false
 	// The claim may have ended before q knew it: then Ended has gone by.
 	return q.readersAhead(), !claim.Standing().Valid && q.Rules.On(protocol.RuleLostEarly)
 }

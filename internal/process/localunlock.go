@@ -9,7 +9,7 @@ import (
 // back: it goes to the next caller, lingers for one that may come, or is left.
 //
 // Invariant: a claim serves another caller only while it is usable, and while a
-// waiter is known at the nodes only for so many callers and for so long.
+// waiter is known at the nodes only for so long.
 
 // UnlockOutcome is what is to be done when a caller has unlocked.
 type UnlockOutcome uint8
@@ -76,11 +76,10 @@ func (q *LocalQueue[C, H]) pass() bool {
 	}
 	now := q.claim.Pass()
 	if now.Waiters {
-		if q.passes == 0 {
-			q.since = now.At
+		if !q.waited {
+			q.since, q.waited = now.At, true
 		}
-		q.passes++
-		if q.passes > maxPasses && q.Rules.On(protocol.RulePassCount) || now.At.Sub(q.since) > q.TTL/passShare && q.Rules.On(protocol.RulePassTime) {
+		if now.At.Sub(q.since) > q.TTL/passShare && q.Rules.On(protocol.RulePassTime) {
 			return false
 		}
 	}

@@ -6,8 +6,7 @@ const (
 	RuleInLine                                    // and no reader joins past a caller that waits: a writer of the process starves
 	RuleReadersYield                              // nor while a writer is known to wait at the nodes: that one starves
 	RuleFirst                                     // the caller that has waited for longest is next: others come past it
-	RulePassCount                                 // while a waiter is known at the nodes, a claim is handed over so often at most: the waiter is late
-	RulePassTime                                  // and for so much of the ttl at most: as above
+	RulePassTime                                  // while a waiter is known at the nodes, a claim is handed over for so much of the ttl at most: the waiter is late
 	RulePassUsable                                // a claim that has ended or ends soon is not handed over: a caller gets what is lost
 	RulePassToken                                 // each hand-over to a writer has a token of its own: tokens do not rise
 	RulePassTokens                                // a claim has so many tokens: a token is that of a later claim

@@ -176,7 +176,6 @@ var mutants = []mutant{
 	{"a reader joins past a writer of its process", without(protocol.RuleInLine), localReaders, 100, "late"},
 	{"a reader joins past a writer elsewhere", without(protocol.RuleReadersYield), localReaders, 100, "late"},
 	{"the caller that came last is next", without(protocol.RuleFirst), localCalm, 100, "order"},
-	{"a claim is handed over without end", without(protocol.RulePassCount), localBusy, 100, "late"},
 	{"a claim is handed over for any time", without(protocol.RulePassTime), localBusy, 100, "late"},
 	{"a claim that is lost is handed over", without(protocol.RulePassUsable), localStorm, 100, "unaware"},
 	{"a hand-over keeps the token", without(protocol.RulePassToken), localCalm, 100, "token"},
