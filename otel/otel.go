@@ -103,7 +103,7 @@ func New(opts ...Option) *Telemetry {
 	t.held, errs[3] = m.Int64UpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended by themselves."))
 	t.leader, errs[5] = m.Int64UpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
-	t.nodeUp, errs[6] = m.Int64Gauge("quorate.node.up", metric.WithUnit("1"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+	t.nodeUp, errs[6] = m.Int64Gauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
 	}
