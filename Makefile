@@ -15,6 +15,9 @@ ROOMS := ./internal/protocol ./internal/lease ./internal/nodeset ./internal/chan
 SEEDS ?= 20000
 SEED  ?= 1
 
+# How many histories `make histories` plays.
+HISTORIES ?= 10000
+
 # How long `make fuzz` runs each fuzz target.
 FUZZTIME ?= 1m
 
@@ -55,8 +58,8 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
 
 .PHONY: verify
-verify: ## What takes longer: staticcheck, the race detector, fleets, 10,000 schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis lint race servers 'sim SEEDS=10000 SEED=5001' histories mutants states faults 'fuzz FUZZTIME=3s'
+verify: ## What takes longer: staticcheck, the race detector, fleets, 5,000 more schedules, chaos, mutants, all states, fuzzing
+	@$(SUM) redis lint race servers 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=3s'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
@@ -105,20 +108,27 @@ servers: ## The tests with fleets of servers and processes, and of a release
 
 .PHONY: histories
 histories: ## Random histories of a set of nodes
-	@go test $(JSON) -count=1 -timeout 15m ./internal/nodeset -run Histories -seeds=10000
+	@go test $(JSON) -count=1 -timeout 15m ./internal/nodeset -run Histories -seeds=$(HISTORIES)
 
 .PHONY: mutants
 mutants: ## The library without one of its rules at a time: a test must see it
 	@$(GOTEST) -count=1 -tags mutants,search -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
 		./internal/sim/... ./semaphore ./internal/core $(ROOMS)
 
+# The four worlds that take longer than all others together: `make states HUGE=` searches them, too.
+HUGE := ^TestExhaustive$$/^(prompt,_cut_off,_restart|messages_take_any_time,_a_connection_is_lost|prompt,_one_given_up|fast_node,_lease_of_3)$$
+
 .PHONY: states
 states: ## The search of all states, the large worlds too: 2 GiB
-	@go test $(JSON) -tags search -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full
+	@go test $(JSON) -tags search -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full $(if $(HUGE),-skip '$(HUGE)')
 
 .PHONY: faults
-faults: ## A minute of chaos
-	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,drift -for 30s -seed $(SEED)
+faults: ## Half a minute of chaos on three servers and on five
+	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,drift -for 20s -seed $(SEED)
+
+.PHONY: soak
+soak: ## What a night finds: a million schedules, all states, an hour of chaos
+	@$(SUM) redis 'sim SEEDS=1000000' 'histories HISTORIES=300000' 'states HUGE=' 'chaos FOR=30m' 'fuzz FUZZTIME=5m'
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
