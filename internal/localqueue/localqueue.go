@@ -220,9 +220,9 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 		return nil, err
 	}
 	q.mu.Lock()
-	turns, lost := q.state.Admitted(mode, hold)
+	turns, end := q.state.Admitted(mode, hold)
 	q.lease, q.leaseExposed = hold.Lease(0), false
-	if lost {
+	if end == process.EndedHold {
 		q.lease.End(core.ErrLost)
 	}
 	q.mu.Unlock()

@@ -140,13 +140,12 @@ func (q *LocalQueue[C, H]) GiveUp(c C) bool { return q.line.remove(c) }
 
 // Admitted says that the claim that a caller has got is held, in that caller's
 // mode. Readers at the head of the queue come in too: they were here before any
-// writer of this process. It reports whether the caller learns at once that the
-// claim is lost.
-func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, lost bool) {
+// writer of this process. The claim may have ended before q knew it: then the
+// end is what Ended returns.
+func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome) {
 	q.mode, q.kind, q.callers = mode, mode, 1
 	q.claim, q.n, q.waited = claim, 0, false
-	// The claim may have ended before q knew it: then Ended has gone by.
-	return q.readersAhead(), !claim.Standing().Valid && q.Rules.On(protocol.RuleLostEarly)
+	return q.readersAhead(), q.Ended()
 }
 
 func (q *LocalQueue[C, H]) readersAhead() (in []C) {

@@ -18,8 +18,7 @@ const (
 	RuleLingerEnd                                 // and when its time is over: it is kept for as long as the process lives
 	RuleLingerMode                                // and before a caller of the other mode makes an attempt: that one waits for its own process
 	RuleShrinks                                   // no Unlock changes the mode while a Downgrade is under way: a writer holds with the claim of a reader
-	RuleLostEarly                                 // a caller that gets a claim that is lost already learns so: it works on
-	RuleLostHolders                               // so do the callers that hold it when it is lost: as above
+	RuleLostHolders                               // the callers that hold a claim that is lost learn so: they work on
 	RuleLostLeft                                  // a claim that looks lost at Unlock is left: if it was renewed just then, it is kept without an owner
 )
 

@@ -130,8 +130,8 @@ func (v *value) take(a *attempt) {
 	v.pending = nil
 	v.schedule(func() {
 		c := v.getter
-		in, lost := v.queue.Admitted(c.mode, a)
-		v.lease, v.getter = &localTurn{a: a, ended: lost}, nil
+		in, end := v.queue.Admitted(c.mode, a)
+		v.lease, v.getter = &localTurn{a: a, ended: end == process.EndedHold}, nil
 		c.enter(v.lease)
 		v.letIn(in)
 	})

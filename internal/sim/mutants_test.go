@@ -188,7 +188,6 @@ var mutants = []mutant{
 	{"a claim lingers without end", without(protocol.RuleLingerEnd), localCalm, 100, "stuck"},
 	{"a reader's claim lingers beside a writer's attempt", without(protocol.RuleLingerMode), localCalm, 100, "late stuck orphan"},
 	{"an Unlock comes between while a writer becomes a reader", without(protocol.RuleShrinks), localMistake, 100, "capacity"},
-	{"a claim that was lost before it was known is taken for held", without(protocol.RuleLostEarly), localStopped, 100, "unaware"},
 	{"callers do not learn of a loss", without(protocol.RuleLostHolders), localStorm, 100, "unaware"},
 	{"a claim that looks lost is not left", without(protocol.RuleLostLeft), localRenewed, 100, "stuck orphan"},
 }
