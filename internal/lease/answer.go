@@ -194,9 +194,7 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 // incarnation, same ticket. If the push may be older than the view the node is
 // to be asked.
 func (c *Claim) takeVote(p *peer, m protocol.Push) bool {
-	if !p.held ||
-		c.Rules.On(protocol.RulePushTicket) && m.Ticket != p.ticket ||
-		c.Rules.On(protocol.RulePushIncarnation) && m.Incarnation != p.incarnation {
+	if !p.held || (m.Ticket != p.ticket || m.Incarnation != p.incarnation) && c.Rules.On(protocol.RulePushView) {
 		return false
 	}
 	switch {

@@ -15,8 +15,7 @@ const (
 	RuleExact                           // acknowledgements count only at exactly T: two holders
 	RuleLease                           // a view is usable only while its lease runs: two holders
 	RuleIncarnation                     // a view of an earlier incarnation is void: two holders
-	RulePushIncarnation                 // a push of another incarnation is void: two holders
-	RulePushTicket                      // a push counts only with exactly T: two holders
+	RulePushView                        // a push counts only in the view that it belongs to, of its incarnation and at exactly its ticket: two holders
 	RulePushOnce                        // a push counts only where the node cannot have stored the claim twice at its ticket: two holders
 	RuleCounting                        // lower claims are counted, not only votes: three holders of two permits
 	RuleDrift                           // a lease is taken to end early by the clock drift: two holders

@@ -49,8 +49,8 @@ var mutants = []mutant{
 	{"views of another incarnation", without(protocol.RuleIncarnation), reborn, 100, "capacity"},
 	// Where memory is lost a claim is stored twice, so either rule keeps these
 	// out.
-	{"pushes of another incarnation", without(protocol.RulePushIncarnation, protocol.RulePushOnce, protocol.RuleOwnIncarnation), reborn, 100, "capacity"},
-	{"pushes without ticket", without(protocol.RulePushTicket), pushOfOldTicket, 100, "capacity token order"},
+	{"pushes of another incarnation", without(protocol.RulePushView, protocol.RulePushOnce, protocol.RuleOwnIncarnation), reborn, 100, "capacity"},
+	{"pushes without ticket", without(protocol.RulePushView), pushOfOldTicket, 100, "capacity token order"},
 	{"pushes of a vote that is gone", without(protocol.RulePushOnce), overdue, 100, "capacity"},
 	{"votes alone", without(protocol.RuleCounting), permits, 100, "capacity order"},
 	{"votes alone, seen by the order", without(protocol.RuleCounting), storm, 3000, "capacity order"},
