@@ -59,11 +59,10 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	// Not idle yet: a caller that came now would queue at the nodes behind the
 	// claim of its own process.
 	//
-	// A lost claim is left too.
-	if x.Do = UnlockLeave; !x.Lost || q.Rules.On(protocol.RuleLostLeft) {
-		x.Claim = q.claim
-	}
+	// A claim that looks lost is left too: it may have been renewed just then
+	// (local-lost-left.txt).
 	var none H
+	x.Do, x.Claim = UnlockLeave, q.claim
 	q.mode, q.claim = getting, none
 	return x
 }

@@ -19,7 +19,6 @@ const (
 	RuleLingerMode                                // and before a caller of the other mode makes an attempt: that one waits for its own process
 	RuleShrinks                                   // no Unlock changes the mode while a Downgrade is under way: a writer holds with the claim of a reader
 	RuleLostHolders                               // the callers that hold a claim that is lost learn so: they work on
-	RuleLostLeft                                  // a claim that looks lost at Unlock is left: if it was renewed just then, it is kept without an owner
 )
 
 // firstLocalRule leaves room for the rules of claims.

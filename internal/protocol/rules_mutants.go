@@ -5,7 +5,7 @@ package protocol
 import "time"
 
 // lastLocalRule is the last of rules_local.go.
-const lastLocalRule = RuleLostLeft
+const lastLocalRule = RuleLostHolders
 
 // lastRepairRule is the last of rules_repair.go.
 const lastRepairRule = RuleRepairBoth

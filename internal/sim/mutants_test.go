@@ -189,7 +189,6 @@ var mutants = []mutant{
 	{"a reader's claim lingers beside a writer's attempt", without(protocol.RuleLingerMode), localCalm, 100, "late stuck orphan"},
 	{"an Unlock comes between while a writer becomes a reader", without(protocol.RuleShrinks), localMistake, 100, "capacity"},
 	{"callers do not learn of a loss", without(protocol.RuleLostHolders), localStorm, 100, "unaware"},
-	{"a claim that looks lost is not left", without(protocol.RuleLostLeft), localRenewed, 100, "stuck orphan"},
 }
 
 // TestMutants finds each mutant. With -rewrite it writes into
