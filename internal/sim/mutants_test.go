@@ -93,7 +93,6 @@ var mutants = []mutant{
 	{"only readers repair nodes", repairsWithout(protocol.RuleRepairMeet), decidedName, 100, "stuck"},
 	{"clients repair a node at once", repairsWithout(protocol.RuleRepairTurns), repairTogether, 100, "busy"},
 	{"all names are brought at once", repairsWithout(protocol.RuleRepairBound), repairTogether, 100, "busy"},
-	{"the next node is restarted once the others vote", repairsWithout(protocol.RuleSpareCaughtUp), rolling, 100, "record"},
 	{"a recovering node takes no claim back", nodesWithout(model.Reclaim), rolling, 100, "lost"},
 	{"a node that missed a Resize is left alone", repairsWithout(protocol.RuleRepairResize), missedResize, 100, "stuck"},
 	{"no promise", nodesWithout(model.Promise), belated, 100, "record"},
@@ -308,6 +307,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown,
 		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleLanded, protocol.RuleAskAgain,
 		protocol.RuleForeign, protocol.RuleOpenHeld,
+		protocol.RuleSpareCaughtUp,
 		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetVoid, protocol.RuleSetVersion, protocol.RuleSetLife,
 		protocol.RuleSetNumber, protocol.RuleExchangeStays, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
 	}) { // which protocol has
