@@ -56,8 +56,6 @@ func runOf(info *transport.Info, text string) string {
 	switch {
 	case !on(RuleRestart) && ok:
 		return m.run
-	case !on(RuleRolledBack):
-		return info.RunID
 	case ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.run, info.RunID+"+"):
 		return m.run
 	}

@@ -42,7 +42,7 @@ func TestMutants(t *testing.T) {
 		}},
 		{"contexts end in a goroutine of their own", RuleEndAtOnce, contextsEndLate},
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
-		{"a master that was a replica has forgotten nothing", RuleRolledBack, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
+		{"a master that was a replica has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},

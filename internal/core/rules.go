@@ -12,8 +12,7 @@ type Rule uint16
 const (
 	RuleEndFirst    Rule = 1 << iota // the holder hears of a loss before the leaves are sent: the next holder is in while it goes on
 	RuleEndAtOnce                    // contexts end in the goroutine that ends the lease, not in one of their own: as above, on a busy process
-	RuleRestart                      // each run of a server that its marker does not name has lost data: a node votes beside a lease that it has forgotten
-	RuleRolledBack                   // a master that was a replica in this run has lost data, though its marker names its run: as above, after two failovers
+	RuleRestart                      // each run of a server, or of its time as a master, that its marker does not name has lost data: a node votes beside a lease that it has forgotten
 	RuleHandshake                    // a connection whose handshake fails has ended: a node that is down counts as one that says what its set is
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 	RuleClusterMode                  // a node in cluster mode is refused for good: Connect and each lock wait for it without end
