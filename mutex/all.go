@@ -104,6 +104,9 @@ func (g *Group) Lease(name string) quorate.Lease {
 // [quorate.ErrClosed]. Do unlocks g also when f panics. It returns how locking
 // failed (see [Group.LockContext]), or f's error, joined with ErrLost or
 // ErrClosed of the first name whose hold ended before f returned.
+//
+// Profiles show f with the labels quorate_kind and quorate_name, which is the
+// first name.
 func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err
@@ -115,7 +118,7 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 			err = errors.Join(err, lost)
 		}
 	}()
-	return f(inner)
+	return core.Labeled(inner, "mutex", g.parts[0].spec.Name, f)
 }
 
 // lock takes the turn and the names.

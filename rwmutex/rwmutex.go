@@ -147,6 +147,8 @@ func (m *RWMutex) RUnlockContext(ctx context.Context) error {
 // [quorate.ErrClosed]. Do unlocks m also when f panics. It returns how locking
 // failed (see [RWMutex.LockContext]), or f's error, joined with ErrLost or
 // ErrClosed if the hold ended before f returned.
+//
+// Profiles show f with the labels quorate_kind and quorate_name.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.queue().Do(ctx, "do", localqueue.Write, f)
 }

@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -29,6 +30,9 @@ func (l *Lease) Context() context.Context { return l.lease.Context() }
 // ValidUntil returns when the hold ends unless it is renewed before, see
 // [quorate.Lease].
 func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
+
+// LogValue see [quorate.Lease].
+func (l *Lease) LogValue() slog.Value { return l.lease.LogValue() }
 
 // Release gives the permits back. It does not wait for the nodes. It fails with
 // [quorate.ErrLost] or [quorate.ErrClosed] if the hold has ended by itself, and

@@ -24,8 +24,8 @@
 //
 // members.one is held while a set is recorded, and nothing but another
 // recording waits for it. No other lock is held while a node is waited for, and
-// none in a callback of a primitive, the observer or the logger: a callback may
-// call the same value again, so a lock held there would deadlock.
+// none in a callback of a primitive, the observer, the tracer or the logger: a
+// callback may call the same value again, so a lock held there would deadlock.
 //
 // # Goroutines
 //
@@ -40,6 +40,7 @@
 //	one for each node         that begins or is dropped, until nothing of it is left
 //	one of a recording        while the nodes are to record their set
 //	one for each deadline     that has passed: it ends the hold, which calls the primitive
+//	one for each lost hold    that is traced: it calls the tracer
 //
 // A caller's own goroutine waits for its claim, under its own context.
 package core

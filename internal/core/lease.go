@@ -12,6 +12,7 @@ package core
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -94,6 +95,12 @@ func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} 
 
 // Token returns the fencing token.
 func (l *Lease) Token() uint64 { return l.token }
+
+// LogValue has a logger print the name, the token and what is left of the
+// lease.
+func (l *Lease) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", l.hold.spec.Name), slog.Uint64("token", l.token), slog.Duration("left", time.Until(l.ValidUntil())))
+}
 
 // ValidUntil returns the claim's deadline as it stands.
 func (l *Lease) ValidUntil() time.Time { return l.hold.ValidUntil() }

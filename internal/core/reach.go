@@ -1,12 +1,14 @@
 package core
 
-// This file owns the log line that says that too few nodes are connected.
+// This file owns what is said where too few nodes are connected, in the log and
+// to a probe.
 // Nothing else depends on it.
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"strings"
 	"sync"
 	"time"
@@ -89,6 +91,54 @@ func (q *Quorum) missing() *Failure {
 	}
 	if f.Votes = len(list) - len(f.Nodes); f.Votes >= f.Needed {
 		return q.members.unknown()
+	}
+	return f
+}
+
+// Serving returns nil if a quorum is connected and votes, as far as this
+// process knows, else what is known of the nodes. It asks no node.
+func (q *Quorum) Serving() error {
+	if q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	if q.buckets != nil {
+		for _, b := range q.buckets.begun() {
+			if err := b.Serving(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	f, _ := q.reached()
+	switch {
+	case f != nil:
+		return f
+	case !q.members.usable():
+		return q.members.unknown()
+	}
+	return q.recovering.serving(q, time.Now())
+}
+
+// serving is Serving where a quorum is connected: nodes within their guard time
+// do not vote.
+func (r *recovering) serving(q *Quorum, now time.Time) error {
+	sets, voting := q.driver.sets(), uint32(0)
+	f := &Failure{Err: ErrNoQuorum, Needed: sets.Need()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, n := range q.nodes.all() {
+		err := n.err()
+		if wait := r.until[i].Sub(now); err == nil && wait > 0 {
+			err = &RecoveringError{Wait: wait}
+		}
+		if err == nil {
+			voting |= 1 << i
+		} else if sets.All()&(1<<i) != 0 {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
+		}
+	}
+	if f.Votes = bits.OnesCount32(voting & sets.All()); sets.Met(voting) {
+		return nil
 	}
 	return f
 }

@@ -63,5 +63,5 @@ func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context
 			err = errors.Join(err, core.WrapError(op, q.Name(), uerr))
 		}
 	}()
-	return f(inner)
+	return core.Labeled(inner, q.write.Kind, q.Name(), f)
 }

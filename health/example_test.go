@@ -1,0 +1,55 @@
+package health_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/health"
+	"github.com/quorate/quorate/leader"
+)
+
+// A readiness probe of a service that needs its locks.
+func ExampleReady() {
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	mux := http.NewServeMux()
+	mux.Handle("GET /readyz", health.Ready(q))
+}
+
+// A liveness probe that has a process replaced whose work goes on a minute
+// after its term has ended.
+func ExampleLive() {
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	mux := http.NewServeMux()
+	mux.Handle("GET /livez", health.Live(time.Minute, leader.New(q, "reports")))
+}
+
+// A load balancer that asks this reaches the leader only.
+func ExampleLeader() {
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	election := leader.New(q, "reports")
+	mux := http.NewServeMux()
+	mux.Handle("GET /leaderz", health.Leader(election))
+
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/leaderz", nil))
+	fmt.Print(w.Code, " ", w.Body.String())
+	// Output: 503 this process does not lead
+}
