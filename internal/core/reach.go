@@ -109,26 +109,17 @@ func (q *Quorum) Serving() error {
 		}
 		return nil
 	}
-	f, _ := q.reached()
-	switch {
-	case f != nil:
-		return f
-	case !q.members.usable():
+	if !q.members.usable() {
 		return q.members.unknown()
 	}
-	return q.recovering.serving(q, time.Now())
-}
-
-// serving is Serving where a quorum is connected: nodes within their guard time
-// do not vote.
-func (r *recovering) serving(q *Quorum, now time.Time) error {
 	sets, voting := q.driver.sets(), uint32(0)
 	f := &Failure{Err: ErrNoQuorum, Needed: sets.Need()}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i, n := range q.nodes.all() {
 		err := n.err()
-		if wait := r.until[i].Sub(now); err == nil && wait > 0 {
+		if err == nil {
+			err = q.members.unfit(i)
+		}
+		if wait := q.recovering.left(i); err == nil && wait > 0 {
 			err = &RecoveringError{Wait: wait}
 		}
 		if err == nil {

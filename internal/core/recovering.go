@@ -120,6 +120,13 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (be
 	return begins, out, wait, text
 }
 
+// left returns for how much longer a node does not vote, 0 if it does.
+func (r *recovering) left(node int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(0, time.Until(r.until[node]))
+}
+
 // Advice says what the operator can do about nodes that have recorded no set.
 // It is empty unless they would make a quorum of need nodes: where they are
 // fewer, other nodes are down, and Bootstrap needs these, too.
