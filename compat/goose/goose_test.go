@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -21,30 +20,16 @@ import (
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/pgtest"
 	"github.com/quorate/quorate/internal/testkit/redistest"
-	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/quoratetest"
 )
 
-// workerEnv makes this test binary a replica, with the terms it holds.
-const workerEnv = "QUORATE_GOOSE_WORKER"
-
-// terms are what a replica gets at its start.
-type terms struct {
-	Nodes    []string
-	Database string
-}
-
 func TestMain(m *testing.M) {
-	var tm terms
-	if ok, err := worker.Terms(workerEnv, &tm); ok {
-		if err == nil {
-			err = replica(tm)
-		}
-		fmt.Println("ended", err)
-		return
-	}
-	os.Exit(m.Run())
+	pgtest.Main(m, func(ctx context.Context, q *quorate.Quorum, db *sql.DB) error {
+		n, err := up(ctx, q, db, false)
+		fmt.Println("applied", n)
+		return err
+	})
 }
 
 // migrations are three, of which the second waits as long as there is a row in
@@ -70,24 +55,6 @@ func up(ctx context.Context, q *quorate.Quorum, db *sql.DB, session bool) (int, 
 	return len(results), err
 }
 
-func replica(tm terms) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*e2e.Patience)
-	defer cancel()
-	q, err := quorate.Connect(ctx, tm.Nodes, quorate.WithTTL(2*time.Second), quorate.WithLogger(nil))
-	if err != nil {
-		return err
-	}
-	defer q.Close()
-	db, err := sql.Open("postgres", tm.Database)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	n, err := up(ctx, q, db, false)
-	fmt.Println("applied", n)
-	return err
-}
-
 // Five replicas migrate a database at once, on real servers, and the one that
 // is at it is killed in the middle. PostgreSQL rolls its migration back, and
 // one of the others goes on.
@@ -100,28 +67,14 @@ func TestReplicas(t *testing.T) {
 	defer db.Close()
 	_, err = db.Exec("CREATE TABLE slow (n INT); INSERT INTO slow VALUES (1)")
 	require.NoError(t, err)
-	lines := make(chan string, 100)
-	var first *worker.Worker
-	for i := range 5 {
-		cmd, err := worker.Self(workerEnv, terms{c.URLs(), url})
-		require.NoError(t, err)
-		w, err := worker.Start(cmd, func(line string) { lines <- line })
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = w.Kill() })
-		if i == 0 {
-			first = w
-			require.True(t, e2e.Eventually(func() bool { // it is in the second migration
-				var n int
-				err := db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'").Scan(&n)
-				return err == nil && n == 1
-			}))
-		}
-	}
+	first, _ := pgtest.Replicas(t, 1, c.URLs(), url)
+	require.True(t, e2e.Eventually(func() bool { return pgtest.Runs(db, "SELECT pg_sleep") })) // it is in the second migration
+	_, lines := pgtest.Replicas(t, 4, c.URLs(), url)
 	require.True(t, e2e.EventuallyWithin(2*e2e.Patience, func() bool { // the others wait
 		h, err := mutex.New(q, "schema").Holder(t.Context())
 		return err == nil && h.Waiters == 4
 	}))
-	require.NoError(t, first.Kill())
+	require.NoError(t, first[0].Kill())
 	_, err = db.Exec("DELETE FROM slow")
 	require.NoError(t, err)
 	applied := map[string]int{}

@@ -6,8 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,30 +25,12 @@ import (
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/pgtest"
 	"github.com/quorate/quorate/internal/testkit/redistest"
-	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/quoratetest"
 )
 
-// workerEnv makes this test binary a replica, with the terms it holds.
-const workerEnv = "QUORATE_MIGRATE_WORKER"
-
-// terms are what a replica gets at its start.
-type terms struct {
-	Nodes    []string
-	Database string
-}
-
 func TestMain(m *testing.M) {
-	var tm terms
-	if ok, err := worker.Terms(workerEnv, &tm); ok {
-		if err == nil {
-			err = replica(tm)
-		}
-		fmt.Println("ended", err)
-		return
-	}
-	os.Exit(m.Run())
+	pgtest.Main(m, func(_ context.Context, q *quorate.Quorum, db *sql.DB) error { return up(q, db) })
 }
 
 // migrations are two, of which the second waits as long as there is a row in
@@ -85,36 +65,6 @@ type unlocked struct{ database.Driver }
 func (unlocked) Lock() error   { return nil }
 func (unlocked) Unlock() error { return nil }
 
-func replica(tm terms) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*e2e.Patience)
-	defer cancel()
-	q, err := quorate.Connect(ctx, tm.Nodes, quorate.WithTTL(2*time.Second), quorate.WithLogger(nil))
-	if err != nil {
-		return err
-	}
-	defer q.Close()
-	db, err := sql.Open("postgres", tm.Database)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return up(q, db)
-}
-
-// start starts replicas.
-func start(t *testing.T, n int, tm terms) (all []*worker.Worker, lines chan string) {
-	lines = make(chan string, 100)
-	for range n {
-		cmd, err := worker.Self(workerEnv, tm)
-		require.NoError(t, err)
-		w, err := worker.Start(cmd, func(line string) { lines <- line })
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = w.Kill() })
-		all = append(all, w)
-	}
-	return all, lines
-}
-
 // Five replicas migrate a database at once, on real servers: one does it, and
 // the others find nothing to do. Where the one is killed in the middle, the
 // others begin after its lease, and find what migrate calls dirty.
@@ -128,9 +78,8 @@ func TestReplicas(t *testing.T) {
 		defer db.Close()
 		_, err = db.Exec("CREATE TABLE slow (n INT)")
 		require.NoError(t, err)
-		tm := terms{c.URLs(), url}
 		if !kill {
-			_, lines := start(t, 5, tm)
+			_, lines := pgtest.Replicas(t, 5, c.URLs(), url)
 			ended := map[string]int{}
 			for range 5 {
 				ended[e2e.ReceiveWithin(t, 3*e2e.Patience, lines)]++
@@ -140,13 +89,9 @@ func TestReplicas(t *testing.T) {
 		}
 		_, err = db.Exec("INSERT INTO slow VALUES (1)")
 		require.NoError(t, err)
-		first, _ := start(t, 1, tm)
-		require.True(t, e2e.Eventually(func() bool { // it is in the second migration
-			var n int
-			err := db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO users%' AND state = 'active'").Scan(&n)
-			return err == nil && n == 1
-		}))
-		_, lines := start(t, 4, tm)
+		first, _ := pgtest.Replicas(t, 1, c.URLs(), url)
+		require.True(t, e2e.Eventually(func() bool { return pgtest.Runs(db, "INSERT INTO users") })) // it is in the second migration
+		_, lines := pgtest.Replicas(t, 4, c.URLs(), url)
 		require.True(t, e2e.EventuallyWithin(2*e2e.Patience, func() bool { // the others wait
 			h, err := mutex.New(q, "schema").Holder(t.Context())
 			return err == nil && h.Waiters == 4
