@@ -85,8 +85,8 @@ func (c *caller) weight() uint64 {
 }
 
 // longestWait is how long a turn of so many other values may take, one after
-// the other: one that has begun, hand-overs for a 256th of the ttl, and one more
-// turn.
+// the other: one that has begun, hand-overs for a 256th of the ttl, and one
+// more turn.
 func (w *world) longestWait(values int) time.Duration {
 	one := 5 * w.hold // around draws four and a half at most
 	if w.reading > 0 {
