@@ -1,5 +1,5 @@
 // Command metrics shows how a service gives Prometheus what Quorate does. It
-// locks a name every second, and serves /metrics on port 8080.
+// locks a name every second, and serves /metrics and probes on port 8080.
 //
 //	QUORATE_NODES=a:6379,b:6379,c:6379 metrics
 package main
@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/health"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/otel"
 )
@@ -62,10 +63,15 @@ func serve(ctx context.Context, nodes string) error {
 	defer q.Close()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", page)
+	mux.Handle("GET /readyz", health.Ready(q))
+	mux.Handle("GET /livez", health.Live(time.Minute))
 	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		m := mutex.New(q, "order:4711")
-		for m.Do(ctx, func(ctx context.Context) error { return pause(ctx) }) == nil {
+		for ctx.Err() == nil {
+			if err := m.Do(ctx, pause); err != nil && ctx.Err() == nil {
+				log.Print(err)
+			}
 		}
 		_ = server.Close()
 	}()
