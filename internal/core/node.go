@@ -89,9 +89,6 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 		Push:        n.push,
 		Subscribed:  func() { q.driver.carryOut(q.driver.client.Subscribed(q.now(), n.index)) },
 		PushDown:    n.onSubscribeDown,
-		Notice: func(err error) {
-			q.set.Logger.Warn("quorate: a node works, but not everything that its client's options ask for", "node", n.addr, "error", err)
-		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)

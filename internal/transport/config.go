@@ -64,8 +64,6 @@ type Config struct {
 	Up    func()          // connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
 
-	Notice func(err error) // something beside the commands does not work as the client's options ask
-
 	Channel    string               // the channel to subscribe; empty: none
 	Subscribed func()               // on every subscription: what was published before is lost
 	PushDown   func(err error)      // the subscription ended, or was refused; alternates with Subscribed
@@ -90,7 +88,7 @@ func (c *Config) setDefaults() {
 			*f = func() {}
 		}
 	}
-	for _, f := range []*func(error){&c.Down, &c.PushDown, &c.HelloFailed, &c.Notice} {
+	for _, f := range []*func(error){&c.Down, &c.PushDown, &c.HelloFailed} {
 		if *f == nil {
 			*f = func(error) {}
 		}

@@ -26,9 +26,8 @@ type conn struct {
 	rd      *resp.Reader
 	batcher Batch
 	info    *Info
-	greeted bool         // Hello was called
-	slotted bool         // it is for a slot of a cluster
-	creds   *credentials // nil: they do not change
+	greeted bool // Hello was called
+	slotted bool // it is for a slot of a cluster
 
 	items []Command // the reader's: those of a batch
 

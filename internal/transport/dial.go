@@ -69,7 +69,6 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 type opened struct {
 	nc    net.Conn
 	login []loginStep // what the node answers first
-	creds *credentials
 }
 
 // loginStep is a command by which the node lets the connection in. The node
@@ -82,14 +81,6 @@ type loginStep struct {
 // close ends a connection that no conn has: a handshake that came too late.
 func (o *opened) close() { discard(o.nc) }
 
-// owned is a connection with which something else ends.
-// discard may be called for it from several goroutines, hence once.
-type owned struct {
-	net.Conn
-	once sync.Once
-	end  func()
-}
-
 // open returns a connection that is dialed and encrypted, with nothing unread
 // on it. Each step may take as long as timeout. It runs on run's goroutine, or
 // on that of listen. The code of the client's owner that it calls may hang, so
@@ -97,25 +88,7 @@ type owned struct {
 func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
-	return within(ctx, func() (*opened, error) {
-		creds, stop, err := l.watchCredentials(ctx, timeout)
-		if err != nil {
-			return nil, err
-		}
-		o, err := l.dial(ctx, creds, timeout)
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		// What belongs to the connection ends with it. That is not our code, so
-		// nothing but Close waits for it. discard calls end, which starts a
-		// goroutine for it: run calls discard, and must not wait for code of
-		// the owner.
-		if o.creds = creds; creds != nil {
-			o.nc = &owned{Conn: o.nc, end: func() { l.guests.Go(stop) }}
-		}
-		return o, nil
-	}, (*opened).close)
+	return within(ctx, func() (*opened, error) { return l.dial(ctx, timeout) }, (*opened).close)
 }
 
 // openFirst is open for an attempt that is patient. When that takes more than a
@@ -167,7 +140,7 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 }
 
 // dial opens a connection by the client's options.
-func (l *Ordered) dial(ctx context.Context, creds *credentials, timeout time.Duration) (*opened, error) {
+func (l *Ordered) dial(ctx context.Context, timeout time.Duration) (*opened, error) {
 	o := l.to()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -184,7 +157,7 @@ func (l *Ordered) dial(ctx context.Context, creds *credentials, timeout time.Dur
 	}
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	steps, err := login(asking, o, creds)
+	steps, err := login(asking, o)
 	if err != nil {
 		discard(nc)
 		return nil, err
@@ -197,13 +170,10 @@ func (l *Ordered) dial(ctx context.Context, creds *credentials, timeout time.Dur
 // admits a client that gives no password. HELLO does not authenticate, because
 // every version understands AUTH: see upgrade. So all commands go out together,
 // and resp.Reader bounds each answer.
-func login(ctx context.Context, o *redis.Options, creds *credentials) ([]loginStep, error) {
-	auth := creds.first()
-	if creds == nil {
-		var err error
-		if auth, err = within(ctx, func() ([]string, error) { return resolve(ctx, o) }, func([]string) {}); err != nil {
-			return nil, fmt.Errorf("credentials: %w", err)
-		}
+func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
+	auth, err := within(ctx, func() ([]string, error) { return resolve(ctx, o) }, func([]string) {})
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
 	}
 	var steps []loginStep
 	if auth != nil {
@@ -283,11 +253,6 @@ func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T
 // discard closes nc at once: closing a TLS connection first sends an alert,
 // which can block for seconds on a node that does not read.
 func discard(nc net.Conn) {
-	if o, ok := nc.(*owned); ok {
-		discard(o.Conn)
-		o.once.Do(o.end)
-		return
-	}
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		t.NetConn().Close()
 	}

@@ -57,7 +57,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	}
 	c := newConn(nc, l.cfg.Batch)
 	c.info.Addr = l.to().Addr
-	c.creds, c.slotted = o.creds, l.cluster != nil
+	c.slotted = l.cluster != nil
 	// ctx ends all of the handshake, step only what makes no progress.
 	step := &steady{Conn: nc, timeout: timeout}
 	c.rd = resp.NewReader(step)

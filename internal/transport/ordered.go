@@ -64,7 +64,7 @@ type Ordered struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // run and listen
-	guests  sync.WaitGroup // what runs code of the client's owner: the provider of credentials
+	guests  sync.WaitGroup // what runs code of the client's owner: a Dialer, a provider of credentials
 	ready   chan struct{}
 
 	mu       sync.Mutex

@@ -205,9 +205,6 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 		defer close(pinged)
 		l.ping(ctx, nc)
 	}()
-	// A subscribed connection may not send AUTH, so another one takes its
-	// place.
-	o.creds.ready(func([]string) { end() })
 	for {
 		v, err := rd.Read()
 		if err != nil {

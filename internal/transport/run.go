@@ -102,7 +102,6 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	if l.follows() {
 		l.wg.Go(func() { l.follow(c) })
 	}
-	c.creds.ready(func(command []string) { l.authenticateAgain(c, command) })
 	return room
 }
 
