@@ -45,7 +45,7 @@ func exchangeSet(r *rand.Rand, s *setting) {
 	s.members = [...]int{1, 2, 3, 3, 3}[r.IntN(5)]
 	s.nodes = s.members + 2
 	s.bootstrap = true
-	s.length = 6*s.guard + s.length
+	s.length = 7*s.guard + s.length // for two changes, see exchangesEnd
 }
 
 // exchangeCalm: nodes are exchanged while nothing fails.

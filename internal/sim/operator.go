@@ -174,11 +174,14 @@ func (w *world) stopRetired() {
 	}
 }
 
-// exchangesEnd has the schedule last until the exchanges under way are over:
-// each change takes two guard times at least.
+// exchangesEnd has the schedule last until the exchanges under way are over. A
+// change takes two guard times at least: in one the nodes that enter begin, in
+// the other one the leases of before end. If an address leaves, clients have
+// half a guard time to follow (Sets 24). And one is to spare, for nodes that
+// are looked at again.
 func (w *world) exchangesEnd() {
 	for _, x := range w.exchangers {
-		w.limit = w.limit.add(time.Duration(len(x.goals)) * 3 * w.guard)
+		w.limit = w.limit.add(time.Duration(len(x.goals)) * 7 * w.guard / 2)
 	}
 }
 
