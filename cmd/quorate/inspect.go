@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/board"
 	"github.com/quorate/quorate/inspect"
 )
 
@@ -86,7 +87,7 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 			if i >= len(r.Holders) {
 				what = "waits " + strconv.Itoa(i-len(r.Holders)+1)
 			}
-			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+share(r, &all[i]), process(&all[i]), all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
+			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+board.Share(r, &all[i]), board.Process(&all[i]), all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
 		}
 		_ = tab.Flush()
 		if r.More > 0 {
@@ -125,31 +126,9 @@ func summary(r *inspect.Report) string {
 	case len(r.Holders) == 0:
 		return fmt.Sprintf("%s, no process holds it, %d wait", kind, len(r.Waiters)+r.More)
 	case len(r.Holders) == 1:
-		return fmt.Sprintf("%s, held by %s, %d wait", kind, process(&r.Holders[0]), len(r.Waiters)+r.More)
+		return fmt.Sprintf("%s, held by %s, %d wait", kind, board.Process(&r.Holders[0]), len(r.Waiters)+r.More)
 	}
 	return fmt.Sprintf("%s, held by %d processes, %d wait", kind, len(r.Holders), len(r.Waiters)+r.More)
-}
-
-// process names the process of a claim.
-func process(c *inspect.Claim) string {
-	s := fmt.Sprintf("process %d on %s", c.PID, c.Host)
-	if c.Label != "" {
-		s += " (" + c.Label + ")"
-	}
-	return s
-}
-
-// share says how much of a name a claim has or wants.
-func share(r *inspect.Report, c *inspect.Claim) string {
-	switch {
-	case r.Kind == inspect.RWMutex && c.Writer:
-		return ", to write"
-	case r.Kind == inspect.RWMutex:
-		return ", to read"
-	case r.Kind == inspect.Semaphore:
-		return fmt.Sprintf(", %d of the permits", c.Weight)
-	}
-	return ""
 }
 
 // recorded describes what is recorded.
@@ -253,9 +232,9 @@ func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, a
 		holder := "-"
 		switch {
 		case e.Holder != nil && e.Holders > 1:
-			holder = fmt.Sprintf("%s and %d more", process(e.Holder), e.Holders-1)
+			holder = fmt.Sprintf("%s and %d more", board.Process(e.Holder), e.Holders-1)
 		case e.Holder != nil:
-			holder = process(e.Holder)
+			holder = board.Process(e.Holder)
 		case e.Record != nil && e.Kind == inspect.Once:
 			holder = "done"
 		}

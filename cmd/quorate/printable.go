@@ -2,9 +2,8 @@ package main
 
 import (
 	"io"
-	"strconv"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/board"
 )
 
 // printable writes text for a terminal. Host names, leaders' values and error
@@ -16,21 +15,7 @@ import (
 type printable struct{ w io.Writer }
 
 func (p printable) Write(text []byte) (int, error) {
-	var safe []byte
-	for rest := text; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		switch {
-		case r == '\n' || r == '\t' || r != utf8.RuneError && unicode.IsPrint(r):
-			safe = append(safe, rest[:size]...)
-		case size == 1:
-			quoted := strconv.Quote(string(rest[:1]))
-			safe = append(safe, quoted[1:len(quoted)-1]...)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			safe = append(safe, quoted[1:len(quoted)-1]...)
-		}
-		rest = rest[size:]
-	}
+	safe := board.Escape(text, "\n\t")
 	if _, err := p.w.Write(safe); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,198 @@
+// Package board is what "quorate top" and "quorate ui" show: the nodes, the
+// names that are in use, and what has happened to them lately. It is a pure
+// model: it is given what was observed at a moment, and compares that with what
+// it was given before.
+//
+// What happens between two observations is not seen: a name that was released
+// and taken by the same process meanwhile was held throughout.
+package board
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/inspect"
+)
+
+// Bounds of what is kept.
+const (
+	MostNames  = 200             // names that are looked at closely
+	mostEvents = 500             // events of the timeline
+	span       = 5 * time.Minute // that the timeline reaches back
+)
+
+// An Observation is what was seen at a moment.
+type Observation struct {
+	At      time.Time
+	Nodes   []Node
+	Quorum  int    // nodes that are needed
+	Ready   int    // nodes that vote
+	Names   []Look // at most MostNames
+	Total   int    // names in use, as far as they have been counted
+	Whole   bool   // all names were listed
+	Trouble string // why names cannot be listed; empty: they can
+}
+
+// A Node is how a node is, in the words of "quorate check".
+type Node struct {
+	Name       string  `json:"name"`
+	State      string  `json:"state"`
+	Cause      string  `json:"cause,omitempty"`              // why it does not serve
+	Up         bool    `json:"up"`                           // it answers, and is a member
+	Recovering float64 `json:"recovering_seconds,omitempty"` // how much longer it does not vote
+}
+
+// A Look is what the nodes said of one name.
+type Look struct {
+	At     time.Time
+	Report inspect.Report
+	Unsure bool // too few nodes could say
+}
+
+// A Board keeps what the next observation is compared with. It is not safe for
+// concurrent use.
+type Board struct {
+	now    Observation
+	nodes  map[string]Node
+	names  map[string]*name
+	events []Event
+}
+
+// New returns an empty board.
+func New() *Board { return &Board{nodes: map[string]Node{}, names: map[string]*name{}} }
+
+// Observe takes in what was seen. Observations come in the order of time.
+func (b *Board) Observe(o Observation) {
+	if len(o.Names) > MostNames {
+		o.Names = o.Names[:MostNames]
+	}
+	nodes := make(map[string]Node, len(o.Nodes))
+	for _, n := range o.Nodes {
+		if was, known := b.nodes[n.Name]; known {
+			b.nodeEvent(o.At, was, n)
+		}
+		nodes[n.Name] = n
+	}
+	b.nodes = nodes
+	names := make(map[string]*name, len(o.Names))
+	for i := range o.Names {
+		l := &o.Names[i]
+		n := b.names[l.Report.Name]
+		if n == nil {
+			// A name that was not there when all were listed was free.
+			n = &name{free: b.now.Whole}
+		}
+		n.look(b, l)
+		names[l.Report.Name] = n
+	}
+	b.gone(o, names)
+	b.names, b.now = names, o
+	b.now.Names = nil // the names keep what is needed of them
+	b.forget(o.At)
+}
+
+// gone ends the holds of names that are not in use any more. A name that is not
+// looked at closely any more, because others are in more demand, is forgotten.
+// Without a complete list nothing is known of those that are missing, and they
+// stay as they were.
+func (b *Board) gone(o Observation, names map[string]*name) {
+	for id, n := range b.names {
+		switch {
+		case names[id] != nil:
+		case o.Whole && o.Total <= MostNames:
+			n.look(b, &Look{At: o.At, Report: inspect.Report{Name: id}})
+		case len(names) < MostNames && o.Trouble != "":
+			n.unsure = true
+			names[id] = n
+		}
+	}
+}
+
+// A View is what is to be shown. All texts are printable.
+type View struct {
+	At      time.Time `json:"at"`
+	Nodes   []Node    `json:"nodes"`
+	Quorum  int       `json:"quorum"`
+	Ready   int       `json:"ready"`
+	Names   []Row     `json:"names"`
+	Total   int       `json:"total"`
+	Whole   bool      `json:"whole"`
+	Trouble string    `json:"trouble,omitempty"`
+	Events  []Event   `json:"events"` // the newest first
+}
+
+// A Row is one name.
+type Row struct {
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"`
+	Unsure  bool    `json:"unsure"` // what is shown is the last that was known
+	Holders []Claim `json:"holders"`
+	Waiters []Claim `json:"waiters"`
+	Wait    int     `json:"wait"`             // how many wait, also those that are not in Waiters
+	Waited  float64 `json:"waited_seconds"`   // by the first that waits
+	Record  string  `json:"record,omitempty"` // what is recorded
+	Foreign float64 `json:"foreign_seconds"`  // how long another Redlock client holds the key yet
+	Nodes   []Says  `json:"nodes"`            // what each node says
+	Late    bool    `json:"late"`             // a holder does not renew its lease
+}
+
+// A Claim is a process that holds a name or waits for it.
+type Claim struct {
+	Process string    `json:"process"`
+	Share   string    `json:"share,omitempty"`
+	Token   string    `json:"token"` // a string: many programs round numbers above 2^53
+	Since   time.Time `json:"since"`
+	Left    float64   `json:"left_seconds"` // of its lease; it runs on between two observations
+	Votes   int       `json:"votes"`
+	Late    bool      `json:"late"` // it does not renew its lease
+}
+
+// Says is what a node says of a name.
+type Says struct {
+	Node    string   `json:"node"`
+	Err     string   `json:"err,omitempty"`
+	Tokens  []string `json:"tokens"`
+	Queued  int      `json:"queued"`
+	Differs []string `json:"differs"`
+}
+
+// View returns what is to be shown. What is in trouble comes first, then what
+// most wait for.
+func (b *Board) View() View {
+	v := View{
+		At: b.now.At, Quorum: b.now.Quorum, Ready: b.now.Ready, Total: max(b.now.Total, len(b.names)), Whole: b.now.Whole,
+		Trouble: Printable(b.now.Trouble), Nodes: []Node{}, Names: []Row{}, Events: slices.Clone(b.events),
+	}
+	for _, n := range b.now.Nodes {
+		n.Name, n.State, n.Cause = Printable(n.Name), Printable(n.State), Printable(n.Cause)
+		v.Nodes = append(v.Nodes, n)
+	}
+	for _, n := range b.names {
+		v.Names = append(v.Names, n.row(b.now.At))
+	}
+	slices.SortFunc(v.Names, func(a, b Row) int {
+		return cmp.Or(rank(&a)-rank(&b), b.Wait-a.Wait, cmp.Compare(a.Name, b.Name))
+	})
+	slices.Reverse(v.Events)
+	if v.Events == nil {
+		v.Events = []Event{}
+	}
+	return v
+}
+
+func rank(r *Row) int {
+	switch {
+	case r.Late:
+		return 0
+	case r.Wait > 0:
+		return 1
+	case len(r.Holders) > 0:
+		return 2
+	}
+	return 3
+}
+
+// token is a token as it is shown.
+func token(t uint64) string { return strconv.FormatUint(t, 10) }
