@@ -16,9 +16,10 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// Six processes want one lock, the holder is stopped, and one node is dead. One
-// command shows all three.
-func TestInspectShowsWhatIsWrong(t *testing.T) {
+// crowd starts three nodes and six processes that want one lock, and returns
+// the nodes and the holder.
+func crowd(t *testing.T) (*redistest.Cluster, *proc) {
+	t.Helper()
 	c := redistest.Start(t, 3)
 	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
 	status, _, errs := call("bootstrap")
@@ -28,6 +29,13 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 	for i := range 5 {
 		start(t, "lock", "job", "--owner", "waiter-"+strconv.Itoa(i), "--", "sleep", "60")
 	}
+	return c, holder
+}
+
+// Six processes want one lock, the holder is stopped, and one node is dead. One
+// command shows all three.
+func TestInspectShowsWhatIsWrong(t *testing.T) {
+	c, holder := crowd(t)
 	var report struct {
 		Kind    string
 		Holders []struct {
@@ -80,7 +88,7 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 	assert.Contains(t, out, "waits 5")
 	assert.Contains(t, out, c.Node(2).Addr()+"  -", errs)
 
-	status, out, errs = call("ls", "jo*")
+	status, out, errs := call("ls", "jo*")
 	assert.Equal(t, 0, status, errs)
 	assert.Contains(t, out, `"job"  mutex  process `+strconv.Itoa(holder.cmd.Process.Pid))
 

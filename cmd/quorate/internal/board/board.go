@@ -30,8 +30,9 @@ type Observation struct {
 	Quorum  int    // nodes that are needed
 	Ready   int    // nodes that vote
 	Names   []Look // at most MostNames
+	Whole   bool   // these are all names that are in use
 	Total   int    // names in use, as far as they have been counted
-	Whole   bool   // all names were listed
+	Counted bool   // all of them
 	Trouble string // why names cannot be listed; empty: they can
 }
 
@@ -84,8 +85,9 @@ func (b *Board) Observe(o Observation) {
 			// A name that was not there when all were listed was free.
 			n = &name{free: b.now.Whole}
 		}
-		n.look(b, l)
-		names[l.Report.Name] = n
+		if n.look(b, l); n.unsure || !free(&n.last) {
+			names[l.Report.Name] = n
+		}
 	}
 	b.gone(o, names)
 	b.names, b.now = names, o
@@ -93,21 +95,24 @@ func (b *Board) Observe(o Observation) {
 	b.forget(o.At)
 }
 
-// gone ends the holds of names that are not in use any more. A name that is not
-// looked at closely any more, because others are in more demand, is forgotten.
-// Without a complete list nothing is known of those that are missing, and they
-// stay as they were.
+// gone ends the holds of names that are not in use any more. While names cannot
+// be listed they stay as they were. Else a name is forgotten that is not looked
+// at closely any more: others are in more demand.
 func (b *Board) gone(o Observation, names map[string]*name) {
 	for id, n := range b.names {
 		switch {
 		case names[id] != nil:
-		case o.Whole && o.Total <= MostNames:
+		case o.Whole:
 			n.look(b, &Look{At: o.At, Report: inspect.Report{Name: id}})
 		case len(names) < MostNames && o.Trouble != "":
 			n.unsure = true
 			names[id] = n
 		}
 	}
+}
+
+func free(r *inspect.Report) bool {
+	return len(r.Holders)+len(r.Waiters)+r.More == 0 && r.Record == nil && r.Foreign == 0
 }
 
 // A View is what is to be shown. All texts are printable.
@@ -118,9 +123,12 @@ type View struct {
 	Ready   int       `json:"ready"`
 	Names   []Row     `json:"names"`
 	Total   int       `json:"total"`
-	Whole   bool      `json:"whole"`
+	Counted bool      `json:"counted"` // Total is not the least that it may be
 	Trouble string    `json:"trouble,omitempty"`
 	Events  []Event   `json:"events"` // the newest first
+
+	// What an operator should look at, in words, the most important first.
+	Problems []string `json:"problems"`
 }
 
 // A Row is one name.
@@ -162,7 +170,7 @@ type Says struct {
 // most wait for.
 func (b *Board) View() View {
 	v := View{
-		At: b.now.At, Quorum: b.now.Quorum, Ready: b.now.Ready, Total: max(b.now.Total, len(b.names)), Whole: b.now.Whole,
+		At: b.now.At, Quorum: b.now.Quorum, Ready: b.now.Ready, Total: max(b.now.Total, len(b.names)), Counted: b.now.Counted,
 		Trouble: Printable(b.now.Trouble), Nodes: []Node{}, Names: []Row{}, Events: slices.Clone(b.events),
 	}
 	for _, n := range b.now.Nodes {
@@ -175,6 +183,7 @@ func (b *Board) View() View {
 	slices.SortFunc(v.Names, func(a, b Row) int {
 		return cmp.Or(rank(&a)-rank(&b), b.Wait-a.Wait, cmp.Compare(a.Name, b.Name))
 	})
+	v.Problems = v.problems()
 	slices.Reverse(v.Events)
 	if v.Events == nil {
 		v.Events = []Event{}

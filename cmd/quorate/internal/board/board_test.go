@@ -31,7 +31,7 @@ func held(all ...inspect.Claim) inspect.Report {
 
 // seen is an observation of one name.
 func seen(seconds float64, reports ...inspect.Report) Observation {
-	o := Observation{At: at(seconds), Whole: true, Total: len(reports)}
+	o := Observation{At: at(seconds), Whole: true, Counted: true, Total: len(reports)}
 	for _, r := range reports {
 		o.Names = append(o.Names, Look{At: o.At, Report: r})
 	}
@@ -130,8 +130,9 @@ func TestRows(t *testing.T) {
 		r.Name = name
 		return r
 	}
+	done := inspect.Report{Name: "done", Kind: inspect.Once, Record: &inspect.Record{}}
 	look := func(s float64) Observation {
-		return seen(s, named("free"), named("c", claim(1, 9)), named("b", claim(2, 9), claim(3, 9)), named("a", claim(4, 9), claim(5, 9), claim(6, 9)), named("z", claim(7, 8-s)))
+		return seen(s, done, named("c", claim(1, 9)), named("b", claim(2, 9), claim(3, 9)), named("a", claim(4, 9), claim(5, 9), claim(6, 9)), named("z", claim(7, 8-s)))
 	}
 	b := New()
 	b.Observe(look(0))
@@ -141,9 +142,10 @@ func TestRows(t *testing.T) {
 	for _, r := range v.Names {
 		order = append(order, r.Name)
 	}
-	assert.Equal(t, []string{"z", "a", "b", "c", "free"}, order)
+	assert.Equal(t, []string{"z", "a", "b", "c", "done"}, order)
 	assert.Equal(t, 2, v.Names[1].Wait)
 	assert.InDelta(t, 7, v.Names[1].Waited, 0.01)
+	assert.Equal(t, []string{"z: process 7 on h does not renew its lease, and none waits"}, v.Problems)
 	assert.Equal(t, "process 4 on h", v.Names[1].Holders[0].Process)
 	assert.Equal(t, "4", v.Names[1].Holders[0].Token)
 }
@@ -171,15 +173,20 @@ func TestBounds(t *testing.T) {
 	assert.Len(t, b.View().Events, 1, "the rest is too long ago")
 	var many []inspect.Report
 	for i := range 2 * MostNames {
-		r := held()
+		r := held(claim(1, 8))
 		r.Name = strconv.Itoa(i)
 		many = append(many, r)
 	}
-	b.Observe(seen(10001, many...))
+	b = New()
+	o := seen(10001, many...)
+	o.Whole = false
+	b.Observe(o)
 	assert.Len(t, b.View().Names, MostNames)
 	assert.Equal(t, 2*MostNames, b.View().Total)
-	many = many[MostNames:]
-	b.Observe(seen(10002, many...))
+	o = seen(10002, many[MostNames:]...)
+	o.Whole = false
+	b.Observe(o)
+	assert.Empty(t, b.View().Events, "not known whether they were free")
 	assert.Len(t, b.names, MostNames, "those that are not looked at are forgotten")
 }
 
@@ -202,4 +209,19 @@ func TestUntrustedText(t *testing.T) {
 		assert.NotContains(t, shown, "\x1b")
 	}
 	assert.Len(t, []rune(Printable(strings.Repeat("é", 10000))), widest)
+}
+
+func TestProblems(t *testing.T) {
+	b := New()
+	b.Observe(seen(0, held(claim(1, 8), claim(2, 8))))
+	o := seen(7, held(claim(1, 1), claim(2, 8), claim(3, 8)))
+	o.Nodes = []Node{{Name: "a", State: "unreachable", Cause: "refused"}, {Name: "b", State: "votes in 9s", Up: true, Recovering: 9}, {Name: "c", State: "ready", Up: true}}
+	b.Observe(o)
+	assert.Equal(t, []string{
+		"a is down: unreachable: refused", "b is recovering: votes in 9s",
+		"job: process 1 on h does not renew its lease, and 2 wait, the first for 7.0s",
+	}, b.View().Problems)
+	for s, want := range map[float64]string{0.04: "0.0s", 9.5: "9.5s", 75: "75s", 3600: "1h0m", 400000: "5 days"} {
+		assert.Equal(t, want, Seconds(s))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -75,4 +76,67 @@ func record(r *inspect.Report) string {
 		return r.Record.ID + " leads, or led last"
 	}
 	return "under token " + token(r.Record.Token)
+}
+
+// mostProblems is how many names are listed as a problem.
+const mostProblems = 8
+
+// problems says what an operator should look at.
+func (v *View) problems() []string {
+	all := []string{}
+	if v.Trouble != "" {
+		all = append(all, v.Trouble)
+	}
+	for _, n := range v.Nodes {
+		switch {
+		case !n.Up && n.Cause != "":
+			all = append(all, fmt.Sprintf("%s is down: %s: %s", n.Name, n.State, n.Cause))
+		case !n.Up:
+			all = append(all, fmt.Sprintf("%s is down: %s", n.Name, n.State))
+		case n.Recovering > 0:
+			all = append(all, fmt.Sprintf("%s is recovering: %s", n.Name, n.State))
+		}
+	}
+	left := mostProblems
+	for i := range v.Names {
+		if r := &v.Names[i]; r.Late && left > 0 {
+			left--
+			all = append(all, fmt.Sprintf("%s: %s does not renew its lease, and %s", r.Name, lateHolder(r), Waits(r)))
+		}
+	}
+	return all
+}
+
+func lateHolder(r *Row) string {
+	for _, c := range r.Holders {
+		if c.Late {
+			return c.Process
+		}
+	}
+	return ""
+}
+
+// Waits says how many wait for a name, and how long.
+func Waits(r *Row) string {
+	switch {
+	case r.Wait == 0:
+		return "none waits"
+	case r.Wait == 1:
+		return "1 waits, for " + Seconds(r.Waited)
+	}
+	return fmt.Sprintf("%d wait, the first for %s", r.Wait, Seconds(r.Waited))
+}
+
+// Seconds writes a duration as short as an onlooker needs it.
+func Seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/page"
+)
+
+func uiCommand() *cobra.Command {
+	var t target
+	var listen string
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "ui [PATTERN]",
+		Short: "Serve one page with nodes, names, holders and queues to a browser here",
+		Long: `Serves one page to a browser on this machine until interrupted: the nodes, the
+names that are in use with their holders and queues, and what has happened in
+the last five minutes. PATTERN is one of Redis, such as 'job:*'.
+
+It prints the URL, which has a random token: a browser without it sees nothing.
+The page only shows. It is served without encryption, so on loopback only; from
+another machine it is reached through ssh -L.
+
+To look takes no claim and no vote. 200 names are looked at closely, those for
+which most wait; the others are counted.`,
+		Example: `  quorate ui
+  quorate ui 'job:*' --listen 127.0.0.1:8080`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEvery(every); err != nil {
+				return err
+			}
+			addr, err := page.Local(listen)
+			if err != nil {
+				return &exit{exitUsage, fmt.Errorf("--listen %w", err)}
+			}
+			q, done, err := t.open(cmd.Context(), io.Discard)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+			if err != nil {
+				return &exit{1, err}
+			}
+			return servePage(ctx, cmd.OutOrStdout(), q, l, strings.Join(args, ""), every)
+		},
+	}
+	t.nodeFlags(cmd)
+	everyFlag(cmd, &every)
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address on loopback; port 0 takes a free one")
+	return cmd
+}
+
+// servePage serves the page until ctx ends.
+func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.Listener, pattern string, every time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := page.New(l.Addr().(*net.TCPAddr))
+	s := &http.Server{Handler: p, ReadHeaderTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		b := board.New()
+		watch(ctx, q, pattern, every, func(o board.Observation) {
+			b.Observe(o)
+			p.Show(b.View())
+		})
+	})
+	all.Go(func() {
+		<-ctx.Done()
+		p.Close()
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if s.Shutdown(last) != nil {
+			_ = s.Close()
+		}
+	})
+	fmt.Fprintln(out, p.URL())
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		cancel()
+		return &exit{1, err}
+	}
+	return nil
+}
+
+// everyFlag says how long the pause between two looks is.
+func everyFlag(cmd *cobra.Command, to *time.Duration) {
+	cmd.Flags().DurationVar(to, "every", time.Second, "pause between two looks, at least 100ms")
+}
+
+func checkEvery(every time.Duration) error {
+	if every < 100*time.Millisecond {
+		return &exit{exitUsage, fmt.Errorf("--every %v: at least 100ms", every)}
+	}
+	return nil
+}
