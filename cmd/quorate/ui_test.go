@@ -60,9 +60,10 @@ func hasEvent(v *board.View, kind board.Kind) bool {
 }
 
 // Six processes want one lock, the holder is stopped, and one node is dead. The
-// page says all three, and what comes of it.
-func TestUIShowsWhatIsWrong(t *testing.T) {
+// page and the terminal say all three, and what comes of it.
+func TestTopAndUIShowWhatIsWrong(t *testing.T) {
 	c, holder := crowd(t)
+	terminal := startOnTerminal(t, "top", "--every", "100ms")
 	p := start(t, "ui", "--every", "100ms")
 	p.says("token=")
 	url := strings.TrimSpace(p.out.String())
@@ -81,6 +82,9 @@ func TestUIShowsWhatIsWrong(t *testing.T) {
 	assert.Equal(t, "mutex", v.Names[0].Kind)
 	assert.Contains(t, v.Names[0].Holders[0].Process, who)
 	assert.True(t, hasEvent(&v, board.NodeDown))
+	terminal.shows(v.Problems[0])
+	terminal.shows("! job: " + who)
+	terminal.shows("(first) does not renew its lease, and 5 wait, the first for ")
 	v = until("taken over", func(v *board.View) bool { return hasEvent(v, board.TakenOver) })
 	assert.True(t, hasEvent(&v, board.Lost))
 	assert.Equal(t, 4, v.Names[0].Wait)

@@ -64,6 +64,8 @@ func TestEventsOfNames(t *testing.T) {
 			[]string{"released job: released by process 1 on h", "taken job: taken by process 2 on h"}},
 		"taken over after the lease": {[]Observation{seen(0, held(claim(1, 2))), seen(1, held(claim(1, 1))), seen(2.1, held(claim(2, 8)))},
 			[]string{"lost job: lost by process 1 on h: its lease ended", "taken over job: taken over by process 2 on h from process 1 on h"}},
+		"taken over later": {[]Observation{seen(0, held(claim(1, 2), claim(2, 8))), seen(2.1, inspect.Report{Name: "job", Kind: inspect.Mutex, Waiters: []inspect.Claim{claim(2, 8)}}), seen(3, held(claim(2, 8)))},
+			[]string{"lost job: lost by process 1 on h: its lease ended", "taken over job: taken over by process 2 on h from process 1 on h"}},
 		"seen after the lease":  {[]Observation{seen(0, held(claim(1, 2))), seen(5, held())}, []string{"lost job: lost by process 1 on h: its lease ended"}},
 		"the list is not whole": {[]Observation{{At: at(0)}, seen(1, held(claim(1, 8))), {At: at(2)}, seen(3, held(claim(1, 7)))}, nil},
 		"unsure in between": {[]Observation{seen(0, held(claim(1, 8))), {At: at(1), Whole: true, Total: 1, Names: []Look{{At: at(1), Report: held(), Unsure: true}}},

@@ -15,6 +15,7 @@ type name struct {
 	seen   bool      // last is known
 	free   bool      // it was free before it was first looked at
 	unsure bool      // the newest look found too few nodes
+	lost   string    // the process whose lease has ended, until another holds it
 	leases map[key]lease
 }
 
@@ -81,15 +82,15 @@ func (n *name) compare(b *Board, l *Look) {
 	for i := range l.Report.Holders {
 		now[keyOf(&l.Report.Holders[i])] = true
 	}
-	was, lost := map[key]bool{}, ""
+	was := map[key]bool{}
 	for i := range n.last.Holders {
 		c := &n.last.Holders[i]
 		was[keyOf(c)] = true
 		switch {
 		case now[keyOf(c)]:
 		case n.leases[keyOf(c)].late(n.at) || !l.At.Before(n.leases[keyOf(c)].ends):
-			lost = Process(c)
-			b.event(l.At, Lost, l.Report.Name, "lost by "+lost+": its lease ended")
+			n.lost = Process(c)
+			b.event(l.At, Lost, l.Report.Name, "lost by "+n.lost+": its lease ended")
 		default:
 			b.event(l.At, Released, l.Report.Name, "released by "+Process(c))
 		}
@@ -98,8 +99,9 @@ func (n *name) compare(b *Board, l *Look) {
 		c := &l.Report.Holders[i]
 		switch {
 		case was[keyOf(c)]:
-		case lost != "":
-			b.event(l.At, TakenOver, l.Report.Name, "taken over by "+Process(c)+" from "+lost)
+		case n.lost != "":
+			b.event(l.At, TakenOver, l.Report.Name, "taken over by "+Process(c)+" from "+n.lost)
+			n.lost = ""
 		default:
 			b.event(l.At, Taken, l.Report.Name, "taken by "+Process(c))
 		}
