@@ -7,7 +7,15 @@ import (
 )
 
 // This file owns the life of a claim: it starts (rule 1), each event advances
-// it, and it ends (rule 7). What an event tells is taken in answer.go.
+// it, and it ends (rule 7). What an event tells is taken in answer.go. What
+// follows from it is decided by rule:
+//
+//	answer.go     what an answer, a push or a failure tells of its node
+//	settle.go     rule 2: T is settled at q nodes
+//	admit.go      rules 3, 4 and 5: votes, waiting, the deadline
+//	count.go      rule 3 for semaphores: lower claims are counted, not only votes
+//	capacity.go   how many permits there are, after a Resize
+//	renew.go      rule 6: renewals, and what is sent again
 //
 // Invariant: advance runs after each event, so a claim's phase, deadline and
 // Wake are always those of what it knows.

@@ -10,7 +10,9 @@ import (
 //	promise -----------------> accept ---------------> commit ---------> recorded
 //	all nodes, no other set    all nodes               all nodes
 //
-// It is Paxos whose quorum is all nodes of a list: see Sets 2.
+// It is Paxos whose quorum is all nodes of a list. Two lists with a common node
+// cannot both succeed: that node accepts the one with the later promise only. A
+// majority is not enough: ABC would be recorded by A and C, and ABD by B and D.
 //
 // A node that has accepted a set serves no request until all have, so no claim
 // of another list gets a vote there. A set that most of its members have

@@ -15,7 +15,19 @@
 // code: they pass the time and an event, and take what is to be sent and when
 // to wake.
 //
-// docs/internals/glossary.md has the terms, such as claim, ticket, fence and view.
+// # Terms
+//
+//   - A node is one independent Redis. A quorum, q, is a majority of the N nodes.
+//   - A claim is one participant's request for a name, queued on the nodes.
+//   - A ticket is a claim's place in the order. The fence of a name at a node is the
+//     highest ticket that the node gave.
+//   - A view is what one node said of one claim: whether it votes for it, and which
+//     claims have lower tickets.
+//   - A lease is how long a node keeps a claim without a renewal. The deadline of a
+//     holder is when its hold ends if nothing more is heard.
+//   - An incarnation is one life of a node's data. A node that lost its data votes
+//     again when the guard time is over.
+//   - A record is what the nodes keep of a name beside its claims.
 //
 // # Rules
 //
@@ -30,6 +42,19 @@
 //	6  Renew     a node that misses the claim gets it back     renew.go
 //	7  Leave     every node that was asked is left             claim.go
 //	8  Push      a waiter that q nodes vote for is in at once  answer.go
+//
+// # Files
+//
+//	types.go        requests, answers, pushes
+//	record.go       what is recorded of a name
+//	verdict.go      why a reply counts, or does not
+//	class.go        how urgent a request is where a node has no room
+//	window.go       how far tickets may be from clocks
+//	group.go        which nodes a client asks
+//	quorums.go      which nodes make a quorum, also while two sets count
+//	rules.go, rules_local.go, rules_repair.go, rules_members.go   a switch for each rule, for the mutants
+//	constants.go    the times that rules rest on, for the mutants
+//	rules_on.go, rules_mutants.go   whether the switches are in the build
 //
 // # Invariants
 //
