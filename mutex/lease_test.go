@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,9 +126,12 @@ func TestLoss(t *testing.T) {
 	var why *quorate.Error
 	require.ErrorAs(t, seen.events[0].Err, &why)
 	assert.ErrorIs(t, why, quorate.ErrLost)
-	// One node may have answered the last renewal just before it was stopped.
-	assert.GreaterOrEqual(t, len(why.Nodes), 2, "what was wrong with so many nodes that the others are no quorum")
-	assert.ErrorContains(t, why, " has not answered")
+	// On a busy machine the process, too, may have stood still. One node may
+	// have answered the last renewal just before it was stopped.
+	if !strings.Contains(why.Error(), "this process did not run") {
+		assert.GreaterOrEqual(t, len(why.Nodes), 2, "what was wrong with so many nodes that the others are no quorum")
+		assert.ErrorContains(t, why, " has not answered")
+	}
 
 	m.Lock()
 	lease = m.Lease()
