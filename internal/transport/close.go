@@ -64,8 +64,8 @@ func (l *Ordered) left() int {
 	return n
 }
 
-// dismiss waits for what runs code of the client's owner, which may hang: a node
-// timeout longer than ctx at most.
+// dismiss waits for what runs code of the client's owner, which may hang: a
+// node timeout longer than ctx at most.
 func (l *Ordered) dismiss(ctx context.Context) {
 	gone := make(chan struct{})
 	go func() {
