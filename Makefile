@@ -195,6 +195,11 @@ chaos: redis ## Faults on real servers and processes, judged from outside: docs/
 compat: ## The acceptance suite on given servers: make compat SERVER=/usr/bin/redis-server
 	@go run ./internal/compat $(if $(MD),-md $(MD)) $(SERVER)
 
+# Chromium is no part of `make test`: in CI a test that lacks what it needs fails.
+.PHONY: page
+page: redis ## The page of quorate ui in headless Chromium; with PICTURES=docs/pictures it takes new ones
+	QUORATE_REQUIRE_REDIS=1 QUORATE_PICTURES=$(abspath $(PICTURES)) go test -count=1 -tags browser -run '^TestPageInABrowser$$' ./cmd/quorate
+
 .PHONY: cover
 cover: redis ## Test coverage of the library: coverage.out, coverage.html and the total
 	QUORATE_REQUIRE_REDIS=1 go test -timeout 8m -coverpkg=./... -coverprofile=coverage.out ./...

@@ -143,6 +143,9 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 // onTheWay is what an error says of the way to a node before the cause.
 var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
 
+// cause says why a node cannot be asked.
+func cause(err error) string { return inFlags(onTheWay.ReplaceAllString(err.Error(), "")) }
+
 // tellCauses says why nodes cannot be asked. A node with the wrong data comes
 // first: it is what an operator has to look at. Then comes each cause, once,
 // and last those of nodes that answer.
@@ -154,20 +157,20 @@ func tellCauses(w io.Writer, r quorate.Report) {
 		if n.Err == nil {
 			continue
 		}
-		cause := state(n) + ": " + inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
-		if nodes[cause] == nil && (n.Membership == quorate.NodeOtherMember || n.Membership == quorate.NodeOtherSet) {
-			causes = slices.Insert(causes, 0, cause)
-		} else if nodes[cause] == nil {
-			causes = append(causes, cause)
+		why := state(n) + ": " + cause(n.Err)
+		if nodes[why] == nil && (n.Membership == quorate.NodeOtherMember || n.Membership == quorate.NodeOtherSet) {
+			causes = slices.Insert(causes, 0, why)
+		} else if nodes[why] == nil {
+			causes = append(causes, why)
 		}
 		if state(n) == noVote {
-			waiting[cause] = 1
+			waiting[why] = 1
 		}
-		nodes[cause] = append(nodes[cause], n.Node)
+		nodes[why] = append(nodes[why], n.Node)
 	}
 	slices.SortStableFunc(causes, func(a, b string) int { return cmp.Compare(waiting[a], waiting[b]) })
-	for _, cause := range causes {
-		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[cause], ", "), cause)
+	for _, why := range causes {
+		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[why], ", "), why)
 	}
 }
 

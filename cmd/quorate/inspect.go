@@ -102,7 +102,7 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 	fmt.Fprintln(tab, "NODE\tVOTES FOR\tQUEUED\tDIFFERS")
 	for _, n := range r.Nodes {
 		if n.Err != nil {
-			fmt.Fprintf(tab, "%s\t-\t-\t! %s\n", n.Node, inFlags(onTheWay.ReplaceAllString(n.Err.Error(), "")))
+			fmt.Fprintf(tab, "%s\t-\t-\t! %s\n", n.Node, cause(n.Err))
 			continue
 		}
 		differs := strings.Join(n.Differs, "; ")

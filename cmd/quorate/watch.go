@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -136,6 +137,11 @@ func (w *watcher) look(ctx context.Context) []board.Look {
 			defer func() { <-room }()
 			r, err := inspect.Name(ctx, w.q, name)
 			r.Name = name
+			for i := range r.Nodes {
+				if e := r.Nodes[i].Err; e != nil {
+					r.Nodes[i].Err = errors.New(cause(e))
+				}
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			looks = append(looks, board.Look{At: time.Now(), Report: r, Unsure: err != nil})
@@ -152,7 +158,7 @@ func boardNodes(r quorate.Report) []board.Node {
 		n := &r.Nodes[i]
 		nodes[i] = board.Node{Name: n.Node, State: state(n), Up: n.Err == nil, Recovering: n.Recovering.Seconds()}
 		if n.Err != nil {
-			nodes[i].Cause = inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
+			nodes[i].Cause = cause(n.Err)
 		}
 	}
 	return nodes

@@ -97,8 +97,8 @@ func (m Model) move(by int) Model {
 	return m
 }
 
-// settle chooses the first name if the chosen one is gone. Its queue stays open:
-// the name may come back.
+// settle chooses the first name if the chosen one is gone. A queue that is
+// shown stays: the name may come back.
 func (m Model) settle() Model {
 	if names := m.names(); !m.open && len(names) > 0 && m.at(names) < 0 {
 		m.chosen = names[0].Name
