@@ -2,15 +2,13 @@ package quorate
 
 import (
 	"context"
-	"log/slog"
 	"time"
 )
 
 // A Lease is one hold: from the moment that a Lock, or its like, returned until
-// the release or the loss. It is safe for concurrent use.
+// the release or the loss. A logger of log/slog prints its name, its token and
+// how much of it is left. It is safe for concurrent use.
 type Lease interface {
-	// A logger prints the name, the token and how much of the lease is left.
-	slog.LogValuer
 	// Token returns the fencing token. It rises with every holder of the name,
 	// over all processes. So a resource that remembers the highest token it has
 	// seen, and refuses lower ones, cannot be written to by a holder that lost
