@@ -229,6 +229,24 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A listing stands a node that is late.
+func TestALateAnswer(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithNodeTimeout(50*time.Millisecond))
+	mutex.New(q, "m").Lock()
+	require.NoError(t, c.Node(0).Stop())
+	resumed := make(chan error)
+	time.AfterFunc(600*time.Millisecond, func() { resumed <- c.Node(0).Cont() })
+	var listed []string
+	for e, err := range inspect.Names(t.Context(), q, "") {
+		require.NoError(t, err)
+		listed = append(listed, e.Name)
+	}
+	require.NoError(t, <-resumed)
+	assert.Equal(t, []string{"m"}, listed)
+}
+
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

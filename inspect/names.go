@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -27,9 +28,13 @@ type Entry struct {
 
 // portion is how many keys a node looks at for one SCAN: some tenths of a
 // millisecond. atOnce is how many names are asked for at the same time.
+// patience is for how long a node may leave all questions without an answer,
+// and pause is the time before a portion is asked for once more.
 const (
-	portion = "500"
-	atOnce  = 32
+	portion  = "500"
+	atOnce   = 32
+	patience = 2 * time.Second
+	pause    = 20 * time.Millisecond
 )
 
 // Names lists the names that are held, waited for, or recorded, in no order. A
@@ -40,7 +45,8 @@ const (
 // The nodes are listed in portions, by SCAN, and each name is asked for by
 // itself. So no node is blocked, however many names there are, and a name that
 // comes or goes meanwhile may be missing. The keys that a node has altogether
-// are looked at, also those of other programs.
+// are looked at, also those of other programs. A node that has not answered for
+// two seconds is not asked any more.
 //
 // A name whose nodes cannot say is an [Entry] with its name alone. When fewer
 // than a majority of the nodes could be listed the last element is an error,
@@ -76,21 +82,36 @@ type lister struct {
 	yield   func(Entry, error) bool
 	asked   map[string]bool // servers that have been listed, for another bucket
 	named   map[string]bool
-	failed  sync.Map // error by the address of a node: it is not asked any more
+	silent  sync.Map // silence by the address of a node: it has not answered since
+}
+
+// silence is since when a node has not answered, and why.
+type silence struct {
+	since time.Time
+	err   error
 }
 
 // failure returns why a node is not asked any more, nil if it is. Without that
 // the listing would wait for a node that hangs at each name.
 func (l *lister) failure(s *core.Said) error {
-	if err, ok := l.failed.Load(s.Addr); ok {
-		return err.(error)
+	if v, ok := l.silent.Load(s.Addr); ok && time.Since(v.(silence).since) > patience {
+		return v.(silence).err
 	}
 	return nil
 }
 
+// heard notes whether a node has answered.
+func (l *lister) heard(addr string, err error) {
+	if err == nil {
+		l.silent.Delete(addr)
+	} else {
+		l.silent.LoadOrStore(addr, silence{time.Now(), err})
+	}
+}
+
 // list lists the servers of one part, a portion of each at a time.
 func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err error) {
-	cursors, here := map[int]string{}, map[string]bool{}
+	cursors, here, unlisted := map[int]string{}, map[string]bool{}, map[int]error{}
 	for first := true; ; first = false {
 		if err := ctx.Err(); err != nil {
 			return false, core.CutShort(core.ErrNoQuorum, ctx)
@@ -100,10 +121,8 @@ func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err er
 			if first {
 				cursor = "0"
 			}
-			if l.failure(s) != nil {
-				return nil
-			}
-			// A server of a Redis Cluster has many buckets, and is listed once.
+			// A server of a Redis Cluster has many buckets, and is
+			// listed once.
 			if cursor == "" || l.asked[s.Server] && !here[s.Server] {
 				return nil
 			}
@@ -113,48 +132,65 @@ func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err er
 			return false, err
 		}
 		var names []string
-		more := false
+		more, again := false, false
 		for _, s := range said {
-			if s.Err != nil {
-				l.failed.Store(s.Addr, s.Err)
-			}
-			if s.Err != nil || len(s.Values) == 0 {
-				cursors[s.Index] = ""
-				continue
-			}
-			l.asked[s.Server], here[s.Server] = true, true
-			if cursors[s.Index] = string(s.Values[0].Str); cursors[s.Index] == "0" {
-				cursors[s.Index] = ""
-			}
-			more = more || cursors[s.Index] != ""
-			for _, v := range s.Values[1:] {
-				if name, ok := core.NameOf(string(v.Str)); ok && !l.named[name] {
-					l.named[name] = true
-					names = append(names, name)
+			next := ""
+			switch {
+			case s.Err != nil:
+				l.heard(s.Addr, s.Err)
+				if core.Refused(s.Err) || l.failure(&s) != nil {
+					unlisted[s.Index] = s.Err
+				} else if next = cursors[s.Index]; first {
+					next = "0"
+				}
+				again = again || next != ""
+			case len(s.Values) > 0:
+				l.heard(s.Addr, nil)
+				l.asked[s.Server], here[s.Server] = true, true
+				if next = string(s.Values[0].Str); next == "0" {
+					next = ""
+				}
+				for _, v := range s.Values[1:] {
+					if name, ok := core.NameOf(string(v.Str)); ok && !l.named[name] {
+						l.named[name] = true
+						names = append(names, name)
+					}
 				}
 			}
+			cursors[s.Index], more = next, more || next != ""
 		}
 		if !l.tell(ctx, names) {
 			return true, nil
 		}
+		if again {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
 		if more {
 			continue
 		}
-		f := &core.Failure{Err: core.ErrNoQuorum, Needed: sets.Need()}
-		bad := uint32(0)
-		for _, s := range said {
-			if err := l.failure(&s); err != nil {
-				f.Nodes = append(f.Nodes, core.NodeFailure{Addr: s.Addr, Err: err})
-				bad |= 1 << s.Index
-			}
-		}
-		// What a majority has is at one of the others, unless these leave no
-		// majority.
-		if sets.Blocked(bad) {
-			return false, f
-		}
-		return false, nil
+		return false, l.listed(said, sets, unlisted)
 	}
+}
+
+// listed returns nil if the nodes that could be listed make a quorum.
+func (l *lister) listed(said []core.Said, sets protocol.Quorums, unlisted map[int]error) error {
+	f := &core.Failure{Err: core.ErrNoQuorum, Needed: sets.Need()}
+	bad := uint32(0)
+	for _, s := range said {
+		if err := unlisted[s.Index]; err != nil {
+			f.Nodes = append(f.Nodes, core.NodeFailure{Addr: s.Addr, Err: err})
+			bad |= 1 << s.Index
+		}
+	}
+	// What a majority has is at one of the others, unless these leave no
+	// majority.
+	if sets.Blocked(bad) {
+		return f
+	}
+	return nil
 }
 
 // tell asks for the names and yields those that are in use. It reports whether
@@ -183,8 +219,8 @@ func (l *lister) tell(ctx context.Context, names []string) bool {
 func (l *lister) entry(ctx context.Context, name string) *Entry {
 	v, err := look(ctx, l.c.For(name), name, 1, l.failure)
 	for _, n := range v.nodes {
-		if n.Err != nil && !core.Refused(n.Err) { // it may refuse one name, as that of another program's key
-			l.failed.LoadOrStore(n.Addr, n.Err)
+		if n.Err == nil || !core.Refused(n.Err) { // it may refuse one name, as that of another program's key
+			l.heard(n.Addr, n.Err)
 		}
 	}
 	if err != nil || v.missing() != nil {
