@@ -45,7 +45,7 @@ func exchangeSet(r *rand.Rand, s *setting) {
 	s.members = [...]int{1, 2, 3, 3, 3}[r.IntN(5)]
 	s.nodes = s.members + 2
 	s.bootstrap = true
-	s.length = 7*s.guard + s.length // for two changes, see exchangesEnd
+	s.length = 6*s.guard + s.length
 }
 
 // exchangeCalm: nodes are exchanged while nothing fails.
@@ -53,6 +53,7 @@ var exchangeCalm = generator{
 	name: "exchange calm",
 	set: func(r *rand.Rand, s *setting) {
 		exchangeSet(r, s)
+		s.length += s.guard // for two changes, see exchangesEnd
 	},
 	plan: func(w *world) {
 		w.assemble(true)
