@@ -204,7 +204,7 @@ func TestTracerTellsHow(t *testing.T) {
 
 		rw := rwmutex.New(q, "rw")
 		rw.RLock()
-		rw.RLock()
+		require.NoError(t, rw.RLockContext(t.Context()))
 		rw.RUnlock()
 		rw.RUnlock()
 		ends, holds = j.take()
@@ -282,10 +282,10 @@ func TestObserverOfARecovery(t *testing.T) {
 // Without a tracer a hand-over in the process allocates nothing.
 func TestNoTracerAllocatesNothing(t *testing.T) {
 	m := mutex.New(quoratetest.New(t, 1).Quorum(quorate.WithLinger(time.Hour)), "m")
-	m.Lock()
-	m.Unlock()
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+	lock := func() {
 		m.Lock()
-		m.Unlock()
-	}))
+		defer m.Unlock()
+	}
+	lock()
+	assert.Zero(t, testing.AllocsPerRun(1000, lock))
 }

@@ -64,7 +64,7 @@ func (s *sink) metrics() map[string]float64 {
 	key := func(m metricdata.Metrics, set attribute.Set) string {
 		k := m.Name
 		for _, a := range set.ToSlice() {
-			k += " " + a.Value.Emit()
+			k += " " + a.Value.String()
 		}
 		return k
 	}

@@ -147,7 +147,7 @@ func TestCloseInsideTheObserver(t *testing.T) {
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 
 	m := mutex.New(q, "m")
-	m.Lock() // it is still open
+	require.NoError(t, m.LockContext(t.Context()), "it is still open")
 	m.Unlock()
 	w.arm(quorate.EventNodeDown, other)
 	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())

@@ -50,7 +50,9 @@ func TestPublishedModules(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
 		require.NoError(t, err)
 		assert.NotContains(t, string(text), library+" =>", folder)
-		assert.NotContains(t, string(text), " v0.0.0\n", folder)
+		if folder != "examples" { // they are read and run in a clone: a relative replacement is well
+			assert.NotContains(t, string(text), " v0.0.0\n", folder)
+		}
 	}
 	dir := copyTree(t, root)
 	for _, folder := range []string{"compat/gocron", command} {
