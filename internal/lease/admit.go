@@ -9,7 +9,6 @@ import (
 
 // This file owns rules 3, 4 and 5: which views admit a claim, what a waiter
 // does, and until when a holder holds.
-//
 // Invariant: a claim is held at a time t only if rule 3 admits it with the
 // views that are usable at t. So the deadline is the first end of a lease at
 // which rule 3 fails.
@@ -60,7 +59,6 @@ func (c *Claim) Known(now protocol.Time) bool {
 	return c.Sets.Met(known)
 }
 
-// Votes counts the nodes whose usable views vote for the claim.
 func (c *Claim) Votes(now protocol.Time) int { return bits.OnesCount32(c.voting(now) & c.Sets.All()) }
 
 // Voted reports whether a quorum votes for the claim. A claim that is counted
@@ -146,7 +144,6 @@ func (c *Claim) wait(now protocol.Time) {
 // of each other, each on some nodes, until all of them are settled; then the
 // lowest ticket has every vote. So a try that any node has voted for stays for
 // as long as that settling may take.
-//
 // Invariant: of tries that meet only each other, one is admitted. The first
 // claim on a node has that node's vote, so at least one try stays, and each try
 // that leaves makes the others' way shorter.
@@ -232,9 +229,7 @@ func (c *Claim) holdOn(now protocol.Time) {
 	}
 }
 
-// validUntil is rule 5's deadline: the first moment at which the views that are
-// usable then no longer admit the claim. Leases only end as time passes, so it
-// is the first end of a lease at which admission fails.
+// validUntil is rule 5's deadline. Leases only end as time passes: see above.
 func (c *Claim) validUntil(now protocol.Time) protocol.Time {
 	if !c.Rules.On(protocol.RuleRecheck) || !c.Rules.On(protocol.RuleLease) {
 		return c.quorumDeadline(func(p *peer) bool { return p.held })

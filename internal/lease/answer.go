@@ -7,7 +7,6 @@ import (
 
 // This file owns what a node's answer, push or silence changes in the view of
 // that node.
-//
 // Invariant: a view only gains what its node said in the same incarnation and
 // at the same ticket, and an older answer never replaces a newer one.
 
@@ -67,13 +66,10 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 
 // credible reports whether a node's answer that it holds the claim counts
 // (ticketclock.go). A holder has its ticket, so only the others need to ask.
-//
 // The ticket must not be so far ahead that other nodes refuse it: one node
 // whose clock is wrong, or that keeps a forged ticket, must not draw the claim
-// after it.
-//
-// Where a view begins, the ticket must not be old. The node may have forgotten
-// a later one that was admitted.
+// after it. Where a view begins, the ticket must not be old. The node may have
+// forgotten a later one that was admitted.
 func (c *Claim) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
 	if c.Window == 0 || c.phase == Holding {
 		return true
@@ -100,12 +96,11 @@ func (c *Claim) rejectAnswer(now protocol.Time, p *peer, r protocol.Request, a p
 	p.askAt = now.Add(min(max(a.Wait, pause), c.interval()))
 }
 
-// acknowledge takes the lease and the view that came with an answer.
-//
-// Within one incarnation and at one ticket a view only ever loses claims, so a
-// vote stays given and the newest lists are the smallest, unless the node may
-// have stored the claim twice (doubt). An answer at another ticket or of
-// another incarnation starts a new view.
+// acknowledge takes the lease and the view that came with an answer. Within one
+// incarnation and at one ticket a view only ever loses claims, so a vote stays
+// given and the newest lists are the smallest, unless the node may have stored
+// the claim twice (distrustPushes). An answer at another ticket or of another
+// incarnation starts a new view.
 func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
 	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !c.Rules.On(protocol.RuleIncarnation))
 	if !same {
@@ -143,17 +138,14 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 
 // distrustPushes: a node may have taken its vote back, within one incarnation
 // and at one ticket. Then only answers say whether it votes. A push is a reason
-// to ask.
-//
-// A node that stores the claim once, and keeps it, keeps its vote. It takes the
-// vote back in two cases only. (a) The lease ends, another client takes the
-// redlock key, and a settle stores the claim again at the same ticket. That
-// takes a second request that may store the claim at this ticket. (b) The
-// redlock key is another client's though the lease has not ended. The answer to
-// the claim's next request says so.
+// to ask. A node that stores the claim once, and keeps it, keeps its vote. It
+// takes the vote back in two cases only. (a) The lease ends, another client
+// takes the redlock key, and a settle stores the claim again at the same
+// ticket. That takes a second request that may store the claim at this ticket.
+// (b) The redlock key is another client's though the lease has not ended. The
+// answer to the claim's next request says so.
 func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.On(protocol.RulePushOnce) }
 
-// Push takes what a node said unasked.
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	c.expire(now)
 	if c.phase.Final() || m.ID != c.ID {
@@ -229,7 +221,6 @@ func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 // mostFailures is from how many on nothing changes.
 const mostFailures = 8
 
-// noteSilence notes that a node did not answer in time or cannot be reached.
 func (c *Claim) noteSilence(now protocol.Time, p *peer) {
 	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, protocol.Never, false
 	p.failures = min(p.failures, mostFailures-1) + 1
@@ -278,7 +269,6 @@ func (c *Claim) Suspect(now protocol.Time, node int) {
 
 // Early says that the leases that some nodes gave, a bit for each, end so much
 // earlier than the claim takes them to: clocks have parted, see Clocks.
-//
 // Invariant: the deadline that a holder keeps while nodes are exchanged ends
 // earlier, too. It rests on leases whose nodes may have forgotten the claim
 // since.

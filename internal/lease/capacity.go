@@ -7,7 +7,6 @@ import (
 )
 
 // This file owns how many permits there are and how many a claim asks for.
-//
 // Invariant: a larger number counts only when q views tell of it, a smaller one
 // as soon as one view does.
 
@@ -30,7 +29,6 @@ func (c *Claim) MissedResize(a *protocol.Answer) bool {
 	return a.Status == protocol.OK && a.LimitAt < c.newestLimit()
 }
 
-// resized takes what a node says of the number of permits.
 func (p *peer) resized(limit uint64, at protocol.Ticket) {
 	if at > p.extra().limitAt {
 		m := p.mutableExtra()
@@ -92,7 +90,6 @@ func (c *Claim) agreedIn(now protocol.Time, set uint32) *peerExtra {
 	return views[protocol.NeedOf(set)-1]
 }
 
-// resizeKnown reports whether some node has shown a Resize.
 func (c *Claim) resizeKnown() bool {
 	for i := range c.peers {
 		if c.peers[i].extra().limitAt > 0 {

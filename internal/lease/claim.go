@@ -7,16 +7,8 @@ import (
 )
 
 // This file owns the life of a claim: it starts (rule 1), each event advances
-// it, and it ends (rule 7). What an event tells is taken in answer.go. What
-// follows from it is decided by rule:
-//
-//	answer.go     what an answer, a push or a failure tells of its node
-//	settle.go     rule 2: T is settled at q nodes
-//	admit.go      rules 3, 4 and 5: votes, waiting, the deadline
-//	count.go      rule 3 for semaphores: lower claims are counted, not only votes
-//	capacity.go   how many permits there are, after a Resize
-//	renew.go      rule 6: renewals, and what is sent again
-//
+// it, and it ends (rule 7). What an event tells is taken in answer.go. Which
+// file decides what follows from it is in doc.go.
 // Invariant: advance runs after each event, so a claim's phase, deadline and
 // Wake are always those of what it knows.
 
@@ -47,7 +39,6 @@ const (
 	TooHeavy              // a Resize has left fewer permits than it asks for
 )
 
-// Final reports whether nothing more will come of the attempt.
 func (p Phase) Final() bool { return p >= Lost }
 
 // Config is what one attempt is made with. Rules is not the last field: a last
@@ -98,7 +89,6 @@ type Claim struct {
 	settleRounds int32 // settling rounds that did not settle the claim
 }
 
-// NewClaim returns an attempt that has not sent anything yet.
 func NewClaim(cfg Config) *Claim {
 	if cfg.Sets == (protocol.Quorums{}) {
 		cfg.Sets = protocol.Majority(int(cfg.Nodes))
@@ -109,7 +99,6 @@ func NewClaim(cfg Config) *Claim {
 // Quorum returns how many nodes are needed, for messages.
 func (c *Claim) Quorum() int { return c.Sets.Need() }
 
-// Phase returns where the attempt stands.
 func (c *Claim) Phase() Phase { return c.phase }
 
 // Ticket returns T; final once the claim has been admitted.
@@ -132,8 +121,6 @@ func (c *Claim) Waiters() bool {
 // configuration that the claim counts on.
 func (c *Claim) Asks(node int) bool { return node < len(c.peers) && c.Absent&(1<<node) == 0 }
 
-// Node reports whether a node is known to hold the claim, and whether it votes
-// for it.
 func (c *Claim) Node(i int, now protocol.Time) (holds, votes bool) {
 	p := &c.peers[i]
 	return c.running(p, now), p.vote && c.usable(p, now)
@@ -159,7 +146,6 @@ func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after
 	}
 }
 
-// Untouched says that nothing has ever been sent to the node.
 func (c *Claim) Untouched(node int) bool { return c.peers[node].neverSent() }
 
 // Postpone says that there is no room for any of the joins at their nodes yet,
@@ -171,7 +157,6 @@ func (c *Claim) Postpone() {
 	}
 }
 
-// Postponed reports whether the attempt has not begun.
 func (c *Claim) Postponed() bool { return c.began == protocol.Never.Add(-c.TTL) }
 
 // Begin begins a postponed attempt, with a ticket of now: T0 must not be older
@@ -181,10 +166,9 @@ func (c *Claim) Begin(now protocol.Time, t0 protocol.Ticket) { c.ticket, c.began
 // Propose gives the claim another T0. Nothing has been sent yet.
 func (c *Claim) Propose(t0 protocol.Ticket) { c.ticket = t0 }
 
-// Began returns when the claim began.
 func (c *Claim) Began() protocol.Time { return c.began }
 
-// Raised reports whether the claim has raised its ticket as a waiter.
+// Raised reports whether T is not the T0 of the join any more.
 func (c *Claim) Raised() bool { return c.raised }
 
 // Depart says that r, which has waited at this client for room at its node, is
@@ -199,7 +183,6 @@ func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
 	return r
 }
 
-// Tick lets time pass.
 func (c *Claim) Tick(now protocol.Time) {
 	c.expire(now)
 	if !c.phase.Final() {
@@ -224,13 +207,11 @@ func (c *Claim) expire(now protocol.Time) {
 	}
 }
 
-// end makes the attempt final and leaves every node, "also where the join's
-// outcome is unknown".
-//
-// What was to be sent before is dropped: a settle behind the leave would store
-// the claim again, and no client would ever remove it. A request that has been
-// sent already cannot come later than the leave, since the requests of a claim
-// keep their order to each node.
+// End makes the attempt final and leaves every node, "also where the join's
+// outcome is unknown". What was to be sent before is dropped: a settle behind
+// the leave would store the claim again, and no client would ever remove it. A
+// request that has been sent already cannot come later than the leave, since
+// the requests of a claim keep their order to each node.
 func (c *Claim) End(now protocol.Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {
@@ -240,11 +221,10 @@ func (c *Claim) End(now protocol.Time, phase Phase) {
 	}
 }
 
-// advance draws the conclusions of what is known now.
-//
-// The order of the phases is that of the rules, so one event may take a claim
-// from Joining to Holding. sendDue comes last: it must not renew a claim that
-// has just been lost, nor ask for a vote that has just been counted.
+// advance draws the conclusions of what is known now. The order of the phases
+// is that of the rules, so one event may take a claim from Joining to Holding.
+// sendDue comes last: it must not renew a claim that has just been lost, nor
+// ask for a vote that has just been counted.
 func (c *Claim) advance(now protocol.Time) {
 	refusals := uint32(0)
 	for i := range c.peers {
@@ -278,8 +258,7 @@ func (c *Claim) advance(now protocol.Time) {
 	}
 }
 
-// Wake returns when the claim wants a Tick. A holder's deadline is included.
-//
+// Wake returns when the claim wants a Tick.
 // Invariant: what depends on time alone has its moment here: a deadline, the
 // end of a try, a silent node.
 func (c *Claim) Wake() protocol.Time {
@@ -323,12 +302,10 @@ func (c *Claim) Wake() protocol.Time {
 // that are held have nearly always, has none.
 var outs = sync.Pool{New: func() any { return new([outSize]protocol.Request) }}
 
-// outSize is enough for what one event makes a claim send to as many nodes as
-// there usually are.
+// outSize is enough for one event, at as many nodes as there usually are.
 const outSize = 8
 
-// Sent empties Out: its requests are on their way. The caller must not use the
-// old Out any more.
+// Sent empties Out. The caller must not use the old Out any more.
 func (c *Claim) Sent() {
 	if cap(c.Out) >= outSize {
 		outs.Put((*[outSize]protocol.Request)(c.Out[:outSize]))

@@ -8,7 +8,6 @@ import (
 
 // This file owns the counting rule, which only semaphores need: votes alone
 // admit too many.
-//
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 
 // lowerSet is a node's list or total of the claims before this one, where they
@@ -171,7 +170,6 @@ func (c *Claim) fitsNow(now protocol.Time) bool {
 	return c.fitsIn(now, c.Sets.Present) && (c.Sets.Next == 0 || c.fitsIn(now, c.Sets.Next))
 }
 
-// fitsIn is fitsNow for one set of nodes.
 func (c *Claim) fitsIn(now protocol.Time, set uint32) bool {
 	if equal, sum := c.equalDigests(now, set); equal >= protocol.NeedOf(set) && (!c.resizeKnown() || sum+c.Weight <= c.capacity(now)) {
 		return true
@@ -189,9 +187,8 @@ func (c *Claim) fitsIn(now protocol.Time, set uint32) bool {
 
 // equalDigests returns how many usable voting views, at most, lie within one
 // set that a node votes for, and the weight of that set: the lower claims, or
-// all claims with votes.
-//
-// A node that lists the lower claims tells the totals of all as well.
+// all claims with votes. A node that lists the lower claims tells the totals of
+// all as well.
 func (c *Claim) equalDigests(now protocol.Time, of uint32) (most int, sum uint64) {
 	for i := range c.peers {
 		if of&(1<<i) == 0 {
@@ -295,7 +292,6 @@ func (c *Claim) comparable(now protocol.Time, set uint32) (most int) {
 	return most
 }
 
-// listed counts the voting views that are listed.
 func (c *Claim) listed(now protocol.Time, set uint32) int {
 	n := 0
 	for i := range c.peers {

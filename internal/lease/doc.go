@@ -9,7 +9,7 @@
 //
 //	claim.go        the life of a claim: start, tick, leave
 //	answer.go       what an answer, a push or a failure changes
-//	settle.go, admit.go, renew.go   rules 2, 3 and 6
+//	settle.go, admit.go, renew.go   rules 2; 3, 4 and 5; 6
 //	count.go, capacity.go           which lower claims count; the permits of a semaphore
 //	regroup.go      what claims and operations keep when the set of nodes changes
 //	peer.go         what a claim knows of one node

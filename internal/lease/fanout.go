@@ -22,10 +22,9 @@ import (
 // only a quorum of nodes. So where the nodes' time is scarce, an attempt at a
 // name at which no other client was met of late asks q nodes first. It asks the
 // deferred nodes when the first do not suffice, or after a while: a lock that
-// is kept survives the loss of as many nodes as ever. See [Claim.Start].
-//
-// All clients begin with the same nodes at a name, so the second client meets
-// the first one there.
+// is kept survives the loss of as many nodes as ever. See [Claim.Start]. All
+// clients begin with the same nodes at a name, so the second client meets the
+// first one there.
 type Fanout struct {
 	rules protocol.Rules
 	nodes []nodeTimes
@@ -43,13 +42,10 @@ type nodeTimes struct {
 	_          [24]byte
 }
 
-// grow has the client know so many nodes.
 func (f *Fanout) Grow(nodes int) { f.known.Store(int32(nodes)) }
 
-// all returns what is known of each node.
 func (f *Fanout) all() []nodeTimes { return f.nodes[:f.known.Load()] }
 
-// NewFanout returns what a client knows of so many nodes at its start.
 func NewFanout(nodes int, rules protocol.Rules) *Fanout {
 	f := &Fanout{rules: rules, nodes: make([]nodeTimes, protocol.MaxNodes)}
 	f.Grow(nodes)
@@ -106,7 +102,6 @@ func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Durati
 // Recovers says whether a node is within its guard time.
 func (f *Fanout) Recovers(node int, recovers bool) { f.nodes[node].recovering.Store(recovers) }
 
-// Recovering reports whether a node is within its guard time.
 func (f *Fanout) Recovering(node int) bool { return f.nodes[node].recovering.Load() }
 
 // Start describes an attempt that is about to start.

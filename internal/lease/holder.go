@@ -19,10 +19,8 @@ type Head struct {
 	Foreign time.Duration // how much longer another Redlock client's key lasts; 0: there is none
 }
 
-// HolderKind is the kind of a name's holder.
 type HolderKind uint8
 
-// The kinds of holder.
 const (
 	HeldByNone    HolderKind = iota // no claim can hold it
 	HeldByClaim                     // a majority votes for a claim
@@ -45,7 +43,6 @@ type Found struct {
 //
 // While nodes are being exchanged a claim that has a majority of one set only
 // may hold by a lease of before. So the holder is not known then.
-//
 // Invariant: a name is free only if the nodes that have not answered, or may
 // have forgotten a lease, could make no claim its holder.
 func FindHolder(heads []Head, sets protocol.Quorums, rules protocol.Rules) (f Found) {

@@ -7,7 +7,6 @@ import "github.com/quorate/quorate/internal/protocol"
 // the same [Backlog] and the same ways: Offer, then Departed or Waits, and
 // Depart when the turn of what waits has come.
 
-// recordOutbox is what a [RegisterOp] knows of its requests.
 type recordOutbox struct {
 	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
 	ended  bool                   // it is decided, or given up
@@ -15,7 +14,6 @@ type recordOutbox struct {
 
 // Offer decides about r, which the operation wants sent. behind reports whether
 // requests of a class wait at the node, or more urgent ones. r gets its class.
-//
 // Invariant: at most one request of an operation waits for a node. A newer one
 // takes its place, so what waits is not more than the operations that callers
 // wait for.
@@ -35,7 +33,6 @@ func (q *RegisterOp) Offer(r *protocol.Request, behind func(protocol.Class) bool
 }
 
 // ClassOfRecord returns the class of the requests of an operation on a record.
-//
 // Invariant: an erasure is in the class of the leaves, so a claim's leave never
 // comes before the erasure that its holder wanted sent first.
 func ClassOfRecord(q *RegisterOp) protocol.Class {
@@ -70,5 +67,4 @@ func (q *RegisterOp) Departed(r *protocol.Request) {
 	}
 }
 
-// End says that the operation is decided, or given up.
 func (q *RegisterOp) End() { q.ended = true }

@@ -3,12 +3,10 @@ package lease
 import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns what a claim knows of one node.
-//
 // Invariant: a peer describes one incarnation of its node. An answer or a push
 // of another incarnation replaces it or is ignored.
 
-// peer is what the claim knows of one node. A process may hold a great many
-// claims, each with a peer for every node: see TestSizes.
+// A process may have a great many peers: see TestSizes.
 type peer struct {
 	ticket       protocol.Ticket      // held: at this ticket ...
 	incarnation  protocol.Incarnation // ... in this incarnation
@@ -39,7 +37,6 @@ func (p *peer) ask(now protocol.Time) {
 	}
 }
 
-// neverSent: nothing has been sent there yet, see Start.
 func (p *peer) neverSent() bool {
 	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
@@ -69,7 +66,6 @@ func (p *peer) extra() *peerExtra {
 	return p.extraOrNil
 }
 
-// mutableExtra returns what may be written to.
 func (p *peer) mutableExtra() *peerExtra {
 	if p.extraOrNil == nil {
 		p.extraOrNil = new(peerExtra)

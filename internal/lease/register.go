@@ -13,13 +13,11 @@ import (
 // that has begun. A run opens the register at q nodes, which promise to take
 // nothing older, and then puts. So a put that is superseded by the next run is
 // refused at one of its q nodes at least.
-//
 // Invariant: an outcome is final. What is heard later changes nothing, so a
 // caller that has its answer may be gone. Outcome is what has become of a
 // RegisterOp.
 type Outcome uint8
 
-// The outcomes.
 const (
 	Asking       Outcome = iota // not decided yet
 	Settled                     // a majority has it so
@@ -92,7 +90,6 @@ func (q *RegisterOp) sets() protocol.Quorums {
 	return q.Sets
 }
 
-// Outcome returns what has become of it.
 func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 
 // Follow says whether the claim of an open or a put is held, before its
@@ -165,7 +162,6 @@ func (q *RegisterOp) ask(now protocol.Time, i int) {
 	q.Out = append(q.Out, r)
 }
 
-// Answer takes a node's answer to r.
 func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) {
 	p := &q.peers[r.Node]
 	if p.from != 0 && r.Sent <= p.from {
@@ -173,8 +169,7 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 		return
 	}
 	// Only the answer to the request that is out ends the wait. One to an older
-	// request, which took longer than the node timeout, still tells what the
-	// node has; it is used as well.
+	// request still tells what the node has: it is used as well.
 	if p.pendingSince == r.Sent {
 		p.pendingSince = 0
 	}
@@ -203,8 +198,7 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 			q.retryLater(now, p, 0) // it has promised more since it was asked
 		}
 	// All that the node said before is void: it may have taken the put and
-	// forgotten it. It is asked again when its guard time is over, as it may be
-	// the one that makes the majority.
+	// forgotten it. It is asked again, as it may make the majority.
 	case protocol.Recovering: // it knows nothing, and says so
 		*p = registerPeer{from: p.from}
 		q.retryLater(now, p, a.Wait)
@@ -214,7 +208,6 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 	q.advance(now)
 }
 
-// collect notes what a node has shown that is newer than all before.
 func (q *RegisterOp) collect(p *registerPeer) {
 	if p.entry.Version.Compare(q.newest.Version) > 0 {
 		q.newest = p.entry.Stored
@@ -256,14 +249,12 @@ func (q *RegisterOp) Early(now protocol.Time, by time.Duration) {
 	q.Tick(now)
 }
 
-// Tick lets time pass.
 func (q *RegisterOp) Tick(now protocol.Time) {
 	if q.outcome == Asking {
 		q.advance(now)
 	}
 }
 
-// Wake returns when a Tick is wanted.
 func (q *RegisterOp) Wake() protocol.Time {
 	w := protocol.Never
 	if q.outcome != Asking {
@@ -283,8 +274,7 @@ func (q *RegisterOp) Wake() protocol.Time {
 			w = min(w, p.askAt)
 		}
 		// Time alone makes an answer old. Without this moment an operation that
-		// waits for one slow node would settle on answers of long ago when that
-		// node answers at last.
+		// waits for a slow node would settle on answers of long ago.
 		if p.answered && q.Rules.On(protocol.RuleFresh) {
 			w = min(w, p.answerSent.Add(q.Fresh))
 		}
@@ -293,7 +283,7 @@ func (q *RegisterOp) Wake() protocol.Time {
 }
 
 // retryLater has a node asked again after a pause that doubles with each
-// failure, up to Patience. An operation has no end of its own: its caller's
+// failure, up to MaxPause. An operation has no end of its own: its caller's
 // context, or the loss of its claim, ends it.
 func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Duration) {
 	p.failures++
@@ -303,7 +293,6 @@ func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Du
 
 // advance lets answers that are too old expire, decides, and asks again the
 // nodes that have not answered.
-//
 // Invariant: an answer that is older than Fresh counts for nothing. The node
 // may have lost its data after it gave the answer, and have been repaired with
 // what others knew then.

@@ -6,14 +6,11 @@ import "github.com/quorate/quorate/internal/protocol"
 // configuration begins to count.
 
 // Regroup has the claim count on other nodes. It keeps its ticket.
-//
 // Invariant: views stay, since each tells of the queue of its node, whatever
 // the node's clients count on. A holder keeps the deadline that it had: no
 // claim is admitted by the new nodes alone until it has passed, see Exchange.
-//
 // Invariant: a waiter goes on once it is settled at a quorum of the new nodes,
 // too. They insert it at its ticket.
-//
 // Invariant: an attempt that is not settled starts again when the new set
 // counts alone. It may have begun before a claim of the set of before, of which
 // the new nodes know nothing, and it may have a lower ticket.
@@ -57,7 +54,6 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 
 // forgetOthers has what was said under a number end when the number stands for
 // another member.
-//
 // Invariant: what a claim knows of a number was said by the member that the
 // number stands for. See RuleSetNumber.
 func (c *Claim) forgetOthers(now protocol.Time, others uint32) {

@@ -8,7 +8,6 @@ import (
 // This file owns rule 6 and all that is sent without being asked for: renewals,
 // second tries, and the settling of nodes that are below T or have lost the
 // claim.
-//
 // Invariant: sendDue sends nothing to a node at which a request of the claim is
 // unanswered, so a slow node is never flooded.
 
@@ -35,7 +34,6 @@ func (c *Claim) Renew(now protocol.Time) {
 // works while no node can be reached.
 func (c *Claim) StopRenewal() { c.noRenewal = true }
 
-// Muted reports whether StopRenewal was called.
 func (c *Claim) Muted() bool { return c.noRenewal }
 
 // nextBeat is when to beat again. It falls on one of a few moments, and what
@@ -57,8 +55,7 @@ func (c *Claim) interval() time.Duration {
 	return third - third*time.Duration(c.ID[1])/2560
 }
 
-// sendDue sends what is due: beats, hinted questions, second tries, and the
-// settling of every node that is below T or does not hold the claim (rule 6).
+// sendDue sends what is due (rule 6), hinted questions included.
 func (c *Claim) sendDue(now protocol.Time) {
 	if c.phase == Holding && c.noRenewal {
 		return

@@ -12,7 +12,6 @@ import (
 // RunStep is what is to be done next for a Run.
 type RunStep uint8
 
-// The steps.
 const (
 	RunLock   RunStep = iota // claim the name, with a try if Try; tell Locked
 	RunRead                  // release the hold, if there is one, and carry out Op; tell Recorded
@@ -57,7 +56,6 @@ func NewOpening(v protocol.Version) *Run {
 	return r
 }
 
-// Step returns what is to be done next.
 func (r *Run) Step() RunStep { return r.step }
 
 // OK reports whether the run has come to what it is for.
@@ -77,7 +75,6 @@ func (r *Run) Expired() { r.step = RunOver }
 
 // Recorded says what has become of Op, as it was carried out, and whether it
 // has been decided as wanted.
-//
 // Invariant: what an open has found on a minority is put again under the new
 // run's version before any caller gets it. The two steps are those of Paxos:
 // the promise of a majority, then the newest value.

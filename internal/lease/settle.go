@@ -3,7 +3,6 @@ package lease
 import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns rule 2: a claim is settled when q nodes hold it at exactly T.
-//
 // Invariant: T only rises. Two settled claims have at least one node in common
 // that holds both at their final tickets.
 
@@ -19,9 +18,7 @@ func (c *Claim) exact(now protocol.Time) (nodes uint32) {
 	return nodes
 }
 
-// settle is rule 2: repeat until q nodes hold exactly T.
-//
-// T stays as it is while enough nodes may still take it.
+// settle is rule 2. T stays as it is while enough nodes may still take it.
 //
 // Note: Here is an incorrect rule, which refuses a ticket that is too low:
 //
@@ -57,7 +54,6 @@ func (c *Claim) settle(now protocol.Time) {
 	}
 }
 
-// follow raises T to the highest ticket answered.
 func (c *Claim) follow(now protocol.Time, top protocol.Ticket) {
 	c.settleRounds++
 	if c.settleRounds > 2 && c.Rules.On(protocol.RuleSpread) {

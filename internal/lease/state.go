@@ -12,7 +12,6 @@ import (
 // as bytes. It is in builds with the tag "search" only, as package
 // internal/sim/exhaustive is: a program that uses the library has no use for
 // it.
-//
 // Invariant: two claims with the same bytes behave the same from then on. If a
 // field that decides something were missing, the search would take a state for
 // one that it has seen, and would report that there is no violation.
@@ -92,7 +91,6 @@ func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
 	return b
 }
 
-// appendTime appends a time relative to now.
 func (c *Claim) AppendTime(b []byte, t, now protocol.Time) []byte {
 	switch t {
 	case protocol.Never:
@@ -116,7 +114,6 @@ func AppendFlags(b []byte, flags ...bool) []byte {
 	return binary.AppendVarint(b, int64(n))
 }
 
-// appendPeer appends what the claim knows of a node.
 func (c *Claim) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 	m := p.extra()
 	// A hint to a node that votes, or of a claim that is held, is looked at no

@@ -26,7 +26,7 @@ import (
 // TicketClock proposes the tickets T0 for one name: [Client.Clock], but above
 // the highest ticket that this client has seen of the name, which saves a
 // settling round. Nothing rests on that: the nodes put every claim behind the
-// earlier ones.
+// earlier ones. It is safe for concurrent use.
 //
 // Note: Here is an incorrect clock, one for all names:
 //
@@ -34,13 +34,10 @@ import (
 //
 // Each attempt moves it on by half of the residues, 32 µs. So 50,000 attempts
 // in a second, at whatever names, leave it 0.6 s ahead of the nodes' clocks.
-//
-// It is safe for concurrent use.
 type TicketClock struct{ seen atomic.Uint64 }
 
 // burst is how far the proposals of one client may run ahead of the clock: the
-// claims that it makes at one moment, of which each is to have a T0 of its
-// own.
+// claims that it makes at one moment, of which each is to have a T0 of its own.
 const burst = 16_000 // microseconds
 
 // Propose returns T0 for a claim that starts when the clock shows so many
