@@ -3,7 +3,6 @@ package nodeset
 import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns what a server at the address of a member counts as.
-//
 // Invariant: a connection counts as member k only while the server at k's
 // recorded address shows k's identity. Nothing else has a vote: not a copy of a
 // member's data at another address, not a member that was moved without its

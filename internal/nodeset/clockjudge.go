@@ -7,13 +7,11 @@ import (
 )
 
 // This file owns the judgement: whose clock it was, the node's or this
-// process's. The cases and their evidence are in nodeclock.go.
-//
-// The order matters. If q nodes have parted by as much, that settles it: this
-// process's clock stood still, and no node is blamed for it. Only then is each
-// case looked at by itself. A case that no evidence settles is taken for both
-// at once.
-//
+// process's. The cases and their evidence are in nodeclock.go. The order
+// matters. If q nodes have parted by as much, that settles it: this process's
+// clock stood still, and no node is blamed for it. Only then is each case
+// looked at by itself. A case that no evidence settles is taken for both at
+// once.
 // Invariant: a node is made to begin another incarnation only if q other nodes
 // exclude that this process's clock stood still by as much.
 
@@ -62,7 +60,6 @@ func (c *Clocks) due(k *clockCase) protocol.Time {
 // its clock was set ahead, the node has ended some, and if this process's stood
 // still, they end earlier than it takes them to. After a clock that was set
 // back leases last longer.
-//
 // Invariant: a case in doubt stays open until all leases have ended that the
 // node gave to any client. None is longer than half the guard time of the set.
 func (c *Clocks) doubt(node int) {
@@ -136,7 +133,6 @@ func (c *Clocks) judgeOwnClock(now protocol.Time) {
 	}
 }
 
-// closeCase closes a case.
 func (c *Clocks) closeCase(node int) {
 	c.cases[node] = clockCase{}
 	c.open--

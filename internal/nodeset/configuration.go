@@ -46,7 +46,6 @@ func (b Ballot) millis() int64 {
 // which it was proposed first. The empty Stamp stands for no configuration.
 type Stamp string
 
-// StampOf returns the stamp of a configuration of that epoch.
 func StampOf(epoch uint64, b Ballot) Stamp { return Stamp(fmt.Sprintf("%d.%s", epoch, b)) }
 
 func (s Stamp) parts() (epoch uint64, b Ballot, ok bool) {
@@ -61,7 +60,6 @@ func (s Stamp) Epoch() uint64 {
 	return epoch
 }
 
-// Ballot returns the ballot under which it was proposed first.
 func (s Stamp) Ballot() Ballot {
 	_, b, _ := s.parts()
 	return b
@@ -119,7 +117,6 @@ func (c *Configuration) Skew() time.Duration { return max(c.Now.Skew, c.Next.Ske
 
 // LeaseGuard returns the guard time that leases and tickets must fit: while it
 // is being changed, the shorter one.
-//
 // Invariant: a guard time that is longer than what leases and tickets were
 // bound by is always safe, and a shorter one counts only when the leases of
 // before have ended.
@@ -128,7 +125,6 @@ func (c *Configuration) LeaseGuard() time.Duration { return min(c.Now.Guard, c.N
 // LongestTTL returns the longest lease that the guard time covers.
 func (c *Configuration) LongestTTL() time.Duration { return max(0, c.LeaseGuard()/2-c.Skew()) }
 
-// Addrs returns the addresses of the members.
 func (c *Configuration) Addrs() []string {
 	addrs := make([]string, 0, len(c.Members))
 	for _, m := range c.Members {
@@ -143,8 +139,7 @@ func (c *Configuration) Member(identity string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Identity == identity })
 }
 
-// Place returns the place of an address among the members, -1 if no member has
-// it.
+// Place is Member for an address.
 func (c *Configuration) Place(addr string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
 }
@@ -184,8 +179,7 @@ func (c *Configuration) Deciders() uint32 {
 	return c.numbers(func(m *Member) bool { return m.Role != Enters })
 }
 
-// String returns the configuration as nodes keep it. ParseConfiguration reads
-// it.
+// String returns the configuration as nodes keep it: see ParseConfiguration.
 func (c *Configuration) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d", c.Stamp, Layout)
@@ -205,12 +199,10 @@ var (
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
 
-// MaxMembers bounds how many members a configuration has.
 const MaxMembers = 31
 
 // Layout is the version of the keys and scripts that the clients of a set
 // share. A set is recorded with the version of the client that recorded it.
-//
 // Invariant: a client of another version is refused by each node of the set.
 // Else each kind of clients has a holder while a fleet is upgraded.
 const Layout = 1
@@ -293,7 +285,6 @@ func (c *Configuration) parseMember(words []string) bool {
 // SetPhase is how far the recording of a set has come at a node.
 type SetPhase uint8
 
-// The phases.
 const (
 	NoSet       SetPhase = iota // the node has no configuration: it is blank
 	SetAccepted                 // it has one that may not be recorded by all nodes yet, and serves no request
@@ -311,7 +302,6 @@ type NodeSet struct {
 	Text     string         // as the node keeps it
 }
 
-// Stamp returns the stamp of its configuration.
 func (n *NodeSet) Stamp() Stamp {
 	if n.Config == nil {
 		return ""
@@ -337,7 +327,6 @@ func ballotOf(word string) Ballot {
 	return Ballot(word)
 }
 
-// String returns it as a node keeps it.
 func (n *NodeSet) String() string {
 	promised, accepted := cmp.Or(n.Promised, "0"), cmp.Or(n.Accepted, "0")
 	if n.Config == nil {
@@ -375,6 +364,5 @@ func ParseNodeSet(text string) (n NodeSet, ok bool) {
 // SuccessorName returns the name of the register that decides which
 // configuration follows the one with this stamp. Its claims and its operations
 // have Succession set.
-//
 // Invariant: the register counts the nodes that stay or leave, in every stage.
 func SuccessorName(s Stamp) string { return protocol.Successors + string(s) }

@@ -8,7 +8,6 @@ import (
 
 // This file owns when the nodes of a list record a set, and when a set that
 // most of its members have forgotten is recorded again. Recording owns how.
-//
 // Invariant: all nodes record a set, or none does. So each of them is connected
 // and judged when a recording begins: one that is away may know a set, or a
 // later configuration, and the set would have two successors of one epoch.
@@ -44,7 +43,6 @@ func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func()
 // committed returns what a server keeps that a connection has reached. If all
 // nodes have accepted what this client records, and the commit to this one was
 // lost with a connection, Out has it.
-//
 // Invariant: a node that has got its commit gets it no more. It may have voted
 // since, and come back with a file of before: it has lost its data.
 func (m *Membership) committed(i int, has NodeSet) NodeSet {
@@ -97,7 +95,6 @@ func (m *Membership) due(claimed bool) *dueRecording {
 // dueAgain returns the recording that is due where fewer than a majority of the
 // members of c remember the set. It concerns all members of the latest
 // configuration that is remembered.
-//
 // Invariant: while the set is being changed it is not recorded again. A
 // majority of the members that decide may have lost what they decided. What the
 // others say of the stage may be over then, and a second decision would give
@@ -143,8 +140,7 @@ func (m *Membership) contactAt(addr string) *contact {
 	return nil
 }
 
-// numberAt returns the number of the connection to an address, -1 if there is
-// none.
+// numberAt is contactAt by the number of the connection, -1 if there is none.
 func (m *Membership) numberAt(addr string) int {
 	if m.config != nil {
 		if k := m.config.Place(addr); k >= 0 {

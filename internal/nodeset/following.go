@@ -7,7 +7,6 @@ import (
 
 // This file owns how a client that counts on a configuration follows its set to
 // a later one.
-//
 // Invariant: a client adopts a later configuration only when a majority of the
 // members that decide what follows show it, or what followed it, or have it in
 // their registers. No configuration vouches for itself: what one node shows is
@@ -55,7 +54,6 @@ func (m *Membership) speaks(k int) bool {
 // decided returns what the registers of the members say was decided to follow,
 // nil if that is not known: a majority serves it, or has it in its register,
 // and either one serves it or all of these have it of one version.
-//
 // Invariant: members that have one value of different versions prove nothing.
 // Another value may have been proposed in between, and be decided later
 // (RuleSetVersion).
@@ -86,7 +84,6 @@ func (m *Membership) decided(shown []*Configuration) *Configuration {
 // found returns the configuration that q nodes of the client's list show: the
 // latest that each of q shows, or what followed it. It is nil if there is none,
 // or the client counts on it or on a later one of its set.
-//
 // Invariant: what fewer than q nodes of the list show is not adopted. One node
 // may show anything (RuleSetFound).
 func (m *Membership) found() *Configuration {

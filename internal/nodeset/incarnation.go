@@ -2,10 +2,8 @@ package nodeset
 
 import "github.com/quorate/quorate/internal/protocol"
 
-// This file owns which replies of which node count. A reply counts if it is of
-// the incarnation that the node's connection began with.
-//
-// Each node is in one of these states. A connection begins in unknown.
+// This file owns which replies of which node count. Each node is in one of
+// these states. A connection begins in unknown.
 //
 //	         Show           Check, another incarnation
 //	unknown ------> voting ---------------------------> the connection ends
@@ -46,7 +44,6 @@ const (
 // NodeActionKind is what is to be done about a node.
 type NodeActionKind uint8
 
-// The kinds of a NodeAction.
 const (
 	NodeVotes     NodeActionKind = iota + 1 // another incarnation votes: its clock begins as it is
 	NodeMark                                // have Node begin another incarnation unless Inc is not its own any more; tell Marked
@@ -55,7 +52,6 @@ const (
 	NodeRepair                              // bring what Node may have lost
 )
 
-// NodeAction is one thing to be done about a node.
 type NodeAction struct {
 	Kind NodeActionKind
 	Node int
@@ -63,14 +59,12 @@ type NodeAction struct {
 	Try  uint32               // to be passed to Marked
 }
 
-// NewIncarnations returns what a client knows of so many nodes at its start.
 func NewIncarnations(nodes int, rules protocol.Rules) *Incarnations {
 	s := &Incarnations{rules: rules}
 	s.Grow(nodes)
 	return s
 }
 
-// grow has the client know so many nodes.
 func (s *Incarnations) Grow(nodes int) {
 	for len(s.nodes) < nodes {
 		s.nodes = append(s.nodes, nodeIncarnation{})
@@ -112,7 +106,6 @@ func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
 	return false
 }
 
-// Len returns how many nodes there are.
 func (s *Incarnations) Len() int { return len(s.nodes) }
 
 // CheckPush reports whether a push of that incarnation counts. A push that

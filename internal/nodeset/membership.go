@@ -20,7 +20,6 @@ import (
 // requests names it. A node serves the requests of its own configuration only.
 // So two claims that hold at one time had their votes from majorities of one
 // set.
-//
 // Invariant: what is in doubt does not vote. A node that does not vote is a
 // node that is down, which is always safe.
 
@@ -31,7 +30,6 @@ const Seed = protocol.MaxNodes
 // SetFault is why a connection counts as no member.
 type SetFault uint8
 
-// The faults.
 const (
 	SetFits    SetFault = iota // none: it counts as a member
 	SetUnknown                 // it is not known yet which set counts
@@ -115,7 +113,6 @@ type RecordedNext struct {
 	Config  *Configuration // nil: nothing
 }
 
-// NewMembership returns what a client of these addresses knows at its start.
 func NewMembership(list []string, rules protocol.Rules) *Membership {
 	return &Membership{rules: rules, list: slices.Clone(list), seeds: make([]contact, len(list))}
 }
@@ -131,7 +128,6 @@ func (m *Membership) Stamp() Stamp {
 	return m.config.Stamp
 }
 
-// List returns the client's list of addresses.
 func (m *Membership) List() []string { return slices.Clone(m.list) }
 
 // Relist gives the client another list. It binds nothing: the addresses are
@@ -196,7 +192,6 @@ func (m *Membership) Addr(i int) string {
 // Wants reports whether a connection is to be there: those to members, and
 // those to the addresses of the list while no quorum of members is reached. An
 // address of the list that is a member's needs no second connection.
-//
 // Invariant: a client without a quorum asks each node of its list. See
 // RuleSetAlone.
 func (m *Membership) Wants(i int) bool {
@@ -269,7 +264,6 @@ func (m *Membership) conclude(by int) {
 	}
 }
 
-// Verdict is what is known about a connection.
 func (m *Membership) Verdict(i int) SetVerdict {
 	if m.Addr(i) == "" {
 		return SetVerdict{Fault: SetRetired, Node: i, Set: m.config}
@@ -312,7 +306,6 @@ func (m *Membership) Up(i int) {
 	m.tend()
 }
 
-// Down says that a connection has ended.
 func (m *Membership) Down(i int) {
 	if m.Addr(i) == "" {
 		return

@@ -28,15 +28,13 @@ import (
 //	incarnation       leases end as much
 //	                  earlier
 //
-// A node in doubt is as a node that is down, which is always safe.
-//
-// The obvious rule is wrong: to blame every node that has parted. A client that
-// slept would silence all nodes.
+// A node in doubt is as a node that is down, which is always safe. To blame
+// every node that has parted is wrong: a client that slept would silence all
+// nodes.
 
 // ClockEventKind is what is to be done about clocks.
 type ClockEventKind uint8
 
-// The kinds of a ClockEvent.
 const (
 	ClockAsk     ClockEventKind = iota + 1 // ask Nodes for their time
 	ClockJumped                            // Node's clock has jumped: report it
@@ -46,7 +44,6 @@ const (
 	ClockEarly                             // the leases that Nodes gave end By earlier
 )
 
-// ClockEvent is one thing to be done about clocks.
 type ClockEvent struct {
 	Kind  ClockEventKind
 	Node  int
@@ -93,8 +90,7 @@ func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
 	return c
 }
 
-// grow has it judge the clocks of more nodes. Nothing is known of them from
-// before.
+// Grow adds nodes. Nothing is known of their clocks from before.
 func (c *Clocks) Grow(bounds []*ClockBounds) {
 	for _, b := range bounds {
 		b.gap = 2 * c.Longest / 512 // so that the past goes back by a quarter of the guard time at least
@@ -112,7 +108,6 @@ func (c *Clocks) Grow(bounds []*ClockBounds) {
 func (c *Clocks) Open() bool { return c.open > 0 }
 
 // Read takes a node's reading. It returns whether what came with it counts.
-//
 // Invariant: a node in doubt does not vote. When its case closes, all leases
 // have ended that it may have ended early.
 func (c *Clocks) Read(node int, r Reading) (counts bool) {
@@ -199,10 +194,9 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 }
 
 // Median returns by how much at least the median of the nodes' clocks is ahead
-// of this process's. Nodes in doubt are left out, if there are others.
-//
-// It takes the lower ends of the bounds: no node's clock is ahead of what is
-// taken for it, and a sleep does not make these wrong.
+// of this process's. Nodes in doubt are left out, if there are others. It takes
+// the lower ends of the bounds: no node's clock is ahead of what is taken for
+// it, and a sleep does not make these wrong.
 func (c *Clocks) Median() (ahead int64, known bool) {
 	var buf [protocol.MaxNodes]int64
 	for _, open := range []bool{false, true} {
@@ -220,10 +214,8 @@ func (c *Clocks) Median() (ahead int64, known bool) {
 	return 0, false
 }
 
-// Tick lets time pass.
 func (c *Clocks) Tick(now protocol.Time) { c.judge(now) }
 
-// Wake returns when a Tick may decide something.
 func (c *Clocks) Wake() protocol.Time {
 	w := protocol.Never
 	for i := range c.cases {

@@ -21,7 +21,6 @@ import (
 // RecordKind is what a node is asked for.
 type RecordKind uint8
 
-// The kinds of a RecordStep.
 const (
 	SetPromise RecordKind = iota + 1 // accept nothing lower
 	SetAccept                        // accept this configuration, unless a higher promise was given, and serve nothing
@@ -62,7 +61,6 @@ func (s *RecordStep) Enters() bool {
 // RecordOutcome is how a Recording stands.
 type RecordOutcome uint8
 
-// The outcomes.
 const (
 	RecordGoesOn     RecordOutcome = iota
 	RecordDone                     // all nodes have recorded Config
@@ -72,7 +70,6 @@ const (
 )
 
 // Recording records a set. It is not safe for concurrent use.
-//
 // Invariant: no step of a phase is in Out before all nodes have answered the
 // phase before.
 type Recording struct {
@@ -105,7 +102,6 @@ func newRecording(c *Configuration, at []int, ballot Ballot, again, ready bool, 
 // Again reports whether it records a set again, and proposes nothing new.
 func (r *Recording) Again() bool { return r.again }
 
-// ask puts the requests of a phase into Out.
 func (r *Recording) ask(kind RecordKind) {
 	was := r.answers
 	r.phase, r.answers = kind, make([]*NodeSet, len(r.addrs))
@@ -187,7 +183,6 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 }
 
 // promised decides what is proposed, once all nodes have answered.
-//
 // Invariant: what a node has accepted, and may have been recorded by all nodes
 // of its list, is proposed again or nothing is.
 func (r *Recording) promised() {
@@ -228,7 +223,6 @@ func (r *Recording) void(c *Configuration) bool {
 	return false
 }
 
-// identity returns which member of Config a node is.
 func (r *Recording) identity(i int) string {
 	return r.Config.Members[r.Config.Place(r.addrs[i])].Identity
 }

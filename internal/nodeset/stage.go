@@ -9,7 +9,6 @@ import "github.com/quorate/quorate/internal/protocol"
 // Stage is how far an exchange of nodes has come.
 type Stage uint8
 
-// The stages.
 const (
 	Stable   Stage = iota // a majority of the members is a quorum
 	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
@@ -21,7 +20,6 @@ func (s Stage) String() string { return [...]string{"stable", "learning", "joint
 // Role says in which set a member counts while nodes are being exchanged.
 type Role uint8
 
-// The roles.
 const (
 	Stays Role = iota
 	Leaves

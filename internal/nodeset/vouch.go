@@ -15,7 +15,6 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // vouched reports whether the server at the address of member k, which is
 // blank, may get its place back. If not, Out has what is to be done for that.
-//
 // Invariant: the server is in the same life of its data as when the members
 // were asked. SetRestore names what the node keeps, and the word in that is
 // another one in each life.

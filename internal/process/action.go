@@ -8,12 +8,10 @@ import (
 
 // This file owns what a Client has its runtime do.
 
-// ActionKind is what is to be done.
 type ActionKind uint8
 
 // The kinds of an Action. The runtime carries them out in the order in which it
-// gets them. From ActJumped on they change nothing: the runtime reports
-// them.
+// gets them. From ActJumped on they change nothing: the runtime reports them.
 const (
 	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
 	ActAsk                             // give Up(Node) to every claim and every operation on a record
@@ -32,7 +30,6 @@ const (
 // Action is one thing that a Client has its runtime do. A Client returns
 // actions instead of calling the runtime. So the simulator can drive it, and
 // none of its locks is held while the runtime takes locks of claims.
-//
 // Invariant: an action may be carried out late. Its answer is judged by the
 // state at the time of the answer: Try and Incarnation say what the question
 // was about, and an answer to a question that is over changes nothing.

@@ -71,8 +71,7 @@ type Deferral struct {
 }
 
 // Start makes an attempt and has it ask for its places. Nodes that are
-// unhealthy are asked and not waited for. It returns which nodes are asked
-// later.
+// unhealthy are asked and not waited for.
 func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
 	sets, absent := g.Of(b.Succession)
@@ -106,9 +105,7 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 	return n.tickets.Propose(a.ID, c.Clock(now), c.Window(), a.Rules)
 }
 
-// Offer is Attempt.Offer, and gives a join its T0.
-//
-// T0 is of when it is first sent.
+// Offer is Attempt.Offer, and gives a join its T0: of when it is first sent.
 func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
 	if r.Op == protocol.OpJoin {
 		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {
@@ -120,7 +117,6 @@ func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(pro
 }
 
 // Answer takes a node's answer to r, which Reply has judged.
-//
 // Invariant: what is under way is known before the claim gets the answer.
 func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (do []Action) {
 	if !v.Counts() {
@@ -184,7 +180,6 @@ func (a *Attempt) Reload(r *protocol.Request) bool {
 
 // Up says that a node may have pushed what did not arrive, or has lost the
 // claim. It is asked, unless a request waits that is about to ask it.
-//
 // Invariant: it is asked although the same request may be under way. The answer
 // to that one may be from before the push that was lost.
 func (a *Attempt) Up(now protocol.Time, node int) {
@@ -212,7 +207,6 @@ func (a *Attempt) Take(now protocol.Time) lease.Phase {
 // a bit for each, and whether each node has confirmed that or has had its time.
 func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }
 
-// left notes the end of a leave.
 func (a *Attempt) left(node int, confirmed bool) {
 	if a.ended++; confirmed {
 		a.free |= 1 << node
@@ -226,11 +220,8 @@ type News struct {
 	Waiting    bool // a claim has begun to wait behind the hold of that caller
 }
 
-// Changed reports whether the phase is another one.
 func (n *News) Changed() bool { return n.Was != n.Phase }
 
-// Lost reports whether the caller that has the hold is to learn that it is
-// lost.
 func (n *News) Lost() bool { return n.Taken && n.Was == lease.Holding && n.Phase == lease.Lost }
 
 // Over reports whether the attempt has ended just now.

@@ -19,7 +19,6 @@ func ClassOf(phase lease.Phase, op protocol.Op) protocol.Class {
 
 // Backlog holds the requests of one client for one node that the node has no
 // room for yet. It is not safe for concurrent use, except for Behind.
-//
 // Invariant: at most one request of a claim is in the backlog, because a newer
 // request replaces an older one that has not been sent. So the order in which
 // the backlog gives requests out cannot turn the requests of one claim around.
@@ -35,7 +34,6 @@ type Backlog[T any] struct {
 // turns waiting claims could keep every new claim out.
 var turns = [...]protocol.Class{protocol.Joins, protocol.Waits, protocol.Records, protocol.Waits}
 
-// Put adds a request at the end of its class.
 func (b *Backlog[T]) Put(k protocol.Class, r T) {
 	b.queues[k] = append(b.queues[k], r)
 	b.wait.Store(b.wait.Load() | 1<<k)
@@ -47,7 +45,6 @@ func (b *Backlog[T]) Behind(k protocol.Class) bool {
 	return b.wait.Load()&(2<<k-1) != 0
 }
 
-// Len returns how many requests wait.
 func (b *Backlog[T]) Len() (n int) {
 	for k := range b.queues {
 		n += len(b.queues[k]) - b.heads[k]

@@ -32,8 +32,6 @@ import (
 // the time and an event, and return what the runtime is to do. The runtime
 // moves bytes and timers, and the simulator drives the same Client.
 //
-// # What may run concurrently
-//
 // A Client is safe for concurrent use. It has its own locks:
 //
 //   - A reply of the incarnation that its node votes with, whose time is within the bounds
@@ -127,7 +125,6 @@ func (c *Client) boundsOf(from, to int) (bounds []*nodeset.ClockBounds) {
 	return bounds
 }
 
-// Fanout returns what the Client knows of how long nodes take.
 func (c *Client) Fanout() *lease.Fanout { return c.fanout }
 
 // Window returns how far tickets may be from clocks.
@@ -182,7 +179,6 @@ func (c *Client) judgeClocks(event func(j *nodeset.Clocks)) {
 // unlock ends an event: it does what the parts of the Client say to each other,
 // publishes what is read without a lock, and unlocks c.mu. It returns what the
 // runtime is to do.
-//
 // Invariant: votes is written before the actions are carried out. A reply that
 // is judged by an old value is judged as if it had come before the event.
 func (c *Client) unlock(now protocol.Time) []Action {

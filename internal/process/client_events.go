@@ -56,7 +56,6 @@ func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts boo
 }
 
 // judge finds out whether a reply or a push counts.
-//
 // Invariant: the incarnation comes first.
 //
 // Note: Here is an incorrect order:
@@ -120,7 +119,6 @@ func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (w
 
 // within takes a reading into the bounds of the node's clock, and reports
 // whether it is within them. It takes the lock of these bounds only.
-//
 // Invariant: a reading counts without Client.mu only while no clock is known to
 // have parted.
 func (c *Client) within(node int, r nodeset.Reading) bool {
@@ -171,14 +169,12 @@ func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do
 	return c.unlock(now)
 }
 
-// Up says that a connection to a node is ready for requests. The claims may
-// have missed what the node pushed, and the node may have lost claims or given
-// votes meanwhile, so each of them asks.
+// Up says that a connection to a node is ready for requests. Each claim asks:
+// the node may have lost claims or given votes meanwhile, and a push that was
+// sent while the connection was away is gone, and with it the only word of a
+// turn.
 func (c *Client) Up(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
-	// The claims ask also where the node has lost nothing: a push that was sent
-	// while the connection was away is gone, and with it the only word of a
-	// turn.
 	c.act(Action{Kind: ActAsk, Node: node})
 	if !c.closed {
 		c.repair.Up(now, node)
@@ -194,7 +190,6 @@ func (c *Client) Subscribed(now protocol.Time, node int) (do []Action) {
 	return c.unlock(now)
 }
 
-// Down says that the connection to a node has ended.
 func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
 	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
@@ -223,8 +218,7 @@ func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
 	return guarding
 }
 
-// MissedResize says that a node does not know the newest number of permits of a
-// semaphore.
+// MissedResize: see [repair.Repair.MissedResize].
 func (c *Client) MissedResize(now protocol.Time, name string) (do []Action) {
 	c.mu.Lock()
 	if !c.closed {

@@ -8,8 +8,7 @@ import (
 
 // This file owns how an operation on a record begins in its process.
 
-// StartRegisterOp starts an operation on a record. timeout and ttl are those of
-// its name.
+// timeout and ttl are those of the record's name.
 func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, timeout, ttl time.Duration, rules protocol.Rules) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)

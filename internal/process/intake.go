@@ -5,11 +5,10 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 )
 
-// This file owns how many attempts of a process begin at a time.
-//
-// Of 30,000 callers that lock at one moment each has the processor before the
-// readers of the answers have it again: holds are not renewed, and connections
-// are given up.
+// This file owns how many attempts of a process begin at a time. Of 30,000
+// callers that lock at one moment each has the processor before the readers of
+// the answers have it again: holds are not renewed, and connections are given
+// up.
 
 // Places is how many attempts of a process may wait for their first answers.
 // It keeps nodes at 100 ms busy with 10,000 locks a second, and to begin so
@@ -19,7 +18,6 @@ const Places = 1024
 // Intake bounds how many attempts are on the way to their first answers. The
 // callers of the others wait, and are served in order. W is a caller that
 // waits. An Intake is not safe for concurrent use.
-//
 // Invariant: a place that is taken is left once, when its attempt is not
 // Underway any more.
 type Intake[W any] struct {
@@ -28,7 +26,6 @@ type Intake[W any] struct {
 	waiting linked.List
 }
 
-// Take takes a place if there is one.
 func (i *Intake[W]) Take() bool {
 	most := Places
 	if i.Places > 0 {
@@ -41,10 +38,8 @@ func (i *Intake[W]) Take() bool {
 	return true
 }
 
-// Wait has a caller wait for a place.
 func (i *Intake[W]) Wait(w W) *linked.Element { return i.waiting.PushBack(w) }
 
-// Waiting returns how many callers wait.
 func (i *Intake[W]) Waiting() int { return i.waiting.Len() }
 
 // Leave gives a place back. It returns the caller that has it now, if one
@@ -66,10 +61,9 @@ func (i *Intake[W]) GiveUp(e *linked.Element) (ok bool) {
 }
 
 // Underway reports whether the attempt is on the way to its first answers: it
-// joins, and fewer nodes than a quorum have answered or failed.
-//
-// What the answers say is in nothing: an attempt that a name's other claims
-// keep from settling must not keep other names out.
+// joins, and fewer nodes than a quorum have answered or failed. What the
+// answers say is in nothing: an attempt that a name's other claims keep from
+// settling must not keep other names out.
 func (a *Attempt) Underway() bool {
 	return a.Phase() == lease.Joining && !a.Sets.Met(a.sent&^a.flying)
 }

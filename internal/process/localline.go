@@ -6,7 +6,6 @@ import (
 )
 
 // This file owns the order in which the callers of one process are served.
-//
 // Invariant: the caller that has waited for longest is next. Unlike with
 // sync.Mutex there is nothing to gain from overtaking: a turn costs a round
 // trip.
@@ -19,7 +18,6 @@ type line[C comparable] struct {
 	head    int
 }
 
-// inLine is a caller that waits.
 type inLine[C comparable] struct {
 	caller C
 	mode   Mode
@@ -27,7 +25,6 @@ type inLine[C comparable] struct {
 
 func (l *line[C]) size() int { return len(l.callers) - l.head }
 
-// first returns the caller that has waited for longest.
 func (l *line[C]) first() *inLine[C] { return &l.callers[l.head] }
 
 // push adds a caller at the end. It reuses the room of callers that have gone
@@ -42,7 +39,6 @@ func (l *line[C]) push(c inLine[C]) {
 	l.callers = append(l.callers, c)
 }
 
-// pop takes the caller out that has waited for longest.
 func (l *line[C]) pop(rules protocol.Rules) (c inLine[C]) {
 	if !rules.On(protocol.RuleFirst) {
 		c = l.callers[len(l.callers)-1]

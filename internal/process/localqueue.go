@@ -26,7 +26,6 @@ import (
 // Mode is how a caller holds a value.
 type Mode uint8
 
-// The modes of a LocalQueue.
 const (
 	idle    Mode = iota // no caller holds the value; its claim may linger
 	getting             // one caller gets the claim from the nodes, or gives it back to them
@@ -83,7 +82,6 @@ type LocalQueue[C comparable, H SharedClaim] struct {
 // LockOutcome is what a caller does that wants the value.
 type LockOutcome uint8
 
-// The outcomes of Lock.
 const (
 	LockEntered LockOutcome = iota + 1 // it holds the value, in a turn of its own: see Claim
 	LockJoined                         // it holds the value beside other readers, in their turn

@@ -7,14 +7,12 @@ import (
 
 // This file owns what becomes of the shared claim once a caller gives the value
 // back: it goes to the next caller, lingers for one that may come, or is left.
-//
 // Invariant: a claim serves another caller only while it is usable, and while a
 // waiter is known at the nodes only for so long.
 
 // UnlockOutcome is what is to be done when a caller has unlocked.
 type UnlockOutcome uint8
 
-// The outcomes of Unlock.
 const (
 	UnlockNotHeld UnlockOutcome = iota + 1 // nothing: the value is not held in this mode
 	UnlockShared                           // nothing: other readers hold it
@@ -23,7 +21,6 @@ const (
 	UnlockLeave                            // the claim is left, and then Next is called
 )
 
-// LocalUnlock is what Unlock returns.
 type LocalUnlock[C comparable, H SharedClaim] struct {
 	Do    UnlockOutcome
 	Lost  bool // the claim had ended before
@@ -32,7 +29,6 @@ type LocalUnlock[C comparable, H SharedClaim] struct {
 }
 
 // Unlock ends one caller's hold. A hold that was lost is ended by Unlock too.
-//
 // Invariant: while a Downgrade is under way no Unlock changes the mode.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	if q.mode != mode || q.shrinks && q.Rules.On(protocol.RuleShrinks) {
@@ -57,10 +53,8 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		return x
 	}
 	// Not idle yet: a caller that came now would queue at the nodes behind the
-	// claim of its own process.
-	//
-	// A claim that looks lost is left too: it may have been renewed just then
-	// (local-lost-left.txt).
+	// claim of its own process. A claim that looks lost is left too: it may
+	// have been renewed just then (local-lost-left.txt).
 	var none H
 	x.Do, x.Claim = UnlockLeave, q.claim
 	q.mode, q.claim = getting, none
@@ -125,7 +119,6 @@ func (q *LocalQueue[C, H]) drop() (claim H) {
 // EndOutcome is what the end of a claim means.
 type EndOutcome uint8
 
-// The outcomes of Ended.
 const (
 	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or q does not know it yet
 	EndedLinger                    // the claim that lingered is gone

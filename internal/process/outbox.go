@@ -4,10 +4,8 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns what becomes of the requests that one claim wants sent. A node
 // may have no room for a request yet. Then the request waits at the client, in
-// the [Backlog] of the node.
-//
-// What waits is a wish. A newer request replaces an older one, and a leave
-// withdraws a join that was never sent.
+// the [Backlog] of the node. What waits is a wish: a newer request replaces an
+// older one, and a leave withdraws a join that was never sent.
 //
 //	Offer ----> Drop                         nothing is sent
 //	   |
@@ -18,7 +16,6 @@ import "github.com/quorate/quorate/internal/protocol"
 //	                                       |               v
 //	                        no room -------+------------ Depart --> Departed
 
-// outbox is what an [Attempt] knows of its requests.
 type outbox struct {
 	rules  protocol.Rules
 	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
@@ -28,7 +25,6 @@ type outbox struct {
 	free   uint32                 // nodes that are known to be free of the claim after its end, a bit for each
 }
 
-// waits returns the request that waits for room at a node, nil if none does.
 func (o *outbox) waits(node int) *protocol.Request {
 	if o.unsent == nil {
 		return nil
@@ -38,7 +34,6 @@ func (o *outbox) waits(node int) *protocol.Request {
 
 // Offer decides about r, which the claim wants sent. behind reports whether
 // requests of a class wait at the node, or more urgent ones. r gets its class.
-//
 // Invariant: the node gets a claim's requests in the order in which the claim
 // wanted them sent. At most one waits. It is replaced in its place, or
 // withdrawn.

@@ -11,12 +11,10 @@ import (
 
 // This file is to an [Attempt] what state.go is to a [Claim]: copies for
 // searches over many futures, and its state as bytes.
-//
 // Invariant: a copy shares no request with its original. The outbox changes a
 // request that waits where it lies, so the search would change a state that it
 // has seen.
 
-// Clone returns an independent copy.
 func (a *Attempt) Clone() *Attempt {
 	b := *a
 	b.Claim = *a.Claim.Clone()
@@ -32,8 +30,7 @@ func (a *Attempt) Clone() *Attempt {
 	return &b
 }
 
-// Permuted returns a copy that calls node order[i] node i, as [Claim.Permuted]
-// does.
+// Permuted: see [lease.Claim.Permuted].
 func (a *Attempt) Permuted(order []int) *Attempt {
 	b := a.Clone()
 	b.Claim = *a.Claim.Permuted(order)
@@ -56,7 +53,6 @@ func (a *Attempt) Permuted(order []int) *Attempt {
 	return b
 }
 
-// Valid reports whether the claim is held now.
 func (a *Attempt) Valid(now protocol.Time) bool {
 	return a.Phase() == lease.Holding && now < a.Deadline()
 }
