@@ -9,7 +9,6 @@ import (
 // This file owns how commands become one: most of what a short script costs a
 // node is the same whatever it does. Where many callers are at work (see
 // busyThreshold), commands that go out in one write go out as one.
-//
 // Invariant: the order stays that of Append, and no command waits for company.
 
 // Batch is how several commands are sent as one. Append runs under the
@@ -39,12 +38,10 @@ const MaxBatch = 32
 
 // batch are commands that have been appended and may still become one. The
 // first is encoded by itself, too: it stays that when no other comes before the
-// write.
+// write. Ordered.mu guards it.
 // Invariant: while a batch is open nothing else is appended to conn.out. Each
 // other append closes it first, so the bytes and the queue of receivers have
 // one order.
-//
-// Ordered.mu guards it.
 type batch struct {
 	entries       []entry
 	kind          uint64
@@ -53,12 +50,11 @@ type batch struct {
 	first, length int // where in conn.out the first one is
 }
 
-// Two kinds of commands go by themselves beside those that are no items. With
-// few commands under way there is usually no company, and an item is encoded
-// twice. Until resendUntil a batch could not be repeated: only its leaves may
-// be, not its joins.
-//
-// addToBatch adds a command to the batch; false: it is not for that.
+// addToBatch adds a command to the batch; false: it is not for that. Two kinds
+// of commands go by themselves beside those that are no items. With few
+// commands under way there is usually no company, and an item is encoded twice.
+// Until resendUntil a batch could not be repeated: only its leaves may be, not
+// its joins.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
 	if !ok || c.batcher == nil || c.pending < busyThreshold || now < c.resendUntil {
@@ -92,10 +88,9 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	return true
 }
 
-// Its time is that of its oldest item, so that State and Stall see the longest
+// closeBatch ends the batch: what is appended from here on comes after it. Its
+// time is that of its oldest item, so that State and Stall see the longest
 // wait.
-//
-// closeBatch ends the batch: what is appended from here on comes after it.
 func (c *conn) closeBatch() {
 	p := &c.batch
 	switch n := len(p.entries); n {
@@ -118,11 +113,9 @@ func (c *conn) closeBatch() {
 	*p = batch{entries: p.entries[:0], keys: p.keys[:0], args: p.args[:0]}
 }
 
-// items is the reader's own, so it is reused without a lock. It is cleared
-// afterwards: an idle connection must not keep the last 32 commands, and their
-// claims, alive.
-//
-// replyBatch gives the owner the answer to a batch. Only the reader calls it.
+// replyBatch gives the owner the answer to a batch. Only the reader calls it,
+// so items is reused without a lock. It is cleared afterwards: an idle
+// connection must not keep the last 32 commands, and their claims, alive.
 func (c *conn) replyBatch(entries []entry, v []resp.Value, err error) {
 	items := c.items[:0]
 	for _, e := range entries {

@@ -53,7 +53,6 @@ func (l *Ordered) Close(ctx context.Context) error {
 	return nil
 }
 
-// left is how many commands have no answer yet.
 func (l *Ordered) left() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

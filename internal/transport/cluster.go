@@ -13,7 +13,6 @@ import (
 
 // This file owns a connection to one slot of a Redis Cluster: it goes to the
 // slot's master, and follows it when a replica takes over or the slot moves.
-//
 // Invariant: no command sees that a server does not serve its slot, or not all
 // of it. The connection ends instead, as if it had broken before the answer:
 // leaves are sent again on the next one, the other commands get ErrBroken, and
@@ -48,7 +47,6 @@ func (l *Ordered) aim(ctx context.Context) error {
 	return nil
 }
 
-// slotMaster returns the master of the slot as the client knows it.
 func (l *Ordered) slotMaster(ctx context.Context) (*redis.Client, error) {
 	return within(ctx, func() (*redis.Client, error) { return l.cluster.MasterForKey(ctx, l.cfg.Slot) }, func(*redis.Client) {})
 }
@@ -72,10 +70,8 @@ func (l *Ordered) hasMoved(ctx context.Context) bool {
 // elsewhere returns why a connection must end that got this answer, nil if it
 // must not. MOVED: another server has the slot. ASK and TRYAGAIN: the slot is
 // being moved, and this server lacks some of its keys. CLUSTERDOWN: the server
-// does not know whether it still has the slot.
-//
-// The error does not wrap the answer: none of the callers may take it for one
-// to its command.
+// does not know whether it still has the slot. The error does not wrap the
+// answer: none of the callers may take it for one to its command.
 func (c *conn) elsewhere(answer error) error {
 	e, ok := answer.(resp.Error)
 	if !ok || !c.slotted {

@@ -10,7 +10,6 @@ import (
 
 // This file owns one connection: its two goroutines, and the order of bytes and
 // receivers.
-//
 // Invariant: each command that was appended to a connection gets exactly one
 // Reply, from the reader goroutine and in the order of Append, also when the
 // connection breaks.

@@ -7,7 +7,6 @@ import (
 
 // This file owns how a connection writes: by the goroutine that flushes, or by
 // the writer, one at a time.
-//
 // Invariant: no two goroutines write at once, and each writes all that was
 // appended before it in that order.
 
@@ -87,8 +86,7 @@ func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 }
 
 // write is the writer goroutine. It and a sender that flushes take turns:
-// writing is true while either of them writes, so commands never interleave on
-// the connection.
+// writing is true while either of them writes.
 func (c *conn) write(l *Ordered) {
 	var turn yieldBackoff
 	for {

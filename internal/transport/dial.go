@@ -20,14 +20,12 @@ import (
 
 // This file owns what a client's options mean for a connection: address, TLS,
 // credentials, database, OnConnect.
-//
 // Invariant: nothing of go-redis outlives the handshake, or can touch the
 // connection later.
 
 // options returns a private copy of a client's options, reduced to what opening
-// a single connection needs: addresses, TLS, credentials, database, OnConnect.
-// The copy lets no setting through that could hold up a command or open a
-// second connection: no pool, no retries, no cache of its own.
+// a single connection needs: no setting gets through that could hold up a
+// command or open a second connection.
 func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	var o redis.Options
 	switch c := client.(type) {
@@ -54,7 +52,6 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	// decides when to try again.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize, o.PipelinePoolSize = 1, -1
-	// No connection beside the one that is asked for.
 	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
 	o.ReadBufferSize, o.WriteBufferSize = 4096, 4096
 	// No CLIENT SETINFO: servers before 7.2 refuse it.
@@ -139,7 +136,6 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 	}
 }
 
-// dial opens a connection by the client's options.
 func (l *Ordered) dial(ctx context.Context, timeout time.Duration) (*opened, error) {
 	o := l.to()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
@@ -260,11 +256,10 @@ func discard(nc net.Conn) {
 }
 
 // borrowed is the handle of a connection that ceases to work, and to close it,
-// once the owner has taken the connection back. Invariant: a length that
-// resp.Reader would refuse does not pass. go-redis allocates what a length
-// announces.
-//
-// mu guards what stands below it. go-redis runs on other goroutines than lie.
+// once the owner has taken the connection back. mu guards what stands below it:
+// go-redis runs on other goroutines than lie.
+// Invariant: a length that resp.Reader would refuse does not pass. go-redis
+// allocates what a length announces.
 type borrowed struct {
 	net.Conn
 	used, back atomic.Bool

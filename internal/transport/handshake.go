@@ -15,7 +15,6 @@ import (
 )
 
 // This file owns the first bytes of a connection, before it carries commands.
-//
 // Invariant: a stale connection is killed before a leave is sent again, or the
 // leaves are sent once more after a second.
 
@@ -36,11 +35,10 @@ func (l *Ordered) trackStale(c *conn) {
 }
 
 // connect opens a connection and completes its handshake. Each step may take as
-// long as timeout, the whole maxConnect Stalls: see steady.
-//
-// It returns a connection that no other goroutine knows, or an error with the
-// socket closed. If Hello was called, a failure is reported to HelloFailed,
-// because neither Up nor Down will be called for this connection.
+// long as timeout, the whole maxConnect Stalls: see steady. It returns a
+// connection that no other goroutine knows, or an error with the socket closed.
+// If Hello was called, a failure is reported to HelloFailed, because neither Up
+// nor Down will be called for this connection.
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
@@ -94,23 +92,21 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 // two. It runs on run's goroutine. No other goroutine knows the connection yet,
 // so it takes no lock while it waits for answers.
 func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
-	// First learn which server this is, without a change to it.
 	if err := l.greet(c, w, login); err != nil {
 		return err
 	}
 	if c.info.aofNotReady() {
 		return errAOFNotReady
 	}
-	// The kills go before what Hello sends: a stale connection may have a join
-	// unread, which must be gone before this connection changes anything.
 	kills := l.killable(*c.info)
 	c.greeted = true
 	hello, err := l.cfg.Hello(*c.info)
 	if err != nil {
 		return err
 	}
-	// Kills and Hello's commands go out in one write. The node executes them in
-	// this order, so nothing of Hello's precedes a kill.
+	// Kills and Hello's commands go out in one write, the kills first: a stale
+	// connection may have a join unread, which must be gone before this
+	// connection changes anything.
 	var out []byte
 	for _, id := range kills {
 		out = resp.AppendCommand(out, "CLIENT", "KILL", "ID", strconv.FormatInt(id, 10))
@@ -154,10 +150,9 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	return failed
 }
 
-// greet authenticates the connection and asks the node about itself, in one
-// round trip. Nothing that it sends changes anything on the node. All questions
-// are written before the first answer is read: one round trip, however many
-// there are.
+// greet authenticates the connection and asks the node about itself. Nothing
+// that it sends changes anything on the node. All questions are written before
+// the first answer is read: one round trip, however many there are.
 func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	out := appendSteps(nil, login)
 	for _, words := range questions {
@@ -230,7 +225,6 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
-// appendSteps encodes the login.
 func appendSteps(out []byte, login []loginStep) []byte {
 	for _, s := range login {
 		out = resp.AppendCommand(out, s.words...)
@@ -281,7 +275,6 @@ func (c *conn) readReply() (v []resp.Value, refused, err error) {
 
 // whyClosed adds to the error of a write why the node has closed the
 // connection, if it has said so.
-//
 // Invariant: what the node has said is read before the error counts. With TLS
 // 1.3 the client's side of the handshake is over before the server has seen
 // that a certificate is missing.

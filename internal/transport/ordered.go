@@ -28,22 +28,16 @@ const busyThreshold = 4
 // speak RESP3 needs another one for that. A pool has no order: here a command
 // sent after another one is executed after it, also across connections.
 //
-// # Sending
-//
 // Append adds the encoded command to a buffer, and its receiver to the queue of
 // the unanswered. Flush writes the buffer in one system call, unless another
 // goroutine is writing: that one then writes the rest. Where many callers are
 // at work (see busyThreshold) Flush leaves the write to the writer goroutine,
 // which runs after the goroutines that were ready before it.
 //
-// # Waiting
-//
 // A late answer breaks nothing: commands have no timeout of their own, and
 // answers are matched in order whenever they come. Append takes no more than
 // the node can answer in time: see window. Memory is bounded in any case: see
 // Config.Stall, MaxPending and MaxBytes.
-//
-// # Breaking
 //
 // Commands unanswered when the connection breaks get ErrBroken: the node may
 // execute them yet, as what a stopped node has not read lies in its socket
@@ -122,7 +116,6 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	return l, nil
 }
 
-// Reconnect see [Transport].
 func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +127,6 @@ func (l *Ordered) Reconnect(cause error) {
 	}
 }
 
-// Append see [Transport].
 func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +241,6 @@ func (l *Ordered) deliverRefusals() {
 // no deadline here.
 func (l *Ordered) now() time.Duration { return time.Since(l.epoch) }
 
-// State see [Transport].
 func (l *Ordered) State(now time.Time) State {
 	l.mu.Lock()
 	defer l.mu.Unlock()

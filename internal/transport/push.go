@@ -12,7 +12,6 @@ import (
 
 // This file owns pushes: on the connection for commands where the node speaks
 // RESP3, on one of their own elsewhere.
-//
 // Invariant: Config.Subscribed is called after each gap in which a push can
 // have been lost.
 //
@@ -137,8 +136,7 @@ func (l *Ordered) listenBeside(c *conn) {
 	})
 }
 
-// keepAlive is a PING to a node that owes nothing. A subscriber cannot tell
-// silence from a node that is gone.
+// keepAlive is a PING to a node that owes nothing: see subscribe.
 type keepAlive struct{}
 
 func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PING") }
@@ -168,10 +166,9 @@ func (l *Ordered) listen(ctx context.Context) {
 	}
 }
 
-// subscribe returns when the push connection has ended.
-//
-// A subscriber cannot tell silence from a node that is gone, hence the pings:
-// each must be answered within Stall.
+// subscribe returns when the push connection has ended. A subscriber cannot
+// tell silence from a node that is gone, hence the pings: each must be answered
+// within Stall.
 func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscribed bool, err error) {
 	o, err := l.open(ctx, timeout)
 	if err != nil {

@@ -3,7 +3,6 @@ package transport
 import "time"
 
 // This file owns the queue of unanswered commands.
-//
 // Invariant: entries leave in the order in which they came. RESP has no ids:
 // the order is all that says which command an answer belongs to.
 
@@ -27,7 +26,6 @@ type ring struct {
 	n    int
 }
 
-// push appends an entry. It allocates only when the ring is full.
 func (r *ring) push(e entry) {
 	if r.n == len(r.buf) {
 		grown := make([]entry, max(64, 2*r.n))

@@ -8,7 +8,6 @@ import (
 )
 
 // This file owns when a connection is opened, given up and opened again.
-//
 // Invariant: at most one connection carries commands. The next one is opened
 // when all commands of the last one are settled.
 
@@ -193,7 +192,6 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
 		c.closeBatch()
 		c.out = append(c.out, c.resend...)
-		// One receiver per repeated command, for one answer each.
 		for range c.resends {
 			c.enter(entry{cmd: discardReply{}, at: now})
 		}
@@ -217,7 +215,6 @@ const (
 	maxConnect = 32 // all of it
 )
 
-// stepTimeout is how long one step of the next attempt may take.
 func (b *backoff) stepTimeout(stall time.Duration) time.Duration {
 	return min(stall<<b.slow, maxStep*stall)
 }

@@ -10,12 +10,10 @@ import (
 )
 
 // This file owns a node that is a Sentinel set: the connection follows its
-// master.
-//
-// The Dialer of such a client asks the Sentinels at each dial. A Sentinel that
-// makes a master a replica ends the connections to it, and the next dial goes
-// to the new one. That does not happen if the old master is cut off from the
-// Sentinels, so this file asks now and then.
+// master. The Dialer of such a client asks the Sentinels at each dial. A
+// Sentinel that makes a master a replica ends the connections to it, and the
+// next dial goes to the new one. That does not happen if the old master is cut
+// off from the Sentinels, so this file asks now and then.
 
 // SentinelAddr is the address in the options of each redis.NewFailoverClient.
 const SentinelAddr = "FailoverClient"

@@ -39,7 +39,6 @@ type Transport interface {
 // Urgency says whether a command may have to wait for room.
 type Urgency uint8
 
-// The urgencies.
 const (
 	Normal  Urgency = iota // it finds room while the node answers in time
 	Urgent                 // it has a reserve of room, so that it does not wait behind those that may wait
@@ -49,7 +48,6 @@ const (
 // Fate is what became of a command.
 type Fate uint8
 
-// The fates.
 const (
 	Taken   Fate = iota // it is sent with the next Flush at the latest
 	Refused             // there is no connection: Reply gets the error, the node never gets the command
