@@ -24,7 +24,6 @@ import (
 // Mode is how a goroutine holds a value.
 type Mode = process.Mode
 
-// The modes.
 const (
 	Write = process.Write // one goroutine holds it alone
 	Read  = process.Read  // any number of goroutines hold it together
@@ -85,7 +84,6 @@ func (q *Queue) complete(set *core.Settings, s core.Spec) (spec *core.Spec) {
 	return spec
 }
 
-// Name returns the name.
 func (q *Queue) Name() string { return q.write.Name }
 
 // set returns the settings, the same for both modes.

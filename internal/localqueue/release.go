@@ -9,7 +9,6 @@ import (
 )
 
 // This file owns the end of a hold: Unlock, Downgrade, lingering, and losses.
-//
 // Invariant: the lease has ended, with its contexts, before the next caller
 // gets the value and before a leave is sent.
 
@@ -177,7 +176,6 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 	return q.lease
 }
 
-// Holder asks the nodes for the holder of the name.
 func (q *Queue) Holder(ctx context.Context) (core.Holder, error) {
 	if q.err != nil {
 		return core.Holder{}, q.err

@@ -48,10 +48,9 @@ func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 	return err
 }
 
-// Do runs f while it is locked. f's context ends with ctx, and when the lock
-// is lost.
-// Unlock runs also when f panics, so that a panic that is recovered further up
-// leaves nothing locked.
+// Do runs f while it is locked. f's context ends with ctx, and when the lock is
+// lost. Unlock runs also when f panics, so that a panic that is recovered
+// further up leaves nothing locked.
 func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context.Context) error) (err error) {
 	if err := q.Lock(ctx, mode, false); err != nil {
 		return core.WrapError(op, q.Name(), err)

@@ -1,9 +1,7 @@
 package repair
 
 // This file owns Repair: which node may lack something, and the events that say
-// so. When the next attempt follows is in repair_timing.go, the form of a step
-// in repair_step.go, and what an attempt does in repair_attempt.go.
-//
+// so.
 // Invariant: a node is marked as caught up only in the incarnation in which it
 // was brought every name that an attesting quorum of the other nodes listed
 // after the node's guard time.
@@ -18,10 +16,7 @@ import (
 // when. Its methods take the time and an event. Out is what the client shall do
 // then, and Wake is when it wants a Tick. The client reports the end of each
 // step to Done, and sees to it that each step ends.
-//
-// Every client has one, whatever it uses.
-//
-// A Repair is not safe for concurrent use.
+// Every client has one, whatever it uses. It is not safe for concurrent use.
 type Repair struct {
 	NodeTimeout time.Duration
 	Guard       time.Duration
@@ -43,7 +38,6 @@ const (
 	repairing                       // an attempt is under way
 )
 
-// NewRepair returns the repairs of a client of so many nodes.
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules protocol.Rules) *Repair {
 	return &Repair{
 		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Group: protocol.Group{Sets: protocol.Majority(nodes), Deciders: protocol.Majority(nodes)},

@@ -146,7 +146,6 @@ func (r *Repair) lookAtOthers(i int) {
 }
 
 // asked takes what another node has answered.
-//
 // Invariant: a node's list counts only if its incarnation and its run are the
 // same before the first portion and after the last one. A node that forgets in
 // between lists fewer names, and was found caught up before
@@ -189,7 +188,6 @@ func (n *nodeRepair) asked(i int) bool {
 	return true
 }
 
-// portion takes a portion of a node's names.
 func (r *Repair) portion(n *nodeRepair, p *repairPeer, res RepairResult) {
 	for _, name := range res.Names {
 		if _, known := n.found[name]; !known {
@@ -239,7 +237,6 @@ func (r *Repair) list(i int) {
 }
 
 // bring brings the next names to the node, or marks it as caught up.
-//
 // Invariant: the mark names the incarnation that was repaired, so a node that
 // has lost its data since ignores it.
 func (r *Repair) bring(i int) {
@@ -296,7 +293,6 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 // batched ends a batch. What could not be brought comes after the other names,
 // in the next attempt. If nothing of a batch could be brought, it may have been
 // too large (repair-portions.txt).
-//
 // Invariant: the node is marked once no name is left, those that could not be
 // read included (repair-every-name.txt).
 func (r *Repair) batched(i int) {

@@ -6,12 +6,10 @@ import (
 )
 
 // This file owns what is known of the repair of one node.
-//
 // Invariant: what an attempt has learnt ends with it (attemptState), but for
 // the names, which are those of one incarnation. A name that was brought in an
 // earlier incarnation is forgotten again (repair-begins-again.txt).
 
-// nodeRepair is the repair of one node.
 type nodeRepair struct {
 	attemptState
 	up        bool // it is connected

@@ -3,7 +3,6 @@ package repair
 import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns when one more node may be restarted.
-//
 // Invariant: at most a minority of the nodes lacks its data at a time. A node
 // that lost its data counts as one of that minority until it is caught up, not
 // until it votes. A node that votes and is not caught up cannot attest.
@@ -18,7 +17,6 @@ type NodeHealth struct {
 // data: each node of each set that counts votes and is caught up. nodes are by
 // their numbers in sets. In a set of one node or two no restart keeps a
 // majority; then it reports that all is well.
-//
 // Invariant: a set that lacks a node has none to spare. So while nodes are
 // being exchanged, neither of the two sets loses its majority.
 func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) bool {

@@ -1,9 +1,7 @@
 package repair
 
 // This file owns what a repair asks of its client: the steps, and the forms of
-// a step and of its result. repair.go decides when an attempt begins,
-// repair_attempt.go which step follows which.
-//
+// a step and of its result.
 // Invariant: each step up to RepairSpread gets exactly one Done.
 
 import (
@@ -16,8 +14,6 @@ import (
 // RepairKind is what a step of a repair does.
 type RepairKind uint8
 
-// The steps. Each is followed by one call of Repair.Done, except for the last
-// three.
 const (
 	RepairLook   RepairKind = iota // read the marker of Node; if Node is Target, also its clock
 	RepairTurn                     // take the turn to repair Node for the time For, unless another client has it
@@ -50,7 +46,6 @@ type RepairStep struct {
 	decided bool // of RepairRead: after a RepairDecide
 }
 
-// Reported reports whether the end of the step is to be reported.
 func (s *RepairStep) Reported() bool { return s.Kind < RepairYield }
 
 // RepairResult is what has become of a step.

@@ -3,7 +3,6 @@ package repair
 // This file owns the times of repairs: when an attempt begins, how long a
 // client has the turn at a node, and when the next attempt follows one that has
 // failed.
-//
 // Invariant: a node that may lack something has an attempt under way, or one to
 // come.
 
@@ -45,7 +44,6 @@ func (r *Repair) Tick(now protocol.Time) {
 	}
 }
 
-// Wake returns when a Tick is wanted.
 func (r *Repair) Wake() protocol.Time {
 	w := protocol.Never
 	for i := range r.nodes {
@@ -83,7 +81,6 @@ func (r *Repair) do(i int, s RepairStep) {
 	r.Out = append(r.Out, s)
 }
 
-// begin begins an attempt at node i.
 func (r *Repair) begin(now protocol.Time, i int) {
 	n := &r.nodes[i]
 	n.stage, n.attempts, n.hurried = repairing, n.attempts+1, false

@@ -2,7 +2,6 @@ package script
 
 // This file owns the form of a batch: the joins, beats and leaves of many names
 // in one script call, and one number for each in the answer.
-//
 // Invariant: an item's answer is a number only where it says no more than the
 // usual: a vote, and no claim before it. In any other case the request is sent
 // once more by itself.
@@ -52,7 +51,6 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 
 // AppendItem appends what r, which must be of a kind, adds to the keys and
 // arguments of many, and says how many words these are.
-//
 // Invariant: what a state begins with is, byte for byte, what the scripts store
 // for a claim that is alone. A beat of a batch compares it with what is stored.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {

@@ -2,12 +2,10 @@ package script
 
 // This file owns the keys of a bucket: those of some names, and a marker of
 // their own, that lie in one slot of Redis Cluster.
-//
 // Invariant: each request of a bucket names a key that never exists (absent). A
 // server that hands the bucket's slot over to another one has some keys of it,
 // and not others. It refuses a request of several keys if it lacks one of them,
 // so it refuses each request, before the script runs.
-//
 // Invariant: the names of a bucket have no redlock key. That is the bare name,
 // which lies in another slot.
 

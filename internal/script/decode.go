@@ -1,7 +1,6 @@
 package script
 
 // This file owns the reading of answers and pushes.
-//
 // Invariant: no input makes it panic, and what it accepts cannot contradict
 // itself (flags that exclude each other, a list that exceeds its totals). The
 // state machine relies on that: it checks whether an answer is plausible, never
@@ -23,7 +22,6 @@ import (
 var ErrAnswer = errors.New("node gave an answer that makes no sense")
 
 // Flags of an answer, its fourth value.
-//
 // Invariant: the bits are those of answer.lua, and each value behind them
 // belongs to a flag.
 const (
@@ -237,8 +235,6 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 // and its age. The age may be negative: then the node began its guard time at a
 // time that its clock has not reached again.
 func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
-	// A marker may have been born in what is now the future, if the node's
-	// clock was set back.
 	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact || v[1].Int >= exact || v[1].Int <= -exact {
 		return 0, 0, fmt.Errorf("%w: marker", ErrAnswer)
 	}

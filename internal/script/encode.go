@@ -2,10 +2,8 @@ package script
 
 // This file owns the keys of a name and the bytes of each command. The Append
 // functions write to the caller's buffer, so that a renewal allocates nothing.
-//
 // Invariant: every key that a script touches is among its KEYS. ACL rules by
 // key, and proxies that route by key, rest on that.
-//
 // Invariant: argument positions are those that the scripts read
 // (scripts/open.lua).
 
@@ -93,16 +91,12 @@ func (k Keys) Plain() string {
 	return k.ours(plainBeside)
 }
 
-// State see Plain.
 func (k Keys) State() string { return k.ours("") }
 
-// Queue see Plain.
 func (k Keys) Queue() string { return k.ours(queue) }
 
-// Claims see Plain.
 func (k Keys) Claims() string { return k.ours(claims) }
 
-// Marker see Plain.
 func (k Keys) Marker() string { return k.prefix + k.home }
 
 // Record is the key of what is kept beside the claims.
@@ -111,7 +105,6 @@ func (k Keys) Record() string { return k.ours(recorded) }
 // Watchers is the key of the clients that observe the record.
 func (k Keys) Watchers() string { return k.ours(watchers) }
 
-// appendPlain appends Plain.
 func (k Keys) appendPlain(dst []byte) []byte {
 	if tag := tagOf(k.prefix); tag != "" {
 		return resp.AppendJoined(dst, tag, absent)
@@ -183,10 +176,8 @@ func HomeOf(s nodeset.Stamp) Home {
 	return Home(sets + s)
 }
 
-// Stamp returns the stamp of the configuration.
 func (h Home) Stamp() nodeset.Stamp { return nodeset.Stamp(strings.TrimPrefix(string(h), sets)) }
 
-// Marker returns the key of the marker.
 func (h Home) Marker(prefix string) string { return prefix + h.end() }
 
 func (h Home) end() string {

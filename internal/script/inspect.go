@@ -2,7 +2,6 @@ package script
 
 // This file owns the view of a name for an onlooker: the request, and the
 // reading of its answer.
-//
 // Invariant: a look changes nothing on the node: no marker, no vote, no lease
 // that has ended.
 
@@ -25,7 +24,6 @@ type Queue struct {
 	Claims   []Claim
 }
 
-// Claim is one claim in a Queue.
 type Claim struct {
 	ID     string
 	Ticket protocol.Ticket

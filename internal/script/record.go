@@ -2,7 +2,6 @@ package script
 
 // This file owns the form of the requests and answers of operations on records.
 // What an answer means is decided in lease/register.go.
-//
 // Invariant: one script serves all four operations, so a node reads its marker,
 // drops what has ended, and answers with the record in the same way for each.
 
@@ -17,7 +16,6 @@ import (
 
 // appendRecord appends the EVALSHA of an operation of a record. A read watches
 // it for t.ID, unless that is zero, for t.TTL.
-//
 // Invariant: an erasure is a put with its flag set, and not an absent value.
 func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
 	args := 8

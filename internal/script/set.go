@@ -1,7 +1,6 @@
 package script
 
 // This file owns the commands by which a node learns which set it belongs to.
-//
 // Invariant: each answer is the whole record of the node, as text. A restore
 // names that text, and the node compares it. So a step that another client took
 // in between is never overwritten.

@@ -19,7 +19,6 @@ import (
 
 // Config says what is tested, and for how long.
 type Config struct {
-	// Client reaches the node.
 	Client redis.UniversalClient
 	// Advance lets d pass on the node's clock. Nil means that the clock is the
 	// wall clock: then time is let pass by sleeping, which is done sparingly.

@@ -2,7 +2,6 @@ package conformance
 
 // This file owns the steps of a sequence that reach the server: each is carried
 // out on the server and on the model at one time, and the two are compared.
-//
 // Invariant: the model gets the time that the server had. A step whose outcome
 // depends on a millisecond more or less abandons the sequence (errNear), so a
 // difference is never a matter of chance.
@@ -63,7 +62,6 @@ func otherSet(cmd *redis.Cmd) bool {
 	return cmd.Err() != nil && strings.HasPrefix(cmd.Err().Error(), script.OtherSet)
 }
 
-// request puts one request to the node and to the model.
 func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) error {
 	if r.Op == protocol.OpLeave {
 		return s.requestAs(ctx, &a.terms, a.owner, r, script.DecodeLeave)

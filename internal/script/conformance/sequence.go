@@ -176,7 +176,6 @@ func (s *sequence) gather(ctx context.Context) error {
 	return s.request(ctx, s.actors[0], protocol.Request{Op: protocol.OpLeave})
 }
 
-// step does one thing at random.
 func (s *sequence) step(ctx context.Context) error {
 	a := s.actors[s.rng.IntN(len(s.actors))]
 	list := s.rng.IntN(6) == 0

@@ -1,13 +1,9 @@
 -- leave: the claim is gone. The only request that a recovering node obeys: to
 -- take a claim away is safe at any time, to vote for the next one is not. It is
--- answered by 1.
---
--- The fast path: the claim is alone. Its state begins like that of one claim at
--- the fence in open.lua, with this claim's id. Neither the time nor the marker
--- matters.
---
--- A leave is carried out also at maxmemory: see full.lua. The DEL of the
--- redlock key is such a write as well.
+-- answered by 1. The fast path: the claim is alone. Its state begins like that
+-- of one claim at the fence in open.lua, with this claim's id. Neither the time
+-- nor the marker matters. A leave is carried out also at maxmemory: see
+-- full.lua. The DEL of the redlock key is such a write as well.
 local state, plain = redis.pcall('GETRANGE', KEYS[2], '0', '4095'), redis.pcall('GETRANGE', KEYS[1], '0', '32')
 local fence, only = string.match(state.err and '' or state, '^(S%d+ (%x+))%+')
 if only == ARGV[1] then

@@ -83,10 +83,9 @@ if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
 -- Leases that have ended, in the order of the tickets. A claim that is not
 -- dropped yet counts as if its lease were longer, but gets no vote. One that
--- would outlast the retention was given
--- before the clock was set back, as every lease is shorter than that. How much
--- of it is left is not known any more, so it gets as much as it may have at
--- most.
+-- would outlast the retention was given before the clock was set back, as every
+-- lease is shorter than that. How much of it is left is not known any more, so
+-- it gets as much as it may have at most.
 if recovering <= 0 and (swept or soon + 0 <= now or late + 0 > now + keep) then
   local ids, gone, dropped = call('ZRANGEBYSCORE', K[3], swept and '(' .. swept or '-inf', '+inf', 'LIMIT', 0, most + 1), {}, false
   local following = ids[most + 1]
