@@ -98,7 +98,6 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// wrapError makes an Error of what the core returned.
 func wrapError(op, name string, err error) error {
 	if err == nil {
 		return nil

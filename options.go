@@ -10,9 +10,8 @@ import (
 // An Option is a setting of [New] and [Connect]. Every option of this package
 // is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger],
 // [WithObserver], [WithTracer] and [WithOwner] are no more than that: all
-// primitives of a [Quorum] share them. A [LockOption]
-// or a [SharedOption] given here is the default for all that is made from the
-// Quorum.
+// primitives of a [Quorum] share them. A [LockOption] or a [SharedOption] given
+// here is the default for all that is made from the Quorum.
 //
 // New and Connect refuse a wrong value, a contradiction and a nil option with
 // [ErrInvalid] and the remedy. An Option is safe for concurrent use and may be

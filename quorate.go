@@ -87,8 +87,6 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	return connect(ctx, all, set)
 }
 
-// connect makes a Quorum of the nodes at these addresses, and waits for a
-// majority of them.
 func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quorum, error) {
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
@@ -116,7 +114,6 @@ func (q *Quorum) mustCore() *core.Quorum {
 	return q.core
 }
 
-// settings applies options to the defaults.
 func settings(opts []Option) (core.Settings, error) {
 	set := core.Defaults()
 	if err := core.Change(&set, opts); err != nil {
@@ -154,7 +151,6 @@ func (q *Quorum) Close() error {
 	return err
 }
 
-// closeOwn closes the clients that Connect made.
 func (q *Quorum) closeOwn() {
 	for _, n := range q.owns {
 		_ = n.Close()

@@ -10,11 +10,9 @@
 // A term is the time from winning an election to resigning or losing it. Its
 // number is the fencing token of the claim: it rises with every term, over all
 // processes. At most one process leads at a time, each judged by its own clock.
-// Invariant: a process is reported as the leader only while
-//
-//	a majority has recorded it, and the lease of the claim that recorded it runs
-//
-// so a record that a dead leader has left behind means nothing.
+// Invariant: a process is reported as the leader only while a majority has
+// recorded it, and the lease of the claim that recorded it runs. So a record
+// that a dead leader has left behind means nothing.
 //
 // No election can stop a process that sleeps through its lease. When the
 // process goes on, it acts as the leader until it looks at its context. So give
@@ -101,14 +99,12 @@ func (e *Election) ID() string {
 	return e.set.id
 }
 
-// usable panics for the zero value.
 func (e *Election) usable() {
 	if e == nil || e.q == nil {
 		panic("quorate: the zero leader.Election has no quorum; use leader.New")
 	}
 }
 
-// check says what is wrong with the election or the value.
 func (e *Election) check(value string) error {
 	if e.err != nil {
 		return e.err

@@ -62,7 +62,6 @@ func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
 	return quorate.Holder(h), core.WrapError("holder", e.name, err)
 }
 
-// leaderOf returns the leader that a record names.
 func leaderOf(rec core.Record) (Leader, error) {
 	if !rec.Exists || rec.Left <= 0 {
 		return Leader{}, ErrNoLeader

@@ -48,7 +48,6 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	return t, nil
 }
 
-// claim waits for the claim of a term.
 func (e *Election) claim(ctx context.Context) (*term, error) {
 	t := &term{}
 	hold, lease, err := e.q.AcquireLease(ctx, e.spec, false, func(lease *core.Lease, cause error) {

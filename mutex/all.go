@@ -103,10 +103,8 @@ func (g *Group) Lease(name string) quorate.Lease {
 // when any of the names is lost; [context.Cause] then is [quorate.ErrLost] or
 // [quorate.ErrClosed]. Do unlocks g also when f panics. It returns how locking
 // failed (see [Group.LockContext]), or f's error, joined with ErrLost or
-// ErrClosed of the first name whose hold ended before f returned.
-//
-// Profiles show f with the labels quorate_kind and quorate_name, which is the
-// first name.
+// ErrClosed of the first name whose hold ended before f returned. Profiles show
+// f with the labels quorate_kind and quorate_name, which is the first name.
 func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err
@@ -121,7 +119,6 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 	return core.Labeled(inner, "mutex", g.parts[0].spec.Name, f)
 }
 
-// lock takes the turn and the names.
 func (g *Group) lock(ctx context.Context, op string, try bool) error {
 	if g.turn == nil {
 		panic("quorate: the zero mutex.Group has no names; use mutex.All")
@@ -293,7 +290,6 @@ func (h *hold) Ended(cause error) {
 	}
 }
 
-// Waiting does nothing.
 func (h *hold) Waiting() {}
 
 func (h *hold) lost() bool { return h.lease.Context().Err() != nil }

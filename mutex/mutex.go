@@ -44,16 +44,14 @@ type Mutex struct {
 // redlock key of that name is held too. A name serves one kind of primitive.
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with
-// braces) is reported by every call that would lock, with
-// [quorate.ErrInvalid].
+// remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
+// reported by every call that would lock, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Mutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "mutex.New", opts)
 	return &Mutex{q: localqueue.New(c, set, core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1}, core.Spec{})}
 }
 
-// queue returns what New has made.
 func (m *Mutex) queue() *localqueue.Queue {
 	if m == nil || m.q == nil {
 		panic("quorate: the zero mutex.Mutex has no quorum; use mutex.New")
@@ -116,9 +114,8 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 // lock is lost; [context.Cause] then is [quorate.ErrLost] or
 // [quorate.ErrClosed]. Do unlocks m also when f panics. It returns how locking
 // failed (see [Mutex.LockContext]), or f's error, joined with ErrLost or
-// ErrClosed if the hold ended before f returned.
-//
-// Profiles show f with the labels quorate_kind and quorate_name.
+// ErrClosed if the hold ended before f returned. Profiles show f with the
+// labels quorate_kind and quorate_name.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.queue().Do(ctx, "do", localqueue.Write, f)
 }

@@ -64,9 +64,8 @@ type Once struct {
 // ([quorate.SharedOption]), and [KeepFor], [WithDurable] and [WithCodec].
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with
-// braces) is reported by every call, with
-// [quorate.ErrInvalid].
+// remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
+// reported by every call, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
 	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
@@ -202,7 +201,6 @@ func (o *Once) wrapError(op string, err error) error {
 	return own.err
 }
 
-// usable panics for the zero value.
 func (o *Once) usable() {
 	if o == nil || o.q == nil {
 		panic("quorate: the zero once.Once has no quorum; use once.New")

@@ -16,7 +16,6 @@ type Codec interface {
 	Unmarshal(data []byte, v any) error
 }
 
-// jsonCodec is encoding/json.
 type jsonCodec struct{}
 
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }

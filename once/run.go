@@ -29,7 +29,6 @@ type completion struct {
 // format is the Version that is written.
 const format = 1
 
-// completed reads a record.
 func completed(rec core.Record) (*completion, error) {
 	c := &completion{}
 	if err := json.Unmarshal(rec.Value, c); err != nil || c.Version != format {
@@ -57,7 +56,6 @@ func (o *Once) know(rec core.Record) (*completion, error) {
 	return c, err
 }
 
-// work is what is to be done once.
 type work struct {
 	// f returns the encoded values that it has made. An error of the user's
 	// function is a *failed.

@@ -154,7 +154,6 @@ func (o *Once) reset(ctx context.Context) error {
 	}
 }
 
-// erase erases the record under the claim, and releases it.
 func (o *Once) erase(ctx context.Context, t *core.Turn) error {
 	defer t.Release()
 	rec, err := o.reg.Open(ctx, t.Hold)

@@ -43,9 +43,8 @@ type RWMutex struct {
 // [RWMutex.RLock] and [RWMutex.Lock] log that and try again.
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with
-// braces) is reported by every call that would lock, with
-// [quorate.ErrInvalid].
+// remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
+// reported by every call that would lock, with [quorate.ErrInvalid].
 //
 // [quorate.WithLinger] keeps a claim for a while after the last Unlock or
 // RUnlock, until a claim is queued that cannot share it. A read lock on what is
@@ -60,7 +59,6 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *RWMutex {
 		core.Spec{Name: name, Kind: "rwmutex", Weight: 1, Capacity: core.Writer})}
 }
 
-// queue returns what New has made.
 func (m *RWMutex) queue() *localqueue.Queue {
 	if m == nil || m.q == nil {
 		panic("quorate: the zero rwmutex.RWMutex has no quorum; use rwmutex.New")
@@ -146,9 +144,8 @@ func (m *RWMutex) RUnlockContext(ctx context.Context) error {
 // when the lock is lost; [context.Cause] then is [quorate.ErrLost] or
 // [quorate.ErrClosed]. Do unlocks m also when f panics. It returns how locking
 // failed (see [RWMutex.LockContext]), or f's error, joined with ErrLost or
-// ErrClosed if the hold ended before f returned.
-//
-// Profiles show f with the labels quorate_kind and quorate_name.
+// ErrClosed if the hold ended before f returned. Profiles show f with the
+// labels quorate_kind and quorate_name.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.queue().Do(ctx, "do", localqueue.Write, f)
 }

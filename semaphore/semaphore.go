@@ -45,8 +45,7 @@ type Weighted struct {
 //
 // A wrong or nil option is a programmer's error: NewWeighted panics and names
 // the remedy. An unusable n or name (empty, longer than 1024 bytes, or with
-// braces) is reported by every Acquire, with
-// [quorate.ErrInvalid].
+// braces) is reported by every Acquire, with [quorate.ErrInvalid].
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.SharedOption) *Weighted {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
@@ -225,7 +224,6 @@ func (s *Weighted) Holder(ctx context.Context) (quorate.Holder, error) {
 	return quorate.Holder(h), core.WrapError("holder", s.spec.Name, err)
 }
 
-// usable panics for the zero value.
 func (s *Weighted) usable() {
 	if s == nil || s.q == nil {
 		panic("quorate: the zero semaphore.Weighted has no quorum; use semaphore.NewWeighted")
