@@ -2,7 +2,6 @@ package core
 
 // This file owns the life of one attempt in the runtime: its start, the events
 // that reach its claim, what follows from a change of phase, and its end.
-//
 // An attempt is driven by several goroutines, one at a time under its mu:
 //
 //	the caller's        start, take, leave, Extend's renewal
@@ -26,16 +25,14 @@ import (
 // attempt drives one process.Attempt: it passes the time and the events to the
 // claim, and does what the claim says. It is safe for concurrent use. mu guards
 // all fields from claim on, except the atomic alarms.
-//
 // Invariant: after each event of the claim stepUnlock runs before mu is free.
 type attempt struct {
 	q     *Quorum
 	spec  *Spec
 	owner Owner // nil: no callbacks
 
-	// standing is for readers without mu: until when the claim is held, 0 if it
-	// is not. The lowest bit says whether a claim waits behind it, at the price
-	// of a nanosecond.
+	// standing is for readers without mu: until when the claim is held, or 0.
+	// The lowest bit, a nanosecond, says whether a claim waits behind it.
 	standing atomic.Int64
 
 	mu    sync.Mutex
@@ -52,8 +49,7 @@ type attempt struct {
 	alarms alarms
 }
 
-// ending is what stepUnlock is to know beside the event.
-// The zero value is the usual one.
+// ending is what endUnlock is to know beside the event.
 type ending uint8
 
 const (
@@ -62,8 +58,7 @@ const (
 	closing          // the Quorum closes
 )
 
-// note keeps the newest thing that a node said against the claim. It replaces
-// what the node said before. Called with a.mu held.
+// note keeps a node's newest word against the claim. Called with a.mu held.
 func (a *attempt) note(node int, err error) {
 	switch {
 	case err == nil:
@@ -75,16 +70,14 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// spares save allocations on the uncontended path. They are of one Quorum: a
-// channel or a timer that was made in a bubble of testing/synctest must not be
-// used outside of it.
+// spares save allocations on the uncontended path. They are of one Quorum: what
+// was made in a bubble of testing/synctest must not be used outside of it.
 type spares struct {
 	dones sync.Pool // of chan struct{}: see attempt.done
 	waits sync.Pool // of *wait
 }
 
-// done returns a channel for an attempt. An attempt sends once, so a channel
-// from which that was received is empty and belongs to no attempt.
+// An attempt sends once, so a channel from which that was received is free.
 func (s *spares) done() chan struct{} {
 	if c, ok := s.dones.Get().(chan struct{}); ok {
 		return c
@@ -93,9 +86,8 @@ func (s *spares) done() chan struct{} {
 }
 
 // start makes an attempt and sends its joins. The caller holds no lock, and has
-// a place of the intake, which goes to the attempt. It waits for no node. A
-// node that is unhealthy gets the join too, but no decision waits for its
-// answer.
+// a place of the intake, which goes to the attempt. It waits for no node. An
+// unhealthy node gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
@@ -107,8 +99,6 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
 	}, time.Now()
 	for i, n := range q.nodes.all() {
-		// MinimalFanout is for tests: as if each node had much to do, so that
-		// the fewest nodes are asked.
 		state := n.link.State(wall)
 		q.driver.client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
@@ -125,8 +115,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	return a
 }
 
-// event passes an event to the claim and does what follows from it. It takes
-// the time after it has the lock: time does not go back for a claim.
+// event takes the time under the lock: time does not go back for a claim.
 func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
@@ -134,8 +123,7 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.stepUnlock(now)
 }
 
-// together is for how many claims at most the scheduler collects requests
-// before it sends them.
+// together is for how many claims at most requests are collected, then sent.
 const together = 2 * transport.MaxBatch
 
 // tick wakes the attempts that are due. Their requests, mostly renewals, are
@@ -177,7 +165,6 @@ func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
 }
 
-// tick lets time pass. What there is to send may be left to a Flush.
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.now()
@@ -188,12 +175,11 @@ func (a *attempt) tick(how ending) {
 	a.endUnlock(now, how)
 }
 
-// queue hands the claim's requests to the links, in order. It runs with a.mu
-// held, so a leave cannot overtake its own join on its way to the link. It
-// returns the nodes whose links need a Flush, a bit for each. Invariant: the
-// requests of one claim reach a link in the order of Out. A leave before its
-// own join would leave the join standing at the node: the name would stay taken
-// for a lease with no holder.
+// queue hands the claim's requests to the links, and returns the nodes whose
+// links need a Flush, a bit for each. Called with a.mu held.
+// Invariant: the requests of one claim reach a link in the order of Out. A
+// leave before its own join would leave the name taken for a lease with no
+// holder.
 func (a *attempt) queue() (nodes uint32) {
 	for i := range a.claim.Out {
 		r := &a.claim.Out[i]

@@ -11,13 +11,10 @@ import (
 // This file owns the end of an event: what follows for the caller, the timers,
 // the nodes and the observer, in which order.
 
-// stepUnlock ends an event.
 func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 
 // endUnlock queues the claim's requests, does what follows from a change of
-// phase, unlocks a.mu, writes the requests and then calls the owner and the
-// observer.
-//
+// phase, unlocks a.mu, writes the requests, then calls owner and observer.
 // Invariant: the holder's context ends before a node can get the leave, see
 // below.
 func (a *attempt) endUnlock(now protocol.Time, how ending) {
@@ -56,7 +53,6 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	case how != unflushed:
 		a.q.nodes.flush(nodes)
 	// A tick handles many claims and writes to the nodes once, at its end.
-	// Before a callback of the user that must not be waited for.
 	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
 		a.q.nodes.flush(a.q.nodes.mask())
 	}
@@ -94,7 +90,6 @@ func (a *attempt) publish(news process.News) {
 
 // follow sets the timers for the phase that the claim is in now, and wakes the
 // caller that waits for it. Called with a.mu held.
-//
 // Invariant: an attempt sends on done once: at its admission, or at its end if
 // it was never admitted.
 func (a *attempt) follow(news process.News) {
@@ -117,8 +112,6 @@ func (a *attempt) follow(news process.News) {
 			a.done <- struct{}{}
 		}
 	}
-	// The scheduler takes the new time whether it is earlier or later than the
-	// one before.
 	if !news.Phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
 		if news.Phase == lease.Holding {

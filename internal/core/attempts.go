@@ -9,17 +9,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// attempts are the attempts of a Quorum that are under way or held, by id, and
-// none that has ended. It is safe for concurrent use: each shard has a lock of
-// its own.
-//
-// There are 16 shards, or the readers of all nodes and all callers would meet
-// at one lock.
+// attempts are the attempts of a Quorum that are under way or held, by id. It
+// is safe for concurrent use: each shard has a lock of its own. There are 16,
+// or the readers of all nodes and all callers would meet at one lock.
 type attempts struct{ shards [16]shard }
 
-// shard is a part of the attempts by id, for pushes to find them. mu guards
-// attempts, and is held for one access to the map only. Lock order: attempt.mu,
-// then shard.mu.
+// shard is a part of the attempts. mu guards it, and is held for one access to
+// the map only. Lock order: attempt.mu, then shard.mu.
 type shard struct {
 	mu       sync.Mutex
 	attempts map[protocol.ID]*attempt
@@ -31,8 +27,7 @@ func (s *attempts) init() {
 	}
 }
 
-// shard is the shard of an attempt. Byte 2 of an id is random, so shards are
-// even.
+// Byte 2 of an id is random, so shards are even.
 func (s *attempts) shard(id protocol.ID) *shard { return &s.shards[id[2]%byte(len(s.shards))] }
 
 // add lets pushes find the attempt. Called with a.mu held. Invariant: an
@@ -53,8 +48,7 @@ func (s *attempts) drop(a *attempt) {
 	p.mu.Unlock()
 }
 
-// find returns the attempt with an id, nil if it has ended. The caller holds no
-// lock.
+// find returns nil for an attempt that has ended. The caller holds no lock.
 func (s *attempts) find(id protocol.ID) *attempt {
 	p := s.shard(id)
 	p.mu.Lock()
@@ -62,10 +56,9 @@ func (s *attempts) find(id protocol.ID) *attempt {
 	return p.attempts[id]
 }
 
-// all returns the attempts that are under way or held. It is a copy, so the
-// caller locks the attempts with no shard locked. An attempt that begins
-// meanwhile may be missing: it asks the nodes by itself, and when the Quorum
-// closes, its Pending.Wait cancels it.
+// all returns a copy, so the caller locks attempts with no shard locked. An
+// attempt that begins meanwhile may be missing: it asks the nodes by itself,
+// and when the Quorum closes, its Pending.Wait cancels it.
 func (s *attempts) all() []*attempt {
 	var as []*attempt
 	for i := range s.shards {

@@ -7,9 +7,7 @@ import (
 )
 
 // This file owns what several requests of claims are sent as: one script call.
-// The transport decides which go together, and script how the call and its
-// answer look.
-//
+// The transport decides which go together, and script how the call looks.
 // Invariant: each request of a batch gets its own answer. If the batch has none
 // for it, the request is sent once more, by itself.
 
@@ -21,15 +19,13 @@ type batch struct {
 	own    [4]resp.Value // of one request
 }
 
-// Append encodes the script call.
-// The link calls it with its lock held.
+// The link calls Append with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	n := b.q.members.named.Load()
 	return script.AppendBatch(dst, n.home.Marker(b.q.set.Prefix), n.guard, n.retention, b.q.channel, kind, keys, args, nKeys, nArgs)
 }
 
 // Reply gives each request its answer. It runs on the reader's goroutine.
-// Nothing behind it knows of batches.
 func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 	v = resp.Numbers(b.values, v)
 	if err != nil || len(v) != script.BatchHead+len(items) {
@@ -54,9 +50,8 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 }
 
 // sendAlone sends a request of a batch once more, by itself. contended says
-// that the node has more to say about it than a batch has room for. A node that
-// carries out a join, a beat or a settle twice has the same claim as after the
-// first.
+// that the node has more to say than a batch has room for. A node that carries
+// out a join, a beat or a settle twice has the same claim as after one.
 func (c *call) sendAlone(contended bool, err error) {
 	a := c.a
 	a.mu.Lock()

@@ -14,8 +14,7 @@ var (
 	CoreOf func(quorum any) *Quorum
 	// WrapError makes the exported error of a failed operation.
 	WrapError = func(_, _ string, err error) error { return err }
-	// Option makes a quorate.Option of a setting that users cannot make,
-	// for tests.
+	// Option makes a quorate.Option that users cannot make, for tests.
 	Option func(Setting) any
 	// InProcess returns the way to a node that is in this process, for
 	// tests; nil for any other node. It is set before the first Quorum is
@@ -30,5 +29,4 @@ type NoCopy struct{}
 // Lock and Unlock are what go vet looks for.
 func (*NoCopy) Lock() {}
 
-// Unlock see Lock.
 func (*NoCopy) Unlock() {}

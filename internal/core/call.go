@@ -2,11 +2,8 @@ package core
 
 // This file owns the way of one request of a claim: what it is on the wire,
 // alone or in a batch, and what its answer does.
-//
-// The life of a call: offer (flow.go) takes one from the pool. The link appends
-// it, and later calls Reply on the goroutine that reads the node's answers.
-// Reply judges the answer, gives it to the claim, and puts the call back.
-//
+// offer (flow.go) takes a call from the pool. The link appends it, and later
+// calls Reply, which puts it back.
 // Invariant: a call ends once: in Reply, or where it turns out to be needless
 // (transmit, sendAlone).
 
@@ -31,8 +28,7 @@ type call struct {
 	alone bool  // not to be sent in a batch
 }
 
-// calls are spare ones: a link is done with a command when it calls Reply,
-// which it does once.
+// calls are spare ones. A link calls Reply once, and is done with the command.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // Until makes a leave outlast a broken connection, for as long as the lease
@@ -51,9 +47,8 @@ func (c *call) Append(dst []byte) []byte {
 	return a.q.command(dst, a.spec, &a.claim.Terms, c.req)
 }
 
-// Kind says which other requests it may share a batch with; 0: none. Requests
-// of a contended name go alone: their answers say more than a batch has room
-// for. See [batch].
+// Kind says which requests it may share a batch with; 0: none. Those of a
+// contended name go alone: their answers say more than a batch has room for.
 func (c *call) Kind() uint64 {
 	if c.alone || !c.a.spec.quiet() {
 		return 0
@@ -66,8 +61,7 @@ func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	return script.AppendItem(keys, args, c.a.q.keys(c.a.spec), &c.a.claim.Terms, c.req)
 }
 
-// again sends the request once more, unless it would come after its own leave.
-// Called with a.mu held.
+// again sends c again, unless its own leave went first. Called with a.mu held.
 func (c *call) again(load bool) bool {
 	a := c.a
 	if !a.claim.Reload(&c.req) {
@@ -82,8 +76,7 @@ func (c *call) again(load bool) bool {
 	return true
 }
 
-// free puts the call back. Without the reset a spare call would keep its
-// attempt alive.
+// Without the reset a spare call would keep its attempt alive.
 func (c *call) free() {
 	*c = call{}
 	calls.Put(c)
@@ -109,8 +102,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		verdict = q.driver.judge(a.spec, &c.req, &ans)
 	}
 	a.mu.Lock()
-	// A SCRIPT FLUSH is no answer of the claim's. The request goes again, and
-	// the claim does not learn of it.
+	// After a SCRIPT FLUSH the request goes again, unseen by the claim.
 	if forgotten(err) && c.loads < maxLoads {
 		if c.loads++; c.again(true) {
 			a.mu.Unlock()
@@ -131,8 +123,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	}
 	// With a.mu held: offer still reads c after the link has taken it, under
-	// the same lock. carryOut comes last, since it takes the locks of other
-	// attempts.
+	// the same lock. carryOut comes last: it locks other attempts.
 	c.free()
 	a.stepUnlock(now)
 	q.driver.carryOut(do)
@@ -146,9 +137,8 @@ func (a *attempt) failed(r *protocol.Request, err error) {
 	}
 }
 
-// answered notes what an answer says against the claim. An answer that says
-// nothing against the claim removes what the node said before. Called with a.mu
-// held.
+// answered notes what an answer says against the claim. One that says nothing
+// removes what the node said before. Called with a.mu held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	if r.Op != protocol.OpLeave {
 		a.seen.note(a.claim.Phase(), r.Node, ans)
@@ -156,9 +146,8 @@ func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	}
 }
 
-// judge has the Client judge an answer, and carries out what follows for the
-// whole Quorum. The caller holds no lock: what follows may be events of every
-// claim.
+// judge has the Client judge an answer. The caller holds no lock: what follows
+// may be events of every claim.
 func (d *driver) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
 	v, do := d.client.Reply(d.q.now(), s.shared, r, a)
 	d.carryOut(do)

@@ -22,12 +22,10 @@ import (
 // both of these.
 //
 // A queue of bytes inside the link was worse: what lies there for a second has
-// lost a second of its lease, and cannot be taken back. Here a request waits as
-// a wish. A newer one of the claim replaces it, and the lease counts from when
-// it is sent.
-//
-// Memory is bounded by the claims and the operations on records: each has at
-// most one request here for a node.
+// lost a second of its lease, and cannot be taken back. Here a newer request of
+// the claim replaces an older one, and the lease counts from when it is sent.
+// Memory is bounded: each claim or operation on a record has at most one
+// request here for a node.
 type flow struct {
 	mu      sync.Mutex
 	backlog process.Backlog[queued]
@@ -39,8 +37,7 @@ type flow struct {
 	pumps   sync.WaitGroup
 }
 
-// note wakes the call that waits until the backlog is empty. Called with f.mu
-// held.
+// note wakes what waits until the backlog is empty. Called with f.mu held.
 func (f *flow) note() {
 	if f.empty != nil && f.backlog.Len() == 0 {
 		close(f.empty)
@@ -89,8 +86,7 @@ func (n *node) room() {
 	n.start()
 }
 
-// start has a goroutine send what waits, if none does. It ends when nothing
-// waits or there is no room. Called with flow.mu held.
+// start has a goroutine send what waits, if none does. Called with f.mu held.
 func (n *node) start() {
 	f := &n.flow
 	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
@@ -102,7 +98,6 @@ func (n *node) start() {
 // pump sends what waits, in a goroutine of its own, because it takes the locks
 // of the owners one after the other. It flushes every so many requests: the
 // node then works on the first while the rest is encoded.
-//
 // Invariant: pump ends only when nothing waits, or when the link will call
 // Room. again is set where Room was called while pump ran.
 func (n *node) pump() {
@@ -148,9 +143,8 @@ func (n *node) pump() {
 
 var errTooLate = errors.New("the node had no room for the release before the lease ended")
 
-// transmit sends a claim's request that has waited. The claim may have ended
-// meanwhile, or want something else by now: process.Client.Depart decides
-// that. It runs on pump's goroutine, and takes a.mu.
+// transmit see queued. process.Client.Depart decides what the claim wants by
+// now. It runs on pump's goroutine, and takes a.mu.
 func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
@@ -163,8 +157,7 @@ func (c *call) transmit(n *node) bool {
 		c.free()
 		return true
 	}
-	// Depart has set when the request was sent, and with it when the claim
-	// wants to be woken.
+	// Depart has set when it was sent, and so when the claim wakes.
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
@@ -177,8 +170,7 @@ func (c *call) transmit(n *node) bool {
 	return true
 }
 
-// taking says what a link has done with a request that it had room for.
-// Full does not come here: then the request waits.
+// taking is of a request that the link had room for: Full does not come here.
 func taking(took transport.Fate) protocol.Taking {
 	if took == transport.Taken {
 		return protocol.Accepted
@@ -186,10 +178,9 @@ func taking(took transport.Fate) protocol.Taking {
 	return protocol.NotSent
 }
 
-// offer sends a request, or has it wait for room at its node. Called with a.mu
-// held. It reports whether the link is to be flushed. Most requests are handed
-// to the link at once. One waits if the link is full, or if others of its class
-// or a more urgent one wait already: it would overtake them.
+// offer sends a request, or has it wait: where the link is full, or where
+// others of its class or a more urgent one wait, which it would overtake. It
+// reports whether the link is to be flushed. Called with a.mu held.
 func (a *attempt) offer(r *protocol.Request) (flush bool) {
 	n := a.q.nodes.at(r.Node)
 	way := a.q.driver.client.Offer(&a.claim, a.spec.shared, r, n.flow.backlog.Behind)
@@ -215,7 +206,6 @@ func (a *attempt) offer(r *protocol.Request) (flush bool) {
 	return false
 }
 
-// urgency is the urgency of the requests of a class.
 func urgency(k protocol.Class) transport.Urgency {
 	switch k {
 	case protocol.Certain:

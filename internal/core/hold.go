@@ -1,16 +1,9 @@
 package core
 
 // This file owns an acquisition from Begin to Release, as the primitives see
-// it.
-//
-// A primitive calls Begin, then Wait until it has a Hold or an error. A Pending
-// becomes a Hold by its admission: both are the attempt, seen by callers that
-// may do different things with it.
-//
-//	Begin ---> Pending --- Wait: admitted ---> Hold --- Release, or lost
-//	              |  \---- Wait: the context ends --> still queued: Wait again, or Cancel
-//	              \------- Wait: any other error ---> over
-//
+// it. A primitive calls Begin, then Wait until it has a Hold or an error. A
+// Pending becomes a Hold by its admission: both are the attempt, seen by
+// callers that may do different things with it.
 // Invariant: each attempt that Begin started is ended by Cancel, by Release or
 // by its claim.
 
@@ -48,14 +41,11 @@ type Owner interface {
 // OnEnd is an Owner that ignores waiting claims.
 type OnEnd func(cause error)
 
-// Ended calls f.
 func (f OnEnd) Ended(cause error) { f(cause) }
 
-// Waiting does nothing.
 func (f OnEnd) Waiting() {}
 
-// Begin starts an acquisition, without waiting for any node. If o is nil, the
-// hold has no callbacks.
+// Begin starts an acquisition, without waiting for a node. o may be nil.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
@@ -73,7 +63,6 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 // start begins an attempt, once this client counts on a set and there is a
 // place. That of a change of the set needs none: it may be what the others wait
 // for.
-//
 // Invariant: what the set bounds is looked at again here. Begin may not have
 // known the set yet, and an attempt that has lapsed may have done so with a
 // change of the set.
@@ -167,8 +156,7 @@ func CutShort(sentinel error, ctx context.Context) *Failure {
 	return &Failure{Err: &cutShort{sentinel, ContextError(ctx)}}
 }
 
-// ContextError returns the context's error, with its cause where that says
-// more.
+// ContextError is the context's error, with its cause where that says more.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(cause, err) {
@@ -177,10 +165,9 @@ func ContextError(ctx context.Context) error {
 	return err
 }
 
-// failure says what the context's end has cut short: waiting for the turn, or
-// waiting for nodes.
-// With answers of a quorum the claim has its place, and others are ahead of it.
-// With fewer it is not known whether there are others.
+// failure says what the context's end has cut short. With answers of a quorum
+// the claim has its place, and others are ahead of it. With fewer it is not
+// known whether there are others.
 func (p *Pending) failure(ctx context.Context) error {
 	p.a.mu.Lock()
 	known := p.a.claim.Known(p.a.q.now())
@@ -192,16 +179,14 @@ func (p *Pending) failure(ctx context.Context) error {
 	return p.a.failure(&cutShort{sentinel, ContextError(ctx)})
 }
 
-// cutShort is a wait that a context ended: both the context's error and what
-// was being waited for.
+// cutShort is a wait that a context ended, and what was waited for.
 type cutShort struct{ sentinel, ctx error }
 
 func (e *cutShort) Error() string   { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
 // Queued reports whether the attempt goes on after Wait, which its context has
-// cut short. It reads done without a.mu: only take, which the same goroutine
-// calls, writes it.
+// cut short. It reads done without a.mu: take, in this goroutine, writes it.
 func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
 // Begun reports whether the nodes are being asked, or have been. Otherwise Wait
@@ -238,8 +223,7 @@ const MaxPasses = process.HandOvers
 // Hold is an admitted claim: an attempt that has come to something.
 type Hold attempt
 
-// Token returns the fencing token of the n-th hand-over inside this process:
-// ticket * 2^10 + n.
+// Token returns the fencing token of the n-th hand-over inside this process.
 func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 
 // Valid reports whether the claim is held now.

@@ -19,14 +19,12 @@ type intake struct {
 	in process.Intake[chan struct{}]
 }
 
-// take takes a place if there is one.
 func (i *intake) take() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.in.Take()
 }
 
-// leave gives a place back.
 func (i *intake) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

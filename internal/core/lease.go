@@ -1,11 +1,9 @@
 package core
 
 // This file owns what ends a holder's contexts, and when.
-//
 // Invariant: the contexts of a lease have ended before a node can let another
 // claim in. On a release they end before the leaves are queued. On a loss they
 // end at the deadline, which is before the nodes' own.
-//
 // Lock order: lease.mu is taken with no lock of an attempt held, and expire
 // takes the attempt's lock with no lease.mu held.
 
@@ -40,11 +38,9 @@ type Lease struct {
 //	inner, cancel := context.WithCancelCause(ctx)
 //	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
 //
-// AfterFunc calls in a goroutine of its own.
-//
-// Done and Value are those of a context of package context. So its own
-// WithCancel, WithTimeout and AfterFunc attach to it without a goroutine, and
-// their contexts end synchronously too.
+// AfterFunc calls in a goroutine of its own. Done and Value are those of a
+// context of package context. So its own WithCancel, WithTimeout and AfterFunc
+// attach to it without a goroutine, and their contexts end synchronously too.
 type leaseContext struct {
 	context.Context
 	lease      *Lease
@@ -52,8 +48,7 @@ type leaseContext struct {
 	prev, next *leaseContext // a ring, guarded by lease.mu
 }
 
-// Err compares with the deadline. The scheduler's goroutine may not have run
-// yet.
+// Err compares with the deadline: the scheduler's goroutine may not have run.
 func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
@@ -69,7 +64,6 @@ func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
 // AcquireLease is Acquire, and the lease of the hold's first turn. If the hold
 // ends by itself, end is called once and ends the lease.
-//
 // Invariant: end is called with the lease. A hold may end while Acquire is
 // about to return it.
 func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, end func(l *Lease, cause error)) (hold *Hold, l *Lease, err error) {
@@ -89,15 +83,13 @@ func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, end func(l
 	return hold, l, err
 }
 
-// Again makes l, which has ended and which no caller has, the lease of the
-// claim's n-th turn.
+// Again makes l, which has ended and no caller has, the lease of the n-th turn.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
 
 // Token returns the fencing token.
 func (l *Lease) Token() uint64 { return l.token }
 
-// LogValue has a logger print the name, the token and what is left of the
-// lease.
+// LogValue is the name, the token and what is left of the lease.
 func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", l.hold.spec.Name), slog.Uint64("token", l.token), slog.Duration("left", time.Until(l.ValidUntil())))
 }
@@ -208,7 +200,6 @@ func (l *Lease) end(cause error) *Span {
 
 // expire ends a claim that is past its deadline, and the lease with it. It
 // reports whether the claim has ended.
-//
 // Invariant: a lease ends by itself only when its claim is final. Whether an
 // answer was in time is decided with the attempt's lock held, and once.
 func (l *Lease) expire() bool {

@@ -23,7 +23,6 @@ const (
 // scheduler wakes attempts. It owns one heap and one goroutine, and is safe for
 // concurrent use. mu guards due, next, and the alarms of its kind in all
 // attempts.
-//
 // Invariant: mu is held only while the heap changes, never while sending,
 // calling back or waiting.
 type scheduler struct {
@@ -40,7 +39,6 @@ type scheduler struct {
 	done chan struct{}
 }
 
-// alarm is when an attempt is woken.
 type alarm struct {
 	at protocol.Time
 	a  *attempt
@@ -60,11 +58,10 @@ func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *sc
 	return s
 }
 
-// set makes sure that a is woken at t or earlier. Called with a.mu held.
-//
-// A wake-up that moves to a later time is left where it is: it fires early,
-// finds nothing due, and is set again. So the common case, a claim whose
-// answers arrive, needs no work here.
+// set makes sure that a is woken at t or earlier. Called with a.mu held. A
+// wake-up that moves to a later time is left where it is: it fires early, finds
+// nothing due, and is set again. So the common case, a claim whose answers
+// arrive, needs no work here.
 func (s *scheduler) set(a *attempt, t protocol.Time) {
 	t = max(t, 1)
 	if at := a.alarms[s.kind].Load(); t == protocol.Never || at != 0 && t >= protocol.Time(at) {
@@ -93,17 +90,15 @@ func (s *scheduler) look() {
 	}
 }
 
-// drop removes the wake-up of a. Called with a.mu held. The entry becomes void,
-// and is removed later: see wakeHeap.
+// drop removes the wake-up of a: see wakeHeap. Called with a.mu held.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
 	s.due.drop(a)
 	s.mu.Unlock()
 }
 
-// close ends the goroutine and waits for it, so no attempt is woken after it
-// returns. The caller must hold no attempt's lock: a batch under way may need
-// it.
+// close ends the goroutine and waits for it, so no attempt is woken afterwards.
+// The caller must hold no attempt's lock: a batch under way may need it.
 func (s *scheduler) close() {
 	close(s.stop)
 	<-s.done
@@ -134,8 +129,7 @@ func (s *scheduler) run() {
 			sleep = s.next.Sub(now)
 		}
 		s.mu.Unlock()
-		// Without s.mu: wake takes the locks of attempts, and attempts call set
-		// under theirs.
+		// Without s.mu: attempts call set under the locks that wake takes.
 		if len(batch) > 0 {
 			s.wake(batch)
 			clear(batch)
@@ -175,15 +169,13 @@ func (s *scheduler) stalled(now protocol.Time) stall {
 	return s.late.or(stall{now, now.Sub(s.next)})
 }
 
-// wakeHeap orders alarms by their times; guarded by scheduler.mu.
-//
-// An attempt that sets or drops its alarm moves nothing in the heap: the
-// earlier alarm becomes void. A void alarm is removed when its turn comes, when
-// it is the last in the list (that of a lock that was released at once), or
-// when more than a fifth are void. So the order depends on the times in the
-// list alone, and no attempt is read to keep it. Each entry has four children,
-// as many as a cache line holds. container/heap would allocate for each entry
-// that comes or goes.
+// wakeHeap orders alarms by their times; guarded by scheduler.mu. An attempt
+// that sets or drops its alarm moves nothing in the heap: the earlier alarm
+// becomes void. A void alarm is removed when its turn comes, when it is the
+// last in the list (that of a lock that was released at once), or when more
+// than a fifth are void. So the order depends on the times in the list alone,
+// and no attempt is read to keep it. container/heap would allocate for each
+// entry that comes or goes.
 type wakeHeap struct {
 	kind  int
 	list  []alarm
@@ -191,8 +183,7 @@ type wakeHeap struct {
 }
 
 const (
-	// fork is how many children an entry has: four alarms of 16 bytes fill a
-	// cache line.
+	// fork is how many children an entry has: 4 * 16 bytes fill a cache line.
 	fork = 4
 	// fewVoids is how many void alarms are not worth a sweep.
 	fewVoids = 64
@@ -216,7 +207,6 @@ func (h *wakeHeap) put(one alarm) {
 	h.list[i] = one
 }
 
-// drop makes the attempt's alarm void.
 func (h *wakeHeap) drop(a *attempt) {
 	if a.alarms[h.kind].Swap(0) != 0 {
 		h.valid--
@@ -242,8 +232,7 @@ func (h *wakeHeap) pop() (one alarm, valid bool) {
 	return one, valid
 }
 
-// is reports whether the alarm is valid: its attempt has set no other one
-// since.
+// is reports whether the attempt has set no other alarm since.
 func (one alarm) is(kind int) bool { return one.a.alarms[kind].Load() == int64(one.at) }
 
 // sink puts one where i is free, or below that.

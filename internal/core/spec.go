@@ -30,7 +30,6 @@ type Spec struct {
 
 // keys are the keys of a spec's name, with the marker of the configuration that
 // this client counts on.
-//
 // Invariant: the Quorum says which configuration that is, whatever settings the
 // spec has.
 func (q *Quorum) keys(s *Spec) script.Keys {
@@ -55,8 +54,7 @@ func (s *Spec) WithWeight(weight uint64) *Spec {
 // quiet reports whether no other claim has been met at the name of late.
 func (s *Spec) quiet() bool { return !s.shared.Contended() }
 
-// NewSpec checks what a primitive asks for.
-// It fails for a name that cannot be used, before any node is asked.
+// NewSpec fails for a name that cannot be used, before any node is asked.
 func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 	if err := CheckName(s.Name); err != nil {
 		return nil, err

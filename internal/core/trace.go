@@ -69,8 +69,7 @@ type seen struct {
 	contended bool
 }
 
-// Trace begins a span. The acquisition goes on with the context that it
-// returns.
+// Trace begins a span. The acquisition goes on with the context it returns.
 func (q *Quorum) Trace(ctx context.Context, s *Spec, try bool) (context.Context, *Span) {
 	t := q.set.Trace
 	if t == nil {
@@ -148,8 +147,7 @@ func (a *attempt) tell(now protocol.Time, r *AcquireResult) {
 	}
 }
 
-// note takes a request, or an answer to one if ans is not nil. Called with a.mu
-// held.
+// note takes a request, or the answer to one. Called with a.mu held.
 func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
 	switch {
 	case s == nil || phase >= lease.Holding:

@@ -26,7 +26,6 @@ func (q *Quorum) Turn(ctx context.Context, s *Spec) (*Turn, error) {
 // then t and err are nil. Without the latter a thousand waiters would get their
 // turns one after the other, with nothing to do. enough is called from another
 // goroutine.
-//
 // Invariant: the caller's goroutine waits for the claim, because there the
 // tracer is called. In a goroutine of its own a panic of the tracer would end
 // the process.

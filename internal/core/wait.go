@@ -28,9 +28,8 @@ func (s *spares) wait() *wait {
 	return &wait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }
 
-// until is for callers that wait for something that is no end of an attempt: a
-// renewal, or the leaves of a release. It waits until so holds, for at most d
-// and for as long as the context lasts. It reports whether so held.
+// until waits until so holds, for at most d and for as long as the context
+// lasts. It reports whether so held.
 func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
 	a.mu.Lock()
 	if so() {
@@ -42,8 +41,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 	a.mu.Unlock()
 
 	// Without a.mu: the answers that make the condition hold need it. What
-	// wakes this goroutine calls so under a.mu first, so no look at the attempt
-	// is needed here.
+	// wakes this goroutine has called so under a.mu.
 	w.timer.Reset(d)
 	woken := false
 	select {
@@ -57,8 +55,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 		woken = true
 	}
 	// A timer that was stopped delivers nothing later, so the spare wait is
-	// empty. so is cleared, because it is a closure over the attempt, which the
-	// pool would keep alive.
+	// empty. so is cleared: the pool would keep its attempt alive.
 	w.timer.Stop()
 	w.so, w.next = nil, nil
 	a.q.spares.waits.Put(w)
@@ -66,8 +63,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 }
 
 // dropWait takes w from the list. It reports whether it was there. If not,
-// wakeWaits has taken it and has sent to woken under the same a.mu, so until
-// receives at once.
+// wakeWaits has sent to woken under the same a.mu, so until receives at once.
 func (a *attempt) dropWait(w *wait) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
