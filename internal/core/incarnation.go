@@ -14,8 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// beginIncarnation has a node begin another incarnation. a.Try comes back with
-// the result, so that the Client knows an answer to an older question.
+// a.Try comes back, so that the Client knows an answer to an older question.
 func (n *node) beginIncarnation(a *process.Action) {
 	q := n.q
 	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
@@ -25,7 +24,6 @@ func (n *node) beginIncarnation(a *process.Action) {
 	}})
 }
 
-// addr is what node i is called.
 func (q *Quorum) addr(i int) string {
 	if n := q.node(i); n != nil {
 		return n.addr

@@ -62,8 +62,7 @@ func runOf(info *transport.Info, text string) string {
 	return info.Run()
 }
 
-// recovers returns how much of its guard time the node has left when its clock
-// shows now.
+// recovers is what is left of the guard time when the node's clock shows now.
 func (m *marker) recovers(now time.Time) time.Duration { return max(0, m.born.Add(m.guard).Sub(now)) }
 
 // marker reads a node's marker, which is at the key of a configuration. One
@@ -75,8 +74,6 @@ func (n *node) marker(ctx context.Context, key string) (marker, error) {
 	return n.markerWithin(ctx, key)
 }
 
-// markerWithin is marker for a caller whose context ends. Bootstrap ends it for
-// all nodes at once when one of them has decided the matter: see judge.
 func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	v, err := n.do(ctx, script.ReadShort(key)...)

@@ -17,11 +17,9 @@ type Repairing struct {
 	Left int // records that it has yet to bring; -1: it lists them still
 }
 
-// The turn to repair a node is a key there. Its value is the client's channel,
-// and how many records are left, so that each client can tell how long it may
-// take.
+// The turn to repair a node is a key there. Its value is the client's channel
+// and how many records are left, so each client can tell how long it takes.
 
-// turnOf is the value of the key: see parseTurn.
 func turnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
 
 // parseTurn reads what turnOf has written. ok is false if no client has the
@@ -51,8 +49,7 @@ func (r *Repairing) String() string {
 
 // lacks says why a node that votes is not caught up, as far as that is known,
 // and what to do about it. Another client's repair comes first: while it is
-// under way an operator has to wait only, whatever this client's own attempt
-// has failed for.
+// under way an operator only has to wait, whatever has failed here.
 func (r *NodeReport) lacks() string {
 	switch {
 	case r.Repairing != nil:
@@ -65,8 +62,7 @@ func (r *NodeReport) lacks() string {
 
 // restartable reports whether one more node may be restarted of those that a
 // group counts: see repair.MayRestart. A node without a report counts as one
-// that does not vote. That is how a node counts that was dropped, or that was
-// made after the reports.
+// that does not vote: it was dropped, or made after the reports.
 func restartable(nodes []NodeReport, g protocol.Group) bool {
 	health := make([]repair.NodeHealth, g.Nodes)
 	for i := range nodes {

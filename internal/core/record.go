@@ -3,7 +3,6 @@ package core
 // This file owns the operations on the record of a name, as primitives see
 // them: read, open, put, erase. Each is one lease.RegisterOp that a
 // registerCall (register_call.go) drives.
-//
 // Invariant: a value is returned as recorded only if a majority has it.
 
 import (
@@ -15,8 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// Record is what the nodes keep of a name beside its claims, as a majority has
-// it.
+// Record is what a majority of the nodes keeps of a name beside its claims.
 type Record struct {
 	Exists bool          // something is recorded, and was not erased since
 	Value  []byte        // what
@@ -41,8 +39,7 @@ type Register struct {
 // Register returns the record of s's name.
 func (q *Quorum) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
 
-// record returns what a registerCall has found.
-// Called when the registerCall is decided.
+// record returns what was found. Called when the registerCall is decided.
 func (i *registerCall) record() Record {
 	i.mu.Lock()
 	defer i.mu.Unlock()

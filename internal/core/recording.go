@@ -68,7 +68,6 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}
 }
 
-// notRecorded is why the set of the list is not recorded.
 func (s *members) notRecorded(last error) error {
 	if errors.Is(last, ErrInvalid) {
 		return last
@@ -83,8 +82,7 @@ func (s *members) notRecorded(last error) error {
 }
 
 // hopeless is why the set of the list cannot be recorded, whatever is waited
-// for: each node of it has been tried, they show no set, and one refuses for
-// good.
+// for: each node was tried, they show no set, and one refuses for good.
 func (s *members) hopeless() error {
 	if s.config.Load() != nil || !s.tried() {
 		return nil
@@ -95,18 +93,16 @@ func (s *members) hopeless() error {
 	return nil
 }
 
-// refusedForGood reports whether an error names a node that refuses for good: a
-// right that it lacks, for one.
+// refusedForGood reports whether an error names a node that refuses for good.
 func refusedForGood(err error) bool {
 	f, is := errors.AsType[*Failure](err)
 	return is && slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return ForGood(n.Err) })
 }
 
 // record has the nodes record their set for as long as that is due. It is a
-// task, and change starts one at a time.
-//
-// Each client of the list may do so at the same moment, and each supersedes the
-// others. So it waits for a random time first, and longer after each failure.
+// task, and change starts one at a time. Each client of the list may do so at
+// the same moment, and each supersedes the others. So it waits for a random
+// time first, and longer after each failure.
 func (s *members) record() {
 	select {
 	case <-s.q.built:
@@ -145,7 +141,6 @@ func (s *members) record() {
 
 // stillDue reports whether record has something to do. If not, the next event
 // that gives it something starts it again.
-//
 // Invariant: recording is set back under the mu under which change looks at it.
 func (s *members) stillDue() bool {
 	s.mu.Lock()
@@ -154,8 +149,6 @@ func (s *members) stillDue() bool {
 	return s.recording
 }
 
-// errRecordingSuperseded says that another client records a set at the same
-// moment.
 var errRecordingSuperseded = errors.New("another client records the set at this moment")
 
 // recordOnce carries out the recording that is due, if one is. What the nodes
@@ -225,8 +218,7 @@ func (q *Quorum) ready(i int) bool {
 	return n != nil && n.err() == nil
 }
 
-// twice is the error of a list with two addresses of one server, as far as
-// their runs tell.
+// twice is the error of a list that has a server twice, as far as runs tell.
 func (s *members) twice() error {
 	addrs := map[string]string{}
 	for _, n := range s.q.seeds.live() {

@@ -25,15 +25,13 @@ type recovering struct {
 }
 
 // lateAnswers is how much later than its guard time a node may still be heard
-// to recover. It bounds no wait: it only keeps one episode from being logged
-// twice.
+// to recover. It bounds no wait: it keeps an episode from being logged twice.
 const lateAnswers = 2 * time.Second
 
 const (
-	// emptyNodes and forgetfulNodes are what the log says. A node without data
-	// is brand-new, or has forgotten everything. No one can tell these two
-	// apart but the operator, and only before a first call has the nodes record
-	// their set.
+	// A node without data is brand-new, or has forgotten everything. Only the
+	// operator can tell these apart, and only before a first call has the nodes
+	// record their set.
 	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
 		"so no lock can be acquired until a guard time is over; " + bootstrapAdvice
 	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
@@ -44,9 +42,8 @@ const (
 
 // begun notes whether a node is within its guard time as a connection to it
 // begins. So the log says at once that no lock can be acquired, before the
-// first call. See e2e: TestBrandNewNodesNameTheRemedy.
-//
-// It runs in up, after the handshake that has filled probed.
+// first call (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
+// handshake that has filled probed.
 func (n *node) begun() {
 	q := n.q
 	select {

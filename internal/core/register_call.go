@@ -14,7 +14,6 @@ import (
 
 // This file owns the operations on records that are under way: it passes
 // answers, failures and times to lease.RegisterOp, and does what that says.
-//
 // Invariant: an operation that has begun is in Quorum.records until it is over,
 // so that a lost connection, a jumped clock and Close reach it.
 
@@ -48,8 +47,7 @@ var (
 		"set the clock right, or, if it is right, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set: the other nodes then repair it")
 )
 
-// start starts a registerCall. The caller fills in what the registerCall is
-// about, and holds no lock. The result is under way when start returns.
+// The caller of start fills in what the call is about, and holds no lock.
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{})
@@ -59,8 +57,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	q.records.add(i)
 	now := q.now()
 	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
-	// An hour is a start value: writeUnlock sets the time that the RegisterOp
-	// wants.
+	// An hour is a start value: writeUnlock sets the time.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.writeUnlock(now)
 	return i
@@ -101,7 +98,6 @@ func (i *registerCall) wait(ctx context.Context) error {
 	return i.failure(i.err)
 }
 
-// outcome returns what has been decided.
 func (i *registerCall) outcome() lease.Outcome {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -146,8 +142,7 @@ func (i *registerCall) finish() {
 	close(i.done)
 }
 
-// It is the function of the timer, and runs in a goroutine of its own. A timer
-// that fires while the registerCall ends does nothing.
+// It is the timer's function. One that fires as the call ends does nothing.
 func (i *registerCall) tick() {
 	i.mu.Lock()
 	now := i.q.now()
@@ -169,10 +164,9 @@ func (i *registerCall) up(node int) {
 
 // writeUnlock queues the requests in order, and ends the operation if it is
 // decided. It unlocks i.mu before it writes. Invariant: each event of the
-// RegisterOp ends here.
-//
-// An open or a put follows its hold: once the hold is lost, no node votes for
-// the claim any more, and the RegisterOp decides how long it is worth trying.
+// RegisterOp ends here. An open or a put follows its hold: once the hold is
+// lost, no node votes for the claim any more, and the RegisterOp decides how
+// long it is worth trying.
 func (i *registerCall) writeUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
@@ -251,7 +245,6 @@ func (r *records) early(by time.Duration) {
 	}
 }
 
-// up passes on that a node can be asked again.
 func (r *records) up(node int) {
 	for _, i := range r.all() {
 		i.up(node)

@@ -59,8 +59,7 @@ func (c *registerRequest) transmit(n *node) bool {
 }
 
 // notice is a command that may wait for room, and whose answer is of no
-// interest. A watch that ends sends one. If it is lost, the node drops the
-// watch after two ttl.
+// interest: the end of a watch.
 type notice struct{ adminRequest }
 
 func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
@@ -80,7 +79,6 @@ func (n *node) notify(command []byte) {
 	n.link.Flush()
 }
 
-// Append encodes the request.
 func (c *registerRequest) Append(dst []byte) []byte {
 	return c.i.q.command(dst, c.i.spec, &c.i.terms, c.req)
 }
@@ -103,9 +101,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	switch {
 	case i.over:
 	// The node has not carried the request out. It goes again behind the
-	// scripts, and the operation does not learn of it. No answer and no failure
-	// reaches the RegisterOp here, so it goes on to count the request as under
-	// way.
+	// scripts, and the RegisterOp goes on to count it as under way.
 	case forgotten(err) && c.loads < maxLoads:
 		c.loads++
 		i.q.nodes.at(node).reload(c)

@@ -2,7 +2,6 @@ package core
 
 // This file owns the steps of repairs: reading markers, taking turns, listing
 // names, reading records. Which step comes next is repair.Repair's to say.
-//
 // Each client repairs, whatever primitives it uses, and a key at the nodes says
 // whose turn it is. If two clients believe that it is theirs, both bring the
 // same records, and no harm is done.
@@ -22,10 +21,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// repairer takes the steps of repairs that process.Client says, and reports
-// how each has ended. It decides nothing itself.
-//
-// A repairer is safe for concurrent use; mu guards the fields below it.
+// repairer takes the steps that process.Client says, and reports how each has
+// ended. It is safe for concurrent use; mu guards the fields below it.
 // Invariant: mu is not held while a step is taken, so no event waits for a
 // node.
 type repairer struct {
@@ -47,8 +44,7 @@ func newRepairer(q *Quorum) *repairer {
 }
 
 // close ends what is under way, and waits for it. Client.Close has the turns
-// given up, so that another client may go on at once and not when the turn's
-// key expires.
+// given up, so that another client may go on before the turn's key expires.
 func (r *repairer) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -83,7 +79,6 @@ func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
 }
 
 // step takes a step and reports how it has ended.
-//
 // Invariant: it reports also when the observer or the logger ends the
 // goroutine.
 func (r *repairer) step(s *repair.RepairStep) {
@@ -97,7 +92,6 @@ func (r *repairer) step(s *repair.RepairStep) {
 	res.ForGood = res.Err != nil && ForGood(res.Err)
 }
 
-// repairRemedy is what to do about a node that cannot be repaired.
 const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
 	"if they are gone for good, replace them: quorate members replace"
 
@@ -105,8 +99,7 @@ var errStepEnded = errors.New("the observer or the logger has ended the goroutin
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
-// log reports what the machine says for the log: why an attempt has failed, or
-// that the node is caught up.
+// log logs why an attempt has failed, or that the node is caught up.
 func (r *repairer) log(s *repair.RepairStep, err error) {
 	addr := r.q.nodes.at(s.Target).addr
 	if s.Kind == repair.RepairDone {
@@ -139,8 +132,7 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	}
 }
 
-// await waits until the repair of a node has been attempted once, if one is
-// under way.
+// await waits until a repair of the node that is under way was attempted once.
 func (r *repairer) await(ctx context.Context, n *node) {
 	r.mu.Lock()
 	// The channel is made before the Client is asked.
@@ -158,9 +150,8 @@ func (r *repairer) await(ctx context.Context, n *node) {
 	}
 }
 
-// wake has the calls go on that wait for a node's repair. The next call of
-// await makes a new channel, so an attempt wakes only the calls that came
-// before its end.
+// wake has the calls go on that wait for a node's repair: those that came
+// before its end, as the next call of await makes a new channel.
 func (r *repairer) wake(n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,15 +166,13 @@ func (r *repairer) turn() string { return script.TurnKey(r.q.set.Prefix) }
 
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
-// It runs in the step's own goroutine.
 func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 	q, ctx, n := r.q, r.ctx, r.q.nodes.at(s.Node)
 	switch s.Kind {
 	case repair.RepairLook:
 		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
 	case repair.RepairTurn:
-		// The turn is taken at the node that is repaired, and read from the
-		// others.
+		// It is taken at the node that is repaired, and read from others.
 		for _, n := range q.nodes.all() {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
@@ -227,8 +216,7 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 	return n.answer(ctx, command)
 }
 
-// lookAt reads a node's marker, which is at the key of a configuration, and how
-// much of its guard time is left.
+// lookAt reads a node's marker, at key, and what is left of its guard time.
 func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.RepairResult) {
 	q := n.q
 	// The time is asked only of a node whose guard time may run: most looks are
@@ -253,8 +241,7 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.R
 }
 
 // listNames lists a portion of the names, as "name}side", that have a record on
-// a node. SCAN gives each name that is there during the whole listing at least
-// once.
+// a node. SCAN gives each name that is there throughout at least once.
 func (n *node) listNames(ctx context.Context, cursor string) (names []string, next string, err error) {
 	q := n.q
 	// A name may hold any byte, so what is special to SCAN's patterns is
@@ -287,7 +274,6 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 
 // hasSlot fails unless the server has all keys of the bucket, if the node has
 // buckets.
-//
 // Invariant: a listing begins and ends on a server that has the whole slot.
 // SCAN has no keys, so the server that the slot has left answers it: without
 // the names that have moved.
@@ -322,8 +308,7 @@ func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repa
 	return repair.RepairResult{Err: err, Outcome: i.outcome()}
 }
 
-// spreadNumber brings the number of a semaphore's permits to the nodes that
-// have missed it.
+// spreadNumber brings a semaphore's permits to the nodes that have missed them.
 func (r *repairer) spreadNumber(ctx context.Context, name string) error {
 	number, err := r.q.number(&Spec{Name: name, Set: &r.q.set})
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 // The nodes read it with every request of the semaphore's claims, and return it
 // with every answer.
 
-// number is the register that keeps how many permits a semaphore has. It is
-// beside the semaphore's name, and so is the lock that it is written under.
+// number is the register that keeps how many permits a semaphore has.
 func (q *Quorum) number(s *Spec) (*Register, error) {
 	lock, err := q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
 	return q.Register(lock), err
@@ -26,10 +25,8 @@ func (q *Quorum) number(s *Spec) (*Register, error) {
 // Resize changes how many permits a semaphore has, for all clients. It returns
 // when a majority has the number. From then on every quorum of votes contains a
 // node that knows it, so a smaller number holds for each claim that is admitted
-// later. Nodes that have missed it are given it by repairs.
-//
-// Claims that hold are not ended by a smaller number: new ones are admitted
-// when enough of the old have left.
+// later. Nodes that have missed it are given it by repairs. Claims that hold
+// are not ended by a smaller number: new ones wait until enough have left.
 func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	r, err := q.number(s)
 	if err != nil {
@@ -64,8 +61,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 }
 
 // Permits asks the nodes how many permits a semaphore has: as the last Resize
-// said, or else as declared. A node that has never seen a Resize has no record,
-// and the capacity of the spec holds.
+// said, or else as declared.
 func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
 	r, err := q.number(s)
 	if err != nil {

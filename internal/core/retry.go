@@ -18,8 +18,7 @@ const (
 	// Longer than a round trip in one region: the run that was in the way is
 	// mostly over.
 	firstRetry = 5 * time.Millisecond
-	// The longest pause. The ninth failure in a row reaches it, and is the
-	// first that is logged.
+	// The ninth failure in a row reaches it, and is the first that is logged.
 	lastRetry = time.Second
 )
 

@@ -6,7 +6,6 @@ import "sync"
 // recordings, and connections that begin or end. Each ends by itself when
 // Quorum.closing is closed. It is safe for concurrent use; mu guards the
 // beginning of a task.
-//
 // Invariant: no task begins after end has returned.
 type tasks struct {
 	mu      sync.Mutex

@@ -2,7 +2,6 @@ package core
 
 // This file owns the views of records that are kept up to date, for leader
 // elections and for their observers.
-//
 // Invariant: what Latest shows never goes back to an older version. A node that
 // was away may show an older one.
 
@@ -50,13 +49,11 @@ func (r *Register) Watch() *Watch {
 	return w
 }
 
-// Changed receives after Latest may have changed; changes that have not been
-// received yet are one.
+// Changed receives after Latest may have changed, once for several changes.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Latest returns the newest record known, or why the nodes could not be asked
-// the last time. It never goes back to an older record. known is false until
-// the nodes have answered for the first time.
+// the last time. known is false until the nodes have answered once.
 func (w *Watch) Latest() (rec Record, known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,9 +67,8 @@ func (w *Watch) Close() {
 	<-w.over
 }
 
-// forget saves the nodes pushes that no goroutine reads any more. It ends the
-// watch on the nodes, without waiting for them. A node drops a watch by itself
-// after two ttl at most.
+// forget ends the watch on the nodes, without waiting for them. A node drops a
+// watch by itself after two ttl at most.
 func (w *Watch) forget() {
 	q := w.r.q
 	t := w.terms
@@ -83,8 +79,7 @@ func (w *Watch) forget() {
 	}
 }
 
-// signal signals, without waiting: a signal that has not been received yet
-// stands for this one.
+// A signal that has not been received yet stands for this one.
 func (w *Watch) signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -100,9 +95,7 @@ const pushGrace = 5 * time.Millisecond
 
 // run is the watch's goroutine. It reads when a majority has pushed, pushGrace
 // after a minority has, and otherwise every third of the ttl, since pushes may
-// be lost.
-//
-// A push is one node's word, and only a reason to read.
+// be lost. A push is one node's word, and only a reason to read.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set
@@ -178,8 +171,7 @@ func (w *Watch) take(rec Record, err error) {
 
 // push takes a node's word that the record was written under a ticket. It runs
 // on a node's reader, and does not block. The push that makes the majority
-// causes a read at once; each later one is for a record that this read will
-// find.
+// causes a read at once; each later one is for what this read will find.
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)

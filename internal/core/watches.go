@@ -12,7 +12,6 @@ import (
 // use; mu guards all and closed. Lock order: mu, then the lock of a flow or a
 // link. No lock of a Watch is taken under mu: signal only sends to a channel
 // that has room or is full.
-//
 // Invariant: each watch is ended at the nodes once, by its goroutine or by
 // close.
 type watches struct {
@@ -43,8 +42,7 @@ func (s *watches) find(id protocol.ID) *Watch {
 	return s.all[id]
 }
 
-// signal has all watches read soon: their pushes may have been lost with a
-// connection.
+// signal has all watches read soon: pushes may be lost with a connection.
 func (s *watches) signal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
