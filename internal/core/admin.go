@@ -20,14 +20,11 @@ import (
 
 // This file owns the questions about nodes and names that no claim asks: Ready,
 // Holder and Check. Each is bounded by a context or a number of node timeouts.
-//
-// They are commands of their own (ask.go), and no claim is begun for them.
 
 // Ready waits until a majority of the nodes is connected. It gives up when the
-// context ends, or when so many have failed for good that this cannot be.
-//
-// With buckets it is the first one that must have a majority: a bucket begins
-// with its first name.
+// context ends, or when so many have failed for good that this cannot be. With
+// buckets the first one must have a majority: a bucket begins with its first
+// name.
 func (q *Quorum) Ready(ctx context.Context) error {
 	if q.buckets != nil {
 		return q.buckets.all[0].Load().Ready(ctx)
@@ -64,13 +61,10 @@ func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
 
 // reached returns nil if a quorum of the set's members is connected, else what
 // each node says, and whether no waiting helps: so many refuse for good. While
-// no set is known the nodes are those of the list.
-//
-// A majority is enough, even where another node is refused for good: what a
-// call needs is a quorum, and the node's error is in Check.
+// no set is known the nodes are those of the list. A majority is enough, even
+// where another node is refused for good: that node's error is in Check.
 func (q *Quorum) reached() (f *Failure, hopeless bool) {
-	// The sets are read before the list of nodes: a node is made before claims
-	// count on it.
+	// sets is read before the list: a node is made before claims count on it.
 	sets, list := q.driver.sets(), q.nodes.all()
 	if !q.members.usable() {
 		list = q.seeds.live()
@@ -111,9 +105,8 @@ func (n *node) tried(ctx context.Context) {
 	}
 }
 
-// Holder is the holder of a name as the nodes show it: see the root package's
-// Holder. It is a view and no proof: the name may have another holder when the
-// caller reads it.
+// Holder is the holder of a name as the nodes show it: see the root package's.
+// It is no proof: the name may have another holder when the caller reads it.
 type Holder struct {
 	Token   uint64
 	Host    string
@@ -130,8 +123,7 @@ type Holder struct {
 const mostHolders = 100
 
 // Holder asks all nodes for the holder of a name. An onlooker is no waiter: it
-// has no claim, and the holder does not learn of it. A node that may have
-// forgotten claims, as it is younger than a guard time, is no evidence.
+// has no claim, and the holder does not learn of it.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
@@ -144,8 +136,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	// a majority of answers is enough.
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
-	// By index, for all indices that there can be: the set may grow while the
-	// nodes are asked.
+	// By index, for all that there can be: the set may grow meanwhile.
 	queues := make([]script.Queue, maxNodes)
 	most := 1
 	if s.Capacity > 1 {
@@ -176,9 +167,8 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			heads[i].Voted = append(heads[i].Voted, c.ID)
 		}
 	}
-	// Which claim is the holder is decided in package protocol, as the
-	// simulator asks as well. Left and Waiters come from one node of those that
-	// name it: they differ by a round trip between nodes, and only inform.
+	// Left and Waiters come from one node of those that name the holder: they
+	// differ by a round trip between nodes, and only inform.
 	found := lease.FindHolder(heads, sets, rules())
 	switch found.Kind {
 	case lease.HeldByClaim:
@@ -195,9 +185,8 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
 
-// ParseOwner reads host, process and label from a channel made by New. A
-// channel of another form has no host. The parts are counted from the end, as a
-// prefix may contain colons.
+// ParseOwner reads host, process and label from a channel. One of another form
+// has no host. Parts are counted from the end: a prefix may contain colons.
 func ParseOwner(channel string) (host string, pid int, label string) {
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
@@ -238,15 +227,11 @@ type NodeReport struct {
 	repairErr error // why this client could not repair it
 }
 
-// Check asks every node for what affects safety. Each report is given to
-// report, one at a time, until that says that it has heard enough; no node is
-// waited for then. It fails with ErrClosed, and reports nothing, when the
-// Quorum is closed.
-//
-// report is called with a lock of Check held, one report after the other. The
-// whole takes as long as the slowest node, ten node timeouts at most.
-//
-// Check begins no claim and changes nothing on a node.
+// Check asks every node for what affects safety. It begins no claim and changes
+// nothing on a node. report gets one report at a time, with a lock of Check
+// held, until it says that it has heard enough; no node is waited for then. The
+// whole takes as long as the slowest node, ten node timeouts at most. Check
+// fails with ErrClosed, and reports nothing, when the Quorum is closed.
 func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
@@ -277,15 +262,12 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	return nil
 }
 
-// It runs on a goroutine of its own, and may block for as long as its context
-// allows.
 func (n *node) checkNode(ctx context.Context) NodeReport {
 	// Ten node timeouts bound all of its questions together.
 	ctx, cancel := context.WithTimeout(ctx, 10*n.q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
-	// A short command that learns the set from one node connects to the others
-	// again.
+	// A client that learns the set from one node connects to others again.
 	lasts := time.After(n.q.set.NodeTimeout)
 	for {
 		r := n.look(ctx)
@@ -306,9 +288,8 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 func (n *node) look(ctx context.Context) NodeReport {
 	q := n.q
 	r := NodeReport{Index: n.index, Addr: n.addr}
-	// A short command may be the only client. Without this wait it would report
-	// a node as not caught up, and end while its own repair of that node is
-	// under way (cmd/quorate: TestShortCommandRepairsANode).
+	// Without this wait a short command would end while its own repair of the
+	// node is under way (cmd/quorate: TestShortCommandRepairsANode).
 	if !n.seed() {
 		q.repairs.await(ctx, n) // which began with the connection
 	}
@@ -343,9 +324,8 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	// The set is read again, though the connection has shown it: an operator
-	// looks at Check while nodes are exchanged, and a node may have moved
-	// since.
+	// The set is read again, though the connection has shown it: a node may
+	// have moved since.
 	if v := allowed(script.ReadLong(script.SetKey(q.set.Prefix))...); len(v) == 1 && r.Err == nil {
 		if set, ok := nodeset.ParseNodeSet(text(v, 0)); ok {
 			r.Set = &set
@@ -385,8 +365,7 @@ func (n *node) lookAtMarker(r *NodeReport, at time.Time, allowed func(words ...s
 	r.CaughtUp, r.marker = m.caughtUp, m
 }
 
-// lookAtClock asks a node for its time, and notes the round trip and how far
-// the node's clock is off.
+// lookAtClock returns a node's time, and notes its round trip and offset.
 func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error) {
 	before := n.q.now()
 	v, err := n.do(ctx, "TIME")
@@ -406,8 +385,7 @@ func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error
 }
 
 // describe takes over what INFO says of the server. replicas counts those of a
-// master that goes on when it is cut off from them. Both it and the replica
-// that takes its place vote for a while. min-replicas-to-write ends that.
+// master that goes on when it is cut off from them: see warnings.
 func (r *NodeReport) describe(info string) {
 	fields := InfoFields(info)
 	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
@@ -429,12 +407,10 @@ func InfoFields(text string) map[string]string {
 	return fields
 }
 
-// evicts reports whether a server with that maxmemory-policy throws away keys
-// when it is full. An empty one is unknown.
+// An empty maxmemory-policy is unknown.
 func evicts(policy string) bool { return policy != "" && policy != "noeviction" }
 
-// warnings says what is wrong with a node that answers.
-// Each warning says what is wrong, what follows from it and what to do.
+// Each of the warnings says what is wrong, what follows from it and what to do.
 func warnings(r *NodeReport, set *Settings) []string {
 	var w []string
 	if r.Role != "" && r.Role != "master" {

@@ -9,15 +9,14 @@ import (
 
 // This file owns the commands whose caller waits for the answer: those of
 // bootstrap, check, inspection and repairs. They belong to no claim.
-//
 // Invariant: no wait here is without a bound. A command itself has no timeout,
 // because a late answer keeps its place in the order of the connection; so each
 // caller brings a context that ends, and an answer that comes later is dropped.
 
 // do has a node carry out one command, and waits for its answer until the
-// context ends: a node that hangs delays no other call.
-// The caller holds no lock. It must not be the reader of this node, which would
-// wait for an answer that it reads itself.
+// context ends: a node that hangs delays no other call. The caller holds no
+// lock. It must not be the reader of this node, which would wait for an answer
+// that it reads itself.
 func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
 	return n.answer(ctx, resp.AppendCommand(nil, words...))
 }
@@ -34,8 +33,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 	c := &adminRequest{command: command}
 	again := 0
 	c.reply = func(v []resp.Value, err error) {
-		// The command has not been carried out. It follows the scripts, on the
-		// same connection.
+		// It was not carried out. It goes again, behind the scripts.
 		if forgotten(err) && again < maxLoads {
 			again++
 			n.reload(c)

@@ -8,13 +8,9 @@ package core
 // one slot: script.BucketPrefix is their hash tag. A bucket has a marker, a
 // guard time, a repair and a recorded set of its own. To the protocol it is N
 // nodes. So each bucket is a Quorum, which begins with the first use of a name
-// that is in it.
-//
-// Servers beside a cluster in one list have buckets, too: the votes for a name
-// must be comparable.
-//
-// The Quorum that has the buckets has no nodes itself. It passes on what
-// concerns all nodes.
+// in it. Servers beside a cluster in one list have buckets, too: the votes for
+// a name must be comparable. The Quorum that has the buckets has no nodes
+// itself.
 
 import (
 	"context"
@@ -33,7 +29,6 @@ import (
 // buckets are those of a Quorum. It is safe for concurrent use. mu guards the
 // beginning of a bucket and closed; all is read without it. Lock order: mu
 // comes before every lock of a bucket's Quorum.
-//
 // Invariant: a bucket that has begun stays. Primitives keep the Quorum that For
 // returned.
 type buckets struct {
@@ -58,28 +53,24 @@ func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error)
 	return q, err
 }
 
-// For returns the Quorum that has a name: q itself, or that of the name's
-// bucket.
+// For returns the Quorum that has a name: q itself, or the name's bucket.
 func (q *Quorum) For(name string) *Quorum {
 	if q.buckets == nil {
 		return q
 	}
-	// No lock where the bucket has begun, as it has for all but the first use
-	// of it.
+	// No lock where the bucket has begun: all uses but the first.
 	b := script.BucketOf(name)
 	if had := q.buckets.all[b].Load(); had != nil {
 		return had
 	}
 	made, err := q.buckets.begin(b)
 	if err != nil {
-		// A primitive's constructor has no error to return, and this one cannot
-		// happen.
+		// A primitive's constructor has no error to return.
 		panic("quorate: " + err.Error()) // the first bucket has begun with the same clients and settings
 	}
 	return made
 }
 
-// begin returns the Quorum of a bucket.
 func (s *buckets) begin(b int) (*Quorum, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +97,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 // AwaitFirst waits until a bucket that has just begun has reached a majority of
 // its nodes, or has tried to reach each of them, for the time of a connection
 // at most. Without it a try at the first name of a bucket fails although
-// Connect has reached the nodes. It does nothing for a Quorum without buckets,
-// and nothing once it has waited.
+// Connect has reached the nodes.
 func (q *Quorum) AwaitFirst(ctx context.Context) {
 	if q.set.base == "" || q.awaited.Load() {
 		return
@@ -118,9 +108,8 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	q.awaited.Store(true)
 }
 
-// begun are the buckets that have begun. One that begins meanwhile may be
-// missing. close has set closed before it looks, so such a bucket is closed by
-// begin.
+// begun may miss a bucket that begins meanwhile. close has set closed before it
+// looks, so begin closes such a bucket.
 func (s *buckets) begun() (all []*Quorum) {
 	for i := range s.all {
 		if b := s.all[i].Load(); b != nil {
@@ -130,7 +119,6 @@ func (s *buckets) begun() (all []*Quorum) {
 	return all
 }
 
-// close closes all buckets at the same time.
 func (s *buckets) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -26,8 +26,7 @@ func far(text string) string {
 	}
 }
 
-// spoken are the lines that the buckets of a Quorum have logged. It is safe for
-// concurrent use.
+// spoken are lines that the buckets have logged. It is safe for concurrent use.
 type spoken struct {
 	mu   sync.Mutex
 	when map[string]time.Time

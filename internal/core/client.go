@@ -11,18 +11,13 @@ import (
 )
 
 // process.Client decides which replies count, whether clocks have parted and
-// which nodes are repaired. This file gives it the time, and carries out what
-// it says.
-//
+// which nodes are repaired. This file gives it the time and does what it says.
 // Invariant: what the Client says is carried out without the Client's lock
 // held.
 
-// driver owns the Client of a Quorum and the timer that it asks for. It has the
-// Client's actions carried out by the parts of q. It is safe for concurrent
-// use: the Client and the timer have locks of their own.
-//
-// Lock order: the lock of an attempt or a registerCall, then those of the
-// Client.
+// driver owns the Client of a Quorum and the timer that it asks for. It is safe
+// for concurrent use: both have locks of their own.
+// Lock order: the lock of an attempt or a registerCall, then the Client's.
 type driver struct {
 	q      *Quorum
 	client *process.Client
@@ -40,9 +35,7 @@ func (d *driver) init(q *Quorum) {
 	d.timer.start(d.tick)
 }
 
-// clientTimer is when the Client wants a Tick. It is safe for concurrent use;
-// mu guards at.
-//
+// clientTimer is the Client's next Tick, safe for concurrent use: mu guards at.
 // Invariant: the timer fires at the earliest time that was asked for since it
 // fired last. A goroutine that got its action first may carry it out last.
 type clientTimer struct {
@@ -73,7 +66,6 @@ func (t *clientTimer) set(now, at protocol.Time) {
 }
 
 // stop ends the timer for good.
-//
 // Invariant: nothing keeps a closed Quorum. The timer reaches it through tick.
 func (t *clientTimer) stop() {
 	t.mu.Lock()
@@ -92,11 +84,9 @@ func (d *driver) tick() {
 	}
 }
 
-// carryOut does what the Client says. The caller holds no lock of an attempt or
-// a registerCall. It first waits until New has made all nodes.
-//
-// Two goroutines may carry out their actions in any order: late is right at any
-// time.
+// carryOut does what the Client says, once New has made all nodes. The caller
+// holds no lock of an attempt or a registerCall. Two goroutines may carry out
+// their actions in any order: late is right at any time.
 func (d *driver) carryOut(do []process.Action) {
 	if len(do) == 0 {
 		return
@@ -163,8 +153,7 @@ func (d *driver) act(a *process.Action) {
 func (d *driver) report(n *node, a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:
-		// Noted before it is logged: a logger that blocks must not keep the
-		// jump from Check.
+		// Noted first: a logger that blocks must not keep it from Check.
 		n.jump.note(a.By)
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
 		d.q.observer.call(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})

@@ -18,9 +18,8 @@ import (
 // that the nodes tell whether one of these clocks has jumped, or this process's
 // has stood still. This file asks the nodes.
 
-// jump is the last jump of a node's clock, for Check: after the loss of a lock
-// an operator must be able to see the cause after the node has recovered. mu
-// guards it.
+// jump is the last jump of a node's clock, for Check: an operator must see the
+// cause of a loss after the node has recovered. mu guards it.
 type jump struct {
 	mu   sync.Mutex
 	by   time.Duration
@@ -52,8 +51,7 @@ func (n *node) askTime() *adminRequest {
 }
 
 // showTime takes the time that a node has told. It is evidence about clocks and
-// nothing else, so what the Client makes of the reading itself is dropped, and
-// what follows from it is carried out.
+// nothing else, so what the Client makes of the reading itself is dropped.
 func (d *driver) showTime(node int, r nodeset.Reading) {
 	_, do := d.client.Time(node, r)
 	d.carryOut(do)
@@ -101,11 +99,9 @@ func (d *driver) mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 	return &AheadError{Wait: a.Wait}
 }
 
-// NodesTime is the median of the nodes' clocks now. Before any is known it is
-// near 1970.
+// NodesTime is the median of the nodes' clocks, near 1970 before any is known.
 func (q *Quorum) NodesTime() time.Time { return q.driver.nodesTime(q.now()) }
 
-// nodesTime is the median of the nodes' clocks at a time.
 func (d *driver) nodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.client.Clock(at)))
 }

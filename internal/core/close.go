@@ -19,15 +19,12 @@ func (q *Quorum) isClosed() bool {
 	}
 }
 
-// Close ends things in an order that matters. First what starts something new
+// Close ends things in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
-// schedulers, then the connections, which send the leaves.
-//
-// Close leaves all claims that are held or queued, sends the leaves, and ends
-// every goroutine. It waits for a node for as long as that acknowledges leaves,
-// see whileAcknowledged. In a call of the observer it does nothing but fail
-// with ErrInvalid: it would wait for the goroutine that makes the call. A
-// second call fails with ErrClosed.
+// schedulers, then the connections, which send the leaves. It waits for a node
+// for as long as that acknowledges leaves, see whileAcknowledged. In a call of
+// the observer it only fails with ErrInvalid: it would wait for the goroutine
+// that makes the call. A second call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
 		return &Failure{Err: errCloseInObserver}
@@ -49,8 +46,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		for _, a := range q.attempts.all() {
 			a.close()
 		}
-		// No lock of an attempt is held here: a batch under way may need it to
-		// end.
+		// No lock of an attempt is held: a batch under way may need it.
 		q.ticks.close()
 		q.deadlines.close()
 		q.driver.timer.stop()

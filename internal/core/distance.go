@@ -6,16 +6,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// lease.Fanout knows how far away each node is, and decides how long to
-// wait.
+// lease.Fanout knows how far away each node is, and decides how long to wait.
 
-// Rounds is how long to wait for so many questions of a majority, one after the
-// other.
+// Rounds is how long to wait for n questions of a majority, one after another.
 func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
 	return time.Duration(n) * q.driver.client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
 }
 
-// sets are which nodes make a quorum.
 func (d *driver) sets() protocol.Quorums { return d.client.Group().Sets }
 
 // timeout is how long to wait for an answer of this node.

@@ -1,14 +1,9 @@
 // Package core runs the protocol: it gives the state machine of
-// internal/process a clock, connections and timers, and gives the primitives
-// claims to build on.
-//
-// Its nodes are of two kinds: the members of the set that it counts on, by
-// their numbers, and the addresses of its list, which only show which set that
-// is.
-//
-// It passes bytes, times and events to internal/process, and does what that
-// says. The runtime itself must do some things in a certain order: the rules in
-// rules.go name these.
+// internal/process a clock, connections and timers, does what that says, and
+// gives the primitives claims to build on. The rules in rules.go name what the
+// runtime itself must do in a certain order. Its nodes are of two kinds: the
+// members of the set that it counts on, by their numbers, and the addresses of
+// its list, which only show which set that is.
 //
 // # Locks
 //
@@ -20,12 +15,11 @@
 //	flow.mu or the one of a link, never both
 //
 // scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no
-// lock is taken under them.
-//
-// members.one is held while a set is recorded, and nothing but another
-// recording waits for it. No other lock is held while a node is waited for, and
-// none in a callback of a primitive, the observer, the tracer or the logger: a
-// callback may call the same value again, so a lock held there would deadlock.
+// lock is taken under them. members.one is held while a set is recorded, and
+// nothing but another recording waits for it. No other lock is held while a
+// node is waited for, and none in a callback of a primitive, the observer, the
+// tracer or the logger: a callback may call the same value again, so a lock
+// held there would deadlock.
 //
 // # Goroutines
 //

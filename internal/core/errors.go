@@ -96,8 +96,7 @@ func Misuse(err error) bool {
 	return errors.Is(err, ErrInvalid) && !clash
 }
 
-// NeverReturn waits forever, for a call that cannot succeed, cannot fail
-// and must not return.
+// NeverReturn is for a call that can neither succeed nor fail nor return.
 func NeverReturn(log *slog.Logger, why error) {
 	log.Error("quorate: a call that cannot return an error waits forever; end its goroutine before Close, or use the variant with a context", "error", why)
 	select {}
@@ -151,8 +150,7 @@ func ForGood(err error) bool {
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
 		// A server that does not tell its version, and is too old.
 		notInOld,
-		// A right that a script's own commands lack, in the words of Redis 7.0
-		// and of later ones.
+		// A right that a script lacks, in the words of Redis 7.0 and later.
 		"ERR The user executing the script can't", "ERR ACL failure in script",
 	} {
 		if strings.Contains(msg, code) {

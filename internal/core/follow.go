@@ -21,7 +21,6 @@ import (
 
 // follow has all that is under way count on the configuration that counts now.
 // If another goroutine does so already, that one goes on with it.
-//
 // Invariant: one goroutine at a time, without a lock.
 func (s *members) follow() {
 	for s.followed() {
@@ -40,9 +39,8 @@ func (s *members) followed() bool {
 	}
 	s.mu.Lock()
 	c := s.known.Config()
-	// counted is set before the work, not after it: what another goroutine
-	// learns meanwhile is another configuration, and the loop of follow finds
-	// it.
+	// Set before the work, not after it: what another goroutine learns
+	// meanwhile is another configuration, which follow's loop finds.
 	if s.following || c == nil || c == s.counted {
 		s.mu.Unlock()
 		return false
@@ -79,7 +77,6 @@ func (s *members) noteList(c *nodeset.Configuration) {
 }
 
 // regroup has all that is under way count on other nodes.
-//
 // Invariant: an attempt is in q.attempts, and an operation in q.records, before
 // it reads the Client's group. The Client gets the new group before they are
 // listed here. So each counts on the new group, by its start or by this call.
@@ -107,7 +104,6 @@ func (r *records) regroup(g protocol.Group) {
 
 // keep has a node be connected to while it is wanted, at the address that the
 // set records, and ends it otherwise.
-//
 // Invariant: it looks again after what it has done. Two events may have their
 // actions carried out in either order.
 func (s *members) keep(i int) {

@@ -13,18 +13,14 @@ import (
 
 // localClock is the clock by which this process judges its leases. It never
 // goes back, setting the wall clock does not move it, and on Linux it counts
-// the time for which the machine was suspended.
+// the time for which the machine was suspended. It is safe for concurrent use.
 //
 // Go's monotonic clock stands still while the machine is suspended, and the
-// leases on the nodes do not.
-//
-// CLOCK_BOOTTIME counts that time, but to read it is a system call, 150 ns
-// instead of 30. So now reads what time.Now reads, the wall clock and the
-// monotonic one. The difference of these two changes when the machine was
-// suspended, and when the wall clock was set. Only then CLOCK_BOOTTIME is read,
-// to tell the one from the other.
-//
-// It is safe for concurrent use.
+// leases on the nodes do not. CLOCK_BOOTTIME counts that time, but to read it
+// is a system call, 150 ns instead of 30. So now reads what time.Now reads, the
+// wall clock and the monotonic one. The difference of these two changes when
+// the machine was suspended, and when the wall clock was set. Only then
+// CLOCK_BOOTTIME is read, to tell the one from the other.
 type localClock struct {
 	base atomic.Pointer[clockBase]
 	mu   sync.Mutex // held by the one that replaces base
@@ -33,8 +29,7 @@ type localClock struct {
 	slept func() (d time.Duration, ok bool)
 }
 
-// clockBase is one moment of a localClock, from which others are counted. It is
-// never written to.
+// clockBase is one moment of a localClock to count from, never written to.
 type clockBase struct {
 	at    protocol.Time // what the clock showed
 	when  time.Time     // with a monotonic reading
@@ -50,8 +45,7 @@ const steady = time.Millisecond
 
 func newLocalClock() *localClock { return localClockOf(slept) }
 
-// startReads is how often a new clock tries to read how long the machine has
-// slept.
+// startReads is how often a new clock calls slept, which may fail.
 const startReads = 20
 
 func localClockOf(slept func() (time.Duration, bool)) *localClock {
@@ -101,7 +95,6 @@ func (c *localClock) countSleep() protocol.Time {
 	return b.at
 }
 
-// when returns t as a [time.Time].
 func (c *localClock) when(t protocol.Time) time.Time {
 	b := c.base.Load()
 	return b.when.Add(t.Sub(b.at))

@@ -5,7 +5,6 @@ package core
 // has the words for its verdicts, members_node.go what a new connection does
 // with them, members_wait.go what calls wait for. follow.go exchanges the
 // nodes, recording.go has them record their set.
-//
 // Invariant: see members. No decision is made here: each event goes through
 // change to nodeset.Membership.
 
@@ -24,7 +23,6 @@ import (
 // for concurrent use: mu guards known, moving, recording, promised, counted,
 // following and logged, and each write of signal. The other fields are copies
 // for readers without mu. Lock order: mu is a leaf.
-//
 // Invariant: requests name another configuration only once each claim knows
 // which nodes it has.
 type members struct {
@@ -65,7 +63,6 @@ func newMembers(q *Quorum, list []string) *members {
 // change passes an event to nodeset.Membership, and does what it says about
 // other nodes. It returns what is to be done about node by as its connection
 // begins; by is -1 for an event of no connection.
-//
 // The order is: the copies for readers, then the claims, then the name in
 // requests. moving counts the calls between the first and the last step. Only
 // the last of several that overlap names the new configuration.
@@ -111,8 +108,7 @@ func (s *members) changed() {
 	close(*s.signal.Swap(&signal))
 }
 
-// name has requests name the configuration that counts now. Called with s.mu
-// held.
+// name has requests name what counts now. Called with s.mu held.
 func (s *members) name() {
 	c := s.known.Config()
 	if c == nil {
@@ -125,13 +121,10 @@ func (s *members) name() {
 	}
 }
 
-// usable reports whether a claim can begin: a set is known, and requests name
-// one.
-//
+// usable reports whether a claim can begin.
 // Invariant: no claim begins before requests name a set.
 func (s *members) usable() bool { return s.config.Load() != nil && s.home() != "" }
 
-// home is the Home that requests name now.
 func (s *members) home() script.Home { return s.named.Load().home }
 
 // markerKey is the key of the marker that this client's requests go by. Each
@@ -140,8 +133,7 @@ func (s *members) home() script.Home { return s.named.Load().home }
 // counts (rule 1).
 func (s *members) markerKey() string { return s.home().Marker(s.q.set.Prefix) }
 
-// guard is the guard time of the set; that of this client while no set is
-// known.
+// guard is that of the set, or of this client while no set is known.
 func (q *Quorum) guard() time.Duration { return q.members.named.Load().guard }
 
 // carryOut does what nodeset.Membership says about other nodes than by, and

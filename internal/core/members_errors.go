@@ -4,7 +4,6 @@ package core
 // of the set, of a node that has no vote in it, and of a ttl that its guard
 // time does not cover. Each one that does not pass by itself says what an
 // operator is to do.
-//
 // Invariant: a *MemberError that is final does not pass by itself.
 
 import (
@@ -43,10 +42,8 @@ func (e *SetError) Unwrap() error { return ErrInvalid }
 
 // MemberError says why a node of the list has no vote in its set. It is a
 // verdict of nodeset.Membership, not an answer of the node: the node may be
-// well.
-//
-// final has ForGood take the node for lost to the call. A call fails at once
-// where final errors leave no quorum.
+// well. final has ForGood take the node for lost to the call. A call fails at
+// once where final errors leave no quorum.
 type MemberError struct {
 	why   string
 	final bool // it does not pass by itself
@@ -134,14 +131,12 @@ func (s *members) verdictError(v nodeset.SetVerdict) error {
 }
 
 // checkSet returns the error of a command in the words of this client. A node
-// that refuses it because of its set is asked which one it is of: Refused has
-// it be connected to again, and the next handshake reads its record.
-//
-// The caller holds no lock: change calls attempts. Mostly it is the reader of
-// the node that refused. So a client learns that its set has gone on with its
-// first request there, and not with the next connection, which may be weeks
-// later. Membership leaves the connection of a node alone that is known to have
-// no vote: Bootstrap needs that one (TestSetIsRecordedByABusyClient).
+// that refuses it because of its set is connected to again (Refused), and the
+// next handshake reads its record. So a client learns that its set has gone on
+// with its first request there, and not with the next connection, which may be
+// weeks later. The caller holds no lock: change calls attempts. Membership
+// leaves the connection of a node alone that is known to have no vote:
+// Bootstrap needs that one (TestSetIsRecordedByABusyClient).
 func (s *members) checkSet(node int, err error) error {
 	e, refused := errors.AsType[resp.Error](err)
 	if !refused || e.Code() != script.OtherSet {
@@ -153,10 +148,8 @@ func (s *members) checkSet(node int, err error) error {
 }
 
 // explainDown returns why a node has no vote where the error says no more than
-// that its connection was given up to judge the node again. That goes on for as
-// long as the node has no vote, so half of all requests find the node without a
-// connection. The error of a call would name the pause in place of its reason:
-// TestForgetfulNode.
+// that its connection was given up to judge the node again. The error of a call
+// would name that pause in place of its reason (TestForgetfulNode).
 func (s *members) explainDown(node int, err error) error {
 	if !errors.Is(err, errRejudged) {
 		return err

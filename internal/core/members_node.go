@@ -3,7 +3,6 @@ package core
 // This file owns what the beginning of a connection does about the set: it
 // shows nodeset.Membership what the node has recorded, and says to the node
 // what that answers.
-//
 // Invariant: a node gets no request of a claim before its record has been
 // judged.
 
@@ -19,8 +18,7 @@ import (
 
 // meet finds out what the server counts as that a connection has just reached,
 // of which this is the run. It runs in hello, on the goroutine that makes the
-// connection. If done, there is nothing more to say to the node than what is
-// returned: it is not marked, and gets no request.
+// connection. If done, the node is not marked, and gets no request.
 func (n *node) meet(run string) (cmds []transport.Command, done bool, err error) {
 	q := n.q
 	p := &n.probed
@@ -32,8 +30,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
 	}
-	// This connection judges the node. The timer would end it for the same
-	// reason.
+	// This connection judges the node, as the timer would have it do.
 	if n.later != nil {
 		n.later.Stop()
 	}
@@ -73,7 +70,6 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 
 // askServes asks a node whether it still serves the configuration that requests
 // name. What it shows instead is found out by the next connection.
-//
 // Invariant: a client that is idle asks too.
 func (n *node) askServes() {
 	s := n.q.members
@@ -102,7 +98,6 @@ func (n *node) step(s nodeset.RecordStep, run string) *adminRequest {
 
 // judgeAgain has a node without a vote be judged again after a pause. What is
 // under way is over in a few round trips, so the pause is short at first.
-//
 // Invariant: one pause at a time, whatever ends the connection meanwhile.
 func (n *node) judgeAgain() {
 	q := n.q
@@ -127,8 +122,7 @@ func (n *node) logVerdict(v nodeset.SetVerdict) {
 		v.Fault == nodeset.SetAhead && n.pause == 0,
 		// A node that enters is blank, and gets its place in a moment.
 		v.Enters(),
-		// What is no member is not used, and the log says so as the set is
-		// found, or followed.
+		// What is no member is not used, which the log says elsewhere.
 		v.Fault == nodeset.SetRetired:
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
-// list returns the addresses of the client's list.
 func (s *members) list() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,6 @@ func (q *Quorum) AwaitServing(ctx context.Context) error {
 // forgotten is changes for a call that waits for nodes: if no set is known now,
 // blank nodes record the set of the list. A try waits for none: brand-new nodes
 // must not begin their guard time before an operator can say that they are new.
-//
 // Invariant: each such call looks again after each change. All nodes may lose
 // their data while it waits.
 func (s *members) forgotten(try bool) <-chan struct{} {
@@ -126,8 +124,7 @@ func (s *members) contacted(ctx context.Context) {
 	})
 }
 
-// until looks each 2 ms whether something holds that nothing
-// announces. It ends with ctx, too, and as the Quorum closes.
+// until looks each 2 ms whether something holds that nothing announces.
 func (q *Quorum) until(ctx context.Context, is func() bool) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -1,10 +1,8 @@
 package core
 
 // This file owns what this client knows of one node, and the events of its
-// connection: the handshake, up, down, and pushes.
-//
-// The link calls hello, up, down and push on its own goroutines, which must not
-// wait for the node.
+// connection: the handshake, up, down, and pushes. The link calls hello, up,
+// down and push on its own goroutines, which must not wait for the node.
 
 import (
 	"errors"
@@ -58,12 +56,10 @@ func (q *Quorum) blankNode(i int, addr string) *node {
 	}
 }
 
-// seed reports whether the node is one of the client's list, which only shows
-// what it keeps.
+// A seed is a node of the client's list, which only shows what it keeps.
 func (n *node) seed() bool { return n.index >= nodeset.Seed }
 
-// It returns at once. The link connects by itself, again and again until the
-// node ends.
+// It returns at once: the link connects by itself until the node ends.
 func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, error) {
 	n := q.blankNode(i, addr)
 	n.client = c
@@ -124,9 +120,8 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if run == "" {
 		return nil, errNoInfo
 	}
-	// Membership may want a step at the node before anything else is said
-	// there, such as the move to the configuration that counts. The scripts
-	// come first, as the step is one of them.
+	// Membership may want a step before anything else is said to the node, such
+	// as the move to the configuration that counts. The scripts come first.
 	own, done, err := n.meet(run)
 	cmds := append(loads(p.missing), own...)
 	if done {
@@ -134,8 +129,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	}
 	q.driver.carryOut(q.driver.client.Connect(q.now(), n.index, info.RoundTrip))
 	// The marker was read at the home of the probe. If the set has become known
-	// since, it is the marker of a key that counts no more, and the node is
-	// marked at the new one.
+	// since, that key counts no more, and the node is marked at the new one.
 	clock := time.UnixMilli(p.clock)
 	if m, ok := parseMarker(p.marker); ok && m.run == run && p.clock > 0 && !m.born.After(clock) && p.home == q.members.home() {
 		n.show(m.inc)
@@ -166,7 +160,6 @@ func (n *node) show(inc protocol.Incarnation) {
 	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
 }
 
-// loads are the commands that give a node scripts.
 func loads(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
@@ -179,9 +172,8 @@ func loads(scripts []script.Script) []transport.Command {
 // flush them again between the load and the command.
 const maxLoads = 8
 
-// forgotten reports whether a node has answered that it does not know the
-// script, which it did as the connection began: a client has called SCRIPT
-// FLUSH.
+// forgotten reports whether a node does not know the script, which it did as
+// the connection began: a client has called SCRIPT FLUSH.
 func forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"
@@ -219,8 +211,7 @@ func (n *node) up() {
 	n.room()
 }
 
-// warnOfEviction logs once that the node may throw leases away. Without
-// that only Check tells it.
+// warnOfEviction logs once what otherwise only Check tells.
 func (n *node) warnOfEviction() {
 	policy := n.info().Eviction
 	if policy != n.evicts && evicts(policy) && n.q.set.first() {
@@ -263,9 +254,8 @@ func (n *node) gone() {
 	}
 }
 
-// onSubscribeDown logs that a node's pushes do not arrive, if that will not
-// pass with the node's own trouble: the ACL forbids the channel. The node votes
-// all the same.
+// onSubscribeDown logs that a node's pushes do not arrive, where the ACL
+// forbids the channel. The node votes all the same.
 func (n *node) onSubscribeDown(err error) {
 	q := n.q
 	if !q.isClosed() && ForGood(err) {
@@ -274,8 +264,7 @@ func (n *node) onSubscribeDown(err error) {
 }
 
 // recheck asks a node about every claim: pushes from the time without a
-// connection are lost, and the claims may be lost, too. It is a request for
-// each claim, which waits for room like every other.
+// connection are lost, and the claims may be lost, too.
 func (n *node) recheck() {
 	q := n.q
 	for _, a := range q.attempts.all() {
@@ -287,9 +276,8 @@ func (n *node) recheck() {
 	q.watches.signal()
 }
 
-// push takes a message of a node on the channel of this client. Any program may
-// publish there, so a message that makes no sense is logged, not more than now
-// and then, and dropped.
+// push takes a message on the channel of this client. Any program may publish
+// there, so one that makes no sense is dropped, and logged now and then.
 func (n *node) push(payload string) {
 	q := n.q
 	m, err := script.ParsePush(payload)

@@ -29,11 +29,9 @@ const maxNodes = 32
 // numbers, or those of its list. They may come and go while it runs. It is safe
 // for concurrent use: mu guards changes. Readers see a list that is not written
 // to. Lock order: mu, then the lock of a link. No callback of a link takes mu.
-//
 // Invariant: each index that claims know has a node. One that is dropped stays
 // in the list, with a connection that is closed, until another node takes the
 // index, and a number that no member has is one that was dropped.
-//
 // Invariant: a node begins after the last one with its index has ended.
 type nodes struct {
 	mu     sync.Mutex
@@ -55,7 +53,6 @@ func (s *nodes) live() []*node {
 	return slices.DeleteFunc(slices.Clone(s.all()), func(n *node) bool { return n.dropped.Load() })
 }
 
-// at returns the node with a number.
 func (s *nodes) at(i int) *node { return (*s.list.Load())[i-s.base] }
 
 func (s *nodes) size() int { return len(s.all()) }
@@ -77,8 +74,7 @@ func (q *Quorum) node(i int) *node {
 	return s.at(i)
 }
 
-// grow has a node for each index below a bound: one that is dropped, until it
-// is connected.
+// grow has a node for each index below size, a dropped one until it connects.
 func (s *nodes) grow(q *Quorum, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +98,7 @@ func (s *nodes) growLocked(q *Quorum, size int) {
 }
 
 // connect begins a node with an index. It waits until the last one with that
-// index has ended, which is bounded, and for nothing else. The node connects by
-// itself, again and again until it is dropped.
+// index has ended, which is bounded, and for nothing else.
 func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, own bool) error {
 	s.grow(q, i-s.base+1)
 	// Without mu: the task that ends old may have to wait for a node timeout,
@@ -166,8 +161,7 @@ func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	// No node is added from here on: connect sees closed under mu. What is in
-	// the list now is all there will be to end.
+	// No node is added from here on: connect sees closed under mu.
 	errs := make([]error, s.size())
 	var wg sync.WaitGroup
 	for i, n := range s.all() {
@@ -202,11 +196,9 @@ func (n *node) end(ctx context.Context) error {
 
 // settle ends what has found no room until the node ended: the connection is
 // closed, so each request fails.
-//
 // Invariant: each request that a flow has taken is answered. See
 // TestDroppedNodeAnswersWhatWaitsForRoom. flow.mu is free while transmit runs,
-// as in pump: transmit takes its owner's lock, and owners take flow.mu under
-// theirs.
+// as in pump.
 func (n *node) settle() {
 	f := &n.flow
 	for {
@@ -254,7 +246,6 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 			if command == nil {
 				return
 			}
-			// The caller's context bounds the wait.
 			v, err := n.answer(ctx, command)
 			// A refusal for the set is made the error that names both lists,
 			// here and not by each caller.
@@ -299,8 +290,7 @@ func (s *nodes) failed(errs []error) (f []NodeFailure) {
 	return f
 }
 
-// nowhere is the way to a node for which there is none: each command is
-// refused.
+// nowhere is the way to no node: each command is refused.
 type nowhere struct{ err error }
 
 func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {

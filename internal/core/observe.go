@@ -10,7 +10,6 @@ import (
 )
 
 // observer calls the application's observer. It is safe for concurrent use.
-//
 // Invariant: no lock is held during a call, which may use the Quorum. Only
 // Close must not wait in one.
 type observer struct {
@@ -20,7 +19,6 @@ type observer struct {
 
 // call calls the observer in a goroutine of its own, and counts the calls under
 // way: see inside. It waits for the observer, so the order of events stays.
-//
 // Invariant: an observer ends no goroutine of the library. An observer may end
 // its goroutine, as t.FailNow in a test does.
 func (o *observer) call(e Event) {

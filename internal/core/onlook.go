@@ -22,10 +22,9 @@ type Said struct {
 }
 
 // Ask puts a question to every node. It returns what each of them says, and
-// which of them make a quorum. question appends the command for a node. A node
-// for which it returns nil is not asked, and has no values. keys are those of a
-// name. A node that hangs is waited for as a claim waits for its furthest node.
-// Ask fails only with ErrClosed.
+// which make a quorum. question appends the command for a node; one for which
+// it returns nil is not asked, and has no values. A node that hangs is waited
+// for as a claim waits for its furthest node. Ask fails only with ErrClosed.
 func (q *Quorum) Ask(ctx context.Context, question func(dst []byte, s *Said, keys func(name string) script.Keys) []byte) ([]Said, protocol.Quorums, error) {
 	if q.isClosed() {
 		return nil, protocol.Quorums{}, &Failure{Err: ErrClosed}

@@ -17,8 +17,7 @@ import (
 // This file owns what a change of the set, in package operator, asks of a
 // client. Nothing else uses it.
 
-// Operating is a client as a change of its set sees it. It is safe for
-// concurrent use.
+// Operating is a client as a change sees it. It is safe for concurrent use.
 type Operating struct{ q *Quorum }
 
 // Operate waits until a majority of the set's members is connected, and returns
@@ -39,8 +38,7 @@ func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	return Operating{q}, q.readyWith(ctx, &own)
 }
 
-// Configuration returns the configuration that this client counts on. It waits
-// until one is known.
+// Configuration waits until one is known that this client counts on.
 func (q *Quorum) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	switch {
 	case q.isClosed():
@@ -73,13 +71,10 @@ func (o Operating) Decide(c *nodeset.Configuration) {
 	o.q.members.change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 }
 
-// Settings returns the client's settings.
 func (o Operating) Settings() Settings { return o.q.set }
 
-// Now returns the time of the client's clock.
 func (o Operating) Now() protocol.Time { return o.q.now() }
 
-// Ballot returns a ballot of now.
 func (o Operating) Ballot() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
 
 // Identity returns an identity for a server that enters.
@@ -91,8 +86,7 @@ func (o Operating) Closing() <-chan struct{} { return o.q.closing }
 // Fanout says how long the nodes take to answer.
 func (o Operating) Fanout() *lease.Fanout { return o.q.driver.client.Fanout() }
 
-// Servers returns the addresses that are connected to, by the runs of their
-// servers.
+// Servers returns the addresses that are connected to, by their servers' runs.
 func (o Operating) Servers() map[string]string {
 	runs := map[string]string{}
 	for _, n := range o.q.nodes.live() {
@@ -133,15 +127,12 @@ func (o Operating) Ask(ctx context.Context, number int, words ...string) (string
 	return text(v, len(v)-1), err
 }
 
-// Server returns what the server of such a member said of itself as its latest
-// connection began.
+// Server is what such a member said of itself as its latest connection began.
 func (o Operating) Server(number int) *transport.Info { return o.q.nodes.at(number).info() }
 
-// Rules returns the rules that are in force.
 func (o Operating) Rules() protocol.Rules { return rules() }
 
-// Succeed carries out a Run on the register that decides which configuration
-// follows.
+// Succeed carries out a Run on the register that decides what follows.
 func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
 	own := o.q.set
 	own.TTL, own.NodeTimeout = ttl, nodeTimeout

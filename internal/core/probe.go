@@ -1,10 +1,9 @@
 package core
 
 // This file owns what a connection asks a node before it is used, and what
-// makes a server unfit to be a node.
-//
-// A handshake is two steps: the questions of probe, then what hello (node.go)
-// makes of the answers. No request of a claim is sent before both have ended.
+// makes a server unfit to be a node. A handshake is two steps: the questions of
+// probe, then what hello (node.go) makes of the answers. No request of a claim
+// is sent before both have ended.
 
 import (
 	"cmp"
@@ -40,11 +39,10 @@ type probed struct {
 // password accepts at most 10 words from a client before AUTH.
 const perProbe = 8
 
-// probe returns the questions whose answers hello needs.
-// All are sent at once, so they cost one round trip together.
-//
-// The time is asked for right behind the marker: how much of the guard time is
-// left is the difference of the two, by the node's own clock.
+// probe returns the questions whose answers hello needs. All are sent at once,
+// so they cost one round trip together. The time is asked for right behind the
+// marker: what is left of the guard time is the difference of the two, by the
+// node's own clock.
 func (n *node) probe() []transport.Command {
 	q := n.q
 	p := &n.probed
@@ -99,9 +97,8 @@ func (n *node) probe() []transport.Command {
 	return cmds
 }
 
-// reload sends c again to a node that does not know the scripts. The scripts go
-// before it, unless they are under way already. The first that finds a script
-// missing loads all; the others only go again, behind the scripts.
+// reload sends c again to a node that does not know the scripts. All of them go
+// before it, unless they are under way already.
 func (n *node) reload(c transport.Command) {
 	if !n.loading.CompareAndSwap(false, true) {
 		n.send(c)
@@ -112,15 +109,13 @@ func (n *node) reload(c transport.Command) {
 	n.send(append(cmds, c)...)
 }
 
-// oldest is the first version of Redis in which a script may write after it has
-// read the clock.
+// oldest is the first version of Redis that replicates what a script has
+// written and not the script: so a script may read the clock and then write.
 const oldest = 5
 
 var errTooOld = errors.New("is too old")
 
-// suits refuses a server that is too old. A server that does not tell its
-// version passes. Redis 5 replicates what a script has written and not the
-// script, so a script may read the clock and then write.
+// suits refuses what can be no node. A server that hides its version passes.
 func suits(info transport.Info) error {
 	switch {
 	case info.Role == "sentinel":
@@ -138,14 +133,12 @@ func suits(info transport.Info) error {
 	return nil
 }
 
-// needsEffects says what an old server lacks, and what to do.
 const needsEffects = "its scripts cannot read the clock and then write, which takes the replication of effects; run Redis 5.0 or later, or Valkey"
 
 // notInOld is what a server before Redis 5 says of each script.
 const notInOld = "Write commands not allowed after non deterministic commands"
 
-// namesAge adds to that what it means. It is for a server that hides its
-// version.
+// namesAge adds what notInOld means: a server may hide its version.
 func namesAge(err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
 		return fmt.Errorf("%w: the server %w: %s", err, errTooOld, needsEffects)

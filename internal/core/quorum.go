@@ -1,10 +1,6 @@
 package core
 
 // This file owns what all claims of a process share, and its end.
-//
-// A Quorum ties the parts of one process together: a node with its connection
-// for each address, the attempts by their ids, the operations on records, two
-// schedulers, the clocks, and the Client that decides.
 
 import (
 	"context"
@@ -123,8 +119,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			return nil, err
 		}
 	}
-	// From here on the Client's actions are carried out. Its first Tick sets
-	// the timer.
+	// From here on the Client's actions are carried out. Tick sets the timer.
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
@@ -193,8 +188,7 @@ func hostname() string {
 	}, h)
 }
 
-// Size returns N: the nodes that have a vote. While two sets count it is those
-// of both.
+// Size returns N: the nodes that have a vote, of both sets while two count.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
 		return len(q.addrs)
@@ -202,8 +196,6 @@ func (q *Quorum) Size() int {
 	return bits.OnesCount32(q.driver.sets().All())
 }
 
-// now is the time of the process's own monotonic clock, which deadlines are
-// measured by.
 func (q *Quorum) now() protocol.Time { return q.clock.now() }
 
 func newID() protocol.ID {

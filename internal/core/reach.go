@@ -1,8 +1,7 @@
 package core
 
 // This file owns what is said where too few nodes are connected, in the log and
-// to a probe.
-// Nothing else depends on it.
+// to a probe. Nothing else depends on it.
 
 import (
 	"context"
@@ -15,10 +14,8 @@ import (
 )
 
 // reach logs that there is no quorum of connected nodes, with the cause of each
-// node. It is safe for concurrent use; mu guards it.
-//
-// An episode begins when a node is down, or when the Quorum begins. It ends
-// when a quorum is connected.
+// node. It is safe for concurrent use; mu guards it. An episode begins when a
+// node is down or the Quorum begins, and ends when a quorum is connected.
 type reach struct {
 	mu    sync.Mutex
 	timer *time.Timer   // runs while an episode lasts
@@ -34,7 +31,6 @@ const (
 	longestPause = time.Minute
 )
 
-// begin begins an episode, unless one lasts.
 func (r *reach) begin(q *Quorum) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -123,7 +123,6 @@ const (
 	clusterName  = "cluster:"
 )
 
-// IsCluster reports whether it is that of a whole cluster.
 func (a Address) IsCluster() bool { return a.cluster != nil }
 
 // Name returns the address that the set records for the node, and that errors

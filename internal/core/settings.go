@@ -109,8 +109,7 @@ func Defaults() Settings {
 // longer one gives away more.
 func (s *Settings) Drift() time.Duration { return lease.Drift(s.TTL) }
 
-// Check names the first setting that is wrong or contradicts another, and the
-// remedy.
+// Check names the first setting that is wrong, and the remedy.
 func (s *Settings) Check() error {
 	switch {
 	// Each message says what would go wrong and a value that is right, as it is
@@ -157,12 +156,10 @@ func (s *Settings) Check() error {
 // A Setting is what an option does.
 type Setting func(*Settings)
 
-// Apply applies the setting.
 func (f Setting) Apply(s *Settings) { f(s) }
 
-// Change applies options. They have the types of the packages that made them,
-// and a method Apply. It fails for a nil option, and for a type that a caller
-// made by embedding the interface of an option.
+// Change applies options. It fails for a nil option, and for a type that a
+// caller made by embedding the interface of an option.
 func Change[O any](s *Settings, opts []O) error {
 	for i, o := range opts {
 		switch o := any(o).(type) {
@@ -218,7 +215,6 @@ func CheckName(name string) error {
 // EventKind says what happened.
 type EventKind string
 
-// The kinds of events.
 const (
 	EventLost           EventKind = "lost"
 	EventRenewalLate    EventKind = "renewal late"

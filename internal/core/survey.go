@@ -105,8 +105,7 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 // as a whole, which is as good as the worst of them.
 func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	var shards []NodeReport
-	// Buckets that one server has, and that fail in the same way, are one
-	// entry.
+	// Buckets that one server has, and that fail alike, are one entry.
 	place := map[string]int{}
 	for b := range script.Buckets {
 		r := *of(b)
@@ -136,8 +135,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		whole.worsen(s)
 	}
 	whole.Addr, whole.Warnings = set.q.addrs[i], shards[0].Warnings
-	// A plain server beside a cluster in one list has buckets as well, and is
-	// shown as what it is.
+	// A plain server beside a cluster has buckets, and is shown as it is.
 	if len(shards) == 1 && !isCluster(set.clients[i]) {
 		return whole
 	}
@@ -153,8 +151,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	return whole
 }
 
-// shard is what a server of a cluster is called in warnings. The server comes
-// first, where it is known.
+// shard is what a server of a cluster is called in warnings.
 func (r *NodeReport) shard() string {
 	of := "bucket " + strconv.Itoa(r.Buckets[0])
 	if n := len(r.Buckets); n > 1 {
@@ -169,8 +166,7 @@ func (r *NodeReport) shard() string {
 // worsen makes r as good as the worse one of both.
 func (r *NodeReport) worsen(o *NodeReport) {
 	// What a reader acts upon is the worst value, field by field. The result
-	// may be one that no bucket has, such as the offset of one and the age of
-	// another.
+	// may be one that no bucket has.
 	if r.Err == nil {
 		r.Err = o.Err
 	}

@@ -18,7 +18,6 @@ import (
 // Each address is a URL of ParseURL, or host:port for redis://host:port, or the
 // URL of a Sentinel set or a cluster. Errors match ErrInvalid and name the node
 // by its place, from 1 on.
-//
 // An empty address is an error, also behind a comma at the end. Invariant: all
 // clients use the same nodes. An address that is left out because a variable is
 // unset would break it: of "$A,$B" the client would use A alone, beside a
@@ -72,9 +71,8 @@ func ParseURL(raw string) (*redis.Options, error) {
 		o.MinIdleConns = 0
 		return o, nil
 	}
-	// The error of go-redis may quote a part of the URL, so it is not passed
-	// on. Each option is tried alone, to find the one that is refused, and only
-	// its name is shown.
+	// Each option is tried alone, to find the one that is refused, and only its
+	// name is shown: the error of go-redis may quote a part of the URL.
 	for name, values := range u.Query() {
 		alone := *u
 		alone.Path, alone.RawPath = "", ""

@@ -59,14 +59,12 @@ func readClock(id uintptr) (time.Duration, bool) {
 // 2038: from then on wait reports false, as after close. Deadlines are right
 // all the same, since localClock counts the sleep at the next call, but an idle
 // holder's context ends late.
-//
 // A read of it needs no thread: the file is in the runtime's poller, as a
 // socket is.
 type waker struct{ f *os.File }
 
 // newWaker returns one that never tells anything where the kernel has no such
-// timer, as in some sandboxes. No error follows from that: localClock does not
-// need it, see wakeUps.
+// timer, as in some sandboxes. localClock does not need it, see wakeUps.
 func newWaker() waker {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {

@@ -5,7 +5,6 @@ package core
 import "time"
 
 // slept: the system does not say, or not in a way that this library knows.
-//
 // Deadlines then go by the monotonic clock alone. Where that stops while the
 // machine sleeps, a holder may take its lease for valid after the wake-up,
 // while the next one is in.
