@@ -195,14 +195,16 @@ func (s *members) ask(i int, number uint32) {
 	set := resp.AppendCommand(nil, script.ReadLong(script.SetKey(s.q.set.Prefix))...)
 	register := script.NewKeys(s.q.set.Prefix, nodeset.SuccessorName(c.Stamp)).Record()
 	var before string
+	var unread error // the register: a node that refuses to say what follows says nothing
 	next := nodeset.RecordedNext{Of: c.Stamp}
 	n.send(&adminRequest{command: set, reply: func(v []resp.Value, _ error) {
 		before = text(v, 0)
-	}}, &adminRequest{command: resp.AppendCommand(nil, script.ReadLong(register)...), reply: func(v []resp.Value, _ error) {
+	}}, &adminRequest{command: resp.AppendCommand(nil, script.ReadLong(register)...), reply: func(v []resp.Value, err error) {
+		unread = err
 		next.Version, next.Config = script.ParseSuccessor(text(v, 0))
 	}}, &adminRequest{command: set, reply: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(text(v, 0))
-		if err != nil || !ok || text(v, 0) != before {
+		if err != nil || unread != nil || !ok || text(v, 0) != before {
 			return
 		}
 		s.change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -337,4 +338,38 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	assert.True(t, q.nodes.at(2).dropped.Load(), "a node that has left is connected to")
 	connected(t, q)
 	held(t, q, "n").Release()
+}
+
+// A node whose register of what follows cannot be read has not said that
+// nothing follows. Two such nodes give a third one no place back.
+func TestAWordNeedsTheRegister(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	set := Defaults()
+	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 400*time.Millisecond, 50*time.Millisecond, 2*time.Second, 100*time.Millisecond
+	set.Logger = slog.New(slog.DiscardHandler)
+	q := declared(t, c, set)
+	register := script.NewKeys(q.set.Prefix, nodeset.SuccessorName(q.members.config.Load().Stamp)).Record()
+	refused := func(i int) bool {
+		stats := c.Node(i).Client().InfoMap(t.Context(), "commandstats").Item("Commandstats", "cmdstat_getrange")
+		_, after, _ := strings.Cut(stats, "failed_calls=")
+		n, _ := strconv.Atoi(after)
+		return n >= 5
+	}
+	for i := 1; i < 3; i++ {
+		require.NoError(t, c.Node(i).Client().SAdd(t.Context(), register, "x").Err())
+	}
+	key := script.SetKey(q.set.Prefix)
+	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
+	require.Eventually(t, func() bool { return refused(1) && refused(2) }, time.Minute, time.Millisecond)
+	has, _ := nodeset.ParseNodeSet(c.Node(0).Client().Get(t.Context(), key).Val())
+	assert.Nil(t, has.Recorded(), "it has its place back by the word of nodes that cannot say what follows")
+	for i := 1; i < 3; i++ {
+		require.NoError(t, c.Node(i).Client().Del(t.Context(), register).Err())
+	}
+	require.Eventually(t, func() bool {
+		has, _ := nodeset.ParseNodeSet(c.Node(0).Client().Get(t.Context(), key).Val())
+		return has.Recorded() != nil
+	}, time.Minute, time.Millisecond)
 }
