@@ -59,7 +59,7 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 
 .PHONY: verify
 verify: ## What takes longer: staticcheck, the race detector, fleets, 5,000 more schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis lint race servers 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=3s'
+	@$(SUM) redis lint race servers 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=2s'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
@@ -75,9 +75,10 @@ FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermit
 # Other stages run TestSchedules and TestCompatibility.
 SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
 
-# The packages whose tests drive servers and commands, or share nothing between goroutines. The slowest come first: what
-# is last would run alone for minutes.
-PURE := ./internal/e2e ./cmd/quorate ./internal/doccheck ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum
+# The packages whose tests drive servers and commands, share nothing between goroutines, or are for another library. The
+# slowest come first: what is last would run alone for minutes.
+OTHERS := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/...
+PURE   := ./internal/e2e ./cmd/quorate ./internal/doccheck ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum $(OTHERS)
 
 # The others.
 SHARED = ./internal/core ./mutex $$(go list $(ALL) | grep -vxFf <(go list $(PURE) $(SERVERS) ./internal/sim/exhaustive ./internal/core ./mutex))
