@@ -71,10 +71,6 @@ func (m *marker) recovers(now time.Time) time.Duration { return max(0, m.born.Ad
 func (n *node) marker(ctx context.Context, key string) (marker, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
-	return n.markerWithin(ctx, key)
-}
-
-func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	v, err := n.do(ctx, script.ReadShort(key)...)
 	if err = q.members.checkSet(n.index, err); err != nil {
