@@ -22,6 +22,14 @@ import (
 // Step carries out a step of the register, and returns what the node keeps
 // then. fresh is the incarnation that the node takes if it begins another one.
 func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
+	n.step(now, s, fresh)
+	if n.set.Text = ""; n.set.Config != nil || n.set.Promised != "" || n.set.Life != "" {
+		n.set.Text = n.set.String()
+	}
+	return n.set
+}
+
+func (n *Node) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) {
 	recorded := n.set.Phase == nodeset.SetRecorded
 	higher := s.Config != nil && (n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher))
 	switch {
@@ -58,7 +66,6 @@ func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation)
 		n.begin(now, s.Config, fresh, true)
 		n.set = nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: s.Identity, Config: s.Config}
 	}
-	return n.Set()
 }
 
 // begin has the node serve a configuration. It begins another incarnation if it
@@ -76,19 +83,10 @@ func (n *Node) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarna
 }
 
 // Set returns what the node keeps of its set.
-func (n *Node) Set() nodeset.NodeSet {
-	s := n.set
-	s.Text = n.SetText()
-	return s
-}
+func (n *Node) Set() nodeset.NodeSet { return n.set }
 
 // SetText returns that as the scripts keep it, empty if the node keeps nothing.
-func (n *Node) SetText() string {
-	if n.set.Config == nil && n.set.Promised == "" && n.set.Life == "" {
-		return ""
-	}
-	return n.set.String()
-}
+func (n *Node) SetText() string { return n.set.Text }
 
 // Count says on which configuration the client of the next request counts.
 func (n *Node) Count(s nodeset.Stamp) { n.counts = s }
