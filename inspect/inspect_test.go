@@ -247,6 +247,29 @@ func TestALateAnswer(t *testing.T) {
 	assert.Equal(t, []string{"m"}, listed)
 }
 
+// A node that has told of the claims of a name, and not of its record, has not
+// said that nothing is recorded.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	once.New(q, "o").Do(func() {})
+	node := c.Node(0).Client()
+	keys, err := node.Keys(t.Context(), "*{o}*:r").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.NoError(t, node.Del(t.Context(), keys[0]).Err())
+	require.NoError(t, node.LPush(t.Context(), keys[0], "x").Err())
+	var listed []string
+	for e, err := range inspect.Names(t.Context(), q, "") {
+		require.NoError(t, err)
+		listed = append(listed, e.Name)
+	}
+	assert.Equal(t, []string{"o"}, listed)
+	_, err = inspect.Name(t.Context(), q, "o")
+	assert.ErrorContains(t, err, "WRONGTYPE")
+}
+
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

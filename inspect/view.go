@@ -72,16 +72,30 @@ func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(
 		if s.Err == nil {
 			s.queue, s.Err = script.DecodeInspect(s.Values)
 		}
-		for _, r := range records {
-			if r.Addr == s.Addr && r.Err == nil && len(r.Values) == 1 {
-				if w, ok := script.ParseWritten(string(r.Values[0].Str)); ok && !w.Erased {
-					s.written = &w
-				}
-			}
+		if s.Err == nil {
+			s.written, s.Err = recordOf(records, s.Addr)
 		}
 		v.nodes = append(v.nodes, s)
 	}
 	return v, nil
+}
+
+// recordOf returns what the node at addr has recorded, nil if nothing. That is
+// known of a node only that has answered this question, too.
+func recordOf(said []core.Said, addr string) (*script.Written, error) {
+	for _, s := range said {
+		if s.Addr != addr {
+			continue
+		}
+		if s.Err != nil || len(s.Values) != 1 {
+			return nil, cmp.Or(s.Err, errUnread)
+		}
+		if w, ok := script.ParseWritten(string(s.Values[0].Str)); ok && !w.Erased {
+			return &w, nil
+		}
+		return nil, nil
+	}
+	return nil, errUnread
 }
 
 // known returns the nodes whose word is evidence, a bit for each.
@@ -94,7 +108,10 @@ func (v *view) known() (nodes uint32) {
 	return nodes
 }
 
-var errForgetful = errors.New("is new or lost its data, so what it says is no evidence yet")
+var (
+	errForgetful = errors.New("is new or lost its data, so what it says is no evidence yet")
+	errUnread    = errors.New("has not said what is recorded")
+)
 
 // missing returns nil if a majority can say, else what is wrong with each node.
 func (v *view) missing() error {

@@ -51,7 +51,7 @@ func TestLost(t *testing.T) {
 // again.
 func TestCampaignAfterALoss(t *testing.T) {
 	t.Parallel()
-	const ttl = 200 * time.Millisecond
+	const ttl = time.Second
 	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 	a := leader.New(q, "e", leader.WithID("a"), quorate.WithoutRenewal())
 	require.NoError(t, a.Campaign(soon(t), ""))

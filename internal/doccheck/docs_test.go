@@ -109,9 +109,10 @@ func exports(t *testing.T) map[string]string {
 		paths = append(paths, path)
 	}
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-export", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)
-	cmd.Dir, cmd.Stderr = root, os.Stderr
+	var said strings.Builder
+	cmd.Dir, cmd.Stderr = root, &said
 	out, err := cmd.Output()
-	require.NoError(t, err)
+	require.NoError(t, err, &said)
 	known := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
