@@ -259,8 +259,27 @@ var powerless = generator{
 				}
 			}
 			w.forgetDecisions()
+			for i := range 4 {
+				w.at(time.Duration(i+2)*w.guard, w.emptyAhead)
+			}
 		})
 	},
+}
+
+// emptyAhead is what an operator does with a node that stays ahead of the
+// others, as the decision that it carries out has been forgotten.
+func (w *world) emptyAhead() {
+	for _, n := range w.nodes {
+		set := n.model.Set()
+		has := set.Recorded()
+		if n.down || has == nil || slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
+			continue
+		}
+		w.log("node %d is ahead, and is emptied", n.idx+1)
+		n.forget()
+		n.eachLink((*link).snap)
+	}
+	w.forgetDecisions()
 }
 
 // forgetDecisions has what was decided be open once more that no node and no

@@ -128,7 +128,7 @@ func (w *world) recordAgain() {
 		if k < 0 || last.Members[k].Role == nodeset.Enters {
 			continue
 		}
-		if has := n.model.Set(); has.Recorded() == nil {
+		if has := n.model.Set(); has.Recorded() == nil || !has.Config.Kin(last) {
 			lost = append(lost, n)
 		} else {
 			knows |= 1 << last.Members[k].Number
