@@ -247,7 +247,7 @@ func TestALateAnswer(t *testing.T) {
 	assert.Equal(t, []string{"m"}, listed)
 }
 
-// A node that has told of the claims of a name, and not of its record, has not
+// A node that has listed the claims of a name, and not its record, has not
 // said that nothing is recorded.
 func TestARecordThatCannotBeRead(t *testing.T) {
 	t.Parallel()

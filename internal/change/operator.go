@@ -165,7 +165,8 @@ func (o *Operator) Wake() protocol.Time {
 //
 // Invariant: c is read once in a round, at its beginning. What the nodes say is
 // about that one, and what is proposed follows it. If another client's step
-// begins to count meanwhile, the register of the old one answers with it.
+// begins to count meanwhile, what is proposed comes to nothing: see
+// RuleSetSuccessor.
 func (o *Operator) Tick(now protocol.Time, c *nodeset.Configuration) {
 	switch {
 	case o.end != OperatorGoesOn:

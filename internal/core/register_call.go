@@ -56,7 +56,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
-	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
+	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
 	// An hour is a start value: writeUnlock sets the time.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.writeUnlock(now)

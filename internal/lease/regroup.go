@@ -18,7 +18,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	if c.expire(now); c.phase.Final() {
 		return
 	}
-	if c.Succession { // its register was that of the configuration of before
+	if c.Succession && c.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
 		c.End(now, Lost)
 		return
 	}
@@ -70,8 +70,8 @@ func (c *Claim) forgetOthers(now protocol.Time, others uint32) {
 // Regroup has the operation count on other nodes. What nodes have answered
 // stays.
 func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
-	if q.Succession && q.outcome == Asking { // its register was that of the configuration of before
-		q.outcome = Superseded
+	if q.Succession && q.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
+		q.Supersede()
 		return
 	}
 	q.Sets, q.Absent = g.Sets, g.Absent
@@ -88,6 +88,13 @@ func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
 		}
 	}
 	q.Tick(now)
+}
+
+// Supersede ends an operation whose register is not asked any more.
+func (q *RegisterOp) Supersede() {
+	if q.outcome == Asking {
+		q.outcome = Superseded
+	}
 }
 
 // forgetOthers is that of a claim: what these numbers said is as if they had

@@ -8,8 +8,9 @@ import (
 
 // This file owns how an operation on a record begins in its process.
 
-// timeout and ttl are those of the record's name.
-func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, timeout, ttl time.Duration, rules protocol.Rules) {
+// StartRegisterOp begins an operation on the record of a name. timeout and ttl
+// are those of the name.
+func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration, rules protocol.Rules) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
@@ -17,5 +18,9 @@ func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, timeout
 	// over. So what it said less than a guard time ago it still has, or it says
 	// that it is recovering.
 	q.Fresh = g.Fresh()
+	if q.Succession && name != g.Successor && rules.On(protocol.RuleSetSuccessor) {
+		q.Supersede()
+		return
+	}
 	q.Start(now)
 }

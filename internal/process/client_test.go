@@ -179,8 +179,8 @@ func TestRunWithoutAHold(t *testing.T) {
 func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	open, put := lease.RegisterOp{Op: protocol.OpOpen}, lease.RegisterOp{Op: protocol.OpPut}
-	p.StartRegisterOp(p.now, &open, aTimeout, aTTL, rules)
-	p.StartRegisterOp(p.now, &put, aTimeout, aTTL, rules)
+	p.StartRegisterOp(p.now, &open, "", aTimeout, aTTL, rules)
+	p.StartRegisterOp(p.now, &put, "", aTimeout, aTTL, rules)
 	assert.True(t, open.Follow(p.now, true))
 	assert.False(t, open.Follow(p.now, false))
 	assert.True(t, put.Follow(p.now, false))

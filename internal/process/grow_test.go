@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestAClientGrows(t *testing.T) {
 	p := newProcess(3, protocol.Rules{})
 	p.start(protocol.Rules{})
 	read := &lease.RegisterOp{Op: protocol.OpRead}
-	p.StartRegisterOp(p.now, read, aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, read, "", aTimeout, aTTL, protocol.Rules{})
 	require.Len(t, p.sent, 3)
 	require.Len(t, read.Out, 3)
 	p.sent, read.Out = nil, nil
@@ -47,7 +48,7 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &lease.RegisterOp{Op: protocol.OpPut, Succession: true}
-	p.StartRegisterOp(p.now, put, aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, put, "", aTimeout, aTTL, protocol.Rules{})
 	require.Len(t, put.Out, 3, "the node that enters is not asked")
 	for _, r := range put.Out[:2] {
 		put.Answer(p.now, r, protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{CaughtUp: true}})
@@ -55,9 +56,33 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	assert.Equal(t, lease.Settled, put.Outcome(), "though no quorum of the new set has it")
 
 	open := &lease.RegisterOp{Op: protocol.OpOpen, Succession: true}
-	p.StartRegisterOp(p.now, open, aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, open, "", aTimeout, aTTL, protocol.Rules{})
 	open.Regroup(p.now, g)
 	assert.Equal(t, lease.Superseded, open.Outcome())
+}
+
+// An operator's step may begin when its client counts on the next configuration
+// already. The nodes of that one may all lack the register.
+func TestASuccessionOfAnEarlierConfiguration(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3), Successor: "quorate set 4", Window: protocol.WindowOf(guardTime)})
+	for name, want := range map[string]struct {
+		phase   lease.Phase
+		outcome lease.Outcome
+		sent    int
+	}{"quorate set 3": {lease.Lost, lease.Superseded, 0}, "quorate set 4": {lease.Joining, lease.Asking, 3}} {
+		var a process.Attempt
+		p.Start(p.now, &a, &process.Name{Name: name}, &process.Begin{
+			Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, Name: name, NodeTimeout: aTimeout, Drift: aTTL / 32, Succession: true,
+		})
+		assert.Equal(t, want.phase, a.Phase(), name)
+		assert.Len(t, a.Out, want.sent, name)
+		read := &lease.RegisterOp{Op: protocol.OpRead, Succession: true}
+		p.StartRegisterOp(p.now, read, name, aTimeout, aTTL, protocol.Rules{})
+		assert.Equal(t, want.outcome, read.Outcome(), name)
+		assert.Len(t, read.Out, want.sent, name)
+	}
 }
 
 // A node that entered the set may have left it before this client counted on

@@ -88,7 +88,7 @@ func (q *LocalQueue[C, H]) pass() bool {
 // Waiting says that a claim waits behind the shared one. A claim that only
 // lingers is left.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
-	if q.mode == idle && q.Rules.On(protocol.RuleLingerYield) {
+	if q.mode == idle && q.Rules.On(protocol.RuleLinger) {
 		leave = q.drop()
 	}
 	return leave

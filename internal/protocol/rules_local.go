@@ -13,8 +13,7 @@ const (
 	RulePlaceMode                                 // a place at the nodes goes to a caller of the same mode: a writer holds with the claim of a reader
 	RulePlaceLeft                                 // a place that no caller takes over is left: it blocks the name
 	RuleNext                                      // when an attempt ends, the next caller makes one: it waits forever
-	RuleLinger                                    // a claim does not linger while a waiter is known at the nodes: the waiter is late
-	RuleLingerYield                               // a claim that lingers is left when a waiter comes: as above
+	RuleLinger                                    // a claim lingers only while no waiter is known at the nodes: the waiter is late
 	RuleLingerEnd                                 // and when its time is over: it is kept for as long as the process lives
 	RuleLingerMode                                // and before a caller of the other mode makes an attempt: that one waits for its own process
 	RuleShrinks                                   // no Unlock changes the mode while a Downgrade is under way: a writer holds with the claim of a reader

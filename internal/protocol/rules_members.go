@@ -17,6 +17,7 @@ const (
 	RuleSetSince                                  // which they give after it lost its data: a set of before comes back, and two hold
 	RuleSetLife                                   // and only in the life of its data that they were asked in: as above
 	RuleSetNumber                                 // what is known of a number ends when it stands for another member: a vote of one counts as another one's
+	RuleSetSuccessor                              // what follows a configuration is decided by clients that count on it: two configurations follow
 	RuleSetTTL                                    // a hold ends when the set's guard time does not cover its leases any more: two holders
 
 	// While the set is being changed: rules 11 to 22 of

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"slices"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -82,5 +84,38 @@ var exchangeRegress = generator{
 		})
 		w.once(operator.at(4), w.ttl/4, 0, func() { last.acquire(false) })
 		w.then(w.ttl/2, func() {})
+	},
+}
+
+// exchangeLate: all nodes are replaced, by two operators. The second one has
+// seen that an old node is silent, and undoes the change. It begins just as it
+// learns that the new nodes count alone: none of them has the register.
+var exchangeLate = generator{
+	name: "exchange late",
+	set: func(r *rand.Rand, s *setting) {
+		swapSet(r, s)
+		if r.IntN(2) == 0 {
+			s.members, s.nodes = 1, 2
+		}
+	},
+	plan: func(w *world) {
+		w.assemble(true)
+		operator, other := w.procs[0], w.procs[1]
+		w.once(func() bool { return true }, 0, w.around(w.nodeTimeout), func() {
+			operator.exchange(w.change(w.nodes[w.members:], w.nodes[:w.members]))
+		})
+		var late *change.Succession
+		w.once(other.at(3), 4*w.guard, w.guard, func() {
+			c := other.members.Config()
+			late = change.NewSuccession(c, change.Undo(c, other.ballot()), w.ttl, w.nodeTimeout, w.rules)
+		})
+		w.once(other.at(4), 2*w.guard, w.around(w.nodeTimeout), func() {
+			other.succeed(late, func() {
+				if c, _ := late.Decided(); c != nil {
+					w.successor(other, c)
+				}
+			})
+		})
+		w.then(4*w.ttl, func() {})
 	},
 }

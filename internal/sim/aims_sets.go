@@ -282,16 +282,42 @@ func (w *world) emptyAhead() {
 	w.forgetDecisions()
 }
 
-// forgetDecisions has what was decided be open once more that no node and no
-// process knows any longer: the site has lost its registers as well.
+// forgetDecisions has what was decided be open once more that no process knows
+// any longer, and no majority of the nodes: the site has lost its registers as
+// well.
 func (w *world) forgetDecisions() {
-	for follows, c := range w.decided {
-		known := slices.ContainsFunc(w.nodes, func(n *node) bool { s := n.model.Set(); return s.Stamp() == c.Stamp }) ||
-			slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp() == c.Stamp })
-		if !known && c.Stamp.Epoch() > 1 {
-			delete(w.decided, follows)
+	var forgotten []nodeset.Stamp
+	for stamp, c := range w.decided {
+		known := slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp() == stamp })
+		if stamp.Epoch() > 1 && !known && !w.remembered(c) {
+			forgotten = append(forgotten, stamp)
 		}
 	}
+	for _, stamp := range forgotten {
+		delete(w.decided, stamp)
+	}
+}
+
+// remembered reports whether a majority of the nodes that decided a
+// configuration serves it, or has it in its register.
+func (w *world) remembered(c *nodeset.Configuration) bool {
+	for _, before := range w.decided {
+		if before.Stamp.Epoch()+1 != c.Stamp.Epoch() {
+			continue
+		}
+		have := uint32(0)
+		for _, n := range w.nodes {
+			set := n.model.Set()
+			k, s := before.Member(set.Identity), n.model.Name(nodeset.SuccessorName(before.Stamp)).Recorded()
+			if k >= 0 && (set.Stamp() == c.Stamp || string(s.Value) == c.String()) {
+				have |= 1 << before.Members[k].Number
+			}
+		}
+		if decided(before, have) {
+			return true
+		}
+	}
+	return false
 }
 
 // slept: a process sleeps while ABC becomes DE, and A, B and C are stopped. It

@@ -112,7 +112,7 @@ var generators = []generator{
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
-	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress,
+	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress, exchangeLate,
 	liar, twofold, starts, dies, returns, stops, powerless, slept, shorter,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }

@@ -153,6 +153,7 @@ var mutants = []mutant{
 	{"a client without a quorum asks its members only", without(protocol.RuleSetAlone), slept, 100, "stuck"},
 	{"a hold goes on though the guard time gets too short for it", without(protocol.RuleSetTTL), shorter, 100, "capacity token"},
 	{"a blank server gets its place by the word of one member", without(protocol.RuleSetWord), exchangeRegress, 100, "capacity token"},
+	{"what follows is decided at the nodes of a later set", without(protocol.RuleSetSuccessor), exchangeLate, 100, "set"},
 	{"a majority of a list records it", without(protocol.RuleSetAll), recordings, 100, "capacity token set"},
 	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
 
@@ -183,7 +184,6 @@ var mutants = []mutant{
 	{"a place that no caller takes over stays", without(protocol.RulePlaceLeft), localCalm, 100, "late stuck orphan"},
 	{"no caller goes on where another has failed", without(protocol.RuleNext), localCalm, 100, "late stuck"},
 	{"a claim lingers though another process waits", without(protocol.RuleLinger), localCalm, 100, "late"},
-	{"a claim lingers on when another process comes", without(protocol.RuleLingerYield), localCalm, 100, "late"},
 	{"a claim lingers without end", without(protocol.RuleLingerEnd), localCalm, 100, "stuck"},
 	{"a reader's claim lingers beside a writer's attempt", without(protocol.RuleLingerMode), localCalm, 100, "late stuck orphan"},
 	{"an Unlock comes between while a writer becomes a reader", without(protocol.RuleShrinks), localMistake, 100, "capacity"},

@@ -169,7 +169,7 @@ func (t *participant) begin() {
 	}
 	if t.register != nil {
 		begin.Weight, begin.Capacity, begin.Counting, begin.Succession = 1, 1, false, true
-		begin.TTL, begin.NodeTimeout = t.succeeds.TTL, t.succeeds.NodeTimeout
+		begin.Name, begin.TTL, begin.NodeTimeout = t.register.Name, t.succeeds.TTL, t.succeeds.NodeTimeout
 	}
 	g := p.client.Group()
 	for i := range g.Nodes {

@@ -64,7 +64,11 @@ func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *process.N
 	if w.tape != nil {
 		w.tape.registerOp(p, owner, i.RegisterOp)
 	}
-	p.client.StartRegisterOp(p.now(), i.RegisterOp, p.nodeTimeout(), p.ttl(), w.rules)
+	of := ""
+	if name != nil {
+		of = name.Name
+	}
+	p.client.StartRegisterOp(p.now(), i.RegisterOp, of, p.nodeTimeout(), p.ttl(), w.rules)
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }
