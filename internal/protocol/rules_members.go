@@ -4,21 +4,21 @@ package protocol
 const (
 	// Which configuration counts, and which connection is which member: rules 1
 	// to 10 of docs/internals/protocol.md, "Sets of nodes".
-	RuleSetAll      Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
-	RuleSetPromised                               // a recording that is superseded gives up: as above
-	RuleSetAccepted                               // what a node has accepted is proposed again: clients count on two configurations of one list
-	RuleSetVoid                                   // an acceptance is void once a node of its list has another set: the node has no vote for good
-	RuleSetFound                                  // q nodes of a list say which set counts: one node leads a client that starts elsewhere
-	RuleSetFollow                                 // and a majority of the members which one follows: one node leads each client elsewhere
-	RuleSetVersion                                // of registers that have it of different versions a majority proves nothing: two configurations follow
-	RuleSetBind                                   // a connection counts as a member while the server shows the member's identity: one server has two votes
-	RuleSetAlone                                  // a client without a quorum asks each node of its list: it waits for good after it slept through changes
-	RuleSetWord                                   // a blank server gets its place by the word of q members: an earlier set comes back
-	RuleSetSince                                  // which they give after it lost its data: a set of before comes back, and two hold
-	RuleSetLife                                   // and only in the life of its data that they were asked in: as above
-	RuleSetNumber                                 // what is known of a number ends when it stands for another member: a vote of one counts as another one's
-	RuleSetSuccessor                              // what follows a configuration is decided by clients that count on it: two configurations follow
-	RuleSetTTL                                    // a hold ends when the set's guard time does not cover its leases any more: two holders
+	RuleSetAll       Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
+	RuleSetPromised                                // a recording that is superseded gives up: as above
+	RuleSetAccepted                                // what a node has accepted is proposed again: clients count on two configurations of one list
+	RuleSetVoid                                    // an acceptance is void once a node of its list has another set: the node has no vote for good
+	RuleSetFound                                   // q nodes of a list say which set counts: one node leads a client that starts elsewhere
+	RuleSetFollow                                  // and a majority of the members which one follows: one node leads each client elsewhere
+	RuleSetVersion                                 // of registers that have it of different versions a majority proves nothing: two configurations follow
+	RuleSetBind                                    // a connection counts as a member while the server shows the member's identity: one server has two votes
+	RuleSetAlone                                   // a client without a quorum asks each node of its list: it waits for good after it slept through changes
+	RuleSetWord                                    // a blank server gets its place by the word of q members: an earlier set comes back
+	RuleSetSince                                   // which they give after it lost its data: a set of before comes back, and two hold
+	RuleSetLife                                    // and only in the life of its data that they were asked in: as above
+	RuleSetNumber                                  // what is known of a number ends when it stands for another member: a vote of one counts as another one's
+	RuleSetSuccessor                               // what follows a configuration is decided by clients that count on it: two configurations follow
+	RuleSetTTL                                     // a hold ends when the set's guard time does not cover its leases any more: two holders
 
 	// While the set is being changed: rules 11 to 22 of
 	// docs/internals/protocol.md, "Sets of nodes". They matter from the first

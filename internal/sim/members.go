@@ -360,6 +360,10 @@ func (p *proc) recount() {
 	}
 	p.grouped = c
 	w.log("process %s counts on %v", p.name, c)
+	if c != nil && w.forgotten[c.Stamp] { // messages of before the loss have brought it back
+		delete(w.forgotten, c.Stamp)
+		w.decides(c)
+	}
 	if c != nil && w.decided[c.Stamp] == nil {
 		w.fail("set", "process %s counts on %v, which was not decided", p.name, c)
 	}

@@ -29,6 +29,7 @@ type world struct {
 	held      map[string]bool // those that a run is deciding
 
 	decided     map[nodeset.Stamp]*nodeset.Configuration // see operator.go
+	forgotten   map[nodeset.Stamp]bool                   // see forgetDecisions
 	stepped     func()                                   // a node has carried out a step of its set's register
 	told        nodeset.Stamp                            // in a trace: the last configuration of which it has said that it was decided
 	added       int                                      // members so far
