@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
+	"github.com/quorate/quorate/internal/wake"
 )
 
 // attempt drives one process.Attempt: it passes the time and the events to the
@@ -46,7 +47,7 @@ type attempt struct {
 	late  bool          // the observer knows that its renewal is late
 	seen  *seen         // for the tracer; nil: there is none
 
-	alarms alarms
+	alarms wake.Alarms[attempt]
 }
 
 // ending is what endUnlock is to know beside the event.
@@ -91,6 +92,7 @@ func (s *spares) done() chan struct{} {
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
+	a.alarms.Init(a)
 	if q.set.Trace != nil {
 		a.seen = new(seen)
 	}
@@ -134,9 +136,9 @@ const together = 2 * transport.MaxBatch
 // Note: Here is an incorrect version:
 //
 //	for _, d := range due {
-//		d.a.tick(ordinary)
+//		d.Sleeper().tick(ordinary)
 //	}
-func (q *Quorum) tick(due []alarm) {
+func (q *Quorum) tick(due []wake.Alarm[attempt]) {
 	for ; len(due) > together; due = due[together:] {
 		q.tick(due[:together])
 		// Where processors are few, the readers of the answers would otherwise
@@ -144,13 +146,13 @@ func (q *Quorum) tick(due []alarm) {
 		runtime.Gosched()
 	}
 	for _, d := range due {
-		d.a.touch()
+		d.Sleeper().touch()
 	}
 	for _, d := range due {
 		if len(due) > 1 {
-			d.a.tick(unflushed)
+			d.Sleeper().tick(unflushed)
 		} else {
-			d.a.tick(ordinary)
+			d.Sleeper().tick(ordinary)
 		}
 	}
 	if len(due) > 1 {
@@ -162,7 +164,7 @@ func (q *Quorum) tick(due []alarm) {
 // lets the cache misses overlap. The result has no meaning: it keeps the
 // compiler from removing the reads.
 func (a *attempt) touch() bool {
-	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
+	return a.spec.quiet() && a.standing.Load() > int64(a.alarms.At(wake.Ticks))
 }
 
 func (a *attempt) tick(how ending) {

@@ -102,9 +102,9 @@ func (a *attempt) follow(news process.News) {
 	}
 	if news.Over() {
 		a.q.attempts.drop(a)
-		a.q.ticks.drop(a)
+		a.q.ticks.Drop(&a.alarms)
 		if news.Was == lease.Holding {
-			a.q.deadlines.drop(a)
+			a.q.deadlines.Drop(&a.alarms)
 			if a.ends != nil {
 				a.ends.Stop()
 			}
@@ -113,9 +113,9 @@ func (a *attempt) follow(news process.News) {
 		}
 	}
 	if !news.Phase.Final() {
-		a.q.ticks.set(a, a.claim.Wake())
+		a.q.ticks.Set(&a.alarms, a.claim.Wake())
 		if news.Phase == lease.Holding {
-			a.q.deadlines.set(a, a.claim.Deadline())
+			a.q.deadlines.Set(&a.alarms, a.claim.Deadline())
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}
 	}
-	return c.a.q.clock.when(c.req.Sent.Add(c.a.spec.Set.TTL))
+	return c.a.q.clock.When(c.req.Sent.Add(c.a.spec.Set.TTL))
 }
 
 // Append encodes the request. The link calls it with its own lock held, so it

@@ -1,13 +1,11 @@
 package core
 
 import (
-	"math"
 	"math/rand/v2"
-	"sync"
-	"time"
 
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/wake"
 )
 
 // process.Client decides which replies count, whether clocks have parted and
@@ -21,7 +19,7 @@ import (
 type driver struct {
 	q      *Quorum
 	client *process.Client
-	timer  clientTimer
+	timer  wake.Timer
 }
 
 // The seed is random, so that the clients of a fleet do not try to repair a
@@ -32,50 +30,8 @@ func (d *driver) init(q *Quorum) {
 		TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard,
 		Seed: rand.Uint64(), Rules: rules(),
 	})
-	d.timer.start(d.tick)
+	d.timer.Start(d.tick)
 }
-
-// clientTimer is the Client's next Tick, safe for concurrent use: mu guards at.
-// Invariant: the timer fires at the earliest time that was asked for since it
-// fired last. A goroutine that got its action first may carry it out last.
-type clientTimer struct {
-	mu    sync.Mutex
-	timer *time.Timer
-	at    protocol.Time // 0: it does not run
-}
-
-// The timer runs for the first time when the Client asks for it.
-func (t *clientTimer) start(tick func()) {
-	t.timer = time.AfterFunc(time.Hour, func() {
-		t.mu.Lock()
-		if t.at != stopped {
-			t.at = 0
-		}
-		t.mu.Unlock()
-		tick()
-	})
-}
-
-func (t *clientTimer) set(now, at protocol.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.at == 0 || at < t.at {
-		t.at = at
-		t.timer.Reset(max(at.Sub(now), 0))
-	}
-}
-
-// stop ends the timer for good.
-// Invariant: nothing keeps a closed Quorum. The timer reaches it through tick.
-func (t *clientTimer) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.at = stopped
-	t.timer.Stop()
-}
-
-// stopped is earlier than any time that is asked for, and not 0.
-const stopped = protocol.Time(math.MinInt64)
 
 // It runs in the goroutine of the timer.
 func (d *driver) tick() {
@@ -117,7 +73,7 @@ func (d *driver) act(a *process.Action) {
 	n := d.q.nodes.at(a.Node)
 	switch a.Kind {
 	case process.ActWake:
-		d.timer.set(d.q.now(), a.At)
+		d.timer.Set(d.q.now(), a.At)
 	case process.ActAsk:
 		n.recheck()
 	case process.ActGone:

@@ -40,16 +40,16 @@ func (q *Quorum) Close(ctx context.Context) error {
 		q.end()
 		q.watches.close()
 		// wakeUps sleeps in a read of the waker, and only this ends it.
-		q.waker.close()
+		q.waker.Close()
 		q.repairs.close()
 		q.tasks.running.Wait() // they end with closing
 		for _, a := range q.attempts.all() {
 			a.close()
 		}
 		// No lock of an attempt is held: a batch under way may need it.
-		q.ticks.close()
-		q.deadlines.close()
-		q.driver.timer.stop()
+		q.ticks.Close()
+		q.deadlines.Close()
+		q.driver.timer.Stop()
 		q.reach.stop()
 		// An Ended callback may be under way. Its leaves are sent after it, so
 		// wait for it, with a bound.

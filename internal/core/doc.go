@@ -14,7 +14,7 @@
 //	nodes.mu
 //	flow.mu or the one of a link, never both
 //
-// scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no
+// shard.mu, members.mu, jump.mu and those of package wake are leaves: no
 // lock is taken under them. members.one is held while a set is recorded, and
 // nothing but another recording waits for it. No other lock is held while a
 // node is waited for, and none in a callback of a primitive, the observer, the

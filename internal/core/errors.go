@@ -192,18 +192,18 @@ func explain(s *Spec, err error) error {
 // the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
-	late := a.q.ticks.stalled(now)
-	if other := a.q.deadlines.stalled(now); other.by > late.by {
+	late := a.q.ticks.Stalled(now)
+	if other := a.q.deadlines.Stalled(now); other.By > late.By {
 		late = other
 	}
-	slept := late.by > a.spec.Set.NodeTimeout && late.at > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
+	slept := late.By > a.spec.Set.NodeTimeout && late.At > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
 	case a.spec.Set.NoRenewal:
 		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", ErrLost)
 	case a.claim.Muted():
 		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", ErrLost, a.spec.Set.MaxHold)
 	case slept:
-		err = fmt.Errorf("%w: this process did not run for %v or longer", ErrLost, late.by.Round(100*time.Millisecond))
+		err = fmt.Errorf("%w: this process did not run for %v or longer", ErrLost, late.By.Round(100*time.Millisecond))
 	}
 	f := a.failureAt(now, err)
 	if slept { // it could not hear an answer

@@ -159,7 +159,7 @@ func (c *call) transmit(n *node) bool {
 	}
 	// Depart has set when it was sent, and so when the claim wakes.
 	if c.req.Op != protocol.OpLeave {
-		a.q.ticks.set(a, a.claim.Wake())
+		a.q.ticks.Set(&a.alarms, a.claim.Wake())
 	}
 	took := n.link.Append(c, urgency(c.req.Class))
 	if took == transport.Full {

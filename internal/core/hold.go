@@ -233,7 +233,7 @@ func (h *Hold) Valid() bool { return h.Standing().Valid }
 func (h *Hold) ValidUntil() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.q.clock.when(h.claim.Deadline())
+	return h.q.clock.When(h.claim.Deadline())
 }
 
 // Standing returns how the claim stands now. It takes no lock, since a

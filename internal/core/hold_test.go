@@ -52,7 +52,7 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	h, err := q.Acquire(within(t), s, false, OnEnd(func(error) {}))
 	require.NoError(t, err)
 	(*attempt)(h).mu.Lock()
-	q.deadlines.drop((*attempt)(h))
+	q.deadlines.Drop(&h.alarms)
 	(*attempt)(h).mu.Unlock()
 	gone(t, logger.blocked)
 	time.Sleep(set.TTL + set.TTL/2)

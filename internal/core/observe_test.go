@@ -29,20 +29,6 @@ func deep(frames int, f func()) {
 	runtime.KeepAlive(frames)
 }
 
-// After stop nothing keeps the timer, and through it the Quorum, for up to an
-// hour.
-func TestClientTimerStops(t *testing.T) {
-	t.Parallel()
-	var timer clientTimer
-	timer.start(func() { assert.Fail(t, "it has fired") })
-	timer.set(1, 1+hour)
-	timer.stop()
-	timer.set(1, 1+hour)
-	assert.False(t, timer.timer.Stop(), "it ran on")
-}
-
-const hour = 3600_000_000_000
-
 // A goroutine of the library goes on though the observer ends the goroutine
 // that calls it.
 func TestObserverThatExits(t *testing.T) {

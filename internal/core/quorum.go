@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
+	"github.com/quorate/quorate/internal/wake"
 )
 
 // Quorum is one client's connections to N nodes and the claims it has on them.
@@ -29,13 +30,13 @@ type Quorum struct {
 	nodes   nodes  // of its set, by number
 	seeds   nodes  // of its list, from nodeset.Seed on
 	channel string // pushes to this client, on every node
-	clock   *localClock
-	waker   waker
+	clock   *wake.Clock
+	waker   wake.Waker
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
 	once    sync.Once
 
-	ticks, deadlines *scheduler
+	ticks, deadlines *wake.Scheduler[attempt]
 
 	attempts   attempts
 	spares     spares
@@ -80,11 +81,11 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
-		set: set, clock: newLocalClock(),
+		set: set, clock: wake.NewClock(),
 		built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	if set.Connect == nil { // nodes of this process sleep with it
-		q.waker = newWaker()
+		q.waker = wake.NewWaker()
 	}
 	// The channel ends in random text. Hosts may share a name and processes a
 	// pid, as in containers.
@@ -98,11 +99,11 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.watches.all = map[protocol.ID]*Watch{}
 	q.driver.init(q)
 	q.repairs = newRepairer(q)
-	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
+	q.ticks = wake.NewScheduler(wake.Ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed.
-	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
+	q.deadlines = wake.NewScheduler(wake.Deadlines, q.now, func(due []wake.Alarm[attempt]) {
 		for _, d := range due {
-			go d.a.tick(ordinary)
+			go d.Sleeper().tick(ordinary)
 		}
 	})
 	q.clients, q.seeds.base = map[string]redis.UniversalClient{}, nodeset.Seed
@@ -196,7 +197,7 @@ func (q *Quorum) Size() int {
 	return bits.OnesCount32(q.driver.sets().All())
 }
 
-func (q *Quorum) now() protocol.Time { return q.clock.now() }
+func (q *Quorum) now() protocol.Time { return q.clock.Now() }
 
 func newID() protocol.ID {
 	var id protocol.ID

@@ -27,3 +27,24 @@ func (t *tasks) end() {
 	t.ended = true
 	t.mu.Unlock()
 }
+
+// wakeUps looks at the clock whenever the machine wakes up, and has the
+// schedulers look at it: the timer that each of them sleeps by stood still too.
+// It is a goroutine of the Quorum.
+func (q *Quorum) wakeUps() {
+	for was, before := q.clock.Slept(); q.waker.Wait(); {
+		q.woken()
+		woke, all := q.clock.Slept()
+		if woke != was {
+			q.driver.carryOut(q.driver.client.Slept(q.now(), woke))
+			q.set.Logger.Warn("quorate: this machine was suspended; holds whose lease ended meanwhile are lost", "for", all-before)
+		}
+		was, before = woke, all
+	}
+}
+
+func (q *Quorum) woken() {
+	q.clock.CountSleep()
+	q.ticks.Look()
+	q.deadlines.Look()
+}

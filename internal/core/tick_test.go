@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/wake"
 )
 
 // What claims have to say that are due together goes out, and as one.
@@ -20,31 +21,31 @@ func TestBeatsGoOutTogether(t *testing.T) {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
 	const claims = 100 // more than the scheduler collects
-	var due []alarm
+	var due []wake.Alarm[attempt]
 	for i := range claims {
 		s, err := q.NewSpec(Spec{Name: strconv.Itoa(i), Weight: 1, Capacity: 1, Set: &q.set})
 		require.NoError(t, err)
 		h, err := q.Acquire(t.Context(), s, false, nil)
 		require.NoError(t, err)
-		due = append(due, alarm{a: (*attempt)(h)})
+		due = append(due, wake.Alarm[attempt]{Of: &h.alarms})
 	}
 	renewed := func() (n int) {
 		for _, d := range due {
-			d.a.mu.Lock()
-			if d.a.claim.Deadline() > due[0].at {
+			d.Sleeper().mu.Lock()
+			if d.Sleeper().claim.Deadline() > due[0].At {
 				n++
 			}
-			d.a.mu.Unlock()
+			d.Sleeper().mu.Unlock()
 		}
 		return n
 	}
-	due[0].at = q.now().Add(q.set.TTL - q.set.Drift())
+	due[0].At = q.now().Add(q.set.TTL - q.set.Drift())
 	for _, d := range due {
-		d.a.mu.Lock()
+		d.Sleeper().mu.Lock()
 		for i := range q.nodes.all() {
-			d.a.claim.Up(q.now(), i) // has it ask, with the next tick
+			d.Sleeper().claim.Up(q.now(), i) // has it ask, with the next tick
 		}
-		d.a.mu.Unlock()
+		d.Sleeper().mu.Unlock()
 	}
 	require.Zero(t, renewed())
 	// Nothing else is sent meanwhile that could take with it what is left

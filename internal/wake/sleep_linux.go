@@ -1,4 +1,4 @@
-package core
+package wake
 
 // This file owns how a suspended machine is noticed on Linux: by how long it
 // slept, and by a file that becomes readable when it wakes up.
@@ -53,22 +53,22 @@ func readClock(id uintptr) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), errno == 0
 }
 
-// waker tells when the machine wakes up. It is a timer of the kernel that is
+// Waker tells when the machine wakes up. It is a timer of the kernel that is
 // cancelled when the wall clock is set, which a wake-up does. It is set to a
 // time that does not come. Where times have 32 bits their last second is in
-// 2038: from then on wait reports false, as after close. Deadlines are right
-// all the same, since localClock counts the sleep at the next call, but an idle
+// 2038: from then on Wait reports false, as after Close. Deadlines are right
+// all the same, since Clock counts the sleep at the next call, but an idle
 // holder's context ends late.
 // A read of it needs no thread: the file is in the runtime's poller, as a
 // socket is.
-type waker struct{ f *os.File }
+type Waker struct{ f *os.File }
 
-// newWaker returns one that never tells anything where the kernel has no such
-// timer, as in some sandboxes. localClock does not need it, see wakeUps.
-func newWaker() waker {
+// NewWaker returns one that never tells anything where the kernel has no such
+// timer, as in some sandboxes. Clock does not need it.
+func NewWaker() Waker {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
-		return waker{}
+		return Waker{}
 	}
 	f := os.NewFile(fd, "timerfd")
 	set := struct{ interval, value syscall.Timespec }{}
@@ -79,15 +79,15 @@ func newWaker() waker {
 	if _, _, errno = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, timerAbsolute|timerCancelOnSet,
 		uintptr(unsafe.Pointer(&set)), 0, 0, 0); errno != 0 {
 		_ = f.Close()
-		return waker{}
+		return Waker{}
 	}
-	return waker{f}
+	return Waker{f}
 }
 
-// wait waits for the next wake-up, and reports false after close. ECANCELED is
+// Wait waits for the next wake-up, and reports false after Close. ECANCELED is
 // the kernel's word that the clock was set. If an operator sets it the
 // schedulers wake as well, and find nothing due.
-func (w waker) wait() bool {
+func (w Waker) Wait() bool {
 	if w.f == nil {
 		return false
 	}
@@ -96,7 +96,7 @@ func (w waker) wait() bool {
 	return errors.Is(err, syscall.ECANCELED)
 }
 
-func (w waker) close() {
+func (w Waker) Close() {
 	if w.f != nil {
 		_ = w.f.Close()
 	}

@@ -1,4 +1,4 @@
-package core
+package wake
 
 import (
 	"math"
@@ -15,11 +15,11 @@ import (
 // last second in 2038.
 func TestWakerDoesNotExpire(t *testing.T) {
 	t.Parallel()
-	w := newWaker()
+	w := NewWaker()
 	if w.f == nil {
 		t.Skip("this kernel has no such timer")
 	}
-	defer w.close()
+	defer w.Close()
 	raw, err := w.f.SyscallConn()
 	require.NoError(t, err)
 	left := struct{ interval, value syscall.Timespec }{}

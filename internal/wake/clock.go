@@ -1,7 +1,6 @@
-package core
+package wake
 
-// This file owns the clock of the deadlines, and what happens when the machine
-// wakes up.
+// This file owns the clock of the deadlines.
 
 import (
 	"sync"
@@ -11,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// localClock is the clock by which this process judges its leases. It never
+// Clock is the clock by which this process judges its leases. It never
 // goes back, setting the wall clock does not move it, and on Linux it counts
 // the time for which the machine was suspended. It is safe for concurrent use.
 //
@@ -21,7 +20,7 @@ import (
 // wall clock and the monotonic one. The difference of these two changes when
 // the machine was suspended, and when the wall clock was set. Only then
 // CLOCK_BOOTTIME is read, to tell the one from the other.
-type localClock struct {
+type Clock struct {
 	base atomic.Pointer[clockBase]
 	mu   sync.Mutex // held by the one that replaces base
 	// slept returns for how long the machine was suspended since some moment in
@@ -29,7 +28,7 @@ type localClock struct {
 	slept func() (d time.Duration, ok bool)
 }
 
-// clockBase is one moment of a localClock to count from, never written to.
+// clockBase is one moment of a Clock to count from, never written to.
 type clockBase struct {
 	at    protocol.Time // what the clock showed
 	when  time.Time     // with a monotonic reading
@@ -43,13 +42,13 @@ type clockBase struct {
 // change without a look at CLOCK_BOOTTIME. A lease bears 2 ms.
 const steady = time.Millisecond
 
-func newLocalClock() *localClock { return localClockOf(slept) }
+func NewClock() *Clock { return clockOf(slept) }
 
 // startReads is how often a new clock calls slept, which may fail.
 const startReads = 20
 
-func localClockOf(slept func() (time.Duration, bool)) *localClock {
-	c := &localClock{slept: slept}
+func clockOf(slept func() (time.Duration, bool)) *Clock {
+	c := &Clock{slept: slept}
 	b := &clockBase{}
 	for range startReads {
 		if b.slept, b.known = slept(); b.known {
@@ -66,17 +65,18 @@ func (b *clockBase) from(at protocol.Time) *clockBase {
 	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known, woke: b.woke}
 }
 
-func (c *localClock) now() protocol.Time {
+// Now is a time that is not 0.
+func (c *Clock) Now() protocol.Time {
 	t, b := time.Now(), c.base.Load()
 	past := t.Sub(b.when)
 	if d := time.Duration(t.UnixNano()-b.wall) - past; d > steady || d < -steady {
-		return c.countSleep()
+		return c.CountSleep()
 	}
 	return b.at.Add(past)
 }
 
-// countSleep finds out whether the machine was suspended, and counts that.
-func (c *localClock) countSleep() protocol.Time {
+// CountSleep finds out whether the machine was suspended, and counts that.
+func (c *Clock) CountSleep() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.base.Load()
@@ -95,28 +95,31 @@ func (c *localClock) countSleep() protocol.Time {
 	return b.at
 }
 
-func (c *localClock) when(t protocol.Time) time.Time {
+// When is the wall clock at a time of this clock.
+func (c *Clock) When(t protocol.Time) time.Time {
 	b := c.base.Load()
 	return b.when.Add(t.Sub(b.at))
 }
 
-// wakeUps looks at the clock whenever the machine wakes up, and has the
-// schedulers look at it: the timer that each of them sleeps by stood still too.
-// It is a goroutine of the Quorum.
-func (q *Quorum) wakeUps() {
-	for was := q.clock.base.Load(); q.waker.wait(); {
-		q.woken()
-		b := q.clock.base.Load()
-		if b.woke != was.woke {
-			q.driver.carryOut(q.driver.client.Slept(q.now(), b.woke))
-			q.set.Logger.Warn("quorate: this machine was suspended; holds whose lease ended meanwhile are lost", "for", b.slept-was.slept)
-		}
-		was = b
-	}
+// Slept returns when the latest sleep ended, 0 if there was none, and a sum of
+// all sleeps: the difference of two sums is how long the machine slept between.
+func (c *Clock) Slept() (ended protocol.Time, sum time.Duration) {
+	b := c.base.Load()
+	return b.woke, b.slept
 }
 
-func (q *Quorum) woken() {
-	q.clock.countSleep()
-	q.ticks.look()
-	q.deadlines.look()
+// Suspend does to the clock what suspending the machine does: the monotonic
+// clock stands still. It is for tests.
+func (c *Clock) Suspend(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.slept
+	c.slept = func() (time.Duration, bool) {
+		s, _ := before()
+		return s + d, true
+	}
+	b := *c.base.Load()
+	b.known = true // where the system does not say it, too
+	b.wall -= int64(d)
+	c.base.Store(&b)
 }

@@ -13,65 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// setWall does to a clock what setting the wall clock does.
-func setWall(c *localClock, d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := *c.base.Load()
-	b.wall -= int64(d)
-	c.base.Store(&b)
-}
-
-// suspend does to a clock what suspending the machine does: the monotonic clock
-// stands still.
-func suspend(c *localClock, d time.Duration) {
-	c.mu.Lock()
-	before := c.slept
-	c.slept = func() (time.Duration, bool) {
-		s, _ := before()
-		return s + d, true
-	}
-	b := *c.base.Load()
-	b.known = true // where the system does not say it, too
-	c.base.Store(&b)
-	c.mu.Unlock()
-	setWall(c, d)
-}
-
-func TestLocalClock(t *testing.T) {
-	t.Parallel()
-	c := newLocalClock()
-	wall, began := time.Now(), c.now()
-	require.Positive(t, began)
-	expected := func(asleep time.Duration) {
-		t.Helper()
-		before := time.Now()
-		at := c.now()
-		after := time.Now()
-		assert.GreaterOrEqual(t, at.Sub(began), asleep+before.Sub(wall)-steady)
-		assert.LessOrEqual(t, at.Sub(began), asleep+after.Sub(wall)+steady)
-		assert.WithinRange(t, c.when(at), before.Add(-steady), after.Add(steady))
-	}
-	expected(0)
-	for range 3 {
-		setWall(c, time.Hour)
-		expected(0)
-		setWall(c, -2*time.Hour)
-		expected(0)
-	}
-	asleep := time.Duration(0)
-	for range 3 {
-		suspend(c, time.Hour)
-		asleep += time.Hour
-		expected(asleep)
-		setWall(c, -time.Hour)
-		expected(asleep)
-	}
-	c.slept = func() (time.Duration, bool) { return 0, false }
-	setWall(c, time.Hour)
-	expected(asleep)
-}
-
 // The machine is suspended for longer than the lease: the hold is over at the
 // wake-up, by whatever is asked first.
 func TestSuspendedHolder(t *testing.T) {
@@ -108,9 +49,9 @@ func TestSuspendedHolder(t *testing.T) {
 			lease = h.Lease(0)
 			close(ready)
 			ctx := lease.Context()
-			suspend(q.clock, q.set.TTL/2)
+			q.clock.Suspend(q.set.TTL / 2)
 			require.NoError(t, ctx.Err())
-			suspend(q.clock, q.set.TTL/2)
+			q.clock.Suspend(q.set.TTL / 2)
 			assert.True(t, over(h, ctx))
 			h.Release()
 		})
@@ -140,27 +81,11 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 		}
 		return true
 	}, time.Minute, time.Millisecond)
-	suspend(q.clock, 2*set.TTL)
+	q.clock.Suspend(2 * set.TTL)
 	q.woken()
 	line := log.await(t, "a hold was lost")
 	assert.Contains(t, line, "lock lost: this process did not run for 1")
 	for i := range 3 {
 		assert.NotContains(t, line, c.Node(i).Addr())
 	}
-}
-
-// A machine that was too busy at first says later for how long it has slept
-// since it was started. The clock does not take that for sleep, and counts what
-// comes after.
-func TestSleepThatCouldNotBeReadAtFirst(t *testing.T) {
-	t.Parallel()
-	slept, ok := time.Duration(0), false
-	c := localClockOf(func() (time.Duration, bool) { return slept, ok })
-	slept, ok = time.Hour, true
-	c.countSleep()
-	assert.Less(t, time.Duration(c.now()), time.Minute)
-	slept += time.Hour
-	c.countSleep()
-	assert.Greater(t, time.Duration(c.now()), time.Hour)
-	assert.Less(t, time.Duration(c.now()), time.Hour+time.Minute)
 }

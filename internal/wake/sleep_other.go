@@ -1,6 +1,6 @@
 //go:build !linux
 
-package core
+package wake
 
 import "time"
 
@@ -10,10 +10,10 @@ import "time"
 // while the next one is in.
 func slept() (d time.Duration, ok bool) { return 0, false }
 
-// waker tells when the machine wakes up; here it never does.
-type waker struct{}
+// Waker tells when the machine wakes up; here it never does.
+type Waker struct{}
 
-func newWaker() waker { return waker{} }
+func NewWaker() Waker { return Waker{} }
 
-func (waker) wait() bool { return false }
-func (waker) close()     {}
+func (Waker) Wait() bool { return false }
+func (Waker) Close()     {}

@@ -1,4 +1,4 @@
-package core
+package wake
 
 import (
 	"math/rand/v2"
@@ -12,17 +12,19 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Attempts come, go and move. The attempt that is due comes first, at the
+type sleeper struct{ alarms Alarms[sleeper] }
+
+// Sleepers come, go and move. The one that is due comes first, at the
 // newest of the times that were set for it, and void alarms are not kept for
 // long.
 func TestWakeHeap(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
-	h := wakeHeap{kind: deadlines}
-	at := map[*attempt]protocol.Time{}
-	var all []*attempt
+	h := heap[sleeper]{kind: Deadlines}
+	at := map[*Alarms[sleeper]]protocol.Time{}
+	var all []*Alarms[sleeper]
 	for range 100 {
-		all = append(all, &attempt{})
+		all = append(all, new(Alarms[sleeper]))
 	}
 	for range 20000 {
 		a := all[rng.IntN(len(all))]
@@ -31,7 +33,7 @@ func TestWakeHeap(t *testing.T) {
 			h.drop(a)
 			delete(at, a)
 			if k := len(h.list); k > 0 {
-				require.Equal(t, at[h.list[k-1].a], h.list[k-1].at)
+				require.Equal(t, at[h.list[k-1].Of], h.list[k-1].At)
 			}
 		case 1:
 			if len(h.list) == 0 {
@@ -43,27 +45,27 @@ func TestWakeHeap(t *testing.T) {
 			}
 			one, valid := h.pop()
 			if valid {
-				require.Equal(t, at[one.a], one.at)
-				require.Equal(t, first, one.at)
-				delete(at, one.a)
+				require.Equal(t, at[one.Of], one.At)
+				require.Equal(t, first, one.At)
+				delete(at, one.Of)
 			} else {
-				require.NotEqual(t, at[one.a], one.at)
+				require.NotEqual(t, at[one.Of], one.At)
 			}
 		default:
 			at[a] = 1 + protocol.Time(rng.IntN(50))
-			h.put(alarm{at[a], a})
+			h.put(Alarm[sleeper]{at[a], a})
 			require.LessOrEqual(t, len(h.list), h.valid+h.valid/4+fewVoids+1)
 		}
 		require.Equal(t, len(at), h.valid)
 		for a := range at {
-			require.EqualValues(t, at[a], a.alarms[deadlines].Load())
-			require.Zero(t, a.alarms[ticks].Load())
+			require.Equal(t, at[a], a.At(Deadlines))
+			require.Zero(t, a.At(Ticks))
 		}
 	}
 	var order []protocol.Time
 	for len(h.list) > 0 {
 		if one, valid := h.pop(); valid {
-			order = append(order, one.at)
+			order = append(order, one.At)
 		}
 	}
 	assert.Len(t, order, len(at))
@@ -78,16 +80,17 @@ func TestWokenAtTheEarliest(t *testing.T) {
 	began := time.Now()
 	woken := make(chan protocol.Time, 10)
 	now := func() protocol.Time { return protocol.Time(time.Since(began)) }
-	s := newScheduler(ticks, now, func(as []alarm) {
-		for _, one := range as {
-			woken <- one.at
+	s := NewScheduler(Ticks, now, func(due []Alarm[sleeper]) {
+		for _, one := range due {
+			woken <- one.At
 		}
 	})
-	defer s.close()
-	a := &attempt{}
+	defer s.Close()
+	a := &sleeper{}
+	a.alarms.Init(a)
 	soon := now().Add(20 * time.Millisecond)
 	for _, at := range []protocol.Time{now().Add(time.Hour), soon, soon.Add(time.Millisecond)} {
-		s.set(a, at)
+		s.Set(&a.alarms, at)
 	}
 	select {
 	case at := <-woken:
@@ -97,5 +100,5 @@ func TestWokenAtTheEarliest(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond)
 	assert.Empty(t, woken, "once")
-	assert.Zero(t, a.alarms[ticks].Load())
+	assert.Zero(t, a.alarms.At(Ticks))
 }
