@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/rule"
 )
 
 // TestVotesAloneAdmitTooMany is TestCounting without the counting rule.
 func TestVotesAloneAdmitTooMany(t *testing.T) {
 	t.Parallel()
-	defer core.SwitchOff(protocol.RuleCounting)()
+	defer rule.SwitchOff(protocol.RuleCounting)()
 	s := overlapping(t)
 	for i := range s {
 		require.NoError(t, s[i].Acquire(t.Context(), 1))

@@ -5,8 +5,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/rule"
 )
 
 const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait"
@@ -29,10 +29,10 @@ var rules = map[string]protocol.Rule{
 
 // withoutRule leaves a rule out in this process.
 func withoutRule(name string) error {
-	rule, ok := rules[name]
+	off, ok := rules[name]
 	if !ok {
 		return fmt.Errorf("there are none, unfenced, redsync, rival, %s", ruleHelp)
 	}
-	core.SwitchOff(rule)
+	rule.SwitchOff(off)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -169,7 +170,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	}
 	// Left and Waiters come from one node of those that name the holder: they
 	// differ by a round trip between nodes, and only inform.
-	found := lease.FindHolder(heads, sets, rules())
+	found := lease.FindHolder(heads, sets, rule.Protocol())
 	switch found.Kind {
 	case lease.HeldByClaim:
 		queue := queues[found.Node]

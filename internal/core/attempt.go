@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/quorate/quorate/internal/wake"
 )
@@ -98,7 +99,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	}
 	begin, wall := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
+		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rule.Protocol(),
 	}, time.Now()
 	for i, n := range q.nodes.all() {
 		state := n.link.State(wall)

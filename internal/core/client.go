@@ -1,10 +1,25 @@
 package core
 
-import (
-	"math/rand/v2"
+// This file owns the Client of a Quorum. process.Client decides which replies
+// count, whether clocks have parted and which nodes are repaired. This file
+// gives it the time and the nodes' answers, and does what it says.
+// Invariant: what the Client says is carried out without the Client's lock
+// held.
 
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/wake"
 )
 
@@ -28,7 +43,7 @@ func (d *driver) init(q *Quorum) {
 	d.q = q
 	d.client = process.NewClient(process.ClientConfig{
 		TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard,
-		Seed: rand.Uint64(), Rules: rules(),
+		Seed: rand.Uint64(), Rules: rule.Protocol(),
 	})
 	d.timer.Start(d.tick)
 }
@@ -119,4 +134,165 @@ func (d *driver) report(n *node, a *process.Action) {
 	case process.ActStood:
 		d.q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}
+}
+
+// jump is the last jump of a node's clock, for Check: an operator must see the
+// cause of a loss after the node has recovered. mu guards it.
+type jump struct {
+	mu   sync.Mutex
+	by   time.Duration
+	when time.Time // when it was seen
+}
+
+func (j *jump) note(by time.Duration) {
+	j.mu.Lock()
+	j.by, j.when = by, time.Now()
+	j.mu.Unlock()
+}
+
+func (j *jump) last() (time.Duration, time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.by, j.when
+}
+
+// askTime returns a question for a node's time. It is to be sent at once: the
+// time from askTime to the answer bounds the node's clock.
+func (n *node) askTime() *adminRequest {
+	q := n.q
+	sent := q.now()
+	return &adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
+		if millis, e := decodeTime(v); err == nil && e == nil {
+			q.driver.showTime(n.index, nodeset.Reading{Sent: sent, Received: q.now(), Millis: millis})
+		}
+	}}
+}
+
+// showTime takes the time that a node has told. It is evidence about clocks and
+// nothing else, so what the Client makes of the reading itself is dropped.
+func (d *driver) showTime(node int, r nodeset.Reading) {
+	_, do := d.client.Time(node, r)
+	d.carryOut(do)
+}
+
+// JumpedError says that a node's clock has jumped: see EventClockJumped.
+type JumpedError struct{ By time.Duration }
+
+func (e *JumpedError) Error() string {
+	return fmt.Sprintf("its clock has jumped by %+v", e.By.Round(time.Millisecond))
+}
+
+var errParted = errors.New("its clock and this process's disagree, and its answers do not count until it is known which one is wrong")
+
+// ClockError is a node that does not take a claim's ticket, or takes it where
+// it does not count, since the ticket and the node's clock are too far apart.
+type ClockError struct{ Ahead time.Duration }
+
+func (e *ClockError) Error() string {
+	where := "behind"
+	if e.Ahead < 0 {
+		where = "ahead of"
+	}
+	return fmt.Sprintf("its clock is %v %s the other nodes'; set the wrong clock right (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
+}
+
+// AheadError is a name that is asked for so often that its tickets have run
+// ahead of a node's clock, or a node that keeps a forged ticket.
+type AheadError struct{ Wait time.Duration }
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
+}
+
+// mismatch says why a node's answer to a claim does not count because of
+// clocks, or nil. Called with a.mu held.
+func (d *driver) mismatch(c *process.Attempt, r *protocol.Request, a *protocol.Answer) error {
+	far, old := d.client.FarTicket(c, r, a)
+	if !far {
+		return nil
+	}
+	if ahead := d.nodesTime(d.q.now()).Sub(time.UnixMilli(a.Clock)); old || ahead > d.q.set.Skew {
+		return &ClockError{Ahead: ahead}
+	}
+	return &AheadError{Wait: a.Wait}
+}
+
+// NodesTime is the median of the nodes' clocks, near 1970 before any is known.
+func (q *Quorum) NodesTime() time.Time { return q.driver.nodesTime(q.now()) }
+
+func (d *driver) nodesTime(at protocol.Time) time.Time {
+	return time.UnixMicro(int64(d.client.Clock(at)))
+}
+
+// Microseconds are cut off, so the node's clock shows up to a millisecond more
+// than this: what judges by it allows for that.
+func decodeTime(v []resp.Value) (millis int64, err error) {
+	if len(v) != 2 {
+		return 0, script.ErrAnswer
+	}
+	s, err1 := strconv.ParseInt(string(v[0].Str), 10, 40)
+	us, err2 := strconv.ParseInt(string(v[1].Str), 10, 40)
+	if err1 != nil || err2 != nil {
+		return 0, script.ErrAnswer
+	}
+	return s*1000 + us/1000, nil
+}
+
+// a.Try comes back, so that the Client knows an answer to an older question.
+func (n *node) beginIncarnation(a *process.Action) {
+	q := n.q
+	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
+	n.send(&adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), n.info().Run(), jumped), reply: func(v []resp.Value, err error) {
+		inc, _, e := script.DecodeMarker(v)
+		q.driver.carryOut(q.driver.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
+	}})
+}
+
+func (q *Quorum) addr(i int) string {
+	if n := q.node(i); n != nil {
+		return n.addr
+	}
+	return ""
+}
+
+var errOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
+
+// checkIncarnation says why a reply of that incarnation does not count. It is
+// for answers beside claims and records, such as a marker. The caller holds no
+// lock: what follows may be an event of each claim.
+func (d *driver) checkIncarnation(node int, inc protocol.Incarnation) error {
+	why, do := d.client.Check(d.q.now(), node, inc)
+	d.carryOut(do)
+	return d.uncounted(node, why)
+}
+
+// uncounted returns why a reply of a node does not count, nil if it counts.
+func (d *driver) uncounted(_ int, why protocol.Why) error {
+	switch why {
+	case protocol.Counts:
+		return nil
+	case protocol.Parted:
+		return errParted
+	}
+	return errOtherIncarnation
+}
+
+// Rounds is how long to wait for n questions of a majority, one after another.
+func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
+	return time.Duration(n) * q.driver.client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
+}
+
+func (d *driver) sets() protocol.Quorums { return d.client.Group().Sets }
+
+// timeout is how long to wait for an answer of this node.
+func (n *node) timeout(s *Settings) time.Duration {
+	if n.seed() {
+		return max(s.NodeTimeout, min(2*n.info().RoundTrip, s.TTL/4))
+	}
+	return n.fanout.NodeTimeout(n.index, s.NodeTimeout, s.TTL)
+}
+
+// furthest is how long to wait for the answers of all nodes.
+func (d *driver) furthest(s *Settings) time.Duration {
+	return d.client.Fanout().Longest(s.NodeTimeout, s.TTL)
 }

@@ -1,9 +1,9 @@
 // Package core runs the protocol: it gives the state machine of
 // internal/process a clock, connections and timers, does what that says, and
-// gives the primitives claims to build on. The rules in rules.go name what the
-// runtime itself must do in a certain order. Its nodes are of two kinds: the
-// members of the set that it counts on, by their numbers, and the addresses of
-// its list, which only show which set that is.
+// gives the primitives claims to build on. Package rule names what it must do
+// in a certain order. Its nodes are of two kinds: the members of the set that
+// it counts on, by their numbers, and the addresses of its list, which only
+// show which set that is.
 //
 // # Locks
 //

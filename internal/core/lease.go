@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/rule"
 )
 
 // Lease is what the holder of a primitive sees of its hold: one goroutine's
@@ -161,7 +162,7 @@ func (l *Lease) Finish(cause error) (span *Span, lost error) {
 // the hold had ended by itself, if it had.
 func (l *Lease) Release() error {
 	cause := ErrReleased
-	if !on(RuleReleaseLast) && l.hold.Valid() {
+	if !rule.On(rule.ReleaseLast) && l.hold.Valid() {
 		l.hold.Release()
 	} else if !l.hold.Valid() {
 		cause = ErrLost // its timer is just about to tell
@@ -186,7 +187,7 @@ func (l *Lease) end(cause error) *Span {
 	}
 	l.span.finish(cause)
 	if l.cause = cause; l.leaseContext != nil {
-		if !on(RuleEndAtOnce) {
+		if !rule.On(rule.EndAtOnce) {
 			go l.leaseContext.end(cause)
 			return l.span
 		}

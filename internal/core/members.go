@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -53,7 +54,7 @@ type naming struct {
 }
 
 func newMembers(q *Quorum, list []string) *members {
-	s := &members{q: q, known: nodeset.NewMembership(list, rules()), logged: map[int]nodeset.SetFault{}}
+	s := &members{q: q, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
 	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})
@@ -71,7 +72,7 @@ func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodes
 	event(s.known)
 	todo := s.known.Out
 	s.known.Out = nil
-	if !on(RuleNameLast) {
+	if !rule.On(rule.NameLast) {
 		s.name()
 	}
 	s.publish()

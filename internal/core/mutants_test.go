@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -33,25 +34,25 @@ func contextsEndLate(t *testing.T) bool {
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
-		rule Rule
+		off  rule.Rule
 		find func(t *testing.T) bool
 	}{
-		{"the leaves of a lost hold are sent before its owner hears of it", RuleEndFirst, func(t *testing.T) bool {
+		{"the leaves of a lost hold are sent before its owner hears of it", rule.EndFirst, func(t *testing.T) bool {
 			first, _ := loss(t)
 			return !first
 		}},
-		{"contexts end in a goroutine of their own", RuleEndAtOnce, contextsEndLate},
-		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
-		{"a master that was a replica has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
-		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
-		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
-		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
-		{"requests name a set that claims do not know yet", RuleNameLast, namesTooEarly},
-		{"names are listed while their slot moves", RuleWholeSlot, listsHalfASlot},
+		{"contexts end in a goroutine of their own", rule.EndAtOnce, contextsEndLate},
+		{"a restarted server has forgotten nothing", rule.Restart, func(t *testing.T) bool { return !restartIsALoss(t) }},
+		{"a master that was a replica has forgotten nothing", rule.Restart, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
+		{"a failed handshake leaves the address connected", rule.Handshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
+		{"the leaves of a release are sent before its contexts end", rule.ReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
+		{"a node in cluster mode is waited for", rule.ClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
+		{"requests name a set that claims do not know yet", rule.NameLast, namesTooEarly},
+		{"names are listed while their slot moves", rule.WholeSlot, listsHalfASlot},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")
-			defer SwitchOffHere(m.rule)()
+			defer rule.SwitchOffOwn(m.off)()
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}
@@ -61,7 +62,7 @@ func TestMutants(t *testing.T) {
 func TestProtocolMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
-		rule protocol.Rule
+		off  protocol.Rule
 		find func(t *testing.T) bool
 	}{
 		{"long values are sent without room for them", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
@@ -69,7 +70,7 @@ func TestProtocolMutants(t *testing.T) {
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")
-			defer SwitchOff(m.rule)()
+			defer rule.SwitchOff(m.off)()
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}

@@ -11,14 +11,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
-	"github.com/redis/go-redis/v9"
 )
 
 // node is one master as this client sees it. Each field says which goroutine
@@ -148,7 +150,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 // leaving ends the connection's life in the state machine if the connection
 // fails before it is up: the link calls no Down for it.
 func (n *node) leaving() {
-	if on(RuleHandshake) {
+	if rule.On(rule.Handshake) {
 		n.q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -130,7 +131,7 @@ func (o Operating) Ask(ctx context.Context, number int, words ...string) (string
 // Server is what such a member said of itself as its latest connection began.
 func (o Operating) Server(number int) *transport.Info { return o.q.nodes.at(number).info() }
 
-func (o Operating) Rules() protocol.Rules { return rules() }
+func (o Operating) Rules() protocol.Rules { return rule.Protocol() }
 
 // Succeed carries out a Run on the register that decides what follows.
 func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {

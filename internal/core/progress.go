@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/rule"
 )
 
 // A Repairing is what a client that repairs a node says there of how far it is.
@@ -70,7 +71,7 @@ func restartable(nodes []NodeReport, g protocol.Group) bool {
 			health[n.Index] = repair.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
 		}
 	}
-	return repair.MayRestart(rules(), health, g.Sets)
+	return repair.MayRestart(rule.Protocol(), health, g.Sets)
 }
 
 // Votes reports whether the node answers and votes. An empty role is unknown:

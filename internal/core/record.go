@@ -1,17 +1,20 @@
 package core
 
 // This file owns the operations on the record of a name, as primitives see
-// them: read, open, put, erase. Each is one lease.RegisterOp that a
-// registerCall (register_call.go) drives.
+// them: read, open, put, erase, and the wait for a claim that a record may make
+// needless. Each is one lease.RegisterOp that a registerCall
+// (register_call.go) drives.
 // Invariant: a value is returned as recorded only if a majority has it.
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/rule"
 )
 
 // Record is what a majority of the nodes keeps of a name beside its claims.
@@ -60,7 +63,7 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.await(ctx); err != nil {
 		return Record{}, err
 	}
-	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rules()), nil)
+	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rule.Protocol()), nil)
 }
 
 // decide reports whether what the last run has left open is decided.
@@ -204,4 +207,99 @@ func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 		r.start(&registerCall{in: lease.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
 	h.Release()
+}
+
+// Turn is a claim that is held, with its lease.
+type Turn struct {
+	Hold  *Hold
+	Lease *Lease
+}
+
+// Release gives the claim back, if it is still held.
+func (t *Turn) Release() { _ = t.Lease.Release() }
+
+// Turn waits for a claim. If it fails, nothing is left of it.
+func (q *Quorum) Turn(ctx context.Context, s *Spec) (*Turn, error) {
+	hold, lease, err := q.AcquireLease(ctx, s, false, func(l *Lease, cause error) { l.End(cause) })
+	if err != nil {
+		return nil, err
+	}
+	return &Turn{hold, lease}, nil
+}
+
+// TurnUnless waits for a claim, or until what is recorded makes it needless:
+// then t and err are nil. Without the latter a thousand waiters would get their
+// turns one after the other, with nothing to do. enough is called from another
+// goroutine.
+// Invariant: the caller's goroutine waits for the claim, because there the
+// tracer is called. In a goroutine of its own a panic of the tracer would end
+// the process.
+func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (t *Turn, found Record, err error) {
+	watch := r.Watch()
+	defer watch.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	needless := false
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		found, needless = watch.await(ctx, enough)
+		cancel()
+	}()
+	stop := func() {
+		cancel()
+		<-watched
+	}
+	defer stop() // also when the tracer panics
+	t, err = r.q.Turn(ctx, r.spec)
+	if stop(); !needless {
+		return t, Record{}, err
+	}
+	if t != nil {
+		t.Release()
+	}
+	return nil, found, nil
+}
+
+// await waits until enough accepts what is recorded, or the context ends. An
+// error of the watch is the claim's as well.
+func (w *Watch) await(ctx context.Context, enough func(Record) bool) (Record, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return Record{}, false
+		case <-w.Changed():
+		}
+		if rec, known, _ := w.Latest(); known && enough(rec) {
+			return rec, true
+		}
+	}
+}
+
+// Retry paces attempts after one whose claim was lost, or superseded by a later
+// run, before it was admitted. The next attempt is above what overtook it, so
+// one retry is mostly enough.
+type Retry struct{ n int }
+
+const (
+	// Longer than a round trip in one region: the run that was in the way is
+	// mostly over.
+	firstRetry = 5 * time.Millisecond
+	// The ninth failure in a row reaches it, and is the first that is logged.
+	lastRetry = time.Second
+)
+
+// Wait waits before the next attempt: twice as long each time, and not as long
+// as others. The pauses are random between a half and the whole.
+func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
+	pause := min(firstRetry<<min(r.n, 16), lastRetry)
+	if r.n++; pause == lastRetry {
+		q.set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
+	}
+	t := time.NewTimer(pause/2 + rand.N(pause/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-q.closing:
+	}
 }

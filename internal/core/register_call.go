@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/rule"
 )
 
 // This file owns the operations on records that are under way: it passes
@@ -56,7 +57,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
-	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
+	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
 	// An hour is a start value: writeUnlock sets the time.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.writeUnlock(now)

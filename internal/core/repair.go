@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -278,7 +279,7 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 // SCAN has no keys, so the server that the slot has left answers it: without
 // the names that have moved.
 func (n *node) hasSlot(ctx context.Context) error {
-	if n.slot == "" || !on(RuleWholeSlot) {
+	if n.slot == "" || !rule.On(rule.WholeSlot) {
 		return nil
 	}
 	_, err := n.do(ctx, "EXISTS", n.slot, script.AbsentKey(n.slot))

@@ -1,12 +1,14 @@
 package core
 
-// This file owns what a connection asks a node before it is used, and what
-// makes a server unfit to be a node. A handshake is two steps: the questions of
-// probe, then what hello (node.go) makes of the answers. No request of a claim
-// is sent before both have ended.
+// This file owns what a connection asks a node before it is used, what makes a
+// server unfit to be a node, and the marker, in which a node keeps what it must
+// know after a restart. A handshake is two steps: the questions of probe, then
+// what hello (node.go) makes of the answers. No request of a claim is sent
+// before both have ended.
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -157,7 +160,7 @@ var errClusterMode = errors.New("is in cluster mode, and a node must not be: the
 // cluster mode give. Invariant: no call waits for such a node.
 func clusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
-	return ok && on(RuleClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
+	return ok && rule.On(rule.ClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
 }
 
 // seldom limits a log line that others can cause: one a minute. It is not safe
@@ -176,4 +179,73 @@ func (s *seldom) note(now time.Time) (more int, due bool) {
 	}
 	more, s.last, s.more = s.more, now, 0
 	return more, true
+}
+
+// marker is a node's record of its own data: its incarnation, when that began,
+// and whether it is caught up. mark.lua says how it is written.
+type marker struct {
+	inc      protocol.Incarnation
+	born     time.Time // when its guard time began, by its own clock
+	caughtUp bool      // it is caught up
+	kept     bool      // it was caught up when it entered the set, and has lost nothing since
+	run      string    // of the server: see transport.Info.Run
+
+	guard time.Duration
+}
+
+// A marker that cannot be read is treated as none: the node is taken for one
+// without data. That is safe: such a node does not vote.
+func parseMarker(text string) (m marker, ok bool) {
+	words := strings.Fields(text)
+	if len(words) < 4 {
+		return m, false
+	}
+	var numbers [4]int64
+	for i := range numbers {
+		n, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil && i != 2 { // which is the run
+			return m, false
+		}
+		numbers[i] = n
+	}
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return marker{
+		inc: protocol.Incarnation(numbers[0]), born: time.UnixMilli(numbers[1]), run: words[2],
+		caughtUp: strings.HasSuffix(text, " w"), kept: strings.HasSuffix(text, " l"), guard: time.Duration(min(numbers[3], most)) * time.Millisecond,
+	}, true
+}
+
+// runOf is the run that a client tells the node as a connection begins. A
+// server forgets that it was a replica when it has been without replicas for an
+// hour, and has lost nothing then.
+func runOf(info *transport.Info, text string) string {
+	m, ok := parseMarker(text)
+	switch {
+	case !rule.On(rule.Restart) && ok:
+		return m.run
+	case ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.run, info.RunID+"+"):
+		return m.run
+	}
+	return info.Run()
+}
+
+// recovers is what is left of the guard time when the node's clock shows now.
+func (m *marker) recovers(now time.Time) time.Duration { return max(0, m.born.Add(m.guard).Sub(now)) }
+
+// marker reads a node's marker, which is at the key of a configuration. One
+// that is not of the incarnation that the connection began with says nothing:
+// the node may have been another one's replica.
+func (n *node) marker(ctx context.Context, key string) (marker, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
+	defer cancel()
+	q := n.q
+	v, err := n.do(ctx, script.ReadShort(key)...)
+	if err = q.members.checkSet(n.index, err); err != nil {
+		return marker{}, err
+	}
+	m, ok := parseMarker(text(v, 0))
+	if !ok {
+		return m, errForgetful
+	}
+	return m, q.driver.checkIncarnation(n.index, m.inc)
 }

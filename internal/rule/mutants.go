@@ -1,6 +1,6 @@
 //go:build mutants
 
-package core
+package rule
 
 import (
 	"sync/atomic"
@@ -20,12 +20,14 @@ func SwitchOff(r protocol.Rule) (restore func()) {
 	return func() { off.Store(0) }
 }
 
-// SwitchOffHere takes rules of this package out until restore is called.
-func SwitchOffHere(r Rule) (restore func()) {
+// SwitchOffOwn takes rules of the runtime out until restore is called.
+func SwitchOffOwn(r Rule) (restore func()) {
 	offHere.Store(uint64(r))
 	return func() { offHere.Store(0) }
 }
 
-func rules() protocol.Rules { return protocol.Without(protocol.Rule(off.Load())) }
+// Protocol are those of the protocol.
+func Protocol() protocol.Rules { return protocol.Without(protocol.Rule(off.Load())) }
 
-func on(r Rule) bool { return Rule(offHere.Load())&r == 0 }
+// On reports whether a rule is on.
+func On(r Rule) bool { return Rule(offHere.Load())&r == 0 }
