@@ -263,6 +263,30 @@ func TestTracerOfLosses(t *testing.T) {
 	})
 }
 
+// slowAtLate is an Observer that takes long for "renewal late".
+type slowAtLate chan quorate.EventKind
+
+func (s slowAtLate) Observe(e quorate.Event) {
+	if e.Kind == quorate.EventRenewalLate {
+		time.Sleep(time.Minute)
+	}
+	if e.Name != "" {
+		s <- e.Kind
+	}
+}
+
+// An observer gets the events of a hold in the order in which they happened.
+func TestObserverGetsTheEventsOfAHoldInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, c := make(slowAtLate, 2), quoratetest.New(t, 3)
+		mutex.New(c.Quorum(quorate.WithObserver(events)), "m").Lock()
+		c.Stop(0)
+		c.Stop(1)
+		assert.Equal(t, quorate.EventRenewalLate, <-events)
+		assert.Equal(t, quorate.EventLost, <-events)
+	})
+}
+
 // A node that lost its data is reported, and so is that it has been repaired.
 func TestObserverOfARecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,6 +46,7 @@ type attempt struct {
 	waits *wait         // goroutines that wait for a condition
 	place bool          // it has one of the intake
 	late  bool          // the observer knows that its renewal is late
+	told  chan struct{} // closed when it has had the last of these events; nil: there was none
 	seen  *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]
