@@ -50,7 +50,7 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	for _, name := range names {
 		c := core.CoreOf(q).For(name)
 		set := core.Override(c, "mutex.All", []quorate.LockOption(nil))
-		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Set: set, ShortHold: true})
+		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true, Set: set, ShortHold: true})
 		if err != nil && g.err == nil {
 			g.err, g.bad = err, name
 		}
@@ -236,13 +236,11 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 // hold is one name that is asked for or held. It is the owner of its claim.
 type hold struct {
 	part
+	core.Single
 	try     bool
 	pending *core.Pending
-	refused error // why there is no pending
-
-	mu    sync.Mutex
-	lease *core.Lease // nil: not held yet
-	cause error       // why it has ended by itself
+	refused error       // why there is no pending
+	lease   *core.Lease // nil: not held yet
 }
 
 // begin asks for a name without waiting for it.
@@ -270,27 +268,11 @@ func (h *hold) wait(ctx context.Context) error {
 		hold, err = h.pending.Wait(ctx)
 	}
 	if err == nil {
-		h.mu.Lock()
-		if h.lease = hold.Lease(0); h.cause != nil {
-			h.lease.End(h.cause)
-		}
-		h.mu.Unlock()
+		h.lease = h.Take(hold)
 	}
 	span.End(hold, h.lease, err, func() { _ = h.end() })
 	return err
 }
-
-// Ended see [core.Owner]. It waits for nothing: other names of the Group may
-// still be asked for.
-func (h *hold) Ended(cause error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.cause = cause; h.lease != nil {
-		h.lease.End(cause)
-	}
-}
-
-func (h *hold) Waiting() {}
 
 func (h *hold) lost() bool { return h.lease.Context().Err() != nil }
 

@@ -31,6 +31,10 @@ func (l *Lease) Context() context.Context { return l.lease.Context() }
 // [quorate.Lease].
 func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
 
+// Wanted returns a channel that is closed when another waits, see
+// [quorate.Lease].
+func (l *Lease) Wanted() <-chan struct{} { return l.lease.Wanted() }
+
 // LogValue see [quorate.Lease].
 func (l *Lease) LogValue() slog.Value { return l.lease.LogValue() }
 

@@ -23,7 +23,7 @@ func TestLeaseHasItsOwnMethodsOnly(t *testing.T) {
 	for m := range of.Methods() {
 		methods = append(methods, m.Name)
 	}
-	assert.Equal(t, []string{"Context", "LogValue", "Release", "Token", "ValidUntil"}, methods)
+	assert.Equal(t, []string{"Context", "LogValue", "Release", "Token", "ValidUntil", "Wanted"}, methods)
 	for i := range of.Elem().NumField() {
 		assert.False(t, of.Elem().Field(i).IsExported(), of.Elem().Field(i).Name)
 	}

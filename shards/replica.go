@@ -154,33 +154,9 @@ func (r *replica) serve(ctx context.Context, shard int) {
 	}
 }
 
-// held is the claim of a shard. It gets its events.
-type held struct {
-	hold    *core.Hold
-	lease   *core.Lease
-	ready   chan struct{} // closed when the two are known, or will not be
-	waiting chan struct{} // has room for one
-}
-
-// Ended ends the lease.
-func (h *held) Ended(cause error) {
-	<-h.ready
-	if h.lease != nil {
-		h.lease.End(cause)
-	}
-}
-
-// Waiting notes that another replica wants the shard.
-func (h *held) Waiting() {
-	select {
-	case h.waiting <- struct{}{}:
-	default:
-	}
-}
-
 // take waits for the claim of a shard, as long as this replica has a part in
 // it.
-func (r *replica) take(ctx context.Context, shard int) (*held, error) {
+func (r *replica) take(ctx context.Context, shard int) (*core.Turn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stopped := make(chan struct{})
@@ -204,17 +180,7 @@ func (r *replica) take(ctx context.Context, shard int) (*held, error) {
 			}
 		}
 	}()
-	h := &held{ready: make(chan struct{}), waiting: make(chan struct{}, 1)}
-	traced, span := r.s.cores[shard].Trace(ctx, r.s.specs[shard], false)
-	hold, err := r.s.cores[shard].Acquire(traced, r.s.specs[shard], false, h)
-	if err == nil {
-		h.hold, h.lease = hold, hold.Lease(0)
-	}
-	close(h.ready)
-	if span.End(hold, h.lease, err, func() { _ = h.lease.Release() }); err != nil {
-		return nil, err
-	}
-	return h, nil
+	return r.s.cores[shard].Turn(ctx, r.s.specs[shard])
 }
 
 // hold runs the shard under its claim, until it ends or another replica should
@@ -224,9 +190,9 @@ func (r *replica) take(ctx context.Context, shard int) (*held, error) {
 // The next in line often is before the owner in the queue: it passes the claim
 // on without running the shard. Two that do so with each other, as they know of
 // other members, pause meanwhile.
-func (r *replica) hold(ctx context.Context, shard int, h *held) (wait time.Duration) {
-	defer func() { _ = h.lease.Release() }()
-	inner, stop := h.lease.Derive(ctx)
+func (r *replica) hold(ctx context.Context, shard int, h *core.Turn) (wait time.Duration) {
+	defer h.Release()
+	inner, stop := h.Lease.Derive(ctx)
 	defer stop()
 	if r.others(inner, shard, h) {
 		return r.s.look()
@@ -235,7 +201,7 @@ func (r *replica) hold(ctx context.Context, shard int, h *held) (wait time.Durat
 	var err error
 	go func() {
 		defer close(returned) // also when f ends its goroutine
-		err = r.f(inner, shard, h.lease)
+		err = r.f(inner, shard, h.Lease)
 	}()
 	if r.wanted(inner, shard, h, returned) {
 		stop()
@@ -256,8 +222,8 @@ func (r *replica) hold(ctx context.Context, shard int, h *held) (wait time.Durat
 // replica's to have. What this replica knows of the members and of the queue
 // may be old: two that passed the claim on to each other would leave the shard
 // idle. So it asks before it passes it on.
-func (r *replica) others(ctx context.Context, shard int, h *held) bool {
-	if p, _ := r.part(shard); p == owner || !h.hold.Standing().Waiters {
+func (r *replica) others(ctx context.Context, shard int, h *core.Turn) bool {
+	if p, _ := r.part(shard); p == owner || !h.Hold.Standing().Waiters {
 		return false
 	}
 	_, _ = r.divide(ctx)
@@ -273,15 +239,15 @@ func (r *replica) others(ctx context.Context, shard int, h *held) bool {
 // replica's and another one waits. One whose part has just ended gives the
 // owner the time to learn of its own: otherwise the next in line would run the
 // shard in between.
-func (r *replica) wanted(inner context.Context, shard int, h *held, returned <-chan struct{}) bool {
-	grace := time.NewTimer(0)
+func (r *replica) wanted(inner context.Context, shard int, h *core.Turn, returned <-chan struct{}) bool {
+	grace, begun := time.NewTimer(0), h.Lease.Wanted()
 	defer grace.Stop()
 	for {
 		p, changed := r.part(shard)
 		var after <-chan time.Time
 		waits := false
 		if p != owner { // a push may be lost, so it looks again and again
-			waits = h.hold.Standing().Waiters
+			waits = h.Hold.Standing().Waiters
 			grace.Reset(r.s.look())
 			after = grace.C
 		}
@@ -295,7 +261,8 @@ func (r *replica) wanted(inner context.Context, shard int, h *held, returned <-c
 				return true
 			}
 		case <-changed:
-		case <-h.waiting:
+		case <-begun:
+			begun = nil
 		}
 	}
 }

@@ -30,7 +30,7 @@ var trivial = map[string]string{
 
 	"semaphore.NewWeighted": "the package's example", "semaphore.Weighted.TryAcquire": "the package's example", "semaphore.Weighted.Release": "the package's example",
 	"semaphore.Weighted.Size": "Resize", "semaphore.Lease.LogValue": "a logger calls it", "semaphore.Lease.Token": "AcquireLease", "semaphore.Lease.Context": "AcquireLease",
-	"semaphore.Lease.ValidUntil": "quorate.Lease", "semaphore.Lease.Release": "AcquireLease",
+	"semaphore.Lease.ValidUntil": "quorate.Lease", "semaphore.Lease.Wanted": "quorate.Lease", "semaphore.Lease.Release": "AcquireLease",
 
 	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer", "once.KeepFor": "ValueContext",
 

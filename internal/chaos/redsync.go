@@ -50,6 +50,7 @@ type untilLease struct{ m *redsync.Mutex }
 
 func (untilLease) Token() uint64            { return 0 }
 func (untilLease) Context() context.Context { return context.Background() }
+func (untilLease) Wanted() <-chan struct{}  { return nil }
 func (l untilLease) ValidUntil() time.Time  { return l.m.Until() }
 
 var _ quorate.Lease = untilLease{}

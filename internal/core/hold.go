@@ -38,13 +38,6 @@ type Owner interface {
 	Waiting()          // a claim has begun to wait behind it
 }
 
-// OnEnd is an Owner that ignores waiting claims.
-type OnEnd func(cause error)
-
-func (f OnEnd) Ended(cause error) { f(cause) }
-
-func (f OnEnd) Waiting() {}
-
 // Begin starts an acquisition, without waiting for a node. o may be nil.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {

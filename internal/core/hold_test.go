@@ -49,7 +49,7 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	ends.NoRenewal = true
 	s, err := q.NewSpec(Spec{Name: "ends", Weight: 1, Capacity: 1, Set: &ends})
 	require.NoError(t, err)
-	h, err := q.Acquire(within(t), s, false, OnEnd(func(error) {}))
+	h, err := q.Acquire(within(t), s, false, new(Single))
 	require.NoError(t, err)
 	(*attempt)(h).mu.Lock()
 	q.deadlines.Drop(&h.alarms)

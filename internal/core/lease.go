@@ -27,6 +27,7 @@ type Lease struct {
 	mu           sync.Mutex
 	leaseContext *leaseContext // made when asked for; the contexts that Derive made hang on it
 	cause        error         // why the hold has ended; nil while it has not
+	wanted       chan struct{} // closed when another waits; nil: not asked for, and none does
 	span         *Span         // of the hold; nil: it is not traced
 }
 
@@ -63,23 +64,64 @@ func (c *leaseContext) Err() error {
 // Lease returns a new lease, of the n-th turn under the claim.
 func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
-// AcquireLease is Acquire, and the lease of the hold's first turn. If the hold
-// ends by itself, end is called once and ends the lease.
-// Invariant: end is called with the lease. A hold may end while Acquire is
-// about to return it.
-func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, end func(l *Lease, cause error)) (hold *Hold, l *Lease, err error) {
-	ctx, span := q.Trace(ctx, s, try)
-	ready := make(chan struct{})
-	hold, err = q.Acquire(ctx, s, try, OnEnd(func(cause error) {
-		<-ready
-		if l != nil {
-			end(l, cause)
-		}
-	}))
-	if err == nil {
-		l = hold.Lease(0)
+// Single is the Owner of a claim that serves one turn. It is safe for concurrent
+// use.
+type Single struct {
+	OnEnd func(l *Lease, cause error) // ends the lease; nil: no more than that
+
+	mu    sync.Mutex
+	lease *Lease // nil: it is not held yet
+	cause error  // why it has ended by itself
+}
+
+// Take returns the lease of the claim, which is held or has been. It is called
+// once, before the lease is used.
+func (s *Single) Take(h *Hold) *Lease {
+	l := h.Lease(0)
+	s.mu.Lock()
+	s.lease = l
+	cause := s.cause
+	s.mu.Unlock()
+	if cause != nil {
+		s.end(l, cause)
 	}
-	close(ready)
+	return l
+}
+
+// Ended ends the lease, if it has been taken; else Take does.
+func (s *Single) Ended(cause error) {
+	s.mu.Lock()
+	l := s.lease
+	s.cause = cause
+	s.mu.Unlock()
+	if l != nil {
+		s.end(l, cause)
+	}
+}
+
+func (s *Single) Waiting() {
+	s.mu.Lock()
+	l := s.lease
+	s.mu.Unlock()
+	if l != nil {
+		l.Want()
+	}
+}
+
+func (s *Single) end(l *Lease, cause error) {
+	if s.OnEnd == nil {
+		l.End(cause)
+	} else {
+		s.OnEnd(l, cause)
+	}
+}
+
+// AcquireLease is Acquire, and the lease of the hold's first turn.
+func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (hold *Hold, l *Lease, err error) {
+	ctx, span := q.Trace(ctx, s, try)
+	if hold, err = q.Acquire(ctx, s, try, owner); err == nil {
+		l = owner.Take(hold)
+	}
 	span.End(hold, l, err, func() { _ = l.Release() })
 	return hold, l, err
 }
@@ -94,6 +136,41 @@ func (l *Lease) Token() uint64 { return l.token }
 func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", l.hold.spec.Name), slog.Uint64("token", l.token), slog.Duration("left", time.Until(l.ValidUntil())))
 }
+
+// Wanted returns a channel that is closed when another claim, or a goroutine of
+// this process, has begun to wait behind the hold.
+func (l *Lease) Wanted() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wanted == nil {
+		l.wanted = make(chan struct{})
+	}
+	// Invariant: this is asked after the channel is there. Before it calls Want,
+	// core lets this be known.
+	if l.hold.Standing().Waiters {
+		l.want()
+	}
+	return l.wanted
+}
+
+// Want says that another waits.
+func (l *Lease) Want() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.want()
+}
+
+func (l *Lease) want() {
+	switch {
+	case l.cause != nil || l.wanted == closed:
+		return
+	case l.wanted != nil:
+		close(l.wanted)
+	}
+	l.wanted = closed
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // ValidUntil returns the claim's deadline as it stands.
 func (l *Lease) ValidUntil() time.Time { return l.hold.ValidUntil() }

@@ -220,7 +220,7 @@ func (t *Turn) Release() { _ = t.Lease.Release() }
 
 // Turn waits for a claim. If it fails, nothing is left of it.
 func (q *Quorum) Turn(ctx context.Context, s *Spec) (*Turn, error) {
-	hold, lease, err := q.AcquireLease(ctx, s, false, func(l *Lease, cause error) { l.End(cause) })
+	hold, lease, err := q.AcquireLease(ctx, s, false, new(Single))
 	if err != nil {
 		return nil, err
 	}

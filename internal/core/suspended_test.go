@@ -37,17 +37,10 @@ func TestSuspendedHolder(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			q := idle(t, redistest.Start(t, 1)) // whose clock does not go on meanwhile, so no other hold has any use of it
-			var lease *Lease
-			ready := make(chan struct{})
 			s, err := q.NewSpec(Spec{Name: what, Weight: 1, Capacity: 1, Set: &q.set})
 			require.NoError(t, err)
-			h, err := q.Acquire(t.Context(), s, false, OnEnd(func(cause error) {
-				<-ready
-				lease.End(cause)
-			}))
+			h, lease, err := q.AcquireLease(t.Context(), s, false, new(Single))
 			require.NoError(t, err)
-			lease = h.Lease(0)
-			close(ready)
 			ctx := lease.Context()
 			q.clock.Suspend(q.set.TTL / 2)
 			require.NoError(t, ctx.Err())
@@ -71,7 +64,7 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	require.NoError(t, q.Bootstrap(within(t)))
 	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
-	_, err = q.Acquire(within(t), s, false, OnEnd(func(error) {}))
+	_, err = q.Acquire(within(t), s, false, new(Single))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		for i := range 3 {

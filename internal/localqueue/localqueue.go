@@ -130,6 +130,7 @@ func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got *core.Hold, 
 	case process.LockWait:
 		w = &waiter{mode: mode, turn: make(chan turn, 1)}
 		q.state.Wait(w, mode)
+		q.want()
 	}
 	q.mu.Unlock()
 	switch do {

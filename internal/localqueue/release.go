@@ -113,7 +113,15 @@ func (q *Queue) lingered() {
 // that also serves other claims. So it waits for no node.
 func (q *Queue) Waiting() {
 	q.mu.Lock()
+	q.want()
 	q.giveUp(q.state.Waiting())
+}
+
+// want says to a holder that may ask that another waits. Called with q.mu held.
+func (q *Queue) want() {
+	if q.lease != nil && q.leaseExposed {
+		q.lease.Want()
+	}
 }
 
 // giveUp unlocks q.mu and releases a claim that only lingered.
@@ -172,7 +180,9 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 	if q.state.Held(mode) == nil {
 		return nil
 	}
-	q.leaseExposed = true
+	if q.leaseExposed = true; q.state.Waiters() {
+		q.lease.Want()
+	}
 	return q.lease
 }
 

@@ -131,6 +131,9 @@ func (q *LocalQueue[C, H]) shareable() bool {
 // Wait queues a caller that Lock has told to.
 func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.push(inLine[C]{c, mode}) }
 
+// Waiters reports whether callers wait.
+func (q *LocalQueue[C, H]) Waiters() bool { return q.line.size() > 0 }
+
 // GiveUp takes a caller that no longer wants to wait out of the queue. It
 // reports whether the caller was there. If not, the caller's turn has come at
 // the same time. Then the caller gives it back at once, by Unlock or Next.

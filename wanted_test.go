@@ -1,0 +1,167 @@
+package quorate_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/quoratetest"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// wants are what has a process hold a name, and another one wait for it. Each
+// returns the lease, and with it the wait of the other process, which ends with
+// its context.
+var wants = map[string]struct {
+	pushed bool // the nodes tell at once that another waits
+	hold   func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context))
+}{
+	"mutex": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
+		m := mutex.New(q, "m")
+		require.NoError(t, m.LockContext(t.Context()))
+		return m.Lease(), func(ctx context.Context) { _ = mutex.New(other, "m").LockContext(ctx) }
+	}},
+	"group": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
+		g := mutex.All(q, "g", "h")
+		require.NoError(t, g.LockContext(t.Context()))
+		return g.Lease("h"), func(ctx context.Context) { _ = mutex.New(other, "h").LockContext(ctx) }
+	}},
+	"readers": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
+		m := rwmutex.New(q, "rw")
+		require.NoError(t, m.RLockContext(t.Context()))
+		return m.RLease(), func(ctx context.Context) { _ = rwmutex.New(other, "rw").LockContext(ctx) }
+	}},
+	"semaphore": {false, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
+		l, err := semaphore.NewWeighted(q, "s", 2).AcquireLease(t.Context(), 2)
+		require.NoError(t, err)
+		return l, func(ctx context.Context) { _ = semaphore.NewWeighted(other, "s", 2).Acquire(ctx, 1) }
+	}},
+	"leader": {false, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
+		e := leader.New(q, "e")
+		require.NoError(t, e.Campaign(t.Context(), ""))
+		return e.Lease(), func(ctx context.Context) { _ = leader.New(other, "e").Campaign(ctx, "") }
+	}},
+	"once": {false, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
+		leases, end := make(chan quorate.Lease), make(chan struct{})
+		t.Cleanup(func() { close(end) })
+		go func() {
+			_ = once.New(q, "o").DoContext(context.Background(), func(ctx context.Context) error {
+				leases <- once.Lease(ctx)
+				<-end
+				return nil
+			})
+		}()
+		return <-leases, func(ctx context.Context) {
+			_ = once.New(other, "o").DoContext(ctx, func(context.Context) error { return nil })
+		}
+	}},
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// A holder learns that another process waits: at once where nodes push that,
+// else with the next renewal.
+func TestWanted(t *testing.T) {
+	for what, w := range wants {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				l, wait := w.hold(t, c.Quorum(), c.Quorum())
+				wanted := l.Wanted()
+				time.Sleep(time.Minute)
+				require.False(t, isClosed(wanted), "no other waits")
+				ctx, cancel := context.WithCancel(t.Context())
+				go wait(ctx)
+				synctest.Wait()
+				if !w.pushed {
+					time.Sleep(8*time.Second/3 + time.Millisecond) // of the ttl
+					synctest.Wait()
+				}
+				assert.True(t, isClosed(wanted))
+				assert.True(t, isClosed(l.Wanted()), "asked later")
+				cancel()
+				time.Sleep(time.Minute)
+				assert.True(t, isClosed(l.Wanted()), "that one has given up")
+			})
+		})
+	}
+}
+
+// The same on servers.
+func TestWantedOnServers(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	for what, w := range wants {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ttl := 4 * time.Second
+			if w.pushed {
+				ttl = time.Hour // no renewal tells it
+			}
+			timing := e2e.Guarded(ttl, 3*time.Hour) // the set has one guard time
+			l, wait := w.hold(t, e2e.Open(t, c, timing), e2e.Open(t, c, timing))
+			require.False(t, isClosed(l.Wanted()))
+			ctx, cancel := context.WithCancel(t.Context())
+			waited := make(chan struct{})
+			go func() {
+				defer close(waited)
+				wait(ctx)
+			}()
+			e2e.Receive(t, l.Wanted())
+			cancel()
+			e2e.Receive(t, waited)
+		})
+	}
+}
+
+// Goroutines of one process wait for each other, and each has its own turn.
+func TestWantedByAnotherGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := mutex.New(quoratetest.New(t, 3).Quorum(quorate.WithLinger(time.Minute)), "m")
+		m.Lock()
+		first := m.Lease()
+		require.False(t, isClosed(first.Wanted()))
+		locked := make(chan struct{})
+		for range 2 {
+			go func() {
+				m.Lock()
+				locked <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		assert.True(t, isClosed(first.Wanted()))
+		m.Unlock()
+		<-locked
+		second := m.Lease()
+		assert.True(t, isClosed(second.Wanted()), "the third waits")
+		m.Unlock()
+		<-locked
+		third := m.Lease()
+		synctest.Wait()
+		assert.False(t, isClosed(third.Wanted()), "none waits")
+		m.Unlock()
+		m.Lock() // under the claim that lingers
+		synctest.Wait()
+		assert.False(t, isClosed(third.Wanted()), "its hold has ended")
+		assert.False(t, isClosed(m.Lease().Wanted()))
+		m.Unlock()
+	})
+}
