@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/mutex"
@@ -44,4 +45,25 @@ func ExampleLease_wanted() {
 	fmt.Println("the other has had its turn:", <-done)
 	// Output:
 	// the other has had its turn: <nil>
+}
+
+// Two seconds before it would lose the lock, a job stops.
+func ExampleWithWarning() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	stop := make(chan struct{})
+	m := mutex.New(q, "report", quorate.WithTTL(4*time.Second), quorate.WithWarning(2*time.Second, func(l quorate.Lease) {
+		fmt.Println("held:", l.Context().Err() == nil, "less than two seconds left:", time.Until(l.ValidUntil()) < 2*time.Second)
+		close(stop)
+	}), quorate.WithoutRenewal()) // stands for nodes that cannot be reached
+	m.Lock()
+	<-stop
+	m.Unlock()
+	// Output:
+	// held: true less than two seconds left: true
 }

@@ -89,6 +89,26 @@ func WithNodeTimeout(d time.Duration) SharedOption {
 	return shared(func(s *core.Settings) { s.NodeTimeout = d })
 }
 
+// WithWarning has f called when a hold has only before left of its lease, so
+// that its work can stop in time. That is so when renewals do not succeed, and
+// before the end of a hold that is not renewed ([WithoutRenewal],
+// [WithMaxHold]). It is called once, until a renewal succeeds. Default nil:
+// none. before must be above 0, and at most half of the TTL: when a renewal
+// begins about two thirds are left.
+//
+// f runs in a goroutine of its own, so it may take long, and may unlock. On a
+// busy process the hold may have ended meanwhile: ask the lease. It is not
+// called for a hold that begins with less than before left, as a claim that is
+// handed over in the process may. [Quorum.Close] does not wait for f. A panic
+// in f ends the process.
+func WithWarning(before time.Duration, f func(Lease)) SharedOption {
+	return shared(func(s *core.Settings) {
+		if s.WarnBefore, s.Warn = before, nil; f != nil {
+			s.Warn = func(l *core.Lease) { f(l) }
+		}
+	})
+}
+
 // WithMaxHold stops the renewal of a hold d after it began. So a holder that is
 // stuck loses it, at the latest d + TTL after it began; its context then ends
 // with [ErrLost]. Default 0: no bound. It cannot be negative.

@@ -37,17 +37,18 @@ type attempt struct {
 	// The lowest bit, a nanosecond, says whether a claim waits behind it.
 	standing atomic.Int64
 
-	mu    sync.Mutex
-	claim process.Attempt
-	since protocol.Time // when the caller got the hold
-	done  chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
-	ends  *time.Timer   // WithMaxHold
-	errs  map[int]error // by node: the newest thing that it said against the claim
-	waits *wait         // goroutines that wait for a condition
-	place bool          // it has one of the intake
-	late  bool          // the observer knows that its renewal is late
-	told  chan struct{} // closed when it has had the last of these events; nil: there was none
-	seen  *seen         // for the tracer; nil: there is none
+	mu     sync.Mutex
+	claim  process.Attempt
+	since  protocol.Time // when the caller got the hold
+	done   chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
+	ends   *time.Timer   // WithMaxHold
+	errs   map[int]error // by node: the newest thing that it said against the claim
+	waits  *wait         // goroutines that wait for a condition
+	place  bool          // it has one of the intake
+	warned bool          // the application knows that little of the lease is left
+	late   bool          // the observer knows that its renewal is late
+	told   chan struct{} // closed when it has had the last of these events; nil: there was none
+	seen   *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]
 }

@@ -52,7 +52,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.place = false
 		a.q.intake.leave()
 	}
-	a.follow(news)
+	a.follow(news, now)
 	a.wakeWaits()
 	a.mu.Unlock()
 	switch {
@@ -98,7 +98,7 @@ func (a *attempt) publish(news process.News) {
 // caller that waits for it. Called with a.mu held.
 // Invariant: an attempt sends on done once: at its admission, or at its end if
 // it was never admitted.
-func (a *attempt) follow(news process.News) {
+func (a *attempt) follow(news process.News, now protocol.Time) {
 	if news.Changed() && news.Phase == lease.Holding {
 		// The time of WithMaxHold begins when the caller gets the lock.
 		if a.spec.Set.MaxHold > 0 {
@@ -119,11 +119,37 @@ func (a *attempt) follow(news process.News) {
 		}
 	}
 	if !news.Phase.Final() {
-		a.q.ticks.Set(&a.alarms, a.claim.Wake())
+		wake := a.claim.Wake()
 		if news.Phase == lease.Holding {
 			a.q.deadlines.Set(&a.alarms, a.claim.Deadline())
+			if a.spec.Set.Warn != nil && news.Taken && a.owner != nil {
+				wake = min(wake, a.warn(now))
+			}
 		}
+		a.q.ticks.Set(&a.alarms, wake)
 	}
+}
+
+// warn calls the application once when less of a lease is left than it wants to
+// be warned of. It returns when that may be. A claim that a push has admitted
+// may have little left at first, so its first renewal is given time. Called
+// with a.mu held.
+func (a *attempt) warn(now protocol.Time) protocol.Time {
+	set := a.spec.Set
+	at := max(a.claim.Deadline().Add(-set.WarnBefore), a.since.Add(set.NodeTimeout))
+	if now < at {
+		a.warned = false
+		return at
+	}
+	if !a.warned {
+		a.warned = true
+		go func() {
+			if l := a.owner.Turn((*Hold)(a)); l != nil {
+				set.Warn(l)
+			}
+		}()
+	}
+	return protocol.Never
 }
 
 // noteLate tells the observer once when less than half of a lease is left: the

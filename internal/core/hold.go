@@ -36,6 +36,10 @@ type Pending struct {
 type Owner interface {
 	Ended(cause error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
 	Waiting()          // a claim has begun to wait behind it
+
+	// Turn returns the lease of those that hold it now, to warn them; nil: none
+	// does, or has its lease yet. It runs on a goroutine of its own.
+	Turn(h *Hold) *Lease
 }
 
 // Begin starts an acquisition, without waiting for a node. o may be nil.

@@ -100,12 +100,16 @@ func (s *Single) Ended(cause error) {
 }
 
 func (s *Single) Waiting() {
-	s.mu.Lock()
-	l := s.lease
-	s.mu.Unlock()
-	if l != nil {
+	if l := s.Turn(nil); l != nil {
 		l.Want()
 	}
+}
+
+// Turn returns the lease, if it has been taken.
+func (s *Single) Turn(*Hold) *Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease
 }
 
 func (s *Single) end(l *Lease, cause error) {

@@ -26,6 +26,8 @@ type Settings struct {
 	NodeTimeout   time.Duration
 	MaxHold       time.Duration // 0: no bound
 	Linger        time.Duration
+	WarnBefore    time.Duration // with so much of a lease left, Warn is called; nil: not
+	Warn          func(*Lease)
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
@@ -137,6 +139,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithNodeTimeout(%v) is above a quarter of the ttl (%v): a renewal could not be tried again in time; choose at most %v", s.NodeTimeout, s.TTL, s.TTL/4)
 	case s.MaxHold < 0:
 		return fmt.Errorf("WithMaxHold(%v): cannot be negative; 0 means no bound", s.MaxHold)
+	case s.Warn != nil && (s.WarnBefore <= 0 || s.WarnBefore > s.TTL/2):
+		return fmt.Errorf("WithWarning(%v): must be above 0 and at most half of the ttl (%v); about two thirds are left when a renewal begins, so a longer one would warn while all is well", s.WarnBefore, s.TTL)
 	case s.Linger < 0:
 		return fmt.Errorf("WithLinger(%v): cannot be negative; 0 means none", s.Linger)
 	case s.Retention > 87600*time.Hour:

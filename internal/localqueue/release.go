@@ -180,6 +180,20 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 	if q.state.Held(mode) == nil {
 		return nil
 	}
+	return q.expose()
+}
+
+// Turn returns the lease of the goroutines that hold the value under a claim.
+func (q *Queue) Turn(h *core.Hold) *core.Lease {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state.Held(Write) != h && q.state.Held(Read) != h {
+		return nil
+	}
+	return q.expose()
+}
+
+func (q *Queue) expose() *core.Lease {
 	if q.leaseExposed = true; q.state.Waiters() {
 		q.lease.Want()
 	}
