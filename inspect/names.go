@@ -26,12 +26,12 @@ type Entry struct {
 	Record  *Record // nil: nothing is recorded
 }
 
-// portion is how many keys a node looks at for one SCAN: some tenths of a
-// millisecond. atOnce is how many names are asked for at the same time.
+// portion is how many keys a node looks at for one SCAN: 0.15 ms where all are
+// ours, as each is sent. atOnce is how many names are asked for at the same time.
 // patience is for how long a node may leave all questions without an answer,
 // and pause is the time before a portion is asked for once more.
 const (
-	portion  = "500"
+	portion  = "100"
 	atOnce   = 32
 	patience = 2 * time.Second
 	pause    = 20 * time.Millisecond
