@@ -229,6 +229,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// With a cluster among the nodes each bucket is listed by itself. A node that
+// has not answered for one of them is not asked for each of the others.
+func TestNodeThatHangsIsGivenUpOnce(t *testing.T) {
+	t.Parallel()
+	plain := redistest.Start(t, 2)
+	q := e2e.OpenAt(t, append(plain.URLs(), redistest.StartSharded(t, 3, false).URL()), e2e.Timing(quiet))
+	require.NoError(t, q.Bootstrap(t.Context()))
+	mutex.New(q, "m").Lock()
+	require.NoError(t, plain.Node(0).Stop())
+	began := time.Now()
+	var listed []string
+	for e, err := range inspect.Names(t.Context(), q, "") {
+		require.NoError(t, err)
+		listed = append(listed, e.Name)
+	}
+	assert.Equal(t, []string{"m"}, listed)
+	assert.Less(t, time.Since(began), 12*time.Second, "patience, and not a node timeout for each of 64 buckets as well")
+}
+
 // A listing stands a node that is late.
 func TestALateAnswer(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package inspect
 // This file owns the listing of names.
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync"
@@ -113,20 +114,18 @@ func (l *lister) heard(addr string, err error) {
 func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err error) {
 	cursors, here, unlisted := map[int]string{}, map[string]bool{}, map[int]error{}
 	for first := true; ; first = false {
+		// A server of a Redis Cluster has many buckets, and is listed once.
+		pending := func(s *core.Said) bool {
+			return (first || cursors[s.Index] != "") && (!l.asked[s.Server] || here[s.Server])
+		}
 		if err := ctx.Err(); err != nil {
 			return false, core.CutShort(core.ErrNoQuorum, ctx)
 		}
 		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
-			cursor := cursors[s.Index]
-			if first {
-				cursor = "0"
-			}
-			// A server of a Redis Cluster has many buckets, and is
-			// listed once.
-			if cursor == "" || l.asked[s.Server] && !here[s.Server] {
+			if !pending(s) || l.failure(s) != nil {
 				return nil
 			}
-			return resp.AppendCommand(dst, "SCAN", cursor, "MATCH", script.Pattern(keys("x"), l.pattern), "COUNT", portion)
+			return resp.AppendCommand(dst, "SCAN", cmp.Or(cursors[s.Index], "0"), "MATCH", script.Pattern(keys("x"), l.pattern), "COUNT", portion)
 		})
 		if err != nil {
 			return false, err
@@ -135,13 +134,16 @@ func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err er
 		more, again := false, false
 		for _, s := range said {
 			next := ""
+			if s.Err == nil && len(s.Values) == 0 && pending(&s) {
+				s.Err = l.failure(&s) // it has not been asked
+			}
 			switch {
 			case s.Err != nil:
 				l.heard(s.Addr, s.Err)
 				if core.Refused(s.Err) || l.failure(&s) != nil {
 					unlisted[s.Index] = s.Err
-				} else if next = cursors[s.Index]; first {
-					next = "0"
+				} else {
+					next = cmp.Or(cursors[s.Index], "0")
 				}
 				again = again || next != ""
 			case len(s.Values) > 0:
