@@ -1,51 +1,215 @@
 package otel_test
 
 import (
-	"context"
-	"net"
-	"os/exec"
+	"math/rand/v2"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/judge"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/semaphore"
 )
 
-// The same on a redis-server.
-func TestMetricsAtRestOnRedis(t *testing.T) {
-	server, err := exec.LookPath("redis-server")
-	require.NoError(t, err, "make redis installs it")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(free.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, free.Close())
-	node := exec.Command(server, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	require.NoError(t, node.Start())
-	t.Cleanup(func() {
-		_ = node.Process.Kill()
-		_ = node.Wait()
-	})
-
-	s := newSink(t)
-	var qs []*quorate.Quorum
-	for range 2 {
-		ctx, cancel := deadline(t)
-		q, err := quorate.Connect(ctx, []string{"127.0.0.1:" + port}, append(s.options(), quorate.WithLogger(nil))...)
-		cancel()
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = q.Close() })
-		qs = append(qs, q)
+// roundTrips adds up what the spans tell of those that acquired, and how many
+// of them had asked the nodes.
+func (s *sink) roundTrips() (trips, claims int) {
+	for _, span := range s.spans.Ended() {
+		for _, a := range span.Attributes() {
+			if a.Key == "quorate.round_trips" && a.Value.AsInt64() > 0 {
+				trips, claims = trips+int(a.Value.AsInt64()), claims+1
+			}
+		}
 	}
-	ctx, cancel := deadline(t)
-	defer cancel()
-	require.NoError(t, qs[0].Bootstrap(ctx))
-	atRest(t, s, qs...)
-	require.Eventually(t, func() bool { return s.metrics()["quorate.node.up 127.0.0.1:"+port] == 1 }, time.Minute, time.Millisecond)
+	return trips, claims
 }
 
-// deadline is a context for a call that succeeds.
-func deadline(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), time.Minute)
+// uses are what the holders themselves have written down, by name.
+type uses struct {
+	mu             sync.Mutex
+	holds          map[string][]judge.Hold[string]
+	failed, losses float64
+}
+
+func (u *uses) add(name string, weight int64, l quorate.Lease, from int64, lost bool) {
+	to := time.Now().UnixNano()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if lost {
+		to = min(to, l.ValidUntil().UnixNano())
+		u.losses++
+	}
+	u.holds[name] = append(u.holds[name], judge.Hold[string]{Of: name, From: from, To: to, Weight: weight, Token: l.Token()})
+}
+
+// of returns how many holds there were of the names, and for how long.
+func (u *uses) of(names ...string) (n, seconds float64) {
+	for _, name := range names {
+		for _, h := range u.holds[name] {
+			n, seconds = n+1, seconds+time.Duration(max(0, h.To-h.From)).Seconds()
+		}
+	}
+	return n, seconds
+}
+
+const permits = 3
+
+var mutexes = []string{"m 0", "m 1", "m 2", "short"}
+
+// work is one process: goroutines that share mutexes and a semaphore of it, and
+// one that loses what it holds.
+func (u *uses) work(t *testing.T, q *quorate.Quorum, seed uint64) {
+	var all sync.WaitGroup
+	var ms []*mutex.Mutex
+	for _, name := range mutexes[:3] {
+		ms = append(ms, mutex.New(q, name))
+	}
+	p := semaphore.NewWeighted(q, "p", permits)
+	for g := range uint64(4) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(seed, g))
+			for range 25 {
+				i, pause := r.IntN(len(ms)), time.Duration(r.IntN(1000))*time.Microsecond
+				if r.IntN(3) == 0 {
+					if err := ms[i].TryLockContext(t.Context()); err != nil {
+						assert.ErrorIs(t, err, quorate.ErrHeld)
+						u.mu.Lock()
+						u.failed++
+						u.mu.Unlock()
+						continue
+					}
+				} else if !assert.NoError(t, ms[i].LockContext(t.Context())) {
+					return
+				}
+				from := time.Now().UnixNano()
+				time.Sleep(pause)
+				u.add(mutexes[i], 1, ms[i].Lease(), from, false)
+				ms[i].Unlock()
+
+				l, err := p.AcquireLease(t.Context(), 1+int64(g%2))
+				if !assert.NoError(t, err) {
+					return
+				}
+				from = time.Now().UnixNano()
+				time.Sleep(pause)
+				u.add("p", 1+int64(g%2), l, from, false)
+				assert.NoError(t, l.Release())
+			}
+		})
+	}
+	all.Go(func() {
+		m := mutex.New(q, "short", quorate.WithTTL(400*time.Millisecond), quorate.WithNodeTimeout(100*time.Millisecond), quorate.WithoutRenewal())
+		for range 3 {
+			if !assert.NoError(t, m.LockContext(t.Context())) {
+				return
+			}
+			from := time.Now().UnixNano()
+			l := m.Lease()
+			<-l.Context().Done()
+			u.add("short", 1, l, from, true)
+			m.Unlock()
+		}
+	})
+	all.Wait()
+}
+
+// What three processes have measured is, at rest, what their goroutines have
+// written down themselves and what the nodes have counted. The leases are so
+// long that no request is a renewal or a repetition.
+func TestMetricsAtRestOnRedis(t *testing.T) {
+	c, s := redistest.Start(t, 3), newSink(t)
+	var qs []*quorate.Quorum
+	for range 3 {
+		qs = append(qs, e2e.Open(t, c, append(s.options(), e2e.Timing(10*time.Minute))...))
+	}
+	for i := range c.Len() {
+		assert.Equal(t, 1.0, s.metrics()["quorate.node.up "+c.Node(i).Addr()])
+	}
+	calls := func() (n []int) {
+		for i := range c.Len() {
+			n = append(n, c.Node(i).Calls(t, "evalsha"))
+		}
+		return n
+	}
+
+	// Without others at a name the numbers of requests are equal: those until
+	// the admission, and a release.
+	before, alone := calls(), 0.0
+	for round := range 20 {
+		for i, q := range qs {
+			m := mutex.New(q, "alone "+strconv.Itoa(i)+" "+strconv.Itoa(round%2))
+			require.NoError(t, m.LockContext(t.Context()))
+			require.NoError(t, m.UnlockContext(t.Context()))
+			alone++
+		}
+	}
+	trips, claims := s.roundTrips()
+	assert.Equal(t, alone, float64(claims))
+	for i := range c.Len() {
+		want := before[i] + trips + claims
+		require.True(t, e2e.Eventually(func() bool { return c.Node(i).Calls(t, "evalsha") >= want }), "the last releases")
+		assert.Equal(t, want, c.Node(i).Calls(t, "evalsha"), "node %d", i)
+	}
+
+	before = calls()
+	u := uses{holds: map[string][]judge.Hold[string]{}}
+	var all sync.WaitGroup
+	for i, q := range qs {
+		all.Go(func() { u.work(t, q, uint64(i)) })
+	}
+	all.Wait()
+	for name, holds := range u.holds {
+		capacity := int64(1)
+		if name == "p" {
+			capacity = permits
+		}
+		assert.Empty(t, judge.Overlaps(holds, capacity), name)
+		assert.Empty(t, judge.Falls(holds, capacity), name)
+	}
+
+	// A loss is reported by a goroutine of its own.
+	require.True(t, e2e.Eventually(func() bool { return s.metrics()["quorate.lock.hold.duration lost mutex lost"] >= u.losses }))
+	got := s.metrics()
+	inMutexes, mutexSeconds := u.of(mutexes...)
+	inPermits, permitSeconds := u.of("p")
+	for k, want := range map[string]float64{
+		"quorate.lock.wait.duration held mutex failed":  u.failed,
+		"quorate.lock.wait.duration semaphore acquired": inPermits,
+		"quorate.lock.hold.duration semaphore released": inPermits,
+		"quorate.lock.hold.duration mutex released":     alone + inMutexes - u.losses,
+		"quorate.lock.hold.duration lost mutex lost":    u.losses,
+		"quorate.lock.lost lost mutex":                  u.losses,
+		"quorate.lock.waiting mutex":                    0,
+		"quorate.lock.waiting semaphore":                0,
+		"quorate.lock.held mutex":                       0,
+		"quorate.lock.held semaphore":                   0,
+	} {
+		v, there := got[k]
+		assert.True(t, there && v == want, "%s is %v and not %v", k, v, want)
+	}
+	local := got["quorate.lock.wait.duration mutex local"]
+	assert.Equal(t, alone+inMutexes, got["quorate.lock.wait.duration mutex acquired"]+local)
+	// Holders see their holds begin later and end earlier.
+	assert.GreaterOrEqual(t, got["quorate.lock.hold.duration mutex released sum"]+got["quorate.lock.hold.duration lost mutex lost sum"], mutexSeconds)
+	assert.GreaterOrEqual(t, got["quorate.lock.hold.duration semaphore released sum"], permitSeconds)
+
+	// Where others are at a name, a node may also be asked to settle the claim
+	// once more after it was admitted, and a try that has failed has sent two
+	// requests. What is for several names may be one call. Round trips are
+	// those of the node that was asked most often. So these are the most.
+	more, again := s.roundTrips()
+	more, again = more-trips, again-claims
+	assert.Equal(t, inMutexes+inPermits-local, float64(again))
+	for i := range c.Len() {
+		n := c.Node(i).Calls(t, "evalsha") - before[i]
+		t.Logf("node %d: %d calls for %d claims with %d round trips, %.0f failed tries, %.0f local", i, n, again, more, u.failed, local)
+		assert.LessOrEqual(t, n, more+2*again+2*int(u.failed), "node %d", i)
+	}
 }
