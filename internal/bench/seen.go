@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/otel"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+)
+
+// seen is what a free lock costs with all that shows it, beside one with
+// nothing of that.
+func seen(nodes int) bench {
+	return bench{
+		Name: fmt.Sprintf("seen/%d", nodes), Group: "seen", Show: []string{mean, bothCPU},
+		Title: fmt.Sprintf("1 client, metrics, a span for each lock and a warning, N=%d", nodes),
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			n, err := st.run(nodes)
+			if err != nil {
+				return err
+			}
+			meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+			tracers := trace.NewTracerProvider(trace.WithBatcher(toNowhere{}))
+			st.onClose(func() {
+				_, _ = meters.Shutdown(context.WithoutCancel(ctx)), tracers.Shutdown(context.WithoutCancel(ctx))
+			})
+			t := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(tracers), otel.WithNameFunc(func(_, name string) string { return name }))
+			s := scenario{Nodes: nodes, Clients: 1}
+			for _, l := range []library{
+				{name: quorateName, open: openQuorate(false), commands: byScript},
+				{name: seenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(t), quorate.WithObserver(t), quorate.WithWarning(ttl/2, func(quorate.Lease) {}))},
+			} {
+				if err := s.join(ctx, st, l, l.name, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// toNowhere exports spans: what that costs is the exporter's affair.
+type toNowhere struct{}
+
+func (toNowhere) ExportSpans(context.Context, []trace.ReadOnlySpan) error { return nil }
+func (toNowhere) Shutdown(context.Context) error                          { return nil }
