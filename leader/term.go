@@ -50,10 +50,7 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 
 func (e *Election) claim(ctx context.Context) (*term, error) {
 	t := &term{}
-	hold, lease, err := e.q.AcquireLease(ctx, e.spec, false, &core.Single{OnEnd: func(lease *core.Lease, cause error) {
-		t.lostAt = time.Now()
-		lease.End(cause)
-	}})
+	hold, lease, err := e.q.AcquireLease(ctx, e.spec, false, &core.Single{OnEnd: func() { t.lostAt = time.Now() }})
 	if err != nil {
 		return nil, err
 	}

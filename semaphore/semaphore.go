@@ -275,10 +275,7 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 		}
 	}
 	l := &Lease{weight: n, name: s.spec.Name}
-	hold, lease, err := s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, &core.Single{OnEnd: func(lease *core.Lease, cause error) {
-		lease.End(cause)
-		lost(l)
-	}})
+	hold, lease, err := s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, &core.Single{OnEnd: func() { lost(l) }})
 	if err != nil {
 		return nil, err
 	}

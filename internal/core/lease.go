@@ -67,36 +67,38 @@ func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 // Single is the Owner of a claim that serves one turn. It is safe for concurrent
 // use.
 type Single struct {
-	OnEnd func(l *Lease, cause error) // ends the lease; nil: no more than that
+	OnEnd func() // just before the lease ends by itself; nil: nothing
 
 	mu    sync.Mutex
 	lease *Lease // nil: it is not held yet
 	cause error  // why it has ended by itself
 }
 
-// Take returns the lease of the claim, which is held or has been. It is called
-// once, before the lease is used.
+// Take returns the lease of the claim, which may have ended. It is called once.
 func (s *Single) Take(h *Hold) *Lease {
-	l := h.Lease(0)
 	s.mu.Lock()
-	s.lease = l
-	cause := s.cause
-	s.mu.Unlock()
-	if cause != nil {
-		s.end(l, cause)
-	}
-	return l
+	defer s.mu.Unlock()
+	s.lease = h.Lease(0)
+	s.end()
+	return s.lease
 }
 
 // Ended ends the lease, if it has been taken; else Take does.
 func (s *Single) Ended(cause error) {
 	s.mu.Lock()
-	l := s.lease
+	defer s.mu.Unlock()
 	s.cause = cause
-	s.mu.Unlock()
-	if l != nil {
-		s.end(l, cause)
+	s.end()
+}
+
+func (s *Single) end() {
+	if s.lease == nil || s.cause == nil {
+		return
 	}
+	if s.OnEnd != nil {
+		s.OnEnd()
+	}
+	s.lease.End(s.cause)
 }
 
 func (s *Single) Waiting() {
@@ -110,14 +112,6 @@ func (s *Single) Turn(*Hold) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lease
-}
-
-func (s *Single) end(l *Lease, cause error) {
-	if s.OnEnd == nil {
-		l.End(cause)
-	} else {
-		s.OnEnd(l, cause)
-	}
 }
 
 // AcquireLease is Acquire, and the lease of the hold's first turn.
