@@ -23,6 +23,9 @@ package otel
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/quorate/quorate"
 	"go.opentelemetry.io/otel"
@@ -53,6 +56,9 @@ var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1,
 type Telemetry struct {
 	name   func(kind, name string) string
 	tracer trace.Tracer
+
+	known sync.Map // of *series, by kind and name
+	kept  atomic.Int64
 
 	wait, hold            metric.Float64Histogram
 	waiting, held, leader metric.Int64UpDownCounter
@@ -110,44 +116,104 @@ func New(opts ...Option) *Telemetry {
 	return t
 }
 
-// call is what a context has of the acquisition that it is of.
+// series is what the calls of one kind and name have in common. To make a set
+// of attributes costs more than all else here, so none is made twice.
+type series struct {
+	attr  []attribute.KeyValue
+	add   []metric.AddOption
+	start []trace.SpanStartOption
+
+	acquired, local, released func() end // of what has not failed
+}
+
+// end is how an acquisition or a hold has ended, as attributes.
+type end struct {
+	attr   []attribute.KeyValue
+	record []metric.RecordOption
+}
+
+// most is how many series are kept for the next call. By default the SDK tells
+// no more apart.
+const most = 2000
+
+// of returns the series of a kind and name.
+func (t *Telemetry) of(kind, name string) *series {
+	name = t.name(kind, name)
+	key := [2]string{kind, name}
+	if s, ok := t.known.Load(key); ok {
+		return s.(*series)
+	}
+	s := &series{attr: []attribute.KeyValue{kindKey.String(kind)}}
+	if name != "" {
+		s.attr = append(s.attr, nameKey.String(name))
+	}
+	s.attr = slices.Clip(s.attr) // it is appended to
+	s.add = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(s.attr...))}
+	s.start = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(s.attr...)}
+	s.acquired = sync.OnceValue(func() end { return s.ended("acquired", nil) })
+	s.local = sync.OnceValue(func() end { return s.ended("local", nil) })
+	s.released = sync.OnceValue(func() end { return s.ended("released", nil) })
+	if t.kept.Load() < most {
+		if _, twice := t.known.LoadOrStore(key, s); !twice {
+			t.kept.Add(1)
+		}
+	}
+	return s
+}
+
+// ended adds the outcome to the attributes.
+func (s *series) ended(outcome string, err error) end {
+	own := []attribute.KeyValue{outcomeKey.String(outcome)}
+	if err != nil {
+		own = append(own, errorKey.String(errorType(err)))
+	}
+	set := attribute.NewSet(append(s.attr, own...)...)
+	return end{own, []metric.RecordOption{metric.WithAttributeSet(set)}}
+}
+
+// call is the context of an acquisition, which has its span.
 type call struct {
+	context.Context
 	span trace.Span
-	attr []attribute.KeyValue
+	*series
 }
 
 type callKey struct{}
 
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
 // AcquireStart see [quorate.Tracer]. It begins the span.
 func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) context.Context {
-	c := &call{attr: []attribute.KeyValue{kindKey.String(a.Kind)}}
-	if name := t.name(a.Kind, a.Name); name != "" {
-		c.attr = append(c.attr, nameKey.String(name))
-	}
-	c.attr = c.attr[:len(c.attr):len(c.attr)] // it is appended to
-	t.waiting.Add(ctx, 1, metric.WithAttributes(c.attr...))
-	ctx, c.span = t.tracer.Start(ctx, a.Kind+" acquire", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(c.attr...))
-	return context.WithValue(ctx, callKey{}, c)
+	c := &call{series: t.of(a.Kind, a.Name)}
+	t.waiting.Add(ctx, 1, c.add...)
+	c.Context, c.span = t.tracer.Start(ctx, a.Kind+" acquire", c.start...)
+	return c
 }
 
 // AcquireEnd see [quorate.Tracer]. It ends the span.
 func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	c := ctx.Value(callKey{}).(*call)
-	t.waiting.Add(ctx, -1, metric.WithAttributes(c.attr...))
-	outcome := "acquired"
+	t.waiting.Add(ctx, -1, c.add...)
+	var e end
 	switch {
 	case r.Err != nil:
-		outcome = "failed"
+		e = c.ended("failed", r.Err)
 	case r.Local:
-		outcome = "local"
+		e = c.local()
+	default:
+		e = c.acquired()
 	}
-	attr := ended(c.attr, outcome, r.Err)
-	t.wait.Record(ctx, r.Wait.Seconds(), metric.WithAttributes(attr...))
+	t.wait.Record(ctx, r.Wait.Seconds(), e.record...)
 	if r.Err == nil && !r.Shared {
 		t.count(ctx, c, r.Kind, 1)
 	}
 	if c.span.IsRecording() {
-		c.span.SetAttributes(attr[len(c.attr):]...)
+		c.span.SetAttributes(e.attr...)
 		c.span.SetAttributes(
 			attribute.Bool("quorate.try", r.Try), attribute.Bool("quorate.contended", r.Contended),
 			attribute.Int("quorate.votes", r.Votes), attribute.Int("quorate.round_trips", r.RoundTrips))
@@ -163,19 +229,19 @@ func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 	c := ctx.Value(callKey{}).(*call)
 	t.count(ctx, c, r.Kind, -1)
-	outcome := "released"
+	e := c.released
 	if r.Err != nil {
-		outcome = "lost"
 		t.lost.Add(ctx, 1, metric.WithAttributes(append(c.attr, errorKey.String(errorType(r.Err)))...))
+		e = func() end { return c.ended("lost", r.Err) }
 	}
-	t.hold.Record(ctx, r.Held.Seconds(), metric.WithAttributes(ended(c.attr, outcome, r.Err)...))
+	t.hold.Record(ctx, r.Held.Seconds(), e().record...)
 }
 
 // count counts holds, and terms of leaders as well.
 func (t *Telemetry) count(ctx context.Context, c *call, kind string, n int64) {
-	t.held.Add(ctx, n, metric.WithAttributes(c.attr...))
+	t.held.Add(ctx, n, c.add...)
 	if kind == "leader" {
-		t.leader.Add(ctx, n, metric.WithAttributes(c.attr...))
+		t.leader.Add(ctx, n, c.add...)
 	}
 }
 
@@ -190,15 +256,6 @@ func (t *Telemetry) Observe(e quorate.Event) {
 		return
 	}
 	t.nodeUp.Record(context.Background(), up, metric.WithAttributes(nodeKey.String(e.Node)))
-}
-
-// ended adds the outcome to attributes.
-func ended(attr []attribute.KeyValue, outcome string, err error) []attribute.KeyValue {
-	attr = append(attr, outcomeKey.String(outcome))
-	if err != nil {
-		attr = append(attr, errorKey.String(errorType(err)))
-	}
-	return attr
 }
 
 // errorType names an error, as one of few. What a context has cut short is what

@@ -195,6 +195,34 @@ func TestSpans(t *testing.T) {
 	})
 }
 
+// Names that no number of series would hold are counted as well.
+func TestManyNames(t *testing.T) {
+	s := newSink(t, otel.WithNameFunc(func(_, name string) string { return name }))
+	const n = 3000
+	for i := range n {
+		info := quorate.AcquireInfo{Kind: "mutex", Name: fmt.Sprint(i)}
+		ctx := s.given.AcquireStart(t.Context(), info)
+		s.given.AcquireEnd(ctx, quorate.AcquireResult{Kind: info.Kind, Name: info.Name})
+		s.given.HoldEnd(ctx, quorate.HoldResult{Kind: info.Kind, Name: info.Name})
+	}
+	got := s.metrics()
+	assert.Equal(t, 1.0, got["quorate.lock.wait.duration mutex 0 acquired"])
+	assert.EqualValues(t, n, sum(got, "quorate.lock.wait.duration "))
+	assert.EqualValues(t, n, sum(got, "quorate.lock.hold.duration "))
+	assert.Zero(t, sum(got, "quorate.lock.held "))
+}
+
+// Metrics without spans cost few allocations.
+func TestAllocations(t *testing.T) {
+	given := otel.New(otel.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader()))),
+		otel.WithNameFunc(func(_, name string) string { return name }))
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		ctx := given.AcquireStart(context.Background(), quorate.AcquireInfo{Kind: "mutex", Name: "m"})
+		given.AcquireEnd(ctx, quorate.AcquireResult{Kind: "mutex", Name: "m", Wait: time.Millisecond})
+		given.HoldEnd(ctx, quorate.HoldResult{Kind: "mutex", Name: "m", Held: time.Millisecond})
+	}), 6.0, "it was 37 with attributes made at each call")
+}
+
 // Whatever many goroutines have done, the numbers at rest are their own counts.
 func TestMetricsAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
