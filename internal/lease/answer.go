@@ -114,7 +114,7 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
 	}
-	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
+	p.held, p.ticket, p.incarnation, p.ackSent, p.evicts = true, a.Ticket, a.Incarnation, r.Sent, false
 	if p.extraOrNil != nil {
 		p.extraOrNil.leaseEnds = 0
 	}
@@ -156,6 +156,10 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 		c.Up(now, node)
 		return
 	}
+	if m.Evict {
+		c.evict(now, p, m)
+		return
+	}
 	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
 		return
 	}
@@ -179,6 +183,27 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 			c.beatAt = now
 			c.advance(now)
 		}
+	}
+}
+
+// evict takes the word of a node that an operator ends the hold. It counts in
+// the view that it belongs to, until the node's next answer: an eviction that
+// was broken off leaves nothing behind.
+// Invariant: fewer than a quorum's words end no hold, so no node alone does.
+func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
+	if c.phase != Holding || m.Ticket != p.ticket || m.Incarnation != p.incarnation {
+		return
+	}
+	p.evicts = true
+	words := uint32(0)
+	for i := range c.peers {
+		if p := &c.peers[i]; p.evicts && c.usable(p, now) {
+			words |= 1 << i
+		}
+	}
+	if c.Sets.Met(words) || !c.Rules.On(protocol.RuleEvict) {
+		c.evicted, c.deadline = true, now // it was held until now
+		c.End(now, Lost)
 	}
 }
 

@@ -83,6 +83,7 @@ type Claim struct {
 
 	phase        Phase
 	noRenewal    bool  // renew no more
+	evicted      bool  // an operator has ended the hold
 	votedOnce    bool  // some node has voted for the attempt
 	raised       bool  // T is not the T0 of the join any more
 	listDepth    uint8 // how far back the lists go that are asked for: see listFrom
@@ -103,6 +104,9 @@ func (c *Claim) Phase() Phase { return c.phase }
 
 // Ticket returns T; final once the claim has been admitted.
 func (c *Claim) Ticket() protocol.Ticket { return c.ticket }
+
+// Evicted reports whether an operator has ended the hold. Its phase is Lost.
+func (c *Claim) Evicted() bool { return c.evicted }
 
 // Deadline returns until when the claim is held unless more is heard (rule 5).
 func (c *Claim) Deadline() protocol.Time { return c.deadline }

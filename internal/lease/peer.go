@@ -22,6 +22,7 @@ type peer struct {
 	behind     bool  // it has not answered the settling round
 	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
+	evicts     bool  // it has said since its last answer that an operator ends the hold
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
 	failures   uint8 // in a row, as far as that can count
 }

@@ -207,3 +207,39 @@ func TestPushBeforeTheSecondSettle(t *testing.T) {
 		})
 	}
 }
+
+// An operator's word ends a hold when a quorum says it, each node in the view
+// that it has given last, and since its last answer. It ends no wait.
+func TestEvict(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Start(b.now, 128, 0, 0)
+	word := func(node int) protocol.Push {
+		return protocol.Push{ID: b.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: 128, Evict: true}
+	}
+	b.Push(b.now, 0, word(0))
+	b.Push(b.now, 1, word(1))
+	b.reach(0, 1, 2)
+	assert.Equal(t, lease.Holding, b.Phase(), "it was not a holder yet")
+	for range 3 {
+		b.Push(b.now, 0, word(0))
+	}
+	other, earlier, life := word(1), word(1), word(1)
+	other.ID[3], earlier.Ticket, life.Incarnation = 9, 64, 9
+	for _, m := range []protocol.Push{other, earlier, life} {
+		b.Push(b.now, 1, m)
+	}
+	assert.Equal(t, lease.Holding, b.Phase(), "one node has said so")
+	b.Renew(b.now)
+	b.reach(0, 1, 2)
+	b.Push(b.now, 1, word(1))
+	assert.Equal(t, lease.Holding, b.Phase(), "node 0 has answered since")
+	assert.False(t, b.Evicted())
+	b.Push(b.now, 2, word(2))
+	assert.Equal(t, lease.Lost, b.Phase())
+	assert.True(t, b.Evicted())
+	assert.Equal(t, b.now, b.Deadline())
+	if b.out(); assert.Len(t, b.held, 3) {
+		assert.Equal(t, protocol.OpLeave, b.held[0].Op)
+	}
+}

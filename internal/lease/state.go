@@ -123,7 +123,7 @@ func (c *Claim) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 		next, hinted = protocol.Never, false
 	}
 	b = AppendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
-		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure)
+		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
 	for _, t := range [...]protocol.Time{p.ackSent, c.leaseEnds(p), p.pendingSince, next} {

@@ -28,6 +28,8 @@ var reported = map[string]string{
 	"Waiters":      "of a push: only reported",
 	"Changed":      "of a push: always false",
 	"Ask":          "of a push that was kept: always false",
+	"Evict":        "of a push that was kept: always false",
+	"evicted":      "only reported",
 	"earlyPush":    "looked at one by one",
 	"prefixTotals": "looked at one by one",
 	"all":          "looked at one by one",

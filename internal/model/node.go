@@ -221,6 +221,22 @@ func (n *Node) Claims(now int64) []Claim {
 	return live
 }
 
+// Evict tells the owner of the claim with that ticket that an operator ends its
+// hold, if the node votes for the claim. The node keeps nothing of that. It
+// returns what is left of the claim's lease: 0 if the claim is not here.
+func (n *Node) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []Out) {
+	for _, c := range n.Claims(now) {
+		if c.Ticket != t {
+			continue
+		}
+		if left = time.Duration(c.Expiry-now) * time.Millisecond; c.Voted {
+			p := protocol.Push{ID: c.ID, Incarnation: n.incarnation, Clock: now, Ticket: t, Evict: true}
+			outs = append(outs, Out{c.Owner, p})
+		}
+	}
+	return left, outs
+}
+
 // Size returns how many claims it keeps, with those whose lease has ended and
 // that it has not dropped yet.
 func (n *Node) Size() int { return len(n.claims) }

@@ -319,7 +319,9 @@ func (r *round) push(i int, p *neighbour) {
 		}
 		text = fmt.Sprintf("v 5 %d %s %d %d %d %d", 1+r.fate.among(2), id, r.number(), r.fate.among(3),
 			r.number(), r.number())
-		if r.fate.among(4) == 0 {
+		if r.fate.among(16) == 0 {
+			text = fmt.Sprintf("e 5 %d %s %d", p.inc, id, r.number())
+		} else if r.fate.among(4) == 0 {
 			text += fmt.Sprintf(" %d %d", r.number(), r.number())
 		}
 	case p.grants && p.tkt != 0 && p.tkt < protocol.MaxTicket:

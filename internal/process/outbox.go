@@ -56,7 +56,7 @@ func (a *Attempt) Offer(r *protocol.Request, behind func(protocol.Class) bool) p
 			waits.Withdrawn, o.unsent[r.Node] = true, nil
 		}
 	}
-	if r.Op == protocol.OpLeave && (o.sent&bit == 0 || waits != nil && !o.rules.On(protocol.RuleOwed)) {
+	if r.Op == protocol.OpLeave && (o.sent&bit == 0 || waits != nil && !o.rules.On(protocol.RuleLeaveAll)) {
 		a.left(r.Node, true) // the node knows nothing of the claim
 		return protocol.Drop
 	}

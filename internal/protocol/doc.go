@@ -42,6 +42,7 @@
 //	6  Renew     a node that misses the claim gets it back     renew.go
 //	7  Leave     every node that was asked is left             claim.go
 //	8  Push      a waiter that q nodes vote for is in at once  answer.go
+//	10 Eviction  q nodes' words end a hold                     answer.go
 //
 // # Files
 //

@@ -60,7 +60,6 @@ const (
 	RuleUrgent                         // renewals and leaves are sent before joins: a holder is lost behind the joins of its own client
 	RuleNewest                         // a request that waits for room is sent in its newest form: a claim acts on what is over
 	RuleWithdraw                       // a request that waits when its claim leaves is not sent: an orphan blocks for a lease
-	RuleOwed                           // a leave is needless only at nodes that were never sent anything: as above
 	RuleMerge                          // what is unanswered is not repeated on the same connection: a node that is late gets more to do
 	RuleDepart                         // the lease of a request that waited for room counts from when it is sent: a holder is lost though its nodes renewed it
 	RulePostpone                       // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
@@ -74,5 +73,6 @@ const (
 	RuleForeign                        // the head of a queue asks now and then whether another client's key is gone: it waits for as long as that could last
 	RuleOpenHeld                       // a run does not begin once its claim has ended: it goes on for nothing
 	RulePoll                           // nodes that are not heard of are asked for their time: a jump is not noticed
+	RuleEvict                          // an eviction is the word of q nodes: one node ends holds
 	RuleRecordsWait                    // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 )

@@ -175,6 +175,7 @@ type Push struct {
 	Limit       uint64 // as in Answer
 	LimitAt     Ticket
 	Ask         bool // the node has left something over: it wants another request of the claim
+	Evict       bool // an operator ends the hold, see Claim.evict
 	Changed     bool // not of a claim: the record that ID watches has changed
 }
 

@@ -247,6 +247,7 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 //	v <clock> <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
 //	w <clock> <incarnation> <id> <ticket>    another claim has begun to wait behind it
 //	a <clock> <incarnation> <id> <ticket>    the node wants another request of the claim
+//	e <clock> <incarnation> <id> <ticket>    an operator ends its hold
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 //
 // Any program may publish on the channel, so its form is checked as strictly as
@@ -262,8 +263,9 @@ func ParsePush(payload string) (protocol.Push, error) {
 	for ; more && n < len(f); n++ {
 		f[n], rest, more = strings.Cut(rest, " ")
 	}
-	p.Vote, p.Changed, p.Ask = f[0] == "v", f[0] == "r", f[0] == "a"
-	if more || (p.Vote && n != 8 && n != 10) || (!p.Vote && (f[0] != "w" && !p.Changed && !p.Ask || n != 5)) {
+	p.Vote, p.Changed, p.Ask, p.Evict = f[0] == "v", f[0] == "r", f[0] == "a", f[0] == "e"
+	p.Waiters = f[0] == "w"
+	if more || (p.Vote && n != 8 && n != 10) || (!p.Vote && (!p.Waiters && !p.Changed && !p.Ask && !p.Evict || n != 5)) {
 		return bad()
 	}
 	clock, ok0 := number(f[1])
@@ -273,7 +275,7 @@ func ParsePush(payload string) (protocol.Push, error) {
 	if !ok0 || !ok1 || !ok2 || !ok3 || clock > uint64(maxClock) || inc == 0 || ticket == 0 {
 		return bad()
 	}
-	p.ID, p.Clock, p.Incarnation, p.Ticket, p.Waiters = id, int64(clock), protocol.Incarnation(inc), protocol.Ticket(ticket), !p.Changed && !p.Ask
+	p.ID, p.Clock, p.Incarnation, p.Ticket = id, int64(clock), protocol.Incarnation(inc), protocol.Ticket(ticket)
 	if !p.Vote {
 		return p, nil
 	}

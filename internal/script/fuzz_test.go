@@ -290,7 +290,7 @@ func FuzzDecodeInspect(f *testing.F) {
 func FuzzParsePush(f *testing.F) {
 	good := []string{
 		"v 9 7 " + anID + " 640 1 0 0", "v 9 7 " + anID + " 640 0 3 4503599627370495", "v 9 7 " + anID + " 640 0 3 4 5 576",
-		"w 9 7 " + anID + " 640", "a 9 7 " + anID + " 640", "r 9 7 " + anID + " 9007199254740991",
+		"w 9 7 " + anID + " 640", "a 9 7 " + anID + " 640", "e 9 7 " + anID + " 640", "r 9 7 " + anID + " 9007199254740991",
 	}
 	bad := []string{
 		"v 9 7 " + anID + " 640 1 0 0 0", "v 9 7 " + anID + " 640 1 0 0 5 0", "v 9 7 " + anID + " 640 1 0 0 0 5",
@@ -328,8 +328,10 @@ func FuzzParsePush(f *testing.F) {
 			said = "r" + said[1:]
 		case p.Ask:
 			said = "a" + said[1:]
+		case p.Evict:
+			said = "e" + said[1:]
 		}
-		require.ElementsMatch(t, []bool{true, false, false, false}, []bool{p.Vote, p.Waiters, p.Changed, p.Ask}, "one kind")
+		require.ElementsMatch(t, []bool{true, false, false, false, false}, []bool{p.Vote, p.Waiters, p.Changed, p.Ask, p.Evict}, "one kind")
 		require.Equal(t, said, strings.Replace(s, s[strings.Index(said, id):][:len(id)], id, 1))
 	})
 }

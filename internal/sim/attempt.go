@@ -33,6 +33,7 @@ type attempt struct {
 	requests   int
 	ticks      int
 	mute       bool   // it is not renewed
+	evictedBy  uint32 // the nodes that have said so, a bit for each
 	place      bool   // it has one of the intake
 	ends       moment // when it is renewed no more: see limit
 	claimsThen int    // the claims at the nodes when it began, less those that the nodes had been sent by then

@@ -129,6 +129,9 @@ func (c *checker) changed(w *world, a *attempt, was lease.Phase) {
 		c.gone(a)
 	}
 	switch {
+	case a.Evicted() && !a.Sets.Met(a.evictedBy):
+		w.fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.evictedBy)
+	case a.Evicted():
 	case a.phase == lease.Expired && a.waited && !a.begun:
 		w.fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
 	case a.phase == lease.Holding:

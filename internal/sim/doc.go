@@ -58,6 +58,8 @@
 //     All other checks hold for each name by itself.
 //   - final: a final phase does not change, and a hold whose deadline has passed
 //     is never valid again.
+//   - evicted: no hold is ended by an operator's word at fewer nodes than a quorum; where nothing fails,
+//     the word of a quorum ends it.
 //   - busy: no claim wants a Tick at once after a Tick, sends without end, or repeats
 //     what is unanswered on the same connection.
 //   - newest: a request that has waited for room is sent in its newest form.

@@ -104,7 +104,7 @@ var generators = []generator{
 	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, comesBack, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
 	foreign, shared, limping, overdue, barred, bygone, leaveAtOnce,
 	recorded, belated, bareMajority, minority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
-	rush,
+	rush, evictions, evictionStorm,
 	hasty, congested, brimful, flood, unplugged, recordsWait, throng, patchy,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, recordOfTheFuture,

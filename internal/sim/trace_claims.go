@@ -72,6 +72,15 @@ func holder(what string) func(p *player, a *args) error {
 	}
 }
 
+// evict LABEL NODES: an operator has these nodes say that the hold ends.
+func (p *player) evict(a *args) error {
+	label, nodes := a.next(), uint64(0)
+	if err := p.onNodes(a, func(n *node) { nodes |= 1 << n.idx }); err != nil {
+		return err
+	}
+	return p.on.hold(label, "evict", nodes)
+}
+
 func recorder(op protocol.Op) func(p *player, a *args) error {
 	return func(p *player, a *args) error {
 		label, value, seq := a.next(), "", -1

@@ -121,6 +121,13 @@ func (c *cast) hold(label, what string, weight uint64) error {
 	}
 	a.before()
 	switch what {
+	case "evict":
+		for _, n := range c.w.nodes {
+			if weight&(1<<n.idx) != 0 {
+				n.evict(a)
+			}
+		}
+		return nil
 	case "leave":
 		a.Leave(a.local())
 	case "renew":

@@ -14,7 +14,7 @@ var commands map[string]func(p *player, a *args) error
 func init() {
 	commands = map[string]func(p *player, a *args) error{
 		"claim": (*player).claim, "leave": holder("leave"), "renew": holder("renew"), "shrink": holder("shrink"),
-		"mute": holder("mute"), "tick": holder("tick"),
+		"mute": holder("mute"), "tick": holder("tick"), "evict": (*player).evict,
 		"open": recorder(protocol.OpOpen), "put": recorder(protocol.OpPut), "erase": recorder(protocol.OpPut), "read": recorder(protocol.OpRead),
 		"repair": (*player).repair, "resize": (*player).resize, "forge": (*player).forge, "propose": (*player).propose,
 		"process": (*player).process, "pause": (*player).pause, "resume": (*player).resume, "sleep": (*player).sleep,
