@@ -21,6 +21,9 @@ var (
 	// before a majority of the nodes renewed it, or [WithMaxHold] or
 	// [WithoutRenewal] ended it.
 	ErrLost error = errLost
+	// ErrEvicted ("lock lost: an operator has evicted the holder") is an
+	// [ErrLost], too: inspect.Evict or "quorate evict" has ended the hold.
+	ErrEvicted error = errEvicted
 	// ErrNotHeld ("not held") says that what was to be released or extended is
 	// not held.
 	ErrNotHeld error = errNotHeld
@@ -39,6 +42,7 @@ var (
 var (
 	errHeld, errNoQuorum, errLost, errNotHeld = core.ErrHeld, core.ErrNoQuorum, core.ErrLost, core.ErrNotHeld
 	errClosed, errReleased, errInvalid        = core.ErrClosed, core.ErrReleased, core.ErrInvalid
+	errEvicted                                = core.ErrEvicted
 )
 
 // An Error is how an operation failed. Err is one of the kinds, alone or with

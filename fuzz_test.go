@@ -113,7 +113,7 @@ func keysOf(t *testing.T, prefix, name string) map[string]bool {
 	t.Helper()
 	keys, shared := map[string]bool{}, 0
 	for _, k := range []script.Keys{script.NewKeys(prefix, name), script.NewKeysBeside(prefix, name, script.Number)} {
-		own := requested(t, script.AppendInspect(nil, k, 1), prefix)
+		own := requested(t, script.AppendInspect(nil, k, 1, 0), prefix)
 		for op := protocol.OpJoin; op <= protocol.OpRepair; op++ {
 			for _, counting := range []bool{false, true} {
 				terms := protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second, Counting: counting}

@@ -17,7 +17,7 @@ type Lease interface {
 	// JavaScript and Lua hold exactly.
 	Token() uint64
 	// Context returns a context that ends when the hold ends. [context.Cause]
-	// then is [ErrReleased], [ErrLost] or [ErrClosed].
+	// then is [ErrReleased], [ErrLost], [ErrEvicted] or [ErrClosed].
 	//
 	// Its Err compares with the deadline. So Err says that the hold has ended
 	// from the deadline on, and before another process can hold the name. It

@@ -53,3 +53,25 @@ func ExampleNames() {
 	// Output:
 	// job:42 mutex waiting: 0
 }
+
+// A process hangs, and renews its lock all the same. Its hold ends at once, and
+// the next process gets in.
+func ExampleEvict() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	m := mutex.New(q, "invoices")
+	m.Lock()
+	l := m.Lease()
+	if err := inspect.Evict(ctx, q, "invoices", l.Token()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(context.Cause(l.Context()))
+	fmt.Println(m.UnlockContext(ctx))
+	// Output:
+	// lock lost: an operator has evicted the holder
+	// quorate: unlock "invoices": lock lost: an operator has evicted the holder
+}

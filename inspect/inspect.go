@@ -10,7 +10,8 @@
 // To look takes no claim, no vote and no turn, and changes nothing on a node.
 // The processes that are looked at take no part: a holder that is stopped or
 // dead is shown until its lease ends. What is shown may be out of date when it
-// arrives, so no program may take a free name for its own.
+// arrives, so no program may take a free name for its own. [Evict] alone acts:
+// it ends a hold.
 package inspect
 
 import (

@@ -49,7 +49,7 @@ func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(
 			if skip(s) != nil {
 				return nil
 			}
-			return script.AppendInspect(dst, keys(name), most)
+			return script.AppendInspect(dst, keys(name), most, 0)
 		})
 	})
 	all.Go(func() {
@@ -131,7 +131,8 @@ func (v *view) missing() error {
 // merged is one claim, as all nodes together tell of it.
 type merged struct {
 	script.Claim
-	voted, queued uint32 // nodes, a bit for each
+	voted, queued uint32                     // nodes, a bit for each
+	at            map[protocol.Ticket]uint32 // and which of them have it at which ticket
 }
 
 // claims returns the claims that any node tells of, in the order of the queue.
@@ -142,15 +143,24 @@ func (v *view) claims() []*merged {
 		for _, c := range n.queue.Claims {
 			m := byID[c.ID]
 			if m == nil {
-				m = &merged{Claim: c}
+				m = &merged{Claim: c, at: map[protocol.Ticket]uint32{}}
 				byID[c.ID] = m
 				all = append(all, m)
 			}
-			// A claim's ticket is the highest that a node gave it.
 			m.Ticket, m.Left = max(m.Ticket, c.Ticket), max(m.Left, c.Left)
 			m.queued |= 1 << n.Index
+			m.at[c.Ticket] |= 1 << n.Index
 			if c.Voted {
 				m.voted |= 1 << n.Index
+			}
+		}
+	}
+	// A claim's ticket is the one that a majority has given it, and until then
+	// the highest.
+	for _, m := range all {
+		for t, nodes := range m.at {
+			if v.sets.Met(nodes) {
+				m.Ticket = t
 			}
 		}
 	}

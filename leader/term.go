@@ -96,7 +96,7 @@ func (t *term) over() error {
 // term had ended by itself.
 func (e *Election) end(t *term) error {
 	if !t.hold.Valid() && t.lease.Lost() == nil {
-		t.lease.End(core.ErrLost) // its timer is just about to tell
+		t.lease.End(t.hold.Cause()) // its timer is just about to tell
 	}
 	span, lost := t.lease.Finish(core.ErrReleased)
 	defer span.Ended()

@@ -265,7 +265,7 @@ func errorType(err error) string {
 		is   error
 		name string
 	}{
-		{quorate.ErrLost, "lost"}, {quorate.ErrClosed, "closed"}, {quorate.ErrInvalid, "invalid"},
+		{quorate.ErrEvicted, "evicted"}, {quorate.ErrLost, "lost"}, {quorate.ErrClosed, "closed"}, {quorate.ErrInvalid, "invalid"},
 		{quorate.ErrNoQuorum, "no_quorum"}, {quorate.ErrHeld, "held"},
 		{context.Canceled, "canceled"}, {context.DeadlineExceeded, "timeout"},
 	} {

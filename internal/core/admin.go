@@ -144,7 +144,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		most = mostHolders
 	}
 	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
-		return script.AppendInspect(dst, q.keys(s), most)
+		return script.AppendInspect(dst, q.keys(s), most, 0)
 	}, func(i int, v []resp.Value) (err error) {
 		queues[i], err = script.DecodeInspect(v)
 		return err

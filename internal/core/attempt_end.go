@@ -31,7 +31,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	switch {
 	case !news.Taken || !news.Over() || a.owner == nil:
 	case news.Lost():
-		ended, why = ErrLost, a.lostWhy(now)
+		ended, why = (*Hold)(a).Cause(), a.lostWhy(now)
 	case how == closing:
 		ended = ErrClosed
 	}
@@ -74,7 +74,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	// The log and the observer come last: the contexts have ended, and the
 	// leaves are sent. They get a goroutine of their own, as they may block, or
 	// end it (TestLoggerThatBlocksAtALoss).
-	if ended == ErrLost {
+	if why != nil {
 		go a.reportLoss(now, why)
 	}
 	if waiters {
@@ -90,6 +90,8 @@ func (a *attempt) publish(news process.News) {
 		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
 			standing |= 1
 		}
+	} else if a.claim.Evicted() {
+		standing = evicted
 	}
 	a.standing.Store(int64(standing))
 }

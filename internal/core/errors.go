@@ -28,6 +28,7 @@ var (
 	ErrClosed   = errors.New("quorum closed")
 	ErrReleased = errors.New("released")
 	ErrInvalid  = errors.New("invalid use")
+	ErrEvicted  = fmt.Errorf("%w: an operator has evicted the holder", ErrLost)
 )
 
 // Failure is why an operation failed, before the root package dresses it as
@@ -192,6 +193,9 @@ func explain(s *Spec, err error) error {
 // the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
+	if a.claim.Evicted() { // by nodes that are well
+		return ErrEvicted
+	}
 	late := a.q.ticks.Stalled(now)
 	if other := a.q.deadlines.Stalled(now); other.By > late.By {
 		late = other

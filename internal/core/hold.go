@@ -34,7 +34,7 @@ type Pending struct {
 // Owner gets the events of its hold. No lock is held during a callback. Its
 // methods run on the goroutine of the event, and must not wait for a node.
 type Owner interface {
-	Ended(cause error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
+	Ended(cause error) // the hold has ended by itself: ErrLost, ErrEvicted or ErrClosed; called at most once
 	Waiting()          // a claim has begun to wait behind it
 
 	// Turn returns the lease of those that hold it now, to warn them; nil: none
@@ -226,6 +226,18 @@ func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 // Valid reports whether the claim is held now.
 func (h *Hold) Valid() bool { return h.Standing().Valid }
 
+// evicted is the standing of a claim that an operator has ended.
+const evicted = 1
+
+// Cause returns why a hold is lost that is not valid any more. Its owner may
+// not have been called yet.
+func (h *Hold) Cause() error {
+	if h.standing.Load() == evicted {
+		return ErrEvicted
+	}
+	return ErrLost
+}
+
 // ValidUntil returns the deadline of rule 5 as it stands.
 func (h *Hold) ValidUntil() time.Time {
 	h.mu.Lock()
@@ -311,7 +323,7 @@ func (h *Hold) Renew(ctx context.Context) error {
 	case phase != lease.Holding && a.q.isClosed():
 		return a.failure(ErrClosed)
 	case phase != lease.Holding:
-		return a.failure(ErrLost)
+		return a.failure(h.Cause())
 	case renewed:
 		return nil
 	case ctx.Err() != nil:

@@ -240,7 +240,7 @@ func (l *Lease) Release() error {
 	if !rule.On(rule.ReleaseLast) && l.hold.Valid() {
 		l.hold.Release()
 	} else if !l.hold.Valid() {
-		cause = ErrLost // its timer is just about to tell
+		cause = l.hold.Cause() // its timer is just about to tell
 	}
 	l.mu.Lock()
 	before := l.cause
@@ -291,7 +291,7 @@ func (l *Lease) expire() bool {
 	case phase == lease.Left && a.q.isClosed():
 		l.End(ErrClosed)
 	default:
-		l.End(ErrLost)
+		l.End(l.hold.Cause())
 	}
 	return true
 }

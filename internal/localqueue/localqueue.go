@@ -222,7 +222,7 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	turns, end := q.state.Admitted(mode, hold)
 	q.lease, q.leaseExposed = hold.Lease(0), false
 	if end == process.EndedHold {
-		q.lease.End(core.ErrLost)
+		q.lease.End(hold.Cause())
 	}
 	q.mu.Unlock()
 	letIn(turns)

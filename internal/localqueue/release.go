@@ -19,6 +19,7 @@ import (
 // if the claim is passed on.
 func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	q.mu.Lock()
+	hold, _ := q.state.Claim()
 	x := q.state.Unlock(mode)
 	switch x.Do {
 	case process.UnlockNotHeld:
@@ -31,13 +32,13 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 		// yet. The caller must learn of the loss all the same: this is the last
 		// call in which it can.
 		if lost == nil && x.Lost {
-			lost = core.ErrLost
+			lost = hold.Cause()
 		}
 		return nil, failure(lost)
 	}
 	cause := core.ErrReleased
 	if x.Lost {
-		cause = core.ErrLost // as above
+		cause = hold.Cause() // as above
 	}
 	span, lost := q.lease.Finish(cause)
 	defer span.Ended() // without q.mu, and last
@@ -91,7 +92,7 @@ func (q *Queue) Downgrade() error {
 	q.mu.Unlock()
 	letIn(turns)
 	if !shrunk {
-		return &core.Failure{Err: core.ErrLost}
+		return &core.Failure{Err: hold.Cause()}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 	all := map[string][]byte{
 		"mark":      script.AppendMark(nil, n.keys.Marker(), protocol.ID{1}, "run", ""),
 		"caught up": script.AppendCaughtUp(nil, n.keys.Marker(), 1),
-		"inspect":   script.AppendInspect(nil, n.keys, 1),
+		"inspect":   script.AppendInspect(nil, n.keys, 1, 0),
 		"set":       script.AppendSet(nil, prefix, nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
 	}
 	for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpSettle, protocol.OpBeat, protocol.OpLeave, protocol.OpRead, protocol.OpOpen, protocol.OpPut, protocol.OpRepair} {

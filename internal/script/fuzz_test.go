@@ -256,24 +256,25 @@ func FuzzDecodeMarker(f *testing.F) {
 
 func FuzzDecodeInspect(f *testing.F) {
 	seeds(f, script.DecodeInspect, [][]byte{
-		reply(640, 0, 0, 60000, 0, 0),
-		reply(640, 1, 8000, 60000, 1, 1, anID, 640, 1, 8000, 1, "quorate:push:host:1:ABC"),
-		reply(640, 7, 0, 60000, 1, 1, anID, 576, 1, 1, 1, "", anID, 640, 1<<30, 8000, 0, "x"),
-		reply(640, 0, int64(1<<50), 60000, 0, 0), // another client's key that stays for long
+		reply(640, 0, 0, 60000, 0, 0, 0, 0),
+		reply(640, 1, 8000, 60000, 1, 1, 0, 0, anID, 640, 1, 8000, 1, "quorate:push:host:1:ABC"),
+		reply(640, 7, 0, 60000, 1, 1, 0, 0, anID, 576, 1, 1, 1, "", anID, 640, 1<<30, 8000, 0, "x"),
+		reply(640, 1, 0, 60000, 1, 1, 5000, 2),
+		reply(640, 0, int64(1<<50), 60000, 0, 0, 0, 0), // another client's key that stays for long
 	}, [][]byte{
-		reply(640, 0, 0, 60000), reply(640, 1, 0, 60000, 1, 2), reply(640, 0, 0, -1, 0, 0), reply(640, 0, 0, int64(maxNumber), 0, 0), reply(int64(maxNumber), 0, 0, 60000, 0, 0), reply(640, int64(maxNumber), 0, 60000, 0, 0), reply(640, 0, -1, 60000, 0, 0), reply(640, 0, int64(maxNumber), 60000, 0, 0),
-		reply(640, 1, 0, 60000, 1, 1, anID, int64(maxNumber), 1, 8000, 1, ""),
-		reply(640, 1, 0, 60000, 1, 1, anID, 640, int64(maxNumber), 8000, 1, ""),
-		reply(640, 1, 0, 60000, 1, 1, anID, 640, 1, int64(maxNumber), 1, ""),
-		reply(640, 1, 0, 60000, 1, 1, anID, 640, 1, 8000, 1),
-		reply(640, 0, 0, 60000, 1, 0, anID, 640, 1, 8000, 1, ""),
+		reply(640, 0, 0, 60000), reply(640, 0, 0, 60000, 0, 0), reply(640, 0, 0, 60000, 0, 0, -1, 0), reply(640, 0, 0, 60000, 0, 0, 0, int64(maxNumber)), reply(640, 1, 0, 60000, 1, 2, 0, 0), reply(640, 0, 0, -1, 0, 0, 0, 0), reply(640, 0, 0, int64(maxNumber), 0, 0, 0, 0), reply(int64(maxNumber), 0, 0, 60000, 0, 0, 0, 0), reply(640, int64(maxNumber), 0, 60000, 0, 0, 0, 0), reply(640, 0, -1, 60000, 0, 0, 0, 0), reply(640, 0, int64(maxNumber), 60000, 0, 0, 0, 0),
+		reply(640, 1, 0, 60000, 1, 1, 0, 0, anID, int64(maxNumber), 1, 8000, 1, ""),
+		reply(640, 1, 0, 60000, 1, 1, 0, 0, anID, 640, int64(maxNumber), 8000, 1, ""),
+		reply(640, 1, 0, 60000, 1, 1, 0, 0, anID, 640, 1, int64(maxNumber), 1, ""),
+		reply(640, 1, 0, 60000, 1, 1, 0, 0, anID, 640, 1, 8000, 1),
+		reply(640, 0, 0, 60000, 1, 0, 0, 0, anID, 640, 1, 8000, 1, ""),
 	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, ok := read(t, b, script.DecodeInspect)
 		if !ok {
 			return
 		}
-		if q.Fence >= protocol.MaxTicket || q.Queued < len(q.Claims) || int64(q.Queued) >= maxNumber || q.Voted > q.Queued || q.Capacity >= maxNumber || q.Foreign < 0 || q.Memory < 0 {
+		if q.Fence >= protocol.MaxTicket || q.Queued < len(q.Claims) || int64(q.Queued) >= maxNumber || q.Voted > q.Queued || q.Capacity >= maxNumber || q.Foreign < 0 || q.Memory < 0 || q.Evicted.Left < 0 || q.Evicted.Heard < 0 || q.Evicted.Heard > 0 && !q.Evicted.Voted {
 			t.Fatalf("believed %+v", q)
 		}
 		for _, c := range q.Claims {

@@ -22,6 +22,14 @@ type Queue struct {
 	Foreign  time.Duration // what is left of a redlock key that another client holds; 0: none
 	Memory   time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
 	Claims   []Claim
+	Evicted  Evicted
+}
+
+// Evicted is what a node says of the claim that an operator evicts.
+type Evicted struct {
+	Left  time.Duration // of its lease; 0: it is not here
+	Voted bool          // the node votes for it, and has said so
+	Heard int           // to so many clients
 }
 
 type Claim struct {
@@ -33,20 +41,23 @@ type Claim struct {
 	Owner  string // the channel of its process
 }
 
-// AppendInspect appends the EVALSHA that lists up to most claims of a name.
-func AppendInspect(dst []byte, k Keys, most int) []byte {
-	dst = resp.AppendArray(dst, 3+5+1)
+// AppendInspect appends the EVALSHA that lists up to most claims of a name, and
+// tells the owner of the claim with a ticket that an operator evicts it. 0: it
+// tells no owner.
+func AppendInspect(dst []byte, k Keys, most int, evict protocol.Ticket) []byte {
+	dst = resp.AppendArray(dst, 3+5+2)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, built().inspect.SHA)
 	dst = k.appendClaims(dst, 5)
-	return resp.AppendInt(dst, int64(most))
+	dst = resp.AppendInt(dst, int64(most))
+	return resp.AppendInt(dst, int64(evict))
 }
 
 // DecodeInspect reads the answer to AppendInspect. A node's list ends at a
 // bound, so Queued may be more than the claims that follow. It is never less,
 // and Voted is never more: an answer that says so is no answer of ours.
 func DecodeInspect(v []resp.Value) (Queue, error) {
-	const head, each = 6, 6
+	const head, each = 8, 6
 	bad := func(i int) (Queue, error) {
 		return Queue{}, fmt.Errorf("%w: value %d of a queue", ErrAnswer, i)
 	}
@@ -73,6 +84,7 @@ func DecodeInspect(v []resp.Value) (Queue, error) {
 		Capacity: uint64(v[4].Int),
 		Voted:    int(v[5].Int),
 	}
+	q.Evicted = Evicted{Left: millis(v[6].Int), Voted: v[7].Int > 0, Heard: int(max(0, v[7].Int-1))}
 	for v = v[head:]; len(v) > 0; v = v[each:] {
 		q.Claims = append(q.Claims, Claim{
 			ID:     string(v[0].Str),

@@ -23,7 +23,7 @@ func TestInspect(t *testing.T) {
 	inspect := func(most int) script.Queue {
 		t.Helper()
 		before := dump(t, n)
-		reply, err := c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, most))...).Slice()
+		reply, err := c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, most, 0))...).Slice()
 		require.NoError(t, err)
 		q, err := script.DecodeInspect(values(t, reply))
 		require.NoError(t, err)
@@ -56,6 +56,35 @@ func TestInspect(t *testing.T) {
 	assert.Equal(t, 2, inspect(1).Queued)
 	assert.Len(t, inspect(1).Claims, 1)
 
+	// An eviction is pushed to the owner of the claim with that ticket.
+	evict := func(ticket protocol.Ticket) script.Evicted {
+		t.Helper()
+		before := dump(t, n)
+		reply, err := c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, 0, ticket))...).Slice()
+		require.NoError(t, err)
+		q, err := script.DecodeInspect(values(t, reply))
+		require.NoError(t, err)
+		assert.Equal(t, before, dump(t, n))
+		assert.Equal(t, 2, q.Queued)
+		return q.Evicted
+	}
+	assert.Zero(t, evict(1))
+	e := evict(b.Ticket)
+	assert.Positive(t, e.Left)
+	assert.False(t, e.Voted)
+	e = evict(a.Ticket)
+	assert.Equal(t, script.Evicted{Left: e.Left, Voted: true}, e, "no client listens")
+	pubsub := c.Subscribe(t.Context(), "owner")
+	defer pubsub.Close()
+	_, err := pubsub.Receive(t.Context())
+	require.NoError(t, err)
+	e = evict(a.Ticket)
+	assert.Equal(t, script.Evicted{Left: e.Left, Voted: true, Heard: 1}, e)
+	m := <-pubsub.Channel()
+	p, err := script.ParsePush(m.Payload)
+	require.NoError(t, err)
+	assert.Equal(t, protocol.Push{ID: first.ID, Incarnation: 7, Clock: p.Clock, Ticket: a.Ticket, Evict: true}, p)
+
 	n.do(t, first, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, second, protocol.Request{Op: protocol.OpLeave})
 	assert.Empty(t, inspect(9).Claims)
@@ -71,20 +100,20 @@ func TestInspect(t *testing.T) {
 	born(time.Second, 60000)
 	assert.Zero(t, inspect(9).Memory, "its guard time is not over")
 	require.NoError(t, c.Del(t.Context(), n.keys.Marker()).Err())
-	assert.ErrorContains(t, c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, 1))...).Err(), script.OtherSet)
+	assert.ErrorContains(t, c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, 1, 0))...).Err(), script.OtherSet)
 }
 
 func TestDecodeInspectRefuses(t *testing.T) {
 	num, text := resp.Value{Int: 1}, resp.Value{Str: []byte("x")}
 	for name, v := range map[string][]resp.Value{
 		"nothing":             nil,
-		"too short":           {num, num, num, num, num},
-		"half a claim":        {num, num, num, num, num, num, text, num},
-		"text for a number":   {num, text, num, num, num, num},
-		"a number for text":   {num, num, num, num, num, num, num, num, num, num, num, text},
-		"a negative number":   {num, {Int: -1}, num, num, num, num},
-		"text for the ticket": {num, num, num, num, num, num, text, text, num, num, num, text},
-		"more votes":          {num, num, num, num, num, {Int: 2}},
+		"too short":           {num, num, num, num, num, num, num},
+		"half a claim":        {num, num, num, num, num, num, num, num, text, num},
+		"text for a number":   {num, text, num, num, num, num, num, num},
+		"a number for text":   {num, num, num, num, num, num, num, num, num, num, num, num, num, text},
+		"a negative number":   {num, {Int: -1}, num, num, num, num, num, num},
+		"text for the ticket": {num, num, num, num, num, num, num, num, text, text, num, num, num, text},
+		"more votes":          {num, num, num, num, num, {Int: 2}, num, num},
 	} {
 		_, err := script.DecodeInspect(v)
 		assert.Error(t, err, name)

@@ -116,7 +116,7 @@ func TestNoRequestDealsWithAll(t *testing.T) {
 
 	h.bounded(t, "a writer comes", h.args(t, h.writer, join(640)))
 	h.bounded(t, "a reader is asked for a list", h.args(t, h.terms(5, 1<<30), protocol.Request{Op: protocol.OpBeat, List: true}))
-	h.bounded(t, "the holder is asked for", args(t, script.AppendInspect(nil, h.keys, 1)))
+	h.bounded(t, "the holder is asked for", args(t, script.AppendInspect(nil, h.keys, 1, 0)))
 
 	h = herd(t, c, size, 300*time.Millisecond, true)
 	require.Eventually(t, func() bool {

@@ -111,6 +111,36 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	return s.comparePlain(plain)
 }
 
+// evict is an operator's word on the claim with some ticket.
+func (s *sequence) evict(ctx context.Context) error {
+	t := protocol.Ticket(1)
+	if all := s.node.Claims(s.now); len(all) > 0 {
+		t = all[s.rng.IntN(len(all))].Ticket
+	}
+	args, err := words(script.AppendInspect(nil, s.keys, 0, t))
+	if err != nil {
+		return err
+	}
+	cmd, msgs, _, err := s.exchange(ctx, args)
+	if err != nil || otherSet(cmd) {
+		return err
+	}
+	v, err := values(cmd)
+	if err != nil {
+		return err
+	}
+	got, err := script.DecodeInspect(v)
+	if err != nil {
+		return fmt.Errorf("%w: %v", err, cmd.Val())
+	}
+	left, outs := s.node.Evict(s.now, t)
+	s.note("%d evict T=%d %+v, want %v %+v", s.now, t, got.Evicted, left, outs)
+	if (got.Evicted.Left > 0) != (left > 0) || got.Evicted.Voted != (len(outs) > 0) {
+		return fmt.Errorf("evicted %+v, want %v %+v", got.Evicted, left, outs)
+	}
+	return s.comparePushes(msgs, outs)
+}
+
 // foreign is another Redlock client, or a human, at the redlock key.
 func (s *sequence) foreign(ctx context.Context) error {
 	if s.rng.IntN(2) == 0 {

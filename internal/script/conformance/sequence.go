@@ -186,7 +186,9 @@ func (s *sequence) step(ctx context.Context) error {
 		return s.age(ctx) // no time will pass to end it
 	}
 	switch k := s.rng.IntN(100); {
-	case k < 10:
+	case k < 4:
+		return s.evict(ctx)
+	case k < 12:
 		return s.record(ctx, a)
 	case k < 18:
 		return s.inBatches(ctx)

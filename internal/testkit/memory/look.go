@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -39,7 +40,13 @@ func (n *Node) inspect(now int64, keys, args []string) []resp.Value {
 				resp.Value{Int: voted}, resp.Value{Str: []byte(c.Owner)})
 		}
 	}
-	head := []resp.Value{{Int: int64(m.Fence())}, {Int: int64(len(claims))}, {Int: foreign}, {Int: memory}, {Int: capacity}, {Int: votes}}
+	left, outs := m.Evict(now, protocol.Ticket(integer(args[1])))
+	heard := int64(0)
+	for _, o := range outs {
+		heard += 1 + n.publish(o.Owner, push(o.Push))
+	}
+	head := []resp.Value{{Int: int64(m.Fence())}, {Int: int64(len(claims))}, {Int: foreign}, {Int: memory}, {Int: capacity}, {Int: votes},
+		{Int: left.Milliseconds()}, {Int: heard}}
 	return append(head, all...)
 }
 

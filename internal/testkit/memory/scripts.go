@@ -172,6 +172,8 @@ func push(p protocol.Push) string {
 		kind = "r"
 	case p.Ask:
 		kind = "a"
+	case p.Evict:
+		kind = "e"
 	}
 	s := fmt.Sprintf("%s %d %d %s %d", kind, p.Clock, p.Incarnation, p.ID, p.Ticket)
 	if !p.Vote {

@@ -1,0 +1,136 @@
+package inspect
+
+// This file owns the end of a hold by an operator's word. The nodes keep
+// nothing of it: rule 10 of docs/internals/protocol.md.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Evict ends the hold that has the token, and returns when it is over, so that
+// the next claim gets in. The contexts of the hold end first, with
+// [quorate.ErrEvicted] as their cause. It takes one message where the holder
+// hears. A holder that is stopped, dead or cut off loses the name when its
+// lease ends.
+//
+// The token is that of a [Claim], or of a [quorate.Lease]. What a process holds
+// with one claim ends together: all its readers of an rwmutex, and the turn of
+// whichever of its goroutines has the lock by then. A semaphore's other holders
+// go on. The process may claim the name again, behind those that wait.
+//
+// Evict waits for one lease of the holder at most. It fails with
+// [quorate.ErrNotHeld] when no claim holds the name with that token; with
+// [quorate.ErrNoQuorum] when fewer than a majority of the nodes can be asked;
+// with [quorate.ErrHeld], and what each node said, when the holder goes on
+// without having heard of it; with the context's error beside these when that
+// has ended; and with [quorate.ErrInvalid] and [quorate.ErrClosed]. It is safe
+// for concurrent use.
+func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) error {
+	if err := core.CheckName(name); err != nil {
+		return core.WrapError("evict", name, err)
+	}
+	return core.WrapError("evict", name, evict(ctx, core.CoreOf(q).For(name), name, token))
+}
+
+var (
+	errDeaf    = fmt.Errorf("%w: the holder goes on, and does not hear that it is evicted: end its process, or see that it may subscribe to its channel and has this version", core.ErrHeld)
+	errUnheard = errors.New("has the claim, and no client listens for its pushes")
+	errTold    = errors.New("has the claim, and has told its process")
+	errNoVote  = errors.New("has the claim, and does not vote for it")
+)
+
+// evict says to the nodes that the hold ends, again and again until it is over.
+// Invariant: it returns nil only when a quorum of nodes that remember has no
+// such claim, so the hold is over at its process, too.
+func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error {
+	until, pause := time.Time{}, 10*time.Millisecond
+	for {
+		first, late := until.IsZero(), !until.IsZero() && time.Now().After(until)
+		v, err := say(ctx, q, name, protocol.Ticket(token/core.MaxPasses))
+		if err != nil {
+			return err
+		}
+		gone, idle, left := uint32(0), uint32(0), time.Duration(0)
+		for _, n := range v.nodes {
+			switch e := n.queue.Evicted; {
+			case n.Err != nil || n.queue.Memory == 0:
+			case e.Left == 0:
+				gone |= 1 << n.Index
+			case !e.Voted:
+				idle |= 1 << n.Index
+			}
+			left = max(left, n.queue.Evicted.Left)
+		}
+		switch {
+		case first && v.sets.Met(gone|idle):
+			return &core.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", core.ErrNotHeld, token)}
+		case v.sets.Met(gone):
+			return nil
+		case ctx.Err() != nil:
+			f := core.CutShort(core.ErrHeld, ctx)
+			if v.missing() != nil {
+				f = core.CutShort(core.ErrNoQuorum, ctx)
+			}
+			f.Nodes = v.said()
+			return f
+		case v.missing() != nil && (late || first && left == 0):
+			return v.missing()
+		case late:
+			return &core.Failure{Err: errDeaf, Nodes: v.said()}
+		case first:
+			until = time.Now().Add(left)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 250*time.Millisecond)
+	}
+}
+
+// say has each node say to the owner of the claim with that ticket that its
+// hold ends.
+func say(ctx context.Context, q *core.Quorum, name string, t protocol.Ticket) (v view, err error) {
+	said, sets, err := q.Ask(ctx, func(dst []byte, _ *core.Said, keys func(string) script.Keys) []byte {
+		return script.AppendInspect(dst, keys(name), 0, t)
+	})
+	v.sets = sets
+	for _, s := range said {
+		n := seen{Said: s}
+		if n.Err == nil {
+			n.queue, n.Err = script.DecodeInspect(s.Values)
+		}
+		v.nodes = append(v.nodes, n)
+	}
+	return v, err
+}
+
+// said is what keeps each node from having lost the claim.
+func (v *view) said() (nodes []core.NodeFailure) {
+	for _, n := range v.nodes {
+		err := n.Err
+		switch e := n.queue.Evicted; {
+		case err != nil:
+		case n.queue.Memory == 0:
+			err = errForgetful
+		case e.Heard > 0:
+			err = errTold
+		case e.Voted:
+			err = errUnheard
+		case e.Left > 0:
+			err = errNoVote
+		default:
+			continue
+		}
+		nodes = append(nodes, core.NodeFailure{Addr: n.Addr, Err: err})
+	}
+	return nodes
+}
