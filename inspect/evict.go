@@ -51,9 +51,9 @@ var (
 // Invariant: it returns nil only when a quorum of nodes that remember has no
 // such claim, so the hold is over at its process, too.
 func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error {
-	until, pause := time.Time{}, 10*time.Millisecond
+	until, pause, seen := time.Now().Add(patience), 10*time.Millisecond, false
 	for {
-		first, late := until.IsZero(), !until.IsZero() && time.Now().After(until)
+		late := time.Now().After(until)
 		v, err := say(ctx, q, name, protocol.Ticket(token/core.MaxPasses))
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error
 			left = max(left, n.queue.Evicted.Left)
 		}
 		switch {
-		case first && v.sets.Met(gone|idle):
+		case !seen && v.sets.Met(gone|idle):
 			return &core.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", core.ErrNotHeld, token)}
 		case v.sets.Met(gone):
 			return nil
@@ -81,12 +81,12 @@ func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error
 			}
 			f.Nodes = v.said()
 			return f
-		case v.missing() != nil && (late || first && left == 0):
+		case late && v.missing() != nil:
 			return v.missing()
 		case late:
 			return &core.Failure{Err: errDeaf, Nodes: v.said()}
-		case first:
-			until = time.Now().Add(left)
+		case !seen && left > 0:
+			seen, until = true, time.Now().Add(left)
 		}
 		select {
 		case <-ctx.Done():

@@ -146,3 +146,53 @@ func TestJSON(t *testing.T) {
 		assert.Equal(t, exitUsage, status, "%v: %s", args, errs)
 	}
 }
+
+// A holder that runs is out at once. One that is stopped loses the name with
+// its lease.
+func TestEvict(t *testing.T) {
+	c := redistest.Start(t, 3)
+	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
+	status, _, errs := call("bootstrap")
+	require.Equal(t, 0, status, errs)
+	holder := start(t, "lock", "job", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60")
+	holder.says("in")
+	next := start(t, "lock", "job", "--owner", "second", "--", "sh", "-c", "echo next; sleep 60")
+	token := func(label string) (token string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var r struct{ Holders []struct{ Label, Token string } }
+			_, out, _ := call("inspect", "job", "--json")
+			if json.Unmarshal([]byte(out), &r) != nil || len(r.Holders) != 1 || r.Holders[0].Label != label {
+				return false
+			}
+			token = r.Holders[0].Token
+			return true
+		}, 20*time.Second, 50*time.Millisecond)
+		return token
+	}
+	for _, args := range [][]string{{"evict", "job"}, {"evict", "job", "x"}, {"evict", "", "1"}} {
+		status, _, errs = call(args...)
+		assert.Equal(t, exitUsage, status, "%v: %s", args, errs)
+	}
+	status, _, errs = call("evict", "job", "1024")
+	assert.Equal(t, 1, status, errs)
+	first := token("first")
+	status, out, errs := call("evict", "job", first, "--json")
+	require.Equal(t, 0, status, errs)
+	var r struct {
+		Name, Token string
+		Took        float64 `json:"took_seconds"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+	assert.Equal(t, [2]string{"job", first}, [2]string{r.Name, r.Token})
+	assert.Less(t, r.Took, 5.0, "no lease has ended")
+	assert.Equal(t, exitLost, holder.status())
+	next.says("next")
+
+	next.signal(syscall.SIGSTOP)
+	status, out, errs = call("evict", "job", token("second"))
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "is over")
+	next.signal(syscall.SIGCONT)
+	assert.Equal(t, exitLost, next.status())
+}

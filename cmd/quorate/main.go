@@ -102,7 +102,7 @@ New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
 	}
 	root.Version = buildVersion()
 	root.SetVersionTemplate("quorate {{.Version}}\n")
-	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), everyCommand(), listCommand(), inspectCommand(), topCommand(), uiCommand(), checkCommand(), bootstrapCommand(), membersCommand(), nodesCommand(), demoCommand(), versionCommand())
+	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), everyCommand(), listCommand(), inspectCommand(), evictCommand(), topCommand(), uiCommand(), checkCommand(), bootstrapCommand(), membersCommand(), nodesCommand(), demoCommand(), versionCommand())
 	root.AddCommand(demoParts()...)
 	root.AddCommand(guardCommands()...)
 	return root

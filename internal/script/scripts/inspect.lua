@@ -2,7 +2,7 @@
 -- whose lease has ended is left out; it goes with the next request to the name.
 -- Only the first hundred claims are looked at: the others count as queued.
 --
--- A claim that an operator evicts is told so here, and nothing is kept of it.
+-- An eviction is pushed to the owner of a claim, and nothing is kept of it.
 --
 -- KEYS as in open.lua (1 to 5)   ARGV  1 the most claims to tell, 2 the ticket of a claim that is evicted (0: none)
 -- Returns {fence, claims queued, what another client's redlock key has left (0: none),
