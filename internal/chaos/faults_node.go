@@ -235,6 +235,7 @@ var clientHarms = []harm{
 	{"client stopped for more than a ttl", stopClient((*nemesis).long)},
 	{"client killed and restarted", killClient},
 	{"client stopped for less than a ttl", stopClient((*nemesis).short)},
+	{"holders evicted by an operator", evictHolders},
 }
 
 func killClient(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
