@@ -42,7 +42,7 @@ func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) er
 
 var (
 	errDeaf    = fmt.Errorf("%w: the holder goes on, and does not hear that it is evicted: end its process, or see that it may subscribe to its channel and has this version", core.ErrHeld)
-	errUnheard = errors.New("has the claim, and no client listens for its pushes")
+	errUnheard = errors.New("has the claim, and no client of that server listens for its pushes")
 	errTold    = errors.New("has the claim, and has told its process")
 	errNoVote  = errors.New("has the claim, and does not vote for it")
 )

@@ -244,3 +244,31 @@ func TestDelay(t *testing.T) {
 		m.Unlock()
 	})
 }
+
+// A holder that hears is out at once, and one that is cut off when its lease
+// ends: in the bubble's time.
+func TestEvict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		a, b := c.Quorum(), c.Quorum()
+		evicted := func(cut bool) (after time.Duration, cause error) {
+			m := mutex.New(a, "m")
+			require.NoError(t, m.LockContext(soon(t)))
+			l := m.Lease()
+			if cut {
+				c.Partition(a, 0, 1, 2)
+			}
+			began := time.Now()
+			require.NoError(t, inspect.Evict(soon(t), b, "m", l.Token()))
+			return time.Since(began), context.Cause(l.Context())
+		}
+		after, cause := evicted(false)
+		assert.Less(t, after, time.Second)
+		require.ErrorIs(t, cause, quorate.ErrEvicted)
+		after, cause = evicted(true)
+		assert.Greater(t, after, ttl/2)
+		assert.Less(t, after, ttl+time.Second)
+		require.ErrorIs(t, cause, quorate.ErrLost)
+		require.NotErrorIs(t, cause, quorate.ErrEvicted)
+	})
+}

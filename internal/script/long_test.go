@@ -37,6 +37,7 @@ func allScripts(t *testing.T, n *node) map[string][]any {
 		"put":        of(terms, protocol.Request{Op: protocol.OpPut, Stored: stored}),
 		"repair":     of(terms, protocol.Request{Op: protocol.OpRepair, Stored: stored, Promise: &protocol.Version{}}),
 		"inspect":    args(t, script.AppendInspect(nil, n.keys, 10, 0)),
+		"evict":      args(t, script.AppendInspect(nil, n.keys, 10, 640)),
 		"mark":       args(t, script.AppendMark(nil, n.keys.Marker(), terms.ID, "run", "")),
 		"caught up":  args(t, script.AppendCaughtUp(nil, n.keys.Marker(), 7)),
 		"set":        args(t, script.AppendSet(nil, "test", nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "1"}, terms.ID, "run")),
