@@ -43,6 +43,9 @@ func TestWarning(t *testing.T) {
 				for range 2 {
 					c.Partition(q, 0, 1)
 					warned := <-got
+					for what == "group" && warned.lease.Token() != l.Token() {
+						warned = <-got // of its other name
+					}
 					assert.Equal(t, l.Token(), warned.lease.Token())
 					assert.InDelta(t, 3, warned.left.Seconds(), 0.1)
 					require.NoError(t, l.Context().Err())
@@ -51,7 +54,7 @@ func TestWarning(t *testing.T) {
 					time.Sleep(time.Minute)
 					require.NoError(t, l.Context().Err(), "it is renewed again")
 				}
-				if what != "group" { // its other name is warned of as well
+				if what != "group" {
 					require.Empty(t, got, "once until a renewal succeeds")
 				}
 			})
