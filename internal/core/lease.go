@@ -64,8 +64,8 @@ func (c *leaseContext) Err() error {
 // Lease returns a new lease, of the n-th turn under the claim.
 func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
-// Single is the Owner of a claim that serves one turn. It is safe for concurrent
-// use.
+// Single is the Owner of a claim that serves one turn. It is safe for
+// concurrent use.
 type Single struct {
 	OnEnd func() // just before the lease ends by itself; nil: nothing
 
@@ -143,8 +143,8 @@ func (l *Lease) Wanted() <-chan struct{} {
 	if l.wanted == nil {
 		l.wanted = make(chan struct{})
 	}
-	// Invariant: this is asked after the channel is there. Before it calls Want,
-	// core lets this be known.
+	// Invariant: this is asked after the channel is there. Before it calls
+	// Want, core lets this be known.
 	if l.hold.Standing().Waiters {
 		l.want()
 	}

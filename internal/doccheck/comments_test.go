@@ -29,7 +29,7 @@ func TestWordsOfTheCode(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && strings.HasPrefix(name, "doccheck-"), d.IsDir() && name == ".git":
+		case d.IsDir() && strings.HasPrefix(name, "_doccheck-"), d.IsDir() && name == ".git":
 			return filepath.SkipDir // the fragments of TestGoBlocksCompile are the documents'
 		case d.IsDir() || strings.HasSuffix(path, "doccheck/words_test.go") || strings.HasSuffix(path, "apicheck/doc_test.go"):
 			return nil

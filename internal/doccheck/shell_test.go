@@ -154,7 +154,7 @@ func TestFirstProgram(t *testing.T) {
 	once := regexp.MustCompile("`(quorate bootstrap [^`]+)`").FindStringSubmatch(documents(t)["README.md"])
 	require.NotNil(t, once, "the README says how to declare nodes new")
 	p.run(at.Replace(once[1]))
-	dir, err := os.MkdirTemp(root, "doccheck-") // inside the module, so that it resolves the imports
+	dir, err := os.MkdirTemp(root, "_doccheck-") // inside the module, so that it resolves the imports, and in no ./...
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "main.go")
