@@ -160,7 +160,9 @@ func TestEvict(t *testing.T) {
 	token := func(label string) (token string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			var r struct{ Holders []struct{ Label, Token string } }
+			var r struct {
+				Holders []struct{ Label, Token string }
+			}
 			_, out, _ := call("inspect", "job", "--json")
 			if json.Unmarshal([]byte(out), &r) != nil || len(r.Holders) != 1 || r.Holders[0].Label != label {
 				return false
