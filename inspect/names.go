@@ -28,9 +28,9 @@ type Entry struct {
 }
 
 // portion is how many keys a node looks at for one SCAN: 0.15 ms where all are
-// ours, as each is sent. atOnce is how many names are asked for at the same time.
-// patience is for how long a node may leave all questions without an answer,
-// and pause is the time before a portion is asked for once more.
+// ours, as each is sent. atOnce is how many names are asked for at the same
+// time. patience is for how long a node may leave all questions without an
+// answer, and pause is the time before a portion is asked for once more.
 const (
 	portion  = "100"
 	atOnce   = 32

@@ -251,7 +251,7 @@ func (h *Hold) ValidUntil() time.Time {
 func (h *Hold) Standing() process.Standing {
 	standing, now := h.standing.Load(), h.q.now()
 	valid := int64(now) < standing&^1
-	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
+	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0 && standing != evicted}
 }
 
 // Pass lets the claim serve another holder of this process, if it is usable.

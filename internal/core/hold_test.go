@@ -12,9 +12,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/wake"
 )
+
+// A hold that was evicted is over. That no longer says whether a claim waits.
+func TestStandingOfTheEvicted(t *testing.T) {
+	t.Parallel()
+	h := &Hold{q: &Quorum{clock: wake.NewClock()}, spec: &Spec{Set: &Settings{}}}
+	assert.Equal(t, ErrLost, h.Cause())
+	h.standing.Store(evicted)
+	s := h.Standing()
+	assert.Equal(t, process.Standing{At: s.At}, s)
+	assert.Equal(t, ErrEvicted, h.Cause())
+}
 
 // blockingHandler is a logger that does not return from a loss until it may.
 type blockingHandler struct {
