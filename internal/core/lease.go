@@ -143,8 +143,8 @@ func (l *Lease) Wanted() <-chan struct{} {
 	if l.wanted == nil {
 		l.wanted = make(chan struct{})
 	}
-	// Invariant: this is asked after the channel is there. Before it calls
-	// Want, core lets this be known.
+	// Invariant: this is asked after the channel is there. It is true before
+	// Want is called.
 	if l.hold.Standing().Waiters {
 		l.want()
 	}
