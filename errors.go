@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // The kinds of failure. Test for them with [errors.Is]: an error may match the
@@ -40,9 +42,9 @@ var (
 
 // The core makes the kinds: it cannot import this package.
 var (
-	errHeld, errNoQuorum, errLost, errNotHeld = core.ErrHeld, core.ErrNoQuorum, core.ErrLost, core.ErrNotHeld
-	errClosed, errReleased, errInvalid        = core.ErrClosed, core.ErrReleased, core.ErrInvalid
-	errEvicted                                = core.ErrEvicted
+	errHeld, errNoQuorum, errLost, errNotHeld = fault.ErrHeld, fault.ErrNoQuorum, fault.ErrLost, fault.ErrNotHeld
+	errClosed, errReleased, errInvalid        = fault.ErrClosed, fault.ErrReleased, fault.ErrInvalid
+	errEvicted                                = fault.ErrEvicted
 )
 
 // An Error is how an operation failed. Err is one of the kinds, alone or with
@@ -71,7 +73,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "quorate: %s", e.Op)
 	switch {
-	case len(e.Name) > core.MaxName: // which is the error
+	case len(e.Name) > setup.MaxName: // which is the error
 		fmt.Fprintf(&b, " %.32q…", e.Name)
 	case e.Name != "":
 		fmt.Fprintf(&b, " %q", e.Name)
@@ -107,7 +109,7 @@ func wrapError(op, name string, err error) error {
 		return nil
 	}
 	e := &Error{Op: op, Name: name, Err: err}
-	if f, ok := errors.AsType[*core.Failure](err); ok {
+	if f, ok := errors.AsType[*fault.Failure](err); ok {
 		e.Err, e.Votes, e.Needed = f.Err, f.Votes, f.Needed
 		for _, n := range f.Nodes {
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Addr, Err: n.Err})
@@ -119,5 +121,5 @@ func wrapError(op, name string, err error) error {
 func init() {
 	core.WrapError = wrapError
 	core.CoreOf = func(q any) *core.Quorum { return q.(*Quorum).mustCore() }
-	core.Option = func(f core.Setting) any { return setting{f} }
+	core.Option = func(f setup.Setting) any { return setting{f} }
 }

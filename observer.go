@@ -3,14 +3,14 @@ package quorate
 import (
 	"time"
 
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // WithObserver sets the [Observer] of losses and nodes. Default nil: none.
 func WithObserver(o Observer) Option {
-	return setting{func(s *core.Settings) {
+	return setting{func(s *setup.Settings) {
 		if s.Observe = nil; o != nil {
-			s.Observe = func(e core.Event) {
+			s.Observe = func(e setup.Event) {
 				o.Observe(Event{Kind: EventKind(e.Kind), Name: e.Name, Token: e.Token, Node: e.Node, Took: e.Took, Err: e.Err})
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // An Option is a setting of [New] and [Connect]. Every option of this package
@@ -61,7 +61,7 @@ type PeriodOption interface{ periodOption() }
 
 // The types of this package's options: each accepts what the next one does.
 type (
-	setting       struct{ core.Setting }
+	setting       struct{ setup.Setting }
 	lockSetting   struct{ setting }
 	sharedSetting struct{ lockSetting }
 )
@@ -73,20 +73,20 @@ func (sharedSetting) leaderOption() {}
 func (sharedSetting) periodOption() {}
 func (sharedSetting) sharedOption() {}
 
-func shared(f core.Setting) SharedOption { return sharedSetting{lockSetting{setting{f}}} }
+func shared(f setup.Setting) SharedOption { return sharedSetting{lockSetting{setting{f}}} }
 
 // WithTTL sets how long a lease lasts unless it is renewed. A name stays taken
 // for so long after its holder has died. The lease is renewed every third of
 // the TTL. Default 8 s; whole milliseconds from 10 ms to 24 h. The guard time
 // must be at least 2*TTL + 2*skew, see [WithGuard].
-func WithTTL(d time.Duration) SharedOption { return shared(func(s *core.Settings) { s.TTL = d }) }
+func WithTTL(d time.Duration) SharedOption { return shared(func(s *setup.Settings) { s.TTL = d }) }
 
 // WithNodeTimeout sets how long to wait for one node's reply before treating
 // the node as unresponsive. No call waits for a node that its answer does not
 // need. A node whose round trip is longer than half of the node timeout is
 // given two round trips, at most TTL/4. Default 200 ms; from 1 ms to TTL/4.
 func WithNodeTimeout(d time.Duration) SharedOption {
-	return shared(func(s *core.Settings) { s.NodeTimeout = d })
+	return shared(func(s *setup.Settings) { s.NodeTimeout = d })
 }
 
 // WithWarning has f called when a hold has only before left of its lease, so
@@ -102,9 +102,9 @@ func WithNodeTimeout(d time.Duration) SharedOption {
 // handed over in the process may. [Quorum.Close] does not wait for f. A panic
 // in f ends the process.
 func WithWarning(before time.Duration, f func(Lease)) SharedOption {
-	return shared(func(s *core.Settings) {
+	return shared(func(s *setup.Settings) {
 		if s.WarnBefore, s.Warn = before, nil; f != nil {
-			s.Warn = func(l *core.Lease) { f(l) }
+			s.Warn = func(l any) { f(l.(Lease)) }
 		}
 	})
 }
@@ -113,19 +113,19 @@ func WithWarning(before time.Duration, f func(Lease)) SharedOption {
 // stuck loses it, at the latest d + TTL after it began; its context then ends
 // with [ErrLost]. Default 0: no bound. It cannot be negative.
 func WithMaxHold(d time.Duration) SharedOption {
-	return shared(func(s *core.Settings) { s.MaxHold = d })
+	return shared(func(s *setup.Settings) { s.MaxHold = d })
 }
 
 // WithoutRenewal lets a hold end one TTL after it began, unless Extend is
 // called. Its context then ends with [ErrLost]. Default: holds are renewed.
-func WithoutRenewal() SharedOption { return shared(func(s *core.Settings) { s.NoRenewal = true }) }
+func WithoutRenewal() SharedOption { return shared(func(s *setup.Settings) { s.NoRenewal = true }) }
 
 // WithLinger keeps the claim of a lock for d after the last Unlock, so that the
 // next Lock of the same value costs no round trip. The claim is given up at
 // once when another claim is queued behind it. Default 0: it is given up at
 // Unlock. It cannot be negative.
 func WithLinger(d time.Duration) LockOption {
-	return lockSetting{setting{func(s *core.Settings) { s.Linger = d }}}
+	return lockSetting{setting{func(s *setup.Settings) { s.Linger = d }}}
 }
 
 // WithGuard sets how long a node that lost its data does not vote, so that
@@ -135,7 +135,7 @@ func WithLinger(d time.Duration) LockOption {
 // by it. A longer one than is recorded is refused with [ErrInvalid], a shorter
 // one has no effect. Package members changes it for the set.
 func WithGuard(d time.Duration) Option {
-	return setting{func(s *core.Settings) { s.Guard, s.GuardGiven = d, true }}
+	return setting{func(s *setup.Settings) { s.Guard, s.GuardGiven = d, true }}
 }
 
 // WithSkew sets the largest tolerated difference between the clocks of the
@@ -143,14 +143,14 @@ func WithGuard(d time.Duration) Option {
 // new claims, as one that is down. Tokens rise whatever the clocks show. The
 // clocks of clients do not matter. Default 2 s; from 0 to 24 h.
 func WithSkew(d time.Duration) Option {
-	return setting{func(s *core.Settings) { s.Skew = d }}
+	return setting{func(s *setup.Settings) { s.Skew = d }}
 }
 
 // WithRetention sets how long a node remembers the last ticket of a name that
 // no claim uses any more, so that tokens keep rising. As the guard time it is
 // recorded with the set. Default 5 min; from the guard time to 87600 h.
 func WithRetention(d time.Duration) Option {
-	return setting{func(s *core.Settings) { s.Retention = d }}
+	return setting{func(s *setup.Settings) { s.Retention = d }}
 }
 
 // WithPrefix sets the prefix of the keys that the library keeps for itself. It
@@ -158,7 +158,7 @@ func WithRetention(d time.Duration) Option {
 // is the name as given, whatever the prefix: other Redlock clients look there.
 // Default "quorate"; 1 to 1024 bytes, without braces, blanks and line ends.
 func WithPrefix(p string) Option {
-	return setting{func(s *core.Settings) { s.Prefix = p }}
+	return setting{func(s *setup.Settings) { s.Prefix = p }}
 }
 
 // WithOwner sets a label of this process, such as a service, a pod or a
@@ -166,7 +166,7 @@ func WithPrefix(p string) Option {
 // and process. It changes nothing else. Default "", none; at most 64 printable
 // ASCII characters without blanks and colons, as each claim carries it.
 func WithOwner(label string) Option {
-	return setting{func(s *core.Settings) { s.Label = label }}
+	return setting{func(s *setup.Settings) { s.Label = label }}
 }
 
 // WithNodeNames sets the addresses of the nodes that are given to [New], one
@@ -175,12 +175,12 @@ func WithOwner(label string) Option {
 // a Sentinel set needs one: it does not tell which set it is of. Default: the
 // address in the client's options. [Connect] takes them from its URLs.
 func WithNodeNames(names ...string) Option {
-	return setting{func(s *core.Settings) { s.Names = names }}
+	return setting{func(s *setup.Settings) { s.Names = names }}
 }
 
 // WithLogger sets where the Quorum logs: nodes that come and go, waiting for
 // the guard time, clocks that jump, lost holds. Default [slog.Default]; nil
 // logs nothing.
 func WithLogger(l *slog.Logger) Option {
-	return setting{func(s *core.Settings) { s.Logger = l }}
+	return setting{func(s *setup.Settings) { s.Logger = l }}
 }

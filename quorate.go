@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // A Quorum is a set of independent Redis masters and this process's connections
@@ -77,7 +79,7 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	if err != nil {
 		return nil, err
 	}
-	all, err := core.ParseNodes(urls)
+	all, err := setup.ParseNodes(urls)
 	if err != nil {
 		return nil, fmt.Errorf("quorate: %w", err)
 	}
@@ -87,7 +89,7 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	return connect(ctx, all, set)
 }
 
-func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quorum, error) {
+func connect(ctx context.Context, all []setup.Address, set setup.Settings) (*Quorum, error) {
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
 		nodes, set.Names = append(nodes, o.Client()), append(set.Names, o.Name())
@@ -114,9 +116,9 @@ func (q *Quorum) mustCore() *core.Quorum {
 	return q.core
 }
 
-func settings(opts []Option) (core.Settings, error) {
-	set := core.Defaults()
-	if err := core.Change(&set, opts); err != nil {
+func settings(opts []Option) (setup.Settings, error) {
+	set := setup.Defaults()
+	if err := setup.Change(&set, opts); err != nil {
 		return set, fmt.Errorf("quorate: %w", err)
 	}
 	if set.Logger == nil {

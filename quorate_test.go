@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
@@ -64,11 +64,11 @@ func TestConnectSaysWhatEachNodeSaid(t *testing.T) {
 
 // The kinds are constants of their own; the core's events have the same.
 func TestEventKinds(t *testing.T) {
-	for kind, is := range map[quorate.EventKind]core.EventKind{
-		quorate.EventLost: core.EventLost, quorate.EventRenewalLate: core.EventRenewalLate, quorate.EventSetChanged: core.EventSetChanged,
-		quorate.EventNodeUp: core.EventNodeUp, quorate.EventNodeDown: core.EventNodeDown,
-		quorate.EventNodeRecovering: core.EventNodeRecovering, quorate.EventNodeCaughtUp: core.EventNodeCaughtUp,
-		quorate.EventClockJumped: core.EventClockJumped, quorate.EventRecovering: core.EventWaiting,
+	for kind, is := range map[quorate.EventKind]setup.EventKind{
+		quorate.EventLost: setup.EventLost, quorate.EventRenewalLate: setup.EventRenewalLate, quorate.EventSetChanged: setup.EventSetChanged,
+		quorate.EventNodeUp: setup.EventNodeUp, quorate.EventNodeDown: setup.EventNodeDown,
+		quorate.EventNodeRecovering: setup.EventNodeRecovering, quorate.EventNodeCaughtUp: setup.EventNodeCaughtUp,
+		quorate.EventClockJumped: setup.EventClockJumped, quorate.EventRecovering: setup.EventWaiting,
 	} {
 		require.Equal(t, string(is), kind.String())
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -157,7 +158,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		case n.Err != nil:
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: n.Err})
 		case n.Recovering > 0:
-			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: &core.RecoveringError{Wait: n.Recovering}})
+			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: &fault.RecoveringError{Wait: n.Recovering}})
 		case n.replica():
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: errReplica})
 		}

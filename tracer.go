@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // WithTracer sets the [Tracer] of acquisitions and holds. Default nil: none.
 func WithTracer(t Tracer) Option {
-	return setting{func(s *core.Settings) {
+	return setting{func(s *setup.Settings) {
 		if s.Trace = nil; t != nil {
 			s.Trace = tracer{t}
 		}
@@ -75,14 +75,14 @@ type HoldResult struct {
 // tracer is a Tracer as package core calls it.
 type tracer struct{ Tracer }
 
-func (t tracer) AcquireStart(ctx context.Context, i core.AcquireInfo) context.Context {
+func (t tracer) AcquireStart(ctx context.Context, i setup.AcquireInfo) context.Context {
 	return t.Tracer.AcquireStart(ctx, AcquireInfo(i))
 }
 
-func (t tracer) AcquireEnd(ctx context.Context, r core.AcquireResult) {
+func (t tracer) AcquireEnd(ctx context.Context, r setup.AcquireResult) {
 	t.Tracer.AcquireEnd(ctx, AcquireResult(r))
 }
 
-func (t tracer) HoldEnd(ctx context.Context, r core.HoldResult) {
+func (t tracer) HoldEnd(ctx context.Context, r setup.HoldResult) {
 	t.Tracer.HoldEnd(ctx, HoldResult(r))
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // A Group is a set of things that can be loaded, by their keys. It must be made
@@ -115,7 +116,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f fu
 	case fresh < 0:
 		panic(fmt.Sprintf("quorate: flight.Do: fresh %v: cannot be negative; 0 shares a result with those alone that wait for it", fresh))
 	case ctx.Err() != nil:
-		return *new(T), core.WrapError("do", g.prefix+key, &core.Failure{Err: core.ContextError(ctx)})
+		return *new(T), core.WrapError("do", g.prefix+key, &fault.Failure{Err: fault.ContextError(ctx)})
 	}
 	w := wanted{key, fresh}
 	g.mu.Lock()
@@ -129,7 +130,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f fu
 	case <-c.done:
 	case <-ctx.Done():
 		if loading, last := g.leave(w, c, ctx); loading || !last {
-			return *new(T), core.WrapError("do", g.prefix+key, core.CutShort(core.ErrHeld, ctx))
+			return *new(T), core.WrapError("do", g.prefix+key, fault.CutShort(fault.ErrHeld, ctx))
 		}
 		<-c.done // which does not wait: its context has ended, and f does not run
 		if c.err != nil {
@@ -169,14 +170,14 @@ func short(err error, ctx context.Context) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	sentinel := core.ErrHeld
-	if errors.Is(err, core.ErrNoQuorum) {
-		sentinel = core.ErrNoQuorum
+	sentinel := fault.ErrHeld
+	if errors.Is(err, fault.ErrNoQuorum) {
+		sentinel = fault.ErrNoQuorum
 	}
-	f := core.CutShort(sentinel, ctx)
+	f := fault.CutShort(sentinel, ctx)
 	f.Votes, f.Needed = e.Votes, e.Needed
 	for _, n := range e.Nodes {
-		f.Nodes = append(f.Nodes, core.NodeFailure{Addr: n.Node, Err: n.Err})
+		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Node, Err: n.Err})
 	}
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // record is a result as the nodes keep it.
@@ -62,7 +63,7 @@ func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) 
 		if v, ok := l.result(rec); ok {
 			return v, nil
 		}
-	} else if ctx.Err() != nil || errors.Is(err, core.ErrClosed) {
+	} else if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) {
 		return v, err
 	} // where the nodes cannot be asked, the claim waits for them
 	for again := (core.Retry{}); ; again.Wait(ctx, l.q, l.spec.Name, errLostBefore) {
@@ -106,7 +107,7 @@ func (l *loader[T]) run(ctx context.Context, t *core.Turn, f func(context.Contex
 	}()
 	rec, err := l.reg.Open(inner, t.Hold)
 	if err != nil {
-		if t.Lease.Lost() != nil && ctx.Err() == nil && !errors.Is(err, core.ErrClosed) {
+		if t.Lease.Lost() != nil && ctx.Err() == nil && !errors.Is(err, fault.ErrClosed) {
 			return v, errLostBefore
 		}
 		return v, err
@@ -126,9 +127,9 @@ func (l *loader[T]) share(ctx context.Context, t *core.Turn, v T) error {
 	value, err := json.Marshal(v)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: the result cannot be encoded: %w", core.ErrInvalid, err)
+		return fmt.Errorf("%w: the result cannot be encoded: %w", fault.ErrInvalid, err)
 	case len(value) > MaxValue:
-		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is instead", core.ErrInvalid, len(value), MaxValue)
+		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is instead", fault.ErrInvalid, len(value), MaxValue)
 	}
 	text, err := json.Marshal(record{Version: format, At: l.q.NodesTime().UnixMicro(), Value: value})
 	if err != nil {

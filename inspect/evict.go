@@ -11,8 +11,10 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Evict ends the hold that has the token, and returns when it is over, so that
@@ -34,14 +36,14 @@ import (
 // has ended; and with [quorate.ErrInvalid] and [quorate.ErrClosed]. It is safe
 // for concurrent use.
 func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) error {
-	if err := core.CheckName(name); err != nil {
+	if err := setup.CheckName(name); err != nil {
 		return core.WrapError("evict", name, err)
 	}
 	return core.WrapError("evict", name, evict(ctx, core.CoreOf(q).For(name), name, token))
 }
 
 var (
-	errDeaf    = fmt.Errorf("%w: the holder goes on, and does not hear that it is evicted: end its process, or see that it may subscribe to its channel and has this version", core.ErrHeld)
+	errDeaf    = fmt.Errorf("%w: the holder goes on, and does not hear that it is evicted: end its process, or see that it may subscribe to its channel and has this version", fault.ErrHeld)
 	errUnheard = errors.New("has the claim, and no client of that server listens for its pushes")
 	errTold    = errors.New("has the claim, and has told its process")
 	errNoVote  = errors.New("has the claim, and does not vote for it")
@@ -71,20 +73,20 @@ func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error
 		}
 		switch {
 		case !seen && v.sets.Met(gone|idle):
-			return &core.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", core.ErrNotHeld, token)}
+			return &fault.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", fault.ErrNotHeld, token)}
 		case v.sets.Met(gone):
 			return nil
 		case ctx.Err() != nil:
-			f := core.CutShort(core.ErrHeld, ctx)
+			f := fault.CutShort(fault.ErrHeld, ctx)
 			if v.missing() != nil {
-				f = core.CutShort(core.ErrNoQuorum, ctx)
+				f = fault.CutShort(fault.ErrNoQuorum, ctx)
 			}
 			f.Nodes = v.said()
 			return f
 		case late && v.missing() != nil:
 			return v.missing()
 		case late:
-			return &core.Failure{Err: errDeaf, Nodes: v.said()}
+			return &fault.Failure{Err: errDeaf, Nodes: v.said()}
 		case !seen && left > 0:
 			seen, until = true, time.Now().Add(left)
 		}
@@ -114,7 +116,7 @@ func say(ctx context.Context, q *core.Quorum, name string, t protocol.Ticket) (v
 }
 
 // said is what keeps each node from having lost the claim.
-func (v *view) said() (nodes []core.NodeFailure) {
+func (v *view) said() (nodes []fault.NodeFailure) {
 	for _, n := range v.nodes {
 		err := n.Err
 		switch e := n.queue.Evicted; {
@@ -130,7 +132,7 @@ func (v *view) said() (nodes []core.NodeFailure) {
 		default:
 			continue
 		}
-		nodes = append(nodes, core.NodeFailure{Addr: n.Addr, Err: err})
+		nodes = append(nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
 	}
 	return nodes
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Kind is the kind of primitive that a name serves, as far as the nodes know.
@@ -109,7 +110,7 @@ const most = 100
 // [quorate.ErrInvalid] for an unusable name; and with [quorate.ErrClosed]. It
 // is safe for concurrent use.
 func Name(ctx context.Context, q *quorate.Quorum, name string) (Report, error) {
-	if err := core.CheckName(name); err != nil {
+	if err := setup.CheckName(name); err != nil {
 		return Report{}, core.WrapError("inspect", name, err)
 	}
 	v, err := look(ctx, core.CoreOf(q).For(name), name, most, func(*core.Said) error { return nil })

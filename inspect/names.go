@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -119,7 +120,7 @@ func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err er
 			return (first || cursors[s.Index] != "") && (!l.asked[s.Server] || here[s.Server])
 		}
 		if err := ctx.Err(); err != nil {
-			return false, core.CutShort(core.ErrNoQuorum, ctx)
+			return false, fault.CutShort(fault.ErrNoQuorum, ctx)
 		}
 		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
 			if !pending(s) || l.failure(s) != nil {
@@ -140,7 +141,7 @@ func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err er
 			switch {
 			case s.Err != nil:
 				l.heard(s.Addr, s.Err)
-				if core.Refused(s.Err) || l.failure(&s) != nil {
+				if fault.Refused(s.Err) || l.failure(&s) != nil {
 					unlisted[s.Index] = s.Err
 				} else {
 					next = cmp.Or(cursors[s.Index], "0")
@@ -179,11 +180,11 @@ func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err er
 
 // listed returns nil if the nodes that could be listed make a quorum.
 func (l *lister) listed(said []core.Said, sets protocol.Quorums, unlisted map[int]error) error {
-	f := &core.Failure{Err: core.ErrNoQuorum, Needed: sets.Need()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	bad := uint32(0)
 	for _, s := range said {
 		if err := unlisted[s.Index]; err != nil {
-			f.Nodes = append(f.Nodes, core.NodeFailure{Addr: s.Addr, Err: err})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: s.Addr, Err: err})
 			bad |= 1 << s.Index
 		}
 	}
@@ -221,7 +222,7 @@ func (l *lister) tell(ctx context.Context, names []string) bool {
 func (l *lister) entry(ctx context.Context, name string) *Entry {
 	v, err := look(ctx, l.c.For(name), name, 1, l.failure)
 	for _, n := range v.nodes {
-		if n.Err == nil || !core.Refused(n.Err) { // it may refuse one name, as that of another program's key
+		if n.Err == nil || !fault.Refused(n.Err) { // it may refuse one name, as that of another program's key
 			l.heard(n.Addr, n.Err)
 		}
 	}

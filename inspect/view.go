@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -119,10 +120,10 @@ func (v *view) missing() error {
 	if v.sets.Met(known) {
 		return nil
 	}
-	f := &core.Failure{Err: core.ErrNoQuorum, Votes: bits.OnesCount32(known & v.sets.All()), Needed: v.sets.Need()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(known & v.sets.All()), Needed: v.sets.Need()}
 	for _, n := range v.nodes {
 		if known&(1<<n.Index) == 0 {
-			f.Nodes = append(f.Nodes, core.NodeFailure{Addr: n.Addr, Err: cmp.Or(n.Err, errForgetful)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: cmp.Or(n.Err, errForgetful)})
 		}
 	}
 	return f
@@ -173,7 +174,7 @@ func token(t protocol.Ticket) uint64 { return uint64(t) * core.MaxPasses }
 
 func (m *merged) claim() Claim {
 	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight), Votes: bits.OnesCount32(m.voted)}
-	if c.Host, c.PID, c.Label = core.ParseOwner(m.Owner); m.Weight == core.Writer {
+	if c.Host, c.PID, c.Label = core.ParseOwner(m.Owner); m.Weight == fault.Writer {
 		c.Weight, c.Writer = 1, true
 	}
 	return c
@@ -277,7 +278,7 @@ func (v *view) node(n *seen, claims []*merged, newest *script.Written) Node {
 func describe(capacity int64, w *script.Written) (Kind, *Record) {
 	kind := None
 	switch {
-	case capacity == core.Writer:
+	case capacity == fault.Writer:
 		kind = RWMutex
 	case capacity > 1:
 		kind = Semaphore

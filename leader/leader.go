@@ -30,6 +30,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // ErrNoLeader ("no leader") says that the nodes have been asked and no process
@@ -142,7 +143,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 	}
 	defer func() { <-e.turn }()
 	if t := e.current(); t != nil && t.lease.Lost() == nil {
-		if err := e.write(ctx, t, value); !errors.Is(err, core.ErrLost) && !errors.Is(err, core.ErrNotHeld) {
+		if err := e.write(ctx, t, value); !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
 			return err
 		}
 	}
@@ -153,7 +154,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 		case err == nil:
 			e.become(t)
 			return nil
-		case !errors.Is(err, core.ErrLost):
+		case !errors.Is(err, fault.ErrLost):
 			return err
 		}
 		again.Wait(ctx, e.q, e.name, err)
@@ -163,7 +164,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 // enter waits until no other goroutine campaigns.
 func (e *Election) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return &core.Failure{Err: core.ContextError(ctx)}
+		return &fault.Failure{Err: fault.ContextError(ctx)}
 	}
 	if err := e.notRunning(); err != nil {
 		return err
@@ -172,9 +173,9 @@ func (e *Election) enter(ctx context.Context) error {
 	case e.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return core.CutShort(core.ErrHeld, ctx)
+		return fault.CutShort(fault.ErrHeld, ctx)
 	case <-e.q.Closing():
-		return &core.Failure{Err: core.ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }
 
@@ -183,7 +184,7 @@ func (e *Election) notRunning() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running {
-		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns", core.ErrInvalid)
+		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns", fault.ErrInvalid)
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 	}
 	t := e.current()
 	if t == nil {
-		return &core.Failure{Err: core.ErrNotHeld}
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
 	return e.write(ctx, t, value)
 }
@@ -240,7 +241,7 @@ func (e *Election) resign(ctx context.Context) error {
 	e.term = nil
 	e.mu.Unlock()
 	if t == nil {
-		return &core.Failure{Err: core.ErrNotHeld}
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
 	if err := e.end(t); err != nil {
 		return err
@@ -277,7 +278,7 @@ func (e *Election) HealthCheck(maxExpired time.Duration) error {
 		return nil
 	}
 	return core.WrapError("health check", e.name,
-		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", core.ErrLost, expired.Round(time.Millisecond)))
+		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", fault.ErrLost, expired.Round(time.Millisecond)))
 }
 
 func (e *Election) current() *term {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // Leader is the process that leads, as a majority of the nodes has recorded it.
@@ -68,7 +69,7 @@ func leaderOf(rec core.Record) (Leader, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name: %w", core.ErrInvalid, err)
+		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name: %w", fault.ErrInvalid, err)
 	}
 	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since, Left: rec.Left}, nil
 }
@@ -105,7 +106,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		var reported sight
 		for ctx.Err() == nil {
 			if s, l, err := look(w); s != reported {
-				if errors.Is(err, core.ErrClosed) {
+				if errors.Is(err, fault.ErrClosed) {
 					return
 				}
 				if reported = s; !yield(l, core.WrapError("observe", e.name, err)) {

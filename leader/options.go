@@ -8,11 +8,13 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // settings are what the options set: those of every primitive, and our own.
 type settings struct {
-	*core.Settings
+	*setup.Settings
 	id, value string
 	oneTerm   bool
 }
@@ -37,9 +39,9 @@ func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
 func (s *settings) check() error {
 	switch {
 	case len(s.id) > MaxID:
-		return fmt.Errorf("%w: the id is %d bytes long, at most %d are allowed", core.ErrInvalid, len(s.id), MaxID)
+		return fmt.Errorf("%w: the id is %d bytes long, at most %d are allowed", fault.ErrInvalid, len(s.id), MaxID)
 	case !utf8.ValidString(s.id):
-		return fmt.Errorf("%w: the id %q is not UTF-8", core.ErrInvalid, s.id)
+		return fmt.Errorf("%w: the id %q is not UTF-8", fault.ErrInvalid, s.id)
 	}
 	return checkValue(s.value)
 }
@@ -48,9 +50,9 @@ func checkValue(value string) error {
 	switch {
 	case len(value) > MaxValue:
 		return fmt.Errorf("%w: the value is %d bytes long, at most %d are allowed; let it say where the rest is",
-			core.ErrInvalid, len(value), MaxValue)
+			fault.ErrInvalid, len(value), MaxValue)
 	case !utf8.ValidString(value):
-		return fmt.Errorf("%w: the value is not UTF-8; encode it", core.ErrInvalid)
+		return fmt.Errorf("%w: the value is not UTF-8; encode it", fault.ErrInvalid)
 	}
 	return nil
 }
@@ -62,7 +64,7 @@ type own struct {
 }
 
 // Apply leaves the settings of other primitives as they are, see apply.
-func (own) Apply(*core.Settings) {}
+func (own) Apply(*setup.Settings) {}
 
 // WithID sets what others see as the ID of the [Leader]. It decides nothing,
 // and participants may share one. Default, also for "": the host, the process

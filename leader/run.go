@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // Callbacks are what [Election.Run] calls. It is a plain value, safe for
@@ -69,7 +70,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		return e.err
 	}
 	if cb.OnStartedLeading == nil {
-		return fmt.Errorf("%w: there is no OnStartedLeading", core.ErrInvalid)
+		return fmt.Errorf("%w: there is no OnStartedLeading", fault.ErrInvalid)
 	}
 	if err := e.startRun(); err != nil {
 		return err
@@ -80,10 +81,10 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 	again := core.Retry{}
 	for {
 		if ctx.Err() != nil {
-			return &core.Failure{Err: core.ContextError(ctx)}
+			return &fault.Failure{Err: fault.ContextError(ctx)}
 		}
 		t, err := e.win(ctx, e.set.value)
-		if errors.Is(err, core.ErrLost) {
+		if errors.Is(err, fault.ErrLost) {
 			again.Wait(ctx, e.q, e.name, err)
 		}
 		if err == nil {
@@ -93,9 +94,9 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 			}
 		}
 		switch {
-		case errors.Is(err, core.ErrClosed), core.Misuse(err):
+		case errors.Is(err, fault.ErrClosed), fault.Misuse(err):
 			return err
-		case err == nil, errors.Is(err, core.ErrLost), ctx.Err() != nil:
+		case err == nil, errors.Is(err, fault.ErrLost), ctx.Err() != nil:
 			continue
 		}
 		e.spec.Set.Logger.Error("quorate: leader keeps trying", "name", e.name, "error", core.WrapError("run", e.name, err))
@@ -113,14 +114,14 @@ func (e *Election) startRun() error {
 	defer e.mu.Unlock()
 	switch {
 	case e.running:
-		return fmt.Errorf("%w: Run is running already; another participant needs another Election", core.ErrInvalid)
+		return fmt.Errorf("%w: Run is running already; another participant needs another Election", fault.ErrInvalid)
 	case e.term != nil && e.term.lease.Lost() == nil:
-		return fmt.Errorf("%w: Campaign has won the election already; Resign before Run", core.ErrInvalid)
+		return fmt.Errorf("%w: Campaign has won the election already; Resign before Run", fault.ErrInvalid)
 	}
 	select {
 	case e.turn <- struct{}{}:
 	default:
-		return fmt.Errorf("%w: Campaign is under way; end its context before Run", core.ErrInvalid)
+		return fmt.Errorf("%w: Campaign is under way; end its context before Run", fault.ErrInvalid)
 	}
 	e.running, e.term = true, nil
 	return nil

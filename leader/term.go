@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // term is one time of leading.
@@ -65,7 +66,7 @@ func (e *Election) write(ctx context.Context, t *term, value string) error {
 	}
 	text, err := json.Marshal(record{ID: e.set.id, Value: value, Host: host(), PID: os.Getpid(), Since: t.since})
 	if err != nil {
-		return fmt.Errorf("%w: %w", core.ErrInvalid, err)
+		return fmt.Errorf("%w: %w", fault.ErrInvalid, err)
 	}
 	led, stop := t.lease.Derive(ctx)
 	defer stop()
@@ -85,10 +86,10 @@ func (t *term) over() error {
 	switch cause := context.Cause(t.lease.Context()); {
 	case cause == nil:
 		return nil
-	case errors.Is(cause, core.ErrReleased):
-		return &core.Failure{Err: core.ErrNotHeld}
+	case errors.Is(cause, fault.ErrReleased):
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	default:
-		return &core.Failure{Err: cause}
+		return &fault.Failure{Err: cause}
 	}
 }
 
@@ -98,11 +99,11 @@ func (e *Election) end(t *term) error {
 	if !t.hold.Valid() && t.lease.Lost() == nil {
 		t.lease.End(t.hold.Cause()) // its timer is just about to tell
 	}
-	span, lost := t.lease.Finish(core.ErrReleased)
+	span, lost := t.lease.Finish(fault.ErrReleased)
 	defer span.Ended()
 	if lost != nil {
 		t.hold.Release() // see localqueue.Unlock
-		return &core.Failure{Err: lost}
+		return &fault.Failure{Err: lost}
 	}
 	e.reg.Retire(t.hold, t.writes.Add(1)-1, e.spec.Set.Retention)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // A Group is several names as one lock: all of them are held, or none. It must
@@ -45,7 +46,7 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	g := &Group{turn: make(chan struct{}, 1)}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if len(names) == 0 {
-		g.err = &core.Failure{Err: errNoNames}
+		g.err = &fault.Failure{Err: errNoNames}
 	}
 	for _, name := range names {
 		c := core.CoreOf(q).For(name)
@@ -59,7 +60,7 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	return g
 }
 
-var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one", core.ErrInvalid)
+var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one", fault.ErrInvalid)
 
 // LockContext locks all names. When all are free that takes one round trip for
 // up to 1024 names, and one more for as many more. When some are not, it waits
@@ -148,7 +149,7 @@ func (g *Group) lock(ctx context.Context, op string, try bool) error {
 // enter waits until this goroutine acts for the value.
 func (g *Group) enter(ctx context.Context, try bool) error {
 	if ctx.Err() != nil {
-		return &core.Failure{Err: core.ContextError(ctx)}
+		return &fault.Failure{Err: fault.ContextError(ctx)}
 	}
 	select {
 	case g.turn <- struct{}{}:
@@ -156,15 +157,15 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 	default:
 	}
 	if try {
-		return &core.Failure{Err: core.ErrHeld}
+		return &fault.Failure{Err: fault.ErrHeld}
 	}
 	select {
 	case g.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return core.CutShort(core.ErrHeld, ctx)
+		return fault.CutShort(fault.ErrHeld, ctx)
 	case <-g.parts[0].q.Closing():
-		return &core.Failure{Err: core.ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }
 

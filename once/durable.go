@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // durable looks, for WithDurable, whether a majority of the nodes keeps on disk
@@ -14,7 +15,7 @@ func (o *Once) durable(ctx context.Context) error {
 	if !o.set.durable {
 		return nil
 	}
-	f, lack := &core.Failure{Needed: o.q.Size()/2 + 1}, 0
+	f, lack := &fault.Failure{Needed: o.q.Size()/2 + 1}, 0
 	err := o.q.Check(ctx, func(n core.NodeReport) (enough bool) {
 		// A node that could not be asked may be durable, or not.
 		err := unasked(n)
@@ -26,7 +27,7 @@ func (o *Once) durable(ctx context.Context) error {
 		if err == nil {
 			f.Votes++
 		} else {
-			f.Nodes = append(f.Nodes, core.NodeFailure{Addr: n.Addr, Err: err})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
 		}
 		return f.Votes >= f.Needed // an error tells what all of them say
 	})
@@ -38,9 +39,9 @@ func (o *Once) durable(ctx context.Context) error {
 	case lack > o.q.Size()-f.Needed:
 		f.Err = ErrNotDurable
 	case ctx.Err() != nil:
-		f.Err = core.CutShort(core.ErrNoQuorum, ctx).Err
+		f.Err = fault.CutShort(fault.ErrNoQuorum, ctx).Err
 	default:
-		f.Err = core.ErrNoQuorum
+		f.Err = fault.ErrNoQuorum
 	}
 	return f
 }

@@ -3,7 +3,7 @@ package once
 import (
 	"errors"
 
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // The kinds of failure of this package, beside those of package quorate.
@@ -36,7 +36,7 @@ func (e *unrecorded) Unwrap() []error { return []error{ErrNotRecorded, e.why} }
 
 // notRecorded keeps what each node has said where it was.
 func notRecorded(err error) error {
-	f, ok := errors.AsType[*core.Failure](err)
+	f, ok := errors.AsType[*fault.Failure](err)
 	if !ok {
 		return &unrecorded{err}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // A Once is one piece of work that all processes share. It must be made by
@@ -167,9 +168,9 @@ func (o *Once) must(op string, try func() error) {
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, core.ErrClosed):
+		case errors.Is(err, fault.ErrClosed):
 			core.NeverReturn(o.set.Logger, err)
-		case core.Misuse(err), errors.Is(err, ErrNotDurable):
+		case fault.Misuse(err), errors.Is(err, ErrNotDurable):
 			panic(err)
 		}
 		o.pause(err)

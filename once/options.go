@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // A Codec encodes the values that processes share. Unmarshal gets a pointer to
@@ -23,7 +24,7 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 
 // settings are what the options set: those of every primitive, and our own.
 type settings struct {
-	*core.Settings
+	*setup.Settings
 	keep    time.Duration // 0: forever
 	durable bool
 	codec   Codec
@@ -58,7 +59,7 @@ type own struct {
 }
 
 // Apply leaves the settings of other primitives as they are, see apply.
-func (own) Apply(*core.Settings) {}
+func (own) Apply(*setup.Settings) {}
 
 // KeepFor sets how long the nodes remember that the work is done. After that
 // the next call runs it again. What a process knows ends then too, by its wall

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // completion is a run that has been recorded.
@@ -32,7 +33,7 @@ const format = 1
 func completed(rec core.Record) (*completion, error) {
 	c := &completion{}
 	if err := json.Unmarshal(rec.Value, c); err != nil || c.Version != format {
-		return nil, fmt.Errorf("%w: what is recorded under this name is not a once's; it is another primitive's, or a newer version's", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: what is recorded under this name is not a once's; it is another primitive's, or a newer version's", fault.ErrInvalid)
 	}
 	c.expires = !c.Until.IsZero()
 	return c, nil
@@ -109,15 +110,15 @@ func (o *Once) enter(ctx context.Context) error {
 	case o.err != nil:
 		return o.err
 	case ctx.Err() != nil:
-		return &core.Failure{Err: core.ContextError(ctx)}
+		return &fault.Failure{Err: fault.ContextError(ctx)}
 	}
 	select {
 	case o.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return core.CutShort(core.ErrHeld, ctx)
+		return fault.CutShort(fault.ErrHeld, ctx)
 	case <-o.q.Closing():
-		return &core.Failure{Err: core.ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }
 
@@ -180,9 +181,9 @@ func before(ctx context.Context, t *core.Turn, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case errors.Is(err, core.ErrClosed) || errors.Is(lost, core.ErrClosed):
-		return &core.Failure{Err: core.ErrClosed}
-	case errors.Is(err, core.ErrLost) || errors.Is(lost, core.ErrLost):
+	case errors.Is(err, fault.ErrClosed) || errors.Is(lost, fault.ErrClosed):
+		return &fault.Failure{Err: fault.ErrClosed}
+	case errors.Is(err, fault.ErrLost) || errors.Is(lost, fault.ErrLost):
 		return errLostBefore
 	}
 	return err
@@ -191,8 +192,8 @@ func before(ctx context.Context, t *core.Turn, err error) error {
 // closed reduces the error of a closed Quorum to just that: what the closed
 // connections ended with may look like the caller's context.
 func closed(ctx context.Context, err error) error {
-	if ctx.Err() == nil && errors.Is(err, core.ErrClosed) {
-		return &core.Failure{Err: core.ErrClosed}
+	if ctx.Err() == nil && errors.Is(err, fault.ErrClosed) {
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	return err
 }
@@ -215,12 +216,12 @@ func (o *Once) record(ctx context.Context, t *core.Turn, values [][]byte, insist
 	defer end()
 	for {
 		err = closed(ctx, o.reg.Put(ctx, t.Hold, 0, value, o.set.keep))
-		if !insist || err == nil || errors.Is(err, core.ErrLost) || errors.Is(err, core.ErrClosed) {
+		if !insist || err == nil || errors.Is(err, fault.ErrLost) || errors.Is(err, fault.ErrClosed) {
 			break
 		}
 		o.pause(core.WrapError("record", o.spec.Name, notRecorded(err)))
 	}
-	if errors.Is(err, core.ErrLost) {
+	if errors.Is(err, fault.ErrLost) {
 		// A later run has begun. If it has found this one on some node, all is
 		// well.
 		if rec, rerr := o.reg.Read(ctx); rerr == nil && rec.Exists && bytes.Equal(rec.Value, value) {

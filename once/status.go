@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // State is how far the work is. It is a plain value, safe for concurrent use.
@@ -66,13 +67,13 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		// The other way round a run that ends in between would be seen as
 		// neither.
 		h, herr := o.q.Holder(ctx, o.spec)
-		if herr != nil && !errors.Is(herr, core.ErrNotHeld) {
+		if herr != nil && !errors.Is(herr, fault.ErrNotHeld) {
 			return Status{}, herr
 		}
 		rec, err := o.reg.Read(asked)
-		switch f, ok := errors.AsType[*core.Failure](err); {
+		switch f, ok := errors.AsType[*fault.Failure](err); {
 		case ok && asked.Err() != nil && ctx.Err() == nil:
-			f.Err = core.ErrNoQuorum // it was not the user's context that ended
+			f.Err = fault.ErrNoQuorum // it was not the user's context that ended
 			return Status{}, f
 		case err != nil:
 			return Status{}, err
@@ -98,7 +99,7 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		case herr != nil:
 			return Status{State: NotStarted}, nil
 		case h.Foreign:
-			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", core.ErrHeld, h.Left)
+			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", fault.ErrHeld, h.Left)
 		default:
 			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed(h.Token), Waiters: h.Waiters}, nil
 		}
@@ -148,7 +149,7 @@ func (o *Once) reset(ctx context.Context) error {
 		if err != nil {
 			return closed(ctx, err)
 		}
-		if err = closed(ctx, o.erase(ctx, t)); !errors.Is(err, core.ErrLost) || ctx.Err() != nil {
+		if err = closed(ctx, o.erase(ctx, t)); !errors.Is(err, fault.ErrLost) || ctx.Err() != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // MaxValue is the largest value that can be shared, encoded, in bytes. For
@@ -90,7 +90,7 @@ func (s *shared[R]) unfit() error {
 	for _, p := range s.parts(new(R)) {
 		_, err := json.Marshal(p)
 		if _, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {
-			return fmt.Errorf("%w: a value of type %v cannot be encoded: %w", core.ErrInvalid, typeOf(p), err)
+			return fmt.Errorf("%w: a value of type %v cannot be encoded: %w", fault.ErrInvalid, typeOf(p), err)
 		}
 	}
 	return nil
@@ -150,18 +150,18 @@ func (s *shared[R]) encode(v *R) ([][]byte, error) {
 // unrecordable is the error of a value that f has returned and that cannot be
 // recorded.
 func unrecordable(format string, args ...any) error {
-	return notRecorded(fmt.Errorf("%w: "+format, append([]any{core.ErrInvalid}, args...)...))
+	return notRecorded(fmt.Errorf("%w: "+format, append([]any{fault.ErrInvalid}, args...)...))
 }
 
 func (s *shared[R]) decode(values [][]byte) (R, error) {
 	var v R
 	parts := s.parts(&v)
 	if len(values) != len(parts) {
-		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under this name", core.ErrInvalid, len(values), len(parts))
+		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under this name", fault.ErrInvalid, len(values), len(parts))
 	}
 	for i, p := range parts {
 		if err := s.o.set.codec.Unmarshal(values[i], p); err != nil {
-			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w", core.ErrInvalid, typeOf(p), err)
+			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w", fault.ErrInvalid, typeOf(p), err)
 		}
 	}
 	return v, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // State is how far a run is. It is a plain value, safe for concurrent use.
@@ -57,7 +58,7 @@ func read(rec core.Record) (Run, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil || r.Version != format {
-		return Run{}, fmt.Errorf("%w: what is recorded under this name is not a period's; it is another primitive's, or a newer version's", core.ErrInvalid)
+		return Run{}, fmt.Errorf("%w: what is recorded under this name is not a period's; it is another primitive's, or a newer version's", fault.ErrInvalid)
 	}
 	last := Run{Start: time.UnixMicro(r.Start).UTC(), Token: r.Token, State: r.State}
 	if r.State == Began {

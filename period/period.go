@@ -17,6 +17,8 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // A Period is work that one process at a time does, once per period. It must be
@@ -56,7 +58,7 @@ type own struct {
 }
 
 // Apply leaves the settings of other primitives as they are, see New.
-func (own) Apply(*core.Settings) {}
+func (own) Apply(*setup.Settings) {}
 
 // WithRetry has a run whose function returned an error, or whose process died,
 // not count: a later call of [Period.Do] in the same period runs the function
@@ -162,9 +164,9 @@ func (p *Period) Wait(ctx context.Context) error {
 func (p *Period) ended(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return &core.Failure{Err: core.ContextError(ctx)}
+		return &fault.Failure{Err: fault.ContextError(ctx)}
 	case <-p.q.Closing():
-		return &core.Failure{Err: core.ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	default:
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // Do runs f unless this period has had its run, or a run is under way. It
@@ -58,7 +59,7 @@ func (p *Period) claim(ctx context.Context) (*core.Turn, error) {
 		if _, err = read(rec); err != nil || p.needless(rec) {
 			return nil, err
 		}
-	case ctx.Err() != nil || errors.Is(err, core.ErrClosed):
+	case ctx.Err() != nil || errors.Is(err, fault.ErrClosed):
 		return nil, err
 	} // where the nodes cannot be asked, the claim waits for them
 	t, _, err := p.reg.TurnUnless(ctx, p.needless)
@@ -113,7 +114,7 @@ func (p *Period) run(ctx context.Context, t *core.Turn, f func(context.Context) 
 	}()
 	now, err := p.begin(inner, t)
 	if err == nil && inner.Err() != nil {
-		err = &core.Failure{Err: core.ContextError(inner)}
+		err = &fault.Failure{Err: fault.ContextError(inner)}
 	}
 	if err != nil {
 		return false, core.WrapError("do", p.spec.Name, before(ctx, t, err))
@@ -157,7 +158,7 @@ func (p *Period) due(last Run, start time.Time) bool {
 // context that it was tried with ends with the claim, too.
 func before(ctx context.Context, t *core.Turn, err error) error {
 	if lost := t.Lease.Lost(); lost != nil && ctx.Err() == nil {
-		return &core.Failure{Err: lost}
+		return &fault.Failure{Err: lost}
 	}
 	return err
 }

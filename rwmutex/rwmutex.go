@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/localqueue"
 )
 
@@ -55,8 +56,8 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *RWMutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{q: localqueue.New(c, set,
-		core.Spec{Name: name, Kind: "rwmutex", Weight: core.Writer, Capacity: core.Writer},
-		core.Spec{Name: name, Kind: "rwmutex", Weight: 1, Capacity: core.Writer})}
+		core.Spec{Name: name, Kind: "rwmutex", Weight: fault.Writer, Capacity: fault.Writer},
+		core.Spec{Name: name, Kind: "rwmutex", Weight: 1, Capacity: fault.Writer})}
 }
 
 func (m *RWMutex) queue() *localqueue.Queue {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // Weighted is a number of permits that all processes share. It must be made by
@@ -65,7 +66,7 @@ const most = 1 << 48
 
 func checkSize(n int64) error {
 	if n < 1 || n > most {
-		return fmt.Errorf("%w: a semaphore of %d permits; it needs at least 1, and at most 2^48", core.ErrInvalid, n)
+		return fmt.Errorf("%w: a semaphore of %d permits; it needs at least 1, and at most 2^48", fault.ErrInvalid, n)
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error)
 func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 	if n == 0 {
 		s.usable()
-		return nil, fmt.Errorf("%w: a lease of 0 permits was asked for; ask for 1 at least, or use Acquire", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: a lease of 0 permits was asked for; ask for 1 at least, or use Acquire", fault.ErrInvalid)
 	}
 	return s.get(ctx, n, try, func(*Lease) {})
 }
@@ -260,9 +261,9 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	case s.err != nil:
 		return nil, s.err
 	case n < 0:
-		return nil, fmt.Errorf("%w: %d permits were asked for", core.ErrInvalid, n)
+		return nil, fmt.Errorf("%w: %d permits were asked for", fault.ErrInvalid, n)
 	case ctx.Err() != nil:
-		return nil, &core.Failure{Err: core.ContextError(ctx)}
+		return nil, &fault.Failure{Err: fault.ContextError(ctx)}
 	case n == 0:
 		return nil, nil
 	case n > s.size: // unless a Resize has made more of them
@@ -271,7 +272,7 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 			return nil, err
 		}
 		if uint64(n) > there {
-			return nil, fmt.Errorf("%w: %d permits were asked for, and there are %d", core.ErrInvalid, n, there)
+			return nil, fmt.Errorf("%w: %d permits were asked for, and there are %d", fault.ErrInvalid, n, there)
 		}
 	}
 	l := &Lease{weight: n, name: s.spec.Name}
@@ -292,8 +293,8 @@ func (s *Weighted) there(ctx context.Context, try bool) (uint64, error) {
 	asked, cancel := context.WithTimeout(ctx, 2*s.spec.Set.NodeTimeout)
 	defer cancel()
 	n, err := s.q.Permits(asked, s.spec)
-	if f, ok := errors.AsType[*core.Failure](err); ok && asked.Err() != nil && ctx.Err() == nil {
-		f.Err = core.ErrNoQuorum // the caller's context has not ended
+	if f, ok := errors.AsType[*fault.Failure](err); ok && asked.Err() != nil && ctx.Err() == nil {
+		f.Err = fault.ErrNoQuorum // the caller's context has not ended
 		return 0, f
 	}
 	return n, err

@@ -17,6 +17,8 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/semaphore"
 )
 
@@ -42,7 +44,7 @@ type Shards struct {
 	_       core.NoCopy
 	q       *quorate.Quorum
 	name    string
-	set     *core.Settings
+	set     *setup.Settings
 	specs   []*core.Spec
 	cores   []*core.Quorum // of a Redis Cluster, those of each shard's bucket
 	members *semaphore.Weighted
@@ -74,7 +76,7 @@ func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *S
 			break
 		}
 	}
-	if err := core.CheckName(name); err != nil {
+	if err := setup.CheckName(name); err != nil {
 		s.err = err
 	}
 	s.members = semaphore.NewWeighted(q, s.membersName(), int64(min(n, most)), opts...)
@@ -118,11 +120,11 @@ func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int,
 	r.all.Wait()
 	switch err := context.Cause(ctx); {
 	case errors.Is(err, quorate.ErrClosed):
-		return core.WrapError("run", s.name, &core.Failure{Err: core.ErrClosed})
+		return core.WrapError("run", s.name, &fault.Failure{Err: fault.ErrClosed})
 	case fatal(err):
 		return core.WrapError("run", s.name, err)
 	}
-	return core.WrapError("run", s.name, &core.Failure{Err: core.ContextError(ctx)})
+	return core.WrapError("run", s.name, &fault.Failure{Err: fault.ContextError(ctx)})
 }
 
 // fatal reports whether an error would come again at each attempt.

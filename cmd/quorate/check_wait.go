@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // checkJob is one call of "quorate check".
@@ -96,7 +96,7 @@ const noVote = "no vote"
 // state says in a few words how a node is.
 func state(n *quorate.NodeReport) string {
 	switch {
-	case n.Err != nil && core.Refused(n.Err):
+	case n.Err != nil && fault.Refused(n.Err):
 		return "refused"
 	case isVerdict(n.Err):
 		return noVote
@@ -117,7 +117,7 @@ func state(n *quorate.NodeReport) string {
 // isVerdict reports whether err says that a node that answers has no vote in
 // the set.
 func isVerdict(err error) bool {
-	_, is := errors.AsType[*core.MemberError](err)
+	_, is := errors.AsType[*fault.MemberError](err)
 	return is
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // target is what the flags say about the nodes and the lease.
@@ -76,7 +77,7 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
 		quorate.WithPrefix(t.prefix),
 		quorate.WithOwner(t.owner),
-		core.Option(func(s *core.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
+		core.Option(func(s *setup.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}
 	// What is not given is the set's. For a set that this process records it is
@@ -112,7 +113,7 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := core.ParseNodes(list)
+	nodes, err := setup.ParseNodes(list)
 	if err != nil {
 		return nil, nil, &exit{exitUsage, err}
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/samber/lo"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
@@ -295,7 +295,7 @@ func forge(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	target := fmt.Sprintf("node %d for %v", nd.id, d.Round(time.Millisecond))
-	key := script.SetKey(core.Defaults().Prefix)
+	key := script.SetKey(setup.Defaults().Prefix)
 	own, err := nd.admin.Get(ctx, key).Result()
 	has, ok := nodeset.ParseNodeSet(own)
 	if err != nil || !ok || has.Recorded() == nil || has.Config.Member(has.Identity) < 0 {

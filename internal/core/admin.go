@@ -11,12 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // This file owns the questions about nodes and names that no claim asks: Ready,
@@ -34,13 +36,13 @@ func (q *Quorum) Ready(ctx context.Context) error {
 }
 
 // readyWith is Ready for claims with these settings.
-func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
+func (q *Quorum) readyWith(ctx context.Context, set *setup.Settings) error {
 	// Nothing says when a majority is connected, so this looks each 2 ms.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if err := q.members.outOfSet(set); err != nil {
-			return &Failure{Err: err}
+			return &fault.Failure{Err: err}
 		}
 		err, hopeless := q.reached()
 		if err == nil || q.members.blank() {
@@ -52,10 +54,10 @@ func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			err.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
+			err.Err = fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx))
 			return err
 		case <-q.closing:
-			return &Failure{Err: ErrClosed}
+			return &fault.Failure{Err: fault.ErrClosed}
 		}
 	}
 }
@@ -64,7 +66,7 @@ func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
 // each node says, and whether no waiting helps: so many refuse for good. While
 // no set is known the nodes are those of the list. A majority is enough, even
 // where another node is refused for good: that node's error is in Check.
-func (q *Quorum) reached() (f *Failure, hopeless bool) {
+func (q *Quorum) reached() (f *fault.Failure, hopeless bool) {
 	// sets is read before the list: a node is made before claims count on it.
 	sets, list := q.driver.sets(), q.nodes.all()
 	if !q.members.usable() {
@@ -72,7 +74,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 		sets = protocol.Majority(len(list))
 	}
 	good, refused := uint32(0), uint32(0)
-	f = &Failure{Err: ErrNoQuorum, Needed: sets.Need()}
+	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	for i, n := range list {
 		if n.dropped.Load() {
 			continue
@@ -85,10 +87,10 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 			good |= 1 << i
 			continue
 		}
-		if ForGood(err) {
+		if fault.ForGood(err) {
 			refused |= 1 << i
 		}
-		f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
+		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
 	}
 	if f.Votes = bits.OnesCount32(good & sets.All()); sets.Met(good) {
 		return nil, false
@@ -127,7 +129,7 @@ const mostHolders = 100
 // has no claim, and the holder does not learn of it.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
-		return Holder{}, &Failure{Err: ErrClosed}
+		return Holder{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	q.AwaitFirst(ctx)
 	if err := q.members.await(ctx, true); err != nil {
@@ -181,9 +183,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	case lease.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
 	case lease.HeldUnknown:
-		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: found.Most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
+		return Holder{}, &fault.Failure{Err: fault.ErrNoQuorum, Votes: found.Most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
 	}
-	return Holder{}, &Failure{Err: ErrNotHeld}
+	return Holder{}, &fault.Failure{Err: fault.ErrNotHeld}
 }
 
 // ParseOwner reads host, process and label from a channel. One of another form
@@ -223,7 +225,6 @@ type NodeReport struct {
 	Buckets    []int            // of a shard: the buckets that it has
 	Shards     []NodeReport     // of a cluster: its servers that have buckets; the rest is the worst of them
 
-	marker    marker
 	replicas  int   // that may take its place while it goes on
 	repairErr error // why this client could not repair it
 }
@@ -235,7 +236,7 @@ type NodeReport struct {
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
 func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
-		return &Failure{Err: ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -250,7 +251,7 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	for _, n := range list {
 		all.Go(func() {
 			r := n.checkNode(ctx)
-			r.Err = namesAge(r.Err)
+			r.Err = fault.NamesAge(r.Err)
 			mu.Lock()
 			defer mu.Unlock()
 			if !over && report(r) {
@@ -272,7 +273,7 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	lasts := time.After(n.q.set.NodeTimeout)
 	for {
 		r := n.look(ctx)
-		if !errors.Is(r.Err, errRejudged) && !errors.Is(r.Err, errOtherSet) {
+		if !errors.Is(r.Err, fault.ErrRejudged) && !errors.Is(r.Err, fault.ErrOtherSet) {
 			return r
 		}
 		select {
@@ -298,7 +299,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 		r.Err = n.q.members.unfit(n.index)
 	}
 	if r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
-		r.Err = errRejudged
+		r.Err = fault.ErrRejudged
 	}
 	r.Set, r.Standing = n.shown(), q.members.standing(n.index)
 	if r.Err != nil {
@@ -363,7 +364,7 @@ func (n *node) lookAtMarker(r *NodeReport, at time.Time, allowed func(words ...s
 	if r.Recovering = q.guard(); ok {
 		r.Recovering = m.recovers(at)
 	}
-	r.CaughtUp, r.marker = m.caughtUp, m
+	r.CaughtUp = m.caughtUp
 }
 
 // lookAtClock returns a node's time, and notes its round trip and offset.
@@ -412,7 +413,7 @@ func InfoFields(text string) map[string]string {
 func evicts(policy string) bool { return policy != "" && policy != "noeviction" }
 
 // Each of the warnings says what is wrong, what follows from it and what to do.
-func warnings(r *NodeReport, set *Settings) []string {
+func warnings(r *NodeReport, set *setup.Settings) []string {
 	var w []string
 	if r.Role != "" && r.Role != "master" {
 		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")

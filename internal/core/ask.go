@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -50,7 +51,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 	case a := <-done:
 		return a.v, a.err
 	case <-ctx.Done():
-		return nil, errNoAnswer
+		return nil, fault.ErrNoAnswer
 	}
 }
 

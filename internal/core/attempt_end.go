@@ -8,10 +8,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // This file owns the end of an event: what follows for the caller, the timers,
@@ -33,7 +35,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	case news.Lost():
 		ended, why = (*Hold)(a).Cause(), a.lostWhy(now)
 	case how == closing:
-		ended = ErrClosed
+		ended = fault.ErrClosed
 	}
 	// Note: Here is an incorrect order:
 	//
@@ -161,7 +163,7 @@ func (a *attempt) noteLate(now protocol.Time) {
 	left := a.claim.Deadline().Sub(now)
 	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
 	if late && !a.late {
-		err := WrapError("renew", a.spec.Name, a.failureAt(now, ErrNoQuorum))
+		err := WrapError("renew", a.spec.Name, a.failureAt(now, fault.ErrNoQuorum))
 		before, told := a.told, make(chan struct{})
 		a.told = told
 		go func() {
@@ -169,7 +171,7 @@ func (a *attempt) noteLate(now protocol.Time) {
 			if before != nil {
 				<-before
 			}
-			a.q.observer.call(Event{Kind: EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
+			a.q.observer.call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
 		}()
 	}
 	a.late = late
@@ -185,7 +187,7 @@ func (a *attempt) reportLoss(now protocol.Time, why error) {
 	if told != nil {
 		<-told
 	}
-	a.q.observer.call(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
+	a.q.observer.call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 }
 
 // wait is a goroutine that waits until a condition of an attempt holds. A

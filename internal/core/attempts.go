@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -117,20 +118,20 @@ func (i *intake) enter(ctx context.Context, q *Quorum, try bool) error {
 		defer timer.Stop()
 		late = timer.C
 	}
-	f := &Failure{Err: fmt.Errorf("%w: %w", ErrNoQuorum, errCrowded), Needed: q.driver.client.Group().Sets.Need()}
+	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: q.driver.client.Group().Sets.Need()}
 	select {
 	case <-w: // Close may have begun, and has listed the attempts that it ends
 		if !q.isClosed() {
 			return nil
 		}
 		i.leave()
-		f.Err = ErrClosed
+		f.Err = fault.ErrClosed
 		return f
 	case <-late:
 	case <-ctx.Done():
-		f.Err = &cutShort{f.Err, ContextError(ctx)}
+		f.Err = fault.Cut(f.Err, fault.ContextError(ctx))
 	case <-q.closing:
-		f.Err = ErrClosed
+		f.Err = fault.ErrClosed
 	}
 	i.mu.Lock()
 	waited := i.in.GiveUp(e)

@@ -15,16 +15,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // brandNew is a Quorum on servers that no operator has declared new.
 func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
 	t.Helper()
-	set := Defaults() // a guard time that ends during no test
+	set := setup.Defaults() // a guard time that ends during no test
 	set.Guard, set.NodeTimeout = set.Retention, 2*time.Second
 	return opened(t, set, nodes...)
 }
@@ -33,7 +35,7 @@ func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
 func recorded(t *testing.T, c *redistest.Cluster, nodes ...int) (sets []string) {
 	t.Helper()
 	for _, i := range nodes {
-		has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val())
+		has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(setup.Defaults().Prefix)).Val())
 		require.True(t, ok)
 		if has.Phase == nodeset.SetRecorded && !slices.Contains(sets, string(has.Stamp())) {
 			sets = append(sets, string(has.Stamp()))
@@ -63,7 +65,7 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 6)
-	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, Defaults())
+	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, setup.Defaults())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	require.NoError(t, q.Bootstrap(within(t)))
@@ -74,17 +76,17 @@ func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, q), "all nodes vote")
 
 	var log logged
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	require.NoError(t, opened(t, set, c.Node(2), c.Node(0), c.Node(1)).Bootstrap(within(t)))
 	assert.True(t, log.has("already recorded"))
 	require.NoError(t, brandNew(t, c.Node(0), c.Node(1), c.Node(3)).Bootstrap(within(t)), "two of this list are of one set")
 	assert.Equal(t, sets, recorded(t, c, 0, 1, 2, 3))
 	require.NoError(t, brandNew(t, c.Node(3)).Bootstrap(within(t)), "a list without a common node is a set of its own")
-	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()}, Defaults())
+	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()}, setup.Defaults())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = wrong.Close(context.Background()) })
-	require.ErrorIs(t, wrong.Bootstrap(within(t)), ErrInvalid)
+	require.ErrorIs(t, wrong.Bootstrap(within(t)), fault.ErrInvalid)
 	assert.Empty(t, recorded(t, c, 4, 5))
 }
 
@@ -113,7 +115,7 @@ func TestBootstrapNeedsEachNode(t *testing.T) {
 	q := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
 	require.NoError(t, c.Node(1).Kill())
 	err := q.Bootstrap(within(t))
-	require.ErrorIs(t, err, ErrNoQuorum)
+	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	assert.ErrorContains(t, err, "start those that do not")
 	assert.Empty(t, recorded(t, c, 0, 2))
 	require.NoError(t, c.Node(1).Restart())
@@ -131,7 +133,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		ballot := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 		shared := nodeset.Shared{Guard: first.set.Guard, Retention: first.set.Retention, Skew: first.set.Skew}
 		conf := &nodeset.Configuration{Stamp: nodeset.StampOf(1, ballot), Origin: nodeset.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
-		for i, addr := range first.addrs {
+		for i, addr := range first.clients.List() {
 			conf.Members = append(conf.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 		}
 		for i := range accepted {
@@ -144,7 +146,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 
 		if accepted == 1 { // it is refused when it has waited for ten node timeouts
 			err := brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t))
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, fault.ErrInvalid)
 			assert.ErrorContains(t, err, "a recording of another list, "+strings.Join(conf.Addrs(), " ")+", has begun")
 		}
 		next := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
@@ -169,7 +171,7 @@ func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 		all.Wait()
 		won := slices.Index(errs, nil)
 		require.GreaterOrEqual(t, won, 0, "%v", errs)
-		require.ErrorIs(t, errs[1-won], ErrInvalid)
+		require.ErrorIs(t, errs[1-won], fault.ErrInvalid)
 		assert.ErrorContains(t, errs[1-won], "the list of this client")
 		assert.Len(t, recorded(t, c, 0, 1, 2, 3, 4), 1)
 		held(t, lists[won], "n").Release()
@@ -198,7 +200,7 @@ func TestTryOnBrandNewNodes(t *testing.T) {
 	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, true, nil)
-	require.ErrorIs(t, err, ErrNoQuorum)
+	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	assert.Empty(t, recorded(t, c, 0, 1, 2))
 }
 

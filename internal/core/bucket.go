@@ -17,13 +17,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // buckets are those of a Quorum. It is safe for concurrent use. mu guards the
@@ -42,13 +45,10 @@ type buckets struct {
 
 // newBucketed makes a Quorum with buckets. The first one begins at once, so
 // that clients that cannot be used are refused here.
-func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
-	set.said = new(atomic.Int64)
-	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients, spoken: spoken{when: map[string]time.Time{}}}}
+func newBucketed(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
+	set.Said = new(atomic.Int64)
+	q := &Quorum{set: set, clients: setup.NewClients(clients, &set), closing: make(chan struct{}), buckets: &buckets{clients: clients, spoken: spoken{when: map[string]time.Time{}}}}
 	q.buckets.q = q
-	for i, c := range clients {
-		q.addrs = append(q.addrs, set.nameOf(c, i))
-	}
 	_, err := q.buckets.begin(0)
 	return q, err
 }
@@ -80,7 +80,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	// The prefix is all that tells a bucket from another: keys, markers and the
 	// record of the set are below it.
 	set := s.q.set
-	set.base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
+	set.Base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
 	set.Logger = slog.New(once{set.Logger.With("bucket", b).Handler(), &s.spoken})
 	made, err := open(s.clients, set)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 // at most. Without it a try at the first name of a bucket fails although
 // Connect has reached the nodes.
 func (q *Quorum) AwaitFirst(ctx context.Context) {
-	if q.set.base == "" || q.awaited.Load() {
+	if q.set.Base == "" || q.awaited.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.driver.furthest(&q.set))
@@ -167,14 +167,14 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 // inBucket adds to the errors of nodes of which bucket they are. It copies the
 // Failure, which is not changed once it is returned.
 func inBucket(b int, err error) error {
-	f, ok := errors.AsType[*Failure](err)
+	f, ok := errors.AsType[*fault.Failure](err)
 	if !ok {
 		return err
 	}
 	c := *f
 	c.Nodes = nil
 	for _, n := range f.Nodes {
-		c.Nodes = append(c.Nodes, NodeFailure{Addr: n.Addr, Err: fmt.Errorf("bucket %d: %w", b, n.Err)})
+		c.Nodes = append(c.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fmt.Errorf("bucket %d: %w", b, n.Err)})
 	}
 	return &c
 }
@@ -182,4 +182,61 @@ func inBucket(b int, err error) error {
 func isCluster(c redis.UniversalClient) bool {
 	_, is := c.(*redis.ClusterClient)
 	return is
+}
+
+// sameFor is how long a line that says the same is left out.
+const sameFor = 10 * time.Second
+
+// far is a text without the near ends of connections, as "10.0.0.1:40012->":
+// each bucket has a port of its own.
+func far(text string) string {
+	for {
+		before, after, found := strings.Cut(text, "->")
+		if !found {
+			return text
+		}
+		text = before[:strings.LastIndexByte(before, ' ')+1] + after
+	}
+}
+
+// spoken are lines that the buckets have logged. It is safe for concurrent use.
+type spoken struct {
+	mu   sync.Mutex
+	when map[string]time.Time
+}
+
+// first reports whether a line has not been logged lately.
+func (s *spoken) first(line string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, had := s.when[line]; had && now.Sub(at) < sameFor {
+		return false
+	}
+	for old, at := range s.when {
+		if now.Sub(at) >= sameFor {
+			delete(s.when, old)
+		}
+	}
+	s.when[line] = now
+	return true
+}
+
+// once is the log of one bucket. Of lines that differ in their bucket alone, or
+// in the port of a connection, it passes the first one on.
+type once struct {
+	slog.Handler
+	spoken *spoken
+}
+
+func (o once) Handle(ctx context.Context, r slog.Record) error {
+	var line strings.Builder
+	line.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
+		return true
+	})
+	if !o.spoken.first(line.String(), r.Time) {
+		return nil
+	}
+	return o.Handler.Handle(ctx, r)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -23,7 +24,7 @@ func listsHalfASlot(t *testing.T) bool {
 	s := redistest.StartSharded(t, 2, false)
 	client := s.Client()
 	defer client.Close()
-	q, err := New([]redis.UniversalClient{client}, Defaults())
+	q, err := New([]redis.UniversalClient{client}, setup.Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
 	const name = "a"
@@ -51,33 +52,17 @@ func listsHalfASlot(t *testing.T) bool {
 	return err == nil
 }
 
-// A cluster and servers beside it, and addresses that are no clients of a node.
-func TestNamesOfClusters(t *testing.T) {
+// Clients that are no client of a node.
+func TestClientsThatAreNoNode(t *testing.T) {
 	t.Parallel()
-	nodes, err := ParseNodes([]string{"redis+cluster://u:secret@a?addr=b:1&dial_timeout=3s, rediss+cluster://c:7"})
+	nodes, err := setup.ParseNodes([]string{"redis+cluster://a?addr=b:1"})
 	require.NoError(t, err)
-	require.Len(t, nodes, 2)
 	client := nodes[0].Client().(*redis.ClusterClient)
 	defer client.Close()
-	assert.Equal(t, []string{"a:6379", "b:1"}, client.Options().Addrs)
-	assert.Equal(t, "u secret", client.Options().Username+" "+client.Options().Password)
-	assert.Equal(t, "cluster:a:6379,b:1", nodes[0].Name())
-	assert.NotNil(t, nodes[1].cluster.TLSConfig)
-	for url, want := range map[string]string{
-		"redis+cluster://:secret@a/3":        "a cluster has no databases",
-		"redis+cluster://:secret@a?secret=1": "ParseClusterURL",
-		"redis+cluster://:se/cret@a":         "%2F for /",
-		"redis+cluster://:secret@a:port":     "is not of the form",
-	} {
-		_, err := ParseNodes([]string{url})
-		require.ErrorIs(t, err, ErrInvalid, url)
-		assert.ErrorContains(t, err, want)
-		assert.NotContains(t, err.Error(), "secret", url)
-	}
 	twice := nodes[0].Client()
 	defer twice.Close()
-	_, err = New([]redis.UniversalClient{client, twice}, Defaults())
+	_, err = New([]redis.UniversalClient{client, twice}, setup.Defaults())
 	assert.ErrorContains(t, err, "are the same server")
-	_, err = New([]redis.UniversalClient{(*redis.ClusterClient)(nil)}, Defaults())
+	_, err = New([]redis.UniversalClient{(*redis.ClusterClient)(nil)}, setup.Defaults())
 	assert.ErrorContains(t, err, "node 1 is nil")
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
@@ -117,7 +118,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		q.driver.client.Fail(now, &a.claim, &c.req, ForGood(err))
+		q.driver.client.Fail(now, &a.claim, &c.req, fault.ForGood(err))
 	case !verdict.Counts():
 		a.failed(&c.req, q.driver.uncounted(c.req.Node, verdict.Why))
 		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
@@ -164,9 +165,9 @@ func (d *driver) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protoco
 func refusal(s *Spec, a protocol.Answer) error {
 	switch {
 	case a.Status == protocol.Recovering:
-		return &RecoveringError{Wait: a.Wait}
+		return &fault.RecoveringError{Wait: a.Wait}
 	case a.Status == protocol.Clash:
-		return &ClashError{Asked: s.Capacity, InForce: a.Capacity}
+		return &fault.ClashError{Asked: s.Capacity, InForce: a.Capacity}
 	case a.Foreign:
 		return errForeign
 	}

@@ -7,19 +7,19 @@ package core
 // held.
 
 import (
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/wake"
 )
 
@@ -110,7 +110,7 @@ func (d *driver) act(a *process.Action) {
 	case process.ActMark:
 		n.beginIncarnation(a)
 	case process.ActReconnect:
-		n.link.Reconnect(errOtherIncarnation)
+		n.link.Reconnect(fault.ErrOtherIncarnation)
 	case process.ActStep:
 		d.q.repairs.start(a.Step)
 	case process.ActAttempted:
@@ -127,7 +127,7 @@ func (d *driver) report(n *node, a *process.Action) {
 		// Noted first: a logger that blocks must not keep it from Check.
 		n.jump.note(a.By)
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
-		d.q.observer.call(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
+		d.q.observer.call(setup.Event{Kind: setup.EventClockJumped, Node: n.addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
 	case process.ActDoubted:
 		d.q.set.Logger.Warn("quorate: this process's clock and a node's disagree, and too few other nodes can be asked which one is wrong; "+
 			"it does not vote for half a guard time", "node", n.addr, "by", a.By)
@@ -175,35 +175,6 @@ func (d *driver) showTime(node int, r nodeset.Reading) {
 	d.carryOut(do)
 }
 
-// JumpedError says that a node's clock has jumped: see EventClockJumped.
-type JumpedError struct{ By time.Duration }
-
-func (e *JumpedError) Error() string {
-	return fmt.Sprintf("its clock has jumped by %+v", e.By.Round(time.Millisecond))
-}
-
-var errParted = errors.New("its clock and this process's disagree, and its answers do not count until it is known which one is wrong")
-
-// ClockError is a node that does not take a claim's ticket, or takes it where
-// it does not count, since the ticket and the node's clock are too far apart.
-type ClockError struct{ Ahead time.Duration }
-
-func (e *ClockError) Error() string {
-	where := "behind"
-	if e.Ahead < 0 {
-		where = "ahead of"
-	}
-	return fmt.Sprintf("its clock is %v %s the other nodes'; set the wrong clock right (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
-}
-
-// AheadError is a name that is asked for so often that its tickets have run
-// ahead of a node's clock, or a node that keeps a forged ticket.
-type AheadError struct{ Wait time.Duration }
-
-func (e *AheadError) Error() string {
-	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
-}
-
 // mismatch says why a node's answer to a claim does not count because of
 // clocks, or nil. Called with a.mu held.
 func (d *driver) mismatch(c *process.Attempt, r *protocol.Request, a *protocol.Answer) error {
@@ -212,9 +183,9 @@ func (d *driver) mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 		return nil
 	}
 	if ahead := d.nodesTime(d.q.now()).Sub(time.UnixMilli(a.Clock)); old || ahead > d.q.set.Skew {
-		return &ClockError{Ahead: ahead}
+		return &fault.ClockError{Ahead: ahead}
 	}
-	return &AheadError{Wait: a.Wait}
+	return &fault.AheadError{Wait: a.Wait}
 }
 
 // NodesTime is the median of the nodes' clocks, near 1970 before any is known.
@@ -255,8 +226,6 @@ func (q *Quorum) addr(i int) string {
 	return ""
 }
 
-var errOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
-
 // checkIncarnation says why a reply of that incarnation does not count. It is
 // for answers beside claims and records, such as a marker. The caller holds no
 // lock: what follows may be an event of each claim.
@@ -272,20 +241,20 @@ func (d *driver) uncounted(_ int, why protocol.Why) error {
 	case protocol.Counts:
 		return nil
 	case protocol.Parted:
-		return errParted
+		return fault.ErrParted
 	}
-	return errOtherIncarnation
+	return fault.ErrOtherIncarnation
 }
 
 // Rounds is how long to wait for n questions of a majority, one after another.
-func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
+func (q *Quorum) Rounds(s *setup.Settings, n int) time.Duration {
 	return time.Duration(n) * q.driver.client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
 }
 
 func (d *driver) sets() protocol.Quorums { return d.client.Group().Sets }
 
 // timeout is how long to wait for an answer of this node.
-func (n *node) timeout(s *Settings) time.Duration {
+func (n *node) timeout(s *setup.Settings) time.Duration {
 	if n.seed() {
 		return max(s.NodeTimeout, min(2*n.info().RoundTrip, s.TTL/4))
 	}
@@ -293,6 +262,6 @@ func (n *node) timeout(s *Settings) time.Duration {
 }
 
 // furthest is how long to wait for the answers of all nodes.
-func (d *driver) furthest(s *Settings) time.Duration {
+func (d *driver) furthest(s *setup.Settings) time.Duration {
 	return d.client.Fanout().Longest(s.NodeTimeout, s.TTL)
 }

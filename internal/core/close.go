@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/fault"
 )
 
 func (q *Quorum) isClosed() bool {
@@ -28,13 +30,13 @@ func (q *Quorum) isClosed() bool {
 // that makes the call. A second call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
-		return &Failure{Err: errCloseInObserver}
+		return &fault.Failure{Err: errCloseInObserver}
 	}
 	if q.buckets != nil {
 		q.once.Do(func() { close(q.closing) })
 		return q.buckets.close(ctx)
 	}
-	err := error(&Failure{Err: ErrClosed})
+	err := error(&fault.Failure{Err: fault.ErrClosed})
 	q.once.Do(func() {
 		q.tasks.end()
 		close(q.closing)
@@ -60,11 +62,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, q.set.TTL)
 		defer cancel()
 		err = errors.Join(q.nodes.close(ctx, q.driver.furthest(&q.set)), q.seeds.close(ctx, q.set.NodeTimeout))
-		q.clientsMu.Lock()
-		defer q.clientsMu.Unlock()
-		for _, c := range q.offered {
-			_ = c.Close() // it has no connections
-		}
+		q.clients.Close()
 	})
 	return err
 }

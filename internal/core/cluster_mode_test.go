@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -19,11 +21,11 @@ func TestClusterModeIsForGood(t *testing.T) {
 
 func clusterModeIsForGood(t *testing.T) bool {
 	node := redistest.Start(t, 1, redistest.WithArgs("--cluster-enabled", "yes")).Node(0)
-	q, err := New([]redis.UniversalClient{node.Client()}, Defaults())
+	q, err := New([]redis.UniversalClient{node.Client()}, setup.Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
 	n := q.node(nodeset.Seed)
 	n.tried(t.Context())
 	err = n.err()
-	return err != nil && ForGood(err)
+	return err != nil && fault.ForGood(err)
 }

@@ -1,11 +1,10 @@
 package core
 
-// This file owns what errors of the core say. A Failure has a sentinel that
-// says what is the matter, and for each node what that node had to do with it.
-// No decision depends on a text here, save ForGood's.
+// This file owns what core adds to the errors of package fault: what a claim
+// and a set had to do with them.
 
 import (
-	"crypto/tls"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,89 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
-	"github.com/quorate/quorate/internal/transport"
+	"github.com/quorate/quorate/internal/setup"
 )
-
-// The sentinels that the root package exports; see there.
-var (
-	ErrHeld     = errors.New("held by another client")
-	ErrNoQuorum = errors.New("no quorum of nodes")
-	ErrLost     = errors.New("lock lost")
-	ErrNotHeld  = errors.New("not held")
-	ErrClosed   = errors.New("quorum closed")
-	ErrReleased = errors.New("released")
-	ErrInvalid  = errors.New("invalid use")
-	ErrEvicted  = fmt.Errorf("%w: an operator has evicted the holder", ErrLost)
-)
-
-// Failure is why an operation failed, before the root package dresses it as
-// its exported Error.
-// It is complete when it is returned, and is not changed afterwards.
-type Failure struct {
-	Err    error // the sentinel, or the sentinel joined with the context's error
-	Votes  int
-	Needed int
-	Nodes  []NodeFailure
-}
-
-// NodeFailure is what one node had to do with it.
-type NodeFailure struct {
-	Addr string
-	Err  error
-}
-
-func (f *Failure) Error() string { return f.Err.Error() }
-
-// Unwrap lets errors.Is and errors.As see the sentinel and each node's error.
-func (f *Failure) Unwrap() []error {
-	errs := []error{f.Err}
-	for _, n := range f.Nodes {
-		errs = append(errs, n.Err)
-	}
-	return errs
-}
-
-// RecoveringError is a node that is new or lost its data, and does not vote
-// yet. Wait is what is left of its guard time when it answered.
-type RecoveringError struct{ Wait time.Duration }
-
-func (e *RecoveringError) Error() string {
-	return fmt.Sprintf("is new or lost its data, and votes in %v", e.Wait.Round(time.Millisecond))
-}
-
-// ClashError is a name that is in use as another kind of primitive, or as a
-// semaphore of another number of permits.
-type ClashError struct{ Asked, InForce uint64 }
-
-func (e *ClashError) Error() string {
-	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
-}
-
-// Writer is what a writer of an rwmutex weighs, and the capacity that its
-// readers share. More claims of readers than this would need as many processes.
-const Writer = 1 << 30
-
-// kind names the primitives of a capacity: all that a node knows of the kind.
-func kind(capacity uint64) string {
-	switch capacity {
-	case 1:
-		return "a mutex, once or leader (capacity 1)"
-	case Writer:
-		return "an rwmutex"
-	}
-	return fmt.Sprintf("a semaphore of %d permits", capacity)
-}
-
-// Misuse reports whether an error will be the same whenever the call is
-// repeated. A clash will not: the other use of the name may end, and may be
-// another program's mistake.
-func Misuse(err error) bool {
-	_, clash := errors.AsType[*ClashError](err)
-	return errors.Is(err, ErrInvalid) && !clash
-}
 
 // NeverReturn is for a call that can neither succeed nor fail nor return.
 func NeverReturn(log *slog.Logger, why error) {
@@ -107,72 +30,27 @@ func NeverReturn(log *slog.Logger, why error) {
 // it cannot have a quorum. A clash, and a list that is not the set's, are the
 // caller's to mend, so the sentinel is ErrInvalid.
 func (a *attempt) rejected() error {
-	f := a.failure(ErrNoQuorum)
-	if _, clash := errors.AsType[*ClashError](f); clash {
-		f.Err = ErrInvalid
+	f := a.failure(fault.ErrNoQuorum)
+	if _, clash := errors.AsType[*fault.ClashError](f); clash {
+		f.Err = fault.ErrInvalid
 	}
 	if wrong := a.q.members.wrong.Load(); wrong != nil {
-		return &Failure{Err: wrong}
+		return &fault.Failure{Err: wrong}
 	}
 	return f
 }
 
 var (
-	errNoAnswer = errors.New("has not answered")
 	errNotAsked = errors.New("has not been asked yet")
 	errQueued   = errors.New("others are ahead")
 	errForeign  = errors.New("another Redlock client holds the redlock key")
 )
 
-// ForGood reports whether a node's error will not go away by waiting. It goes
-// by the server's words, since Redis has no codes for most of these. A word
-// that is missing here costs time and no safety. One that is here by mistake
-// would make a Lock fail that could have succeeded.
-func ForGood(err error) bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
-		return true
-	}
-	if _, wrong := errors.AsType[*SetError](err); wrong {
-		return true
-	}
-	if e, member := errors.AsType[*MemberError](err); member {
-		return e.final
-	}
-	// The words are compared as they come. Each is tested on the servers that
-	// have it (internal/compat), as a later version may word it otherwise.
-	msg := err.Error()
-	for _, code := range []string{
-		"remote error: tls: certificate required", // a server that wants one of the client
-		"cluster support disabled",                // a server that is given as a cluster
-		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
-		// A login that an older server refuses, and a database that a server
-		// does not have.
-		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
-		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
-		// A server that does not tell its version, and is too old.
-		notInOld,
-		// A right that a script lacks, in the words of Redis 7.0 and later.
-		"ERR The user executing the script can't", "ERR ACL failure in script",
-	} {
-		if strings.Contains(msg, code) {
-			return true
-		}
-	}
-	return false
-}
-
-// Refused reports whether a node was reached: it has said why it is of no use,
-// or this client has found that out.
-func Refused(err error) bool {
-	_, answered := errors.AsType[resp.Error](err)
-	return answered || ForGood(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
-}
-
 // explain adds to a node's own words what to do, where they do not say it.
 // It keeps the node's error in the chain, for errors.As.
 func explain(s *Spec, err error) error {
-	if clusterMode(err) {
-		return fmt.Errorf("%w: the node %w", err, errClusterMode)
+	if fault.ClusterMode(err) {
+		return fmt.Errorf("%w: the node %w", err, fault.ErrClusterMode)
 	}
 	e, ok := errors.AsType[resp.Error](err)
 	if ok && strings.Contains(e.Error(), "OOM command not allowed") { // before Redis 7.0 the code is ERR
@@ -192,9 +70,9 @@ func explain(s *Spec, err error) error {
 // held, before the leaves are sent: what the nodes said last is still that of
 // the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
-	err := ErrLost
+	err := fault.ErrLost
 	if a.claim.Evicted() { // by nodes that are well
-		return ErrEvicted
+		return fault.ErrEvicted
 	}
 	late := a.q.ticks.Stalled(now)
 	if other := a.q.deadlines.Stalled(now); other.By > late.By {
@@ -203,42 +81,42 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	slept := late.By > a.spec.Set.NodeTimeout && late.At > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
 	case a.spec.Set.NoRenewal:
-		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", ErrLost)
+		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", fault.ErrLost)
 	case a.claim.Muted():
-		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", ErrLost, a.spec.Set.MaxHold)
+		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", fault.ErrLost, a.spec.Set.MaxHold)
 	case slept:
-		err = fmt.Errorf("%w: this process did not run for %v or longer", ErrLost, late.By.Round(100*time.Millisecond))
+		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
 	}
 	f := a.failureAt(now, err)
 	if slept { // it could not hear an answer
-		f.Nodes = slices.DeleteFunc(f.Nodes, func(n NodeFailure) bool { return n.Err == errNoAnswer })
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
 	}
 	return f
 }
 
 // failure describes where the attempt stands, for an error.
-func (a *attempt) failure(err error) *Failure {
+func (a *attempt) failure(err error) *fault.Failure {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.failureAt(a.q.now(), err)
 }
 
 // failureAt is failure with a.mu held.
-func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
+func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
 	// A node that has voted is left out: what is listed is what was missing.
-	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
+	f := &fault.Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes.all() {
 		if !a.claim.Asks(i) {
 			continue
 		}
-		ne := NodeFailure{Addr: n.addr}
+		ne := fault.NodeFailure{Addr: n.addr}
 		switch answered, vote := a.claim.Node(i, now); {
 		case a.errs[i] != nil:
-			ne.Err = namesAge(a.errs[i])
+			ne.Err = fault.NamesAge(a.errs[i])
 		case a.claim.Untouched(i):
 			ne.Err = errNotAsked
 		case !answered:
-			ne.Err = errNoAnswer
+			ne.Err = fault.ErrNoAnswer
 		case !vote:
 			ne.Err = errQueued
 		default:
@@ -247,4 +125,102 @@ func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 		f.Nodes = append(f.Nodes, ne)
 	}
 	return f
+}
+
+// setError returns the error for a verdict that concerns all nodes, nil if
+// there is none. Called with s.mu held.
+func (s *members) setError(v nodeset.SetVerdict) *fault.SetError {
+	if v.Fault != nodeset.SetWrong {
+		return nil
+	}
+	return &fault.SetError{List: s.known.List(), Set: v.Shown.Addrs(), Since: v.Shown.Stamp.Since()}
+}
+
+// verdictError returns why a node has no vote, nil if it has. It takes s.mu, so
+// no event of Membership may call it.
+func (s *members) verdictError(v nodeset.SetVerdict) error {
+	if v.Enters() {
+		return fault.ErrSetEnters
+	}
+	switch v.Fault {
+	case nodeset.SetWrong:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.setError(v)
+	case nodeset.SetUnknown:
+		if v.Shown == nil {
+			return fault.ErrSetUnknown
+		}
+		return &fault.MemberError{Why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: give it the list of the set"}
+	case nodeset.SetPending:
+		return fault.ErrSetPending
+	case nodeset.SetLost:
+		return fault.ErrSetLost
+	case nodeset.SetBetween:
+		return fault.ErrSetBetween
+	case nodeset.SetRetired:
+		return fault.ErrSetRetired
+	case nodeset.SetAhead:
+		return &fault.MemberError{Why: "serves a later configuration of the set, " + strings.Join(v.Shown.Addrs(), " ") + ", and the others are asked whether that was decided; " +
+			"if this stays, too few of the nodes that this client knows are left: look at that list with \"quorate members list\", and if it is the set give it to this client"}
+	case nodeset.SetForeign:
+		// It passes where all members have lost their data, and have recorded
+		// their set once more (e2e: TestFlushAll).
+		return &fault.MemberError{Why: "has the data of another set of nodes, " + strings.Join(v.Shown.Addrs(), " ") +
+			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
+	case nodeset.SetOther:
+		at := v.Set.Member(v.As)
+		if at < 0 { // it has left the set since the node was judged
+			return fault.ErrRejudged
+		}
+		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data, "+
+			"or, if that member now runs here, say so: quorate members move", v.Set.Members[at].Addr)}
+	}
+	return nil
+}
+
+// checkSet returns the error of a command in the words of this client. A node
+// that refuses it because of its set is connected to again (Refused), and the
+// next handshake reads its record. So a client learns that its set has gone on
+// with its first request there, and not with the next connection, which may be
+// weeks later. The caller holds no lock: change calls attempts. Membership
+// leaves the connection of a node alone that is known to have no vote:
+// Bootstrap needs that one (TestSetIsRecordedByABusyClient).
+func (s *members) checkSet(node int, err error) error {
+	e, refused := errors.AsType[resp.Error](err)
+	if !refused || e.Code() != script.OtherSet {
+		return err
+	}
+	var v nodeset.SetVerdict
+	s.change(node, func(m *nodeset.Membership) { m.Refused(node); v = m.Verdict(node) })
+	return cmp.Or(s.verdictError(v), error(fault.ErrOtherSet))
+}
+
+// explainDown returns why a node has no vote where the error says no more than
+// that its connection was given up to judge the node again. The error of a call
+// would name that pause in place of its reason (TestForgetfulNode).
+func (s *members) explainDown(node int, err error) error {
+	if !errors.Is(err, fault.ErrRejudged) {
+		return err
+	}
+	return cmp.Or(s.unfit(node), err)
+}
+
+// outOfSet returns why a claim with these settings cannot be made, nil if it
+// can. Each call asks it, so it reads the copies and takes no lock. set may be
+// a primitive's own: two primitives of one Quorum may have different ttls.
+func (s *members) outOfSet(set *setup.Settings) error {
+	if wrong := s.wrong.Load(); wrong != nil {
+		return wrong
+	}
+	c := s.config.Load()
+	switch {
+	case c == nil:
+	case set.GuardGiven && set.Guard > c.Guard():
+		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
+			"or lengthen that of the set: quorate members set --guard", fault.ErrInvalid, set.Guard, c.Guard())
+	case set.TTL > c.LongestTTL():
+		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard()}
+	}
+	return nil
 }

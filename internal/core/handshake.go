@@ -11,11 +11,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -51,7 +51,7 @@ func (n *node) probe() []transport.Command {
 	p := &n.probed
 	*p = probed{sent: q.now(), home: q.members.home()}
 	marker := p.home.Marker(q.set.Prefix)
-	keys := script.SpreadKeys(marker, cmp.Or(q.set.base, q.set.Prefix))
+	keys := script.SpreadKeys(marker, cmp.Or(q.set.Base, q.set.Prefix))
 	if n.slot != "" {
 		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
 	}
@@ -67,7 +67,7 @@ func (n *node) probe() []transport.Command {
 			}
 		}},
 		&adminRequest{command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...), reply: func(_ []resp.Value, err error) {
-			if p.cluster = clusterMode(err); err != nil {
+			if p.cluster = fault.ClusterMode(err); err != nil {
 				p.marker = ""
 			}
 			if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "NOPERM" {
@@ -116,51 +116,22 @@ func (n *node) reload(c transport.Command) {
 // written and not the script: so a script may read the clock and then write.
 const oldest = 5
 
-var errTooOld = errors.New("is too old")
-
 // suits refuses what can be no node. A server that hides its version passes.
 func suits(info transport.Info) error {
 	switch {
 	case info.Role == "sentinel":
-		return errSentinel
+		return fault.ErrSentinel
 	case info.Role != "slave":
 	case info.Master == "":
-		return ErrReplica
+		return fault.ErrReplica
 	default:
-		return fmt.Errorf("%w; its master is %s", ErrReplica, info.Master)
+		return fmt.Errorf("%w; its master is %s", fault.ErrReplica, info.Master)
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
-		return fmt.Errorf("server version %s %w: %s", info.Version, errTooOld, needsEffects)
+		return fmt.Errorf("server version %s %w: %s", info.Version, fault.ErrTooOld, fault.NeedsEffects)
 	}
 	return nil
-}
-
-const needsEffects = "its scripts cannot read the clock and then write, which takes the replication of effects; run Redis 5.0 or later, or Valkey"
-
-// notInOld is what a server before Redis 5 says of each script.
-const notInOld = "Write commands not allowed after non deterministic commands"
-
-// namesAge adds what notInOld means: a server may hide its version.
-func namesAge(err error) error {
-	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
-		return fmt.Errorf("%w: the server %w: %s", err, errTooOld, needsEffects)
-	}
-	return err
-}
-
-var errSentinel = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
-
-var ErrReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
-
-var errClusterMode = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
-	"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
-
-// clusterMode reports whether a node's error is one that only servers in
-// cluster mode give. Invariant: no call waits for such a node.
-func clusterMode(err error) bool {
-	e, ok := errors.AsType[resp.Error](err)
-	return ok && rule.On(rule.ClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
 }
 
 // seldom limits a log line that others can cause: one a minute. It is not safe

@@ -10,19 +10,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // exchangeSettings have an exchange take about ten seconds: its guard time is
 // four and a half.
-func exchangeSettings() Settings {
-	set := Defaults()
+func exchangeSettings() setup.Settings {
+	set := setup.Defaults()
 	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
 	return set
 }
 
-func opened(t *testing.T, set Settings, nodes ...*redistest.Server) *Quorum {
+func opened(t *testing.T, set setup.Settings, nodes ...*redistest.Server) *Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient
 	for _, n := range nodes {
@@ -93,7 +95,7 @@ func finds(t *testing.T, q *Quorum, name string, by *Hold) {
 	require.NoError(t, err)
 	h, err := q.Acquire(within(t), s, true, nil)
 	if by.Valid() {
-		assert.ErrorIs(t, err, ErrHeld)
+		assert.ErrorIs(t, err, fault.ErrHeld)
 	} else if err == nil {
 		h.Release()
 	}

@@ -10,10 +10,10 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math/bits"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -45,10 +45,10 @@ type Owner interface {
 // Begin starts an acquisition, without waiting for a node. o may be nil.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
-		return nil, &Failure{Err: ErrClosed}
+		return nil, &fault.Failure{Err: fault.ErrClosed}
 	}
 	if err := q.members.outOfSet(s.Set); err != nil {
-		return nil, &Failure{Err: err}
+		return nil, &fault.Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.now()}
 	if q.members.serves(try) && (s.succession || q.intake.take()) {
@@ -77,7 +77,7 @@ func (p *Pending) start(ctx context.Context) error {
 		if !p.spec.succession {
 			p.q.intake.leave()
 		}
-		return &Failure{Err: err}
+		return &fault.Failure{Err: err}
 	}
 	p.a = p.q.start(p.spec, p.try, p.owner)
 	return nil
@@ -106,7 +106,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 				return nil, p.failure(ctx)
 			case <-q.closing:
 				p.Cancel()
-				return nil, p.a.failure(ErrClosed)
+				return nil, p.a.failure(fault.ErrClosed)
 			}
 		}
 		phase := p.a.take()
@@ -114,52 +114,38 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			// The set may have changed since Begin looked.
 			if err := q.members.outOfSet(p.spec.Set); err != nil {
 				p.Cancel()
-				return nil, &Failure{Err: err}
+				return nil, &fault.Failure{Err: err}
 			}
 		}
 		switch phase {
 		case lease.Holding:
 			if q.isClosed() {
 				p.Cancel()
-				return nil, p.a.failure(ErrClosed)
+				return nil, p.a.failure(fault.ErrClosed)
 			}
 			return (*Hold)(p.a), nil
 		case lease.Busy:
-			return nil, p.a.failure(ErrHeld)
+			return nil, p.a.failure(fault.ErrHeld)
 		case lease.TooHeavy:
 			return nil, p.a.tooHeavy()
 		case lease.Rejected:
 			return nil, p.a.rejected()
 		case lease.NoQuorum:
-			return nil, p.a.failure(ErrNoQuorum)
+			return nil, p.a.failure(fault.ErrNoQuorum)
 		}
 		// It has lapsed, or was ended.
 		switch {
 		case q.isClosed(), phase == lease.Left:
-			return nil, p.a.failure(ErrClosed)
+			return nil, p.a.failure(fault.ErrClosed)
 		case p.a.claim.Try:
-			return nil, p.a.failure(ErrNoQuorum)
+			return nil, p.a.failure(fault.ErrNoQuorum)
 		case p.a.spec.succession: // another configuration counts now, and another register
-			return nil, p.a.failure(ErrLost)
+			return nil, p.a.failure(fault.ErrLost)
 		}
 		if err := p.start(ctx); err != nil { // lapsed: a new id and a new ticket
 			return nil, err
 		}
 	}
-}
-
-// CutShort is the error of a wait inside the process that a context ended.
-func CutShort(sentinel error, ctx context.Context) *Failure {
-	return &Failure{Err: &cutShort{sentinel, ContextError(ctx)}}
-}
-
-// ContextError is the context's error, with its cause where that says more.
-func ContextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(cause, err) {
-		err = errors.Join(err, cause)
-	}
-	return err
 }
 
 // failure says what the context's end has cut short. With answers of a quorum
@@ -169,18 +155,12 @@ func (p *Pending) failure(ctx context.Context) error {
 	p.a.mu.Lock()
 	known := p.a.claim.Known(p.a.q.now())
 	p.a.mu.Unlock()
-	sentinel := ErrHeld
+	sentinel := fault.ErrHeld
 	if !known {
-		sentinel = ErrNoQuorum
+		sentinel = fault.ErrNoQuorum
 	}
-	return p.a.failure(&cutShort{sentinel, ContextError(ctx)})
+	return p.a.failure(fault.Cut(sentinel, fault.ContextError(ctx)))
 }
-
-// cutShort is a wait that a context ended, and what was waited for.
-type cutShort struct{ sentinel, ctx error }
-
-func (e *cutShort) Error() string   { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
-func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
 // Queued reports whether the attempt goes on after Wait, which its context has
 // cut short. It reads done without a.mu: take, in this goroutine, writes it.
@@ -233,9 +213,9 @@ const evicted = 1
 // not have been called yet.
 func (h *Hold) Cause() error {
 	if h.standing.Load() == evicted {
-		return ErrEvicted
+		return fault.ErrEvicted
 	}
-	return ErrLost
+	return fault.ErrLost
 }
 
 // ValidUntil returns the deadline of rule 5 as it stands.
@@ -290,16 +270,16 @@ func (h *Hold) Released(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free, _ := a.claim.Free()
-	f := &Failure{Err: ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Quorum()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Quorum()}
 	if a.claim.Sets.Met(free) {
 		return nil
 	}
 	if ctx.Err() != nil {
-		f.Err = &cutShort{ErrNoQuorum, ctx.Err()}
+		f.Err = fault.Cut(fault.ErrNoQuorum, ctx.Err())
 	}
 	for i, n := range a.q.nodes.all() {
 		if free&(1<<i) == 0 && a.claim.Asks(i) {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], errNoAnswer)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], fault.ErrNoAnswer)})
 		}
 	}
 	return f
@@ -321,13 +301,13 @@ func (h *Hold) Renew(ctx context.Context) error {
 	})
 	switch {
 	case phase != lease.Holding && a.q.isClosed():
-		return a.failure(ErrClosed)
+		return a.failure(fault.ErrClosed)
 	case phase != lease.Holding:
 		return a.failure(h.Cause())
 	case renewed:
 		return nil
 	case ctx.Err() != nil:
-		return a.failure(&cutShort{ErrNoQuorum, ctx.Err()})
+		return a.failure(fault.Cut(fault.ErrNoQuorum, ctx.Err()))
 	}
-	return a.failure(ErrNoQuorum)
+	return a.failure(fault.ErrNoQuorum)
 }

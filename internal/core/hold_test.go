@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/wake"
@@ -21,12 +23,12 @@ import (
 // A hold that was evicted is over. That no longer says whether a claim waits.
 func TestStandingOfTheEvicted(t *testing.T) {
 	t.Parallel()
-	h := &Hold{q: &Quorum{clock: wake.NewClock()}, spec: &Spec{Set: &Settings{}}}
-	assert.Equal(t, ErrLost, h.Cause())
+	h := &Hold{q: &Quorum{clock: wake.NewClock()}, spec: &Spec{Set: &setup.Settings{}}}
+	assert.Equal(t, fault.ErrLost, h.Cause())
 	h.standing.Store(evicted)
 	s := h.Standing()
 	assert.Equal(t, process.Standing{At: s.At}, s)
-	assert.Equal(t, ErrEvicted, h.Cause())
+	assert.Equal(t, fault.ErrEvicted, h.Cause())
 }
 
 // blockingHandler is a logger that does not return from a loss until it may.
@@ -89,7 +91,7 @@ func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
 	if err == nil { // the set was not known
 		_, err = p.Wait(within(t))
 	}
-	require.ErrorIs(t, err, ErrInvalid)
-	_, is := errors.AsType[*TTLError](err)
+	require.ErrorIs(t, err, fault.ErrInvalid)
+	_, is := errors.AsType[*fault.TTLError](err)
 	assert.True(t, is, "%v", err)
 }

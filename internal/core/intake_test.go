@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
 )
 
@@ -42,13 +43,13 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	require.Eventually(t, func() bool { return q.Crowd() == more && q.Attempts() == process.Places }, time.Minute, time.Millisecond)
 
 	_, err := q.Acquire(soon(t), spec("try"), true, nil)
-	assert.ErrorIs(t, err, core.ErrNoQuorum)
+	assert.ErrorIs(t, err, fault.ErrNoQuorum)
 	assert.ErrorContains(t, err, "of this process wait for the nodes' first answers")
 	ctx, cancel := context.WithCancel(soon(t))
 	time.AfterFunc(time.Millisecond, cancel)
 	_, err = q.Acquire(ctx, spec("ends"), false, nil)
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.ErrorIs(t, err, core.ErrNoQuorum)
+	assert.ErrorIs(t, err, fault.ErrNoQuorum)
 	assert.Equal(t, more, q.Crowd(), "that have given up wait")
 
 	for _, n := range nodes {

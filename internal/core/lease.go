@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/rule"
 )
@@ -211,7 +212,7 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 		c.prev.next, c.next.prev = c.next, c.prev
 		c.prev, c.next = c, c
 		l.mu.Unlock()
-		c.end(ErrReleased)
+		c.end(fault.ErrReleased)
 	}
 }
 
@@ -236,7 +237,7 @@ func (l *Lease) Finish(cause error) (span *Span, lost error) {
 // them. It returns ErrNotHeld when it was released before, and otherwise why
 // the hold had ended by itself, if it had.
 func (l *Lease) Release() error {
-	cause := ErrReleased
+	cause := fault.ErrReleased
 	if !rule.On(rule.ReleaseLast) && l.hold.Valid() {
 		l.hold.Release()
 	} else if !l.hold.Valid() {
@@ -247,8 +248,8 @@ func (l *Lease) Release() error {
 	span := l.end(cause)
 	lost := l.lost()
 	l.mu.Unlock()
-	if before == ErrReleased {
-		return ErrNotHeld
+	if before == fault.ErrReleased {
+		return fault.ErrNotHeld
 	}
 	l.hold.Release()
 	span.Ended()
@@ -289,7 +290,7 @@ func (l *Lease) expire() bool {
 	case !phase.Final():
 		return false
 	case phase == lease.Left && a.q.isClosed():
-		l.End(ErrClosed)
+		l.End(fault.ErrClosed)
 	default:
 		l.End(l.hold.Cause())
 	}
@@ -304,7 +305,7 @@ func (l *Lease) Lost() error {
 }
 
 func (l *Lease) lost() error {
-	if errors.Is(l.cause, ErrReleased) {
+	if errors.Is(l.cause, fault.ErrReleased) {
 		return nil
 	}
 	return l.cause

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -85,7 +87,7 @@ func (l leaves) Append(cmd transport.Command, u transport.Urgency) transport.Fat
 func contextsEndBeforeLeaves(t *testing.T) bool {
 	released, before := false, false
 	var ctx context.Context
-	set := Defaults()
+	set := setup.Defaults()
 	set.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
 		way, err := transport.NewOrdered(client, cfg)
 		return leaves{way, func() { released, before = true, ended(ctx) }}, err
@@ -119,14 +121,14 @@ func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
 		assert.Equal(t, "value", child.Value(key{}))
 		stopOver()
 		require.True(t, ended(over))
-		assert.ErrorIs(t, context.Cause(over), ErrReleased)
+		assert.ErrorIs(t, context.Cause(over), fault.ErrReleased)
 		require.False(t, ended(inner), "another's end")
 
-		l.End(ErrLost)
-		require.ErrorIs(t, l.Lost(), ErrLost)
+		l.End(fault.ErrLost)
+		require.ErrorIs(t, l.Lost(), fault.ErrLost)
 		for i, ctx := range all {
 			require.True(t, ended(ctx), "context %d", i)
-			require.ErrorIs(t, context.Cause(ctx), ErrLost)
+			require.ErrorIs(t, context.Cause(ctx), fault.ErrLost)
 		}
 		late, stopLate := l.Derive(outer)
 		require.True(t, ended(late), "derived after the end")

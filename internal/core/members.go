@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -39,7 +40,7 @@ type members struct {
 	signal    atomic.Pointer[chan struct{}]         // closed when what named, config or wrong says has changed
 	named     atomic.Pointer[naming]                // what requests name
 	config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
-	wrong     atomic.Pointer[SetError]              // nil: the list is that of the set, as far as is known
+	wrong     atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
 	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
 	met       atomic.Bool                           // a try has waited for the members to be connected to
 	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
@@ -166,7 +167,7 @@ func (s *members) rejudge(i int) {
 		select {
 		case <-s.q.built:
 			if n := s.q.node(i); n != nil {
-				n.link.Reconnect(errRejudged)
+				n.link.Reconnect(fault.ErrRejudged)
 			}
 		case <-s.q.closing:
 		}

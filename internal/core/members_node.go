@@ -1,8 +1,8 @@
 package core
 
-// This file owns what the beginning of a connection does about the set: it
-// shows nodeset.Membership what the node has recorded, and says to the node
-// what that answers.
+// This file owns what follows from the set for the nodes: which of them this
+// client connects to and leaves, what claims count on, and what the beginning
+// of a connection does about the set.
 // Invariant: a node gets no request of a claim before its record has been
 // judged.
 
@@ -10,9 +10,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -44,7 +48,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		cmds = append(cmds, n.step(s, run))
 	}
 	if left {
-		return nil, true, errRejudged
+		return nil, true, fault.ErrRejudged
 	}
 	n.logVerdict(v)
 	switch v.Fault {
@@ -135,4 +139,166 @@ func (n *node) logVerdict(v nodeset.SetVerdict) {
 		return
 	}
 	q.set.Logger.Warn("quorate: a node has no vote", "node", n.addr, "error", s.verdictError(v))
+}
+
+// follow has all that is under way count on the configuration that counts now.
+// If another goroutine does so already, that one goes on with it.
+// Invariant: one goroutine at a time, without a lock.
+func (s *members) follow() {
+	for s.followed() {
+	}
+}
+
+// followed reports whether there was something to do.
+func (s *members) followed() bool {
+	if s.config.Load() == nil {
+		return false
+	}
+	select {
+	case <-s.q.built:
+	case <-s.q.closing:
+		return false
+	}
+	s.mu.Lock()
+	c := s.known.Config()
+	// Set before the work, not after it: what another goroutine learns
+	// meanwhile is another configuration, which follow's loop finds.
+	if s.following || c == nil || c == s.counted {
+		s.mu.Unlock()
+		return false
+	}
+	was := s.counted
+	s.following, s.counted = true, c
+	g := s.known.Group()
+	s.mu.Unlock()
+	defer func() { // also when a callback ends the goroutine
+		s.mu.Lock()
+		s.following = false
+		s.mu.Unlock()
+	}()
+	if was == nil {
+		s.noteList(c)
+	} else {
+		s.q.set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
+		go s.q.observer.call(setup.Event{Kind: setup.EventSetChanged}) // it may block
+	}
+	// Each number has a node before a claim hears of it. Its connection begins
+	// when claims count on it, see keep.
+	s.q.nodes.grow(s.q, g.Nodes)
+	s.q.regroup(g)
+	return true
+}
+
+// noteList logs which addresses of the list are no member's. They are not used.
+func (s *members) noteList(c *nodeset.Configuration) {
+	for _, addr := range s.list() {
+		if c.Place(addr) < 0 {
+			s.q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+		}
+	}
+}
+
+// regroup has all that is under way count on other nodes.
+// Invariant: an attempt is in q.attempts, and an operation in q.records, before
+// it reads the Client's group. The Client gets the new group before they are
+// listed here. So each counts on the new group, by its start or by this call.
+func (q *Quorum) regroup(g protocol.Group) {
+	q.driver.carryOut(q.driver.client.Regroup(q.now(), g))
+	for _, a := range q.attempts.all() {
+		a.event(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
+	}
+	q.records.regroup(g)
+	q.watches.signal()
+}
+
+// regroup has the operations under way count on other nodes. A node that has
+// entered gets the request too, where the operation still needs answers.
+func (r *records) regroup(g protocol.Group) {
+	for _, i := range r.all() {
+		i.mu.Lock()
+		now := i.q.now()
+		if !i.over {
+			i.in.Regroup(now, g)
+		}
+		i.writeUnlock(now)
+	}
+}
+
+// keep has a node be connected to while it is wanted, at the address that the
+// set records, and ends it otherwise.
+// Invariant: it looks again after what it has done. Two events may have their
+// actions carried out in either order.
+func (s *members) keep(i int) {
+	q := s.q
+	select {
+	case <-q.built:
+	default: // New makes the first nodes
+		q.tasks.start(func() {
+			select {
+			case <-q.built:
+				s.keep(i)
+			case <-q.closing:
+			}
+		})
+		return
+	}
+	wanted, addr := s.wants(i)
+	n := q.node(i)
+	live := n != nil && !n.dropped.Load()
+	switch {
+	case live && (!wanted || n.addr != addr):
+		n.drop()
+		s.keep(i)
+		return
+	case live == wanted:
+		return
+	}
+	// A task: connect waits until the node that had the index has ended, for a
+	// node timeout, and the caller may be a reader.
+	q.tasks.start(func() {
+		if !s.counts(i) {
+			return
+		}
+		c, own, err := q.clients.At(addr)
+		if err != nil {
+			q.set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
+			return
+		}
+		if err = q.pool(i).connect(q, i, addr, c, own); err == nil {
+			s.keep(i)
+		} else if own {
+			_ = c.Close() // Close has begun, or another call has connected it
+		}
+	})
+}
+
+// counts waits until claims count on a number, and requests name the
+// configuration that has it. The events of the node are for the Client, which
+// must know the number by then, and its handshake reads the marker of that
+// configuration. It returns false if the number is none any more, or the Quorum
+// closes.
+func (s *members) counts(i int) bool {
+	for i < nodeset.Seed {
+		c := s.config.Load()
+		if c == nil || c.Numbered(i) == nil {
+			return false // it is connected to when a configuration with it begins to count
+		}
+		if s.q.driver.client.Group().Nodes > i && s.home() == script.HomeOf(c.Stamp) {
+			return true
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-s.q.closing:
+			return false
+		}
+	}
+	return true
+}
+
+// wants reports whether a node is to be connected to, and where. Both under one
+// lock: the address is that of the member that is wanted.
+func (s *members) wants(i int) (is bool, addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Wants(i), s.known.Addr(i)
 }

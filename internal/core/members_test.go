@@ -21,8 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -51,7 +53,7 @@ func dialing(t *testing.T, c *redistest.Cluster, n int, dial func(ctx context.Co
 }
 
 // started is a Quorum of these clients.
-func started(t *testing.T, clients []redis.UniversalClient, set Settings) *Quorum {
+func started(t *testing.T, clients []redis.UniversalClient, set setup.Settings) *Quorum {
 	t.Helper()
 	q, err := New(clients, set)
 	require.NoError(t, err)
@@ -92,7 +94,7 @@ func (l *logged) has(parts ...string) bool {
 func TestSettingsMadeApart(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	own := Defaults()
+	own := setup.Defaults()
 	own.TTL, own.Guard = time.Minute, 3*time.Minute
 	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &own})
 	require.NoError(t, err)
@@ -122,7 +124,7 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 	var err error
 	require.Eventually(t, func() bool { // it knows by then that its other nodes are not brand-new
 		err = few.Ready(within(t))
-		return errors.Is(err, ErrInvalid)
+		return errors.Is(err, fault.ErrInvalid)
 	}, time.Minute, time.Millisecond)
 	assert.ErrorContains(t, err, "the list of this client, "+strings.Join([]string{c.Addrs()[0], c.Addrs()[3], c.Addrs()[4]}, " "))
 	assert.ErrorContains(t, err, "the set "+strings.Join(c.Addrs()[:3], " "))
@@ -216,7 +218,7 @@ func TestForgedConfiguration(t *testing.T) {
 func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
-	set := Defaults()
+	set := setup.Defaults()
 	set.TTL, set.Guard, set.Retention = 10*time.Minute, 25*time.Minute, time.Hour
 	set.Logger = slog.New(slog.DiscardHandler)
 	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))
@@ -242,7 +244,7 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	s, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, true, nil)
-	require.ErrorIs(t, err, ErrNoQuorum, "the server has no vote")
+	require.ErrorIs(t, err, fault.ErrNoQuorum, "the server has no vote")
 }
 
 // A server has the data of a member that has left the set since it was judged.
@@ -250,7 +252,7 @@ func TestVerdictOfAnEarlierSet(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
 	v := nodeset.SetVerdict{Fault: nodeset.SetOther, As: "0123456789abcdef", Set: q.members.config.Load()}
-	assert.ErrorIs(t, q.members.verdictError(v), errRejudged)
+	assert.ErrorIs(t, q.members.verdictError(v), fault.ErrRejudged)
 }
 
 // A server that refuses INFO has no vote: a loss of its data would not be
@@ -264,7 +266,7 @@ func TestServerThatRefusesInfo(t *testing.T) {
 	t.Cleanup(func() { _ = limited.Close() })
 	q := started(t, []redis.UniversalClient{limited, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
 	held(t, q, "n").Release()
-	require.Eventually(t, func() bool { return errors.Is(q.nodes.at(0).err(), errNoInfo) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(q.nodes.at(0).err(), fault.ErrNoInfo) }, time.Minute, time.Millisecond)
 }
 
 // A set that another version of the library has recorded is refused with an
@@ -273,15 +275,15 @@ func TestSetOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	recorded := "0 0 c id 1.19a0000000000000001 2 whatever a later version writes"
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), script.SetKey(Defaults().Prefix), recorded, 0).Err())
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), script.SetKey(setup.Defaults().Prefix), recorded, 0).Err())
 	q := started(t, []redis.UniversalClient{c.Node(0).Client()}, exchangeSettings())
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		f, ok := errors.AsType[*Failure](q.Ready(ctx))
+		f, ok := errors.AsType[*fault.Failure](q.Ready(ctx))
 		return ok && len(f.Nodes) > 0 && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "version 2 of the keys, and this program has version 1")
 	}, time.Minute, time.Millisecond)
-	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val(), "it is left as it was")
+	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(setup.Defaults().Prefix)).Val(), "it is left as it was")
 }
 
 // Requests name a configuration after each claim knows of it.
@@ -345,7 +347,7 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 func TestAWordNeedsTheRegister(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	set := Defaults()
+	set := setup.Defaults()
 	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 4*time.Second, 50*time.Millisecond, 9*time.Second, time.Second
 	set.Logger = slog.New(slog.DiscardHandler)
 	q := declared(t, c, set)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
@@ -59,7 +60,7 @@ func (s *members) await(ctx context.Context, try bool) error {
 	for {
 		changed := s.forgotten(try)
 		if wrong := s.wrong.Load(); wrong != nil {
-			return &Failure{Err: wrong}
+			return &fault.Failure{Err: wrong}
 		}
 		if s.usable() {
 			if try { // it would find no node connected
@@ -78,11 +79,11 @@ func (s *members) await(ctx context.Context, try bool) error {
 		case <-changed:
 		case <-tick.C:
 		case <-s.q.closing:
-			return &Failure{Err: ErrClosed}
+			return &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
 			f := s.unknown()
 			if !try || ctx.Err() != context.DeadlineExceeded {
-				f.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
+				f.Err = fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx))
 			}
 			return f
 		}
@@ -140,17 +141,17 @@ func (q *Quorum) until(ctx context.Context, is func() bool) {
 }
 
 // unknown is why no set is known: what each node of the list shows.
-func (s *members) unknown() *Failure {
+func (s *members) unknown() *fault.Failure {
 	q := s.q
 	list := q.seeds.live()
-	f := &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(list)/2 + 1}
 	for _, n := range list {
 		err := n.err()
 		if err == nil {
 			err = s.unfit(n.index)
 		}
 		if err != nil {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
 		}
 	}
 	return f
@@ -232,7 +233,7 @@ func (s *members) tried() bool {
 			return false
 		}
 		has, err := n.shown(), n.err()
-		if err == nil && has == nil || errors.Is(err, errRejudged) {
+		if err == nil && has == nil || errors.Is(err, fault.ErrRejudged) {
 			return false
 		}
 		if has != nil && has.Recorded() != nil {

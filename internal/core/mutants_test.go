@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -20,10 +21,10 @@ func contextsEndLate(t *testing.T) bool {
 	for range 1000 {
 		l := h.Lease(0)
 		ctx := l.Context()
-		l.End(ErrLost)
+		l.End(fault.ErrLost)
 		if late := !ended(ctx); late {
 			<-ctx.Done()
-			return context.Cause(ctx) == ErrLost
+			return context.Cause(ctx) == fault.ErrLost
 		}
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
@@ -20,6 +21,7 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -72,7 +74,7 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 	if n.seed() {
 		channel = ""
 	}
-	l, err := q.set.connect(c, transport.Config{
+	l, err := q.set.Way(c, transport.Config{
 		Slot:        n.slot,
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     channel,
@@ -89,15 +91,11 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 		PushDown:    n.onSubscribeDown,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)
+		return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i, err)
 	}
 	n.link = l
 	return n, nil
 }
-
-// errNoInfo is a server that does not tell which run of it this is. It may have
-// lost its data with a restart, and nothing would show that.
-var errNoInfo = errors.New("refuses INFO to this user, so a loss of its data would not be noticed; allow the command (+info)")
 
 // hello returns the first commands of a connection: the scripts that the node
 // lacks, and the news of a restart. The news comes first so that no claim is
@@ -111,7 +109,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	}
 	p := &n.probed
 	if p.cluster {
-		return nil, errClusterMode
+		return nil, fault.ErrClusterMode
 	}
 	if p.refused != nil {
 		return nil, p.refused
@@ -120,7 +118,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	// it count as; has it forgotten anything.
 	run := runOf(&info, p.marker)
 	if run == "" {
-		return nil, errNoInfo
+		return nil, fault.ErrNoInfo
 	}
 	// Membership may want a step before anything else is said to the node, such
 	// as the move to the configuration that counts. The scripts come first.
@@ -207,7 +205,7 @@ func (n *node) up() {
 		return
 	}
 	n.warnOfEviction()
-	q.observer.call(Event{Kind: EventNodeUp, Node: n.addr})
+	q.observer.call(setup.Event{Kind: setup.EventNodeUp, Node: n.addr})
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
 	n.room()
@@ -216,7 +214,7 @@ func (n *node) up() {
 // warnOfEviction logs once what otherwise only Check tells.
 func (n *node) warnOfEviction() {
 	policy := n.info().Eviction
-	if policy != n.evicts && evicts(policy) && n.q.set.first() {
+	if policy != n.evicts && evicts(policy) && n.q.set.First() {
 		n.q.set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.addr, "maxmemory-policy", policy)
 	}
 	n.evicts = policy
@@ -232,13 +230,13 @@ func (n *node) down(err error) {
 	}
 	if !q.isClosed() {
 		q.reach.begin(q)
-		if errors.Is(err, errRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
+		if errors.Is(err, fault.ErrRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
 			q.set.Logger.Debug("quorate: a connection to a node has ended", "node", n.addr, "why", err)
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
 		if !n.seed() { // its end may come after a member has begun at that address
-			q.observer.call(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+			q.observer.call(setup.Event{Kind: setup.EventNodeDown, Node: n.addr, Err: err})
 		}
 	}
 }
@@ -260,7 +258,7 @@ func (n *node) gone() {
 // forbids the channel. The node votes all the same.
 func (n *node) onSubscribeDown(err error) {
 	q := n.q
-	if !q.isClosed() && ForGood(err) {
+	if !q.isClosed() && fault.ForGood(err) {
 		q.set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.addr, "error", err)
 	}
 }

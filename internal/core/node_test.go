@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -40,7 +41,7 @@ func failedHandshakeEnds(t *testing.T) bool {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}})
 	t.Cleanup(func() { _ = client.Close() })
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
 	q, err := New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)

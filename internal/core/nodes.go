@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
@@ -108,7 +109,7 @@ func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, 
 		select {
 		case <-old.ended:
 		case <-q.closing:
-			return ErrClosed
+			return fault.ErrClosed
 		}
 	}
 	s.mu.Lock()
@@ -116,9 +117,9 @@ func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, 
 	list := slices.Clone(s.all())
 	switch at := list[i-s.base]; {
 	case s.closed:
-		return ErrClosed
+		return fault.ErrClosed
 	case !at.dropped.Load(): // by another call, meanwhile
-		return fmt.Errorf("%w: %s is in use already", ErrInvalid, at.addr)
+		return fmt.Errorf("%w: %s is in use already", fault.ErrInvalid, at.addr)
 	}
 	n, err := q.newNode(i, addr, c)
 	if err != nil {
@@ -274,17 +275,17 @@ func (s *nodes) reached(sets protocol.Quorums, errs []error) error {
 	if sets.Met(good) {
 		return nil
 	}
-	return &Failure{Err: ErrNoQuorum, Needed: sets.Need(), Votes: bits.OnesCount32(good & sets.All()), Nodes: s.failed(errs)}
+	return &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need(), Votes: bits.OnesCount32(good & sets.All()), Nodes: s.failed(errs)}
 }
 
 var errDropped = errors.New("is not used any more")
 
 // failed are the nodes that have failed, and why. In the order of the
 // addresses, so that two errors of one Quorum can be compared.
-func (s *nodes) failed(errs []error) (f []NodeFailure) {
+func (s *nodes) failed(errs []error) (f []fault.NodeFailure) {
 	for i, err := range errs {
 		if err != nil && !errors.Is(err, errDropped) {
-			f = append(f, NodeFailure{Addr: s.at(i).addr, Err: namesAge(err)})
+			f = append(f, fault.NodeFailure{Addr: s.at(i).addr, Err: fault.NamesAge(err)})
 		}
 	}
 	return f

@@ -12,17 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/memory"
 	"github.com/quorate/quorate/internal/transport"
 )
 
 // inMemory is a Quorum of three nodes in memory. Their clients go by the nodes'
 // addresses.
-func inMemory(t *testing.T) (*core.Quorum, memory.Nodes, []redis.UniversalClient, core.Settings) {
+func inMemory(t *testing.T) (*core.Quorum, memory.Nodes, []redis.UniversalClient, setup.Settings) {
 	t.Helper()
 	nodes := memory.NewNodes(3)
 	clients := nodes.Clients(t)
-	set := core.Defaults()
+	set := setup.Defaults()
 	set.TTL, set.Guard = time.Minute, 3*time.Minute // so that a busy machine ends no hold
 	set.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
 		for i, c := range clients {

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -19,7 +21,7 @@ import (
 // and votes.
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
-	set := Defaults()
+	set := setup.Defaults()
 	set.TTL, set.Guard, set.NodeTimeout = time.Minute, 3*time.Minute, time.Second // so that a busy machine ends no hold
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.NoError(t, q.Bootstrap(within(t)))
@@ -119,5 +121,5 @@ func TestCloseWithADroppedNode(t *testing.T) {
 	ended := q.Drop(1)
 	require.NoError(t, q.Close(within(t)))
 	gone(t, ended)
-	require.ErrorIs(t, q.Connect(1, spare), ErrClosed)
+	require.ErrorIs(t, q.Connect(1, spare), fault.ErrClosed)
 }

@@ -7,21 +7,24 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // observer calls the application's observer. It is safe for concurrent use.
 // Invariant: no lock is held during a call, which may use the Quorum. Only
 // Close must not wait in one.
 type observer struct {
-	f    func(Event)  // nil: none
-	busy atomic.Int32 // calls under way
+	f    func(setup.Event) // nil: none
+	busy atomic.Int32      // calls under way
 }
 
 // call calls the observer in a goroutine of its own, and counts the calls under
 // way: see inside. It waits for the observer, so the order of events stays.
 // Invariant: an observer ends no goroutine of the library. An observer may end
 // its goroutine, as t.FailNow in a test does.
-func (o *observer) call(e Event) {
+func (o *observer) call(e setup.Event) {
 	if o.f == nil {
 		return
 	}
@@ -59,4 +62,4 @@ func (o *observer) inside() bool {
 	}
 }
 
-var errCloseInObserver = fmt.Errorf("%w: Close was called inside Observe, and would wait for the goroutine that called it; call it in a goroutine of its own", ErrInvalid)
+var errCloseInObserver = fmt.Errorf("%w: Close was called inside Observe, and would wait for the goroutine that called it; call it in a goroutine of its own", fault.ErrInvalid)

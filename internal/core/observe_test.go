@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Close inside the observer is noticed however deep the observer's calls are.
@@ -13,8 +15,8 @@ func TestCloseDeepInsideTheObserver(t *testing.T) {
 	t.Parallel()
 	var o observer
 	inside := false
-	o.f = func(Event) { deep(3000, func() { inside = o.inside() }) }
-	o.call(Event{})
+	o.f = func(setup.Event) { deep(3000, func() { inside = o.inside() }) }
+	o.call(setup.Event{})
 	assert.True(t, inside)
 	assert.False(t, o.inside())
 }
@@ -34,10 +36,10 @@ func deep(frames int, f func()) {
 func TestObserverThatExits(t *testing.T) {
 	t.Parallel()
 	var o observer
-	o.f = func(Event) { runtime.Goexit() }
+	o.f = func(setup.Event) { runtime.Goexit() }
 	done := make(chan struct{})
 	go func() {
-		o.call(Event{})
+		o.call(setup.Event{})
 		close(done)
 	}()
 	select {

@@ -1,22 +1,27 @@
 package core
 
+// This file owns what two other rooms ask of a client: package operator, which
+// changes the set, and the onlookers of package inspect. An onlooker has no
+// claim. It asks for no vote, waits for no turn, and no holder learns of it.
+
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
-
-// This file owns what a change of the set, in package operator, asks of a
-// client. Nothing else uses it.
 
 // Operating is a client as a change sees it. It is safe for concurrent use.
 type Operating struct{ q *Quorum }
@@ -26,9 +31,9 @@ type Operating struct{ q *Quorum }
 func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	switch {
 	case q.isClosed():
-		return Operating{}, &Failure{Err: ErrClosed}
+		return Operating{}, &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
-		return Operating{}, &Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", ErrInvalid)}
+		return Operating{}, &fault.Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", fault.ErrInvalid)}
 	}
 	// Without a majority nothing can be decided. The wait also fails for a list
 	// that is another one than the set's, so such a client never proposes a
@@ -43,7 +48,7 @@ func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 func (q *Quorum) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	switch {
 	case q.isClosed():
-		return nil, &Failure{Err: ErrClosed}
+		return nil, &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
 		return q.buckets.all[0].Load().Configuration(ctx)
 	}
@@ -72,7 +77,7 @@ func (o Operating) Decide(c *nodeset.Configuration) {
 	o.q.members.change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 }
 
-func (o Operating) Settings() Settings { return o.q.set }
+func (o Operating) Settings() setup.Settings { return o.q.set }
 
 func (o Operating) Now() protocol.Time { return o.q.now() }
 
@@ -100,9 +105,9 @@ func (o Operating) Servers() map[string]string {
 
 // Client returns the client of an address. own is true for one that the caller
 // has to close.
-func (o Operating) Client(a Address) (c redis.UniversalClient, own bool, err error) {
-	o.q.offer(a)
-	return o.q.clientAt(a.Name())
+func (o Operating) Client(a setup.Address) (c redis.UniversalClient, own bool, err error) {
+	o.q.clients.Offer(a)
+	return o.q.clients.At(a.Name())
 }
 
 // Look asks a member how much of its guard time is left, and whether it is
@@ -111,7 +116,7 @@ func (o Operating) Client(a Address) (c redis.UniversalClient, own bool, err err
 func (o Operating) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
 	n := o.q.node(number)
 	if n == nil {
-		return 0, false, errNoAnswer
+		return 0, false, fault.ErrNoAnswer
 	}
 	n.tried(ctx)
 	res := n.lookAt(ctx, script.HomeOf(of).Marker(o.q.set.Prefix), true)
@@ -144,4 +149,72 @@ func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeou
 	spec.succession = true
 	_, err = o.q.Register(spec).run(ctx, run, nil)
 	return err
+}
+
+// Said is what one node answers to an onlooker.
+type Said struct {
+	Index  int // as protocol.Quorums numbers the nodes
+	Addr   string
+	Server string // that the connection goes to: of a Redis Cluster one of its servers
+	Err    error
+	Values []resp.Value
+}
+
+// Ask puts a question to every node. It returns what each of them says, and
+// which make a quorum. question appends the command for a node; one for which
+// it returns nil is not asked, and has no values. A node that hangs is waited
+// for as a claim waits for its furthest node. Ask fails only with ErrClosed.
+func (q *Quorum) Ask(ctx context.Context, question func(dst []byte, s *Said, keys func(name string) script.Keys) []byte) ([]Said, protocol.Quorums, error) {
+	if q.isClosed() {
+		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
+	}
+	q.AwaitFirst(ctx)
+	q.members.settled(ctx)
+	sets, home := q.driver.sets(), q.members.home()
+	if !q.members.usable() {
+		f, all := q.members.unknown(), []Said(nil)
+		for i, n := range f.Nodes {
+			all = append(all, Said{Index: i, Addr: n.Addr, Err: n.Err})
+		}
+		return all, protocol.Majority(len(q.seeds.live())), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
+	defer cancel()
+	keys := func(name string) script.Keys { return script.NewKeys(q.set.Prefix, name).At(home) }
+	said := make([]Said, maxNodes) // by number, as the set may grow meanwhile
+	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+		s := &said[n.index]
+		s.Index, s.Addr, s.Server = n.index, n.addr, n.info().Addr
+		return question(dst, s, keys)
+	}, func(i int, v []resp.Value) error {
+		said[i].Values = v
+		return nil
+	})
+	var all []Said
+	for i, err := range errs {
+		if n := q.nodes.at(i); err != errDropped {
+			said[i].Index, said[i].Addr, said[i].Err = i, n.addr, fault.NamesAge(err)
+			all = append(all, said[i])
+		}
+	}
+	return all, sets, nil
+}
+
+// Parts returns the Quorums that have the names: q alone, or each of its
+// buckets. Those that have not begun begin.
+func (q *Quorum) Parts() ([]*Quorum, error) {
+	if q.buckets == nil {
+		return []*Quorum{q}, nil
+	}
+	err := q.buckets.each(func(int, *Quorum) error { return nil })
+	return q.buckets.begun(), err
+}
+
+// NameOf returns the name that a key is of, if it is the key of a name's claims
+// or of its record, and no key of the library's own.
+func NameOf(key string) (name string, ok bool) {
+	_, name, ours := strings.Cut(key, ":{")
+	name, end, whole := strings.Cut(name, "}")
+	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessor(name)
+	return name, ok
 }

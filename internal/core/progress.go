@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/rule"
@@ -100,7 +101,7 @@ func (r *repairer) outcome(s *repair.RepairStep) error {
 		err = errUndecided
 	case err == nil:
 		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
-		err = &Failure{Err: ErrNoQuorum, Needed: q.Size() - 1, Nodes: q.nodes.failed(s.Nodes)}
+		err = &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Size() - 1, Nodes: q.nodes.failed(s.Nodes)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

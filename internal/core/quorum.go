@@ -16,8 +16,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/quorate/quorate/internal/wake"
 )
@@ -27,7 +29,7 @@ import (
 // changes later has a lock of its own, named at its type. There is no lock of
 // the whole Quorum, so a call of one claim waits for no call of another one.
 type Quorum struct {
-	set     Settings
+	set     setup.Settings
 	nodes   nodes  // of its set, by number
 	seeds   nodes  // of its list, from nodeset.Seed on
 	channel string // pushes to this client, on every node
@@ -54,19 +56,16 @@ type Quorum struct {
 	members    *members
 	life       context.Context // of what goes on beside callers; it ends when the Quorum closes
 	end        context.CancelFunc
-	addrs      []string // of the list
-	clientsMu  sync.Mutex
-	clients    map[string]redis.UniversalClient // by address: those of the list
-	offered    []redis.UniversalClient          // of these: those that end with the Quorum
-	buckets    *buckets                         // nil: there are none, see bucket.go
-	awaited    atomic.Bool                      // of a bucket: see AwaitFirst
+	clients    *setup.Clients
+	buckets    *buckets    // nil: there are none, see bucket.go
+	awaited    atomic.Bool // of a bucket: see AwaitFirst
 }
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
 // are tried again until Close. An error is about the settings or the clients,
 // never about a node: a process must start while a minority of its nodes is
 // down.
-func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
+func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	if err := set.Check(); err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 }
 
 // open makes a Quorum of nodes that New has checked.
-func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
+func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	q := &Quorum{
 		set: set, clock: wake.NewClock(),
 		built: make(chan struct{}), closing: make(chan struct{}),
@@ -107,16 +106,12 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			go d.Sleeper().tick(ordinary)
 		}
 	})
-	q.clients, q.seeds.base = map[string]redis.UniversalClient{}, nodeset.Seed
-	for i, c := range clients {
-		q.addrs = append(q.addrs, set.nameOf(c, i))
-		q.clients[q.addrs[i]] = c
-	}
-	q.members = newMembers(q, q.addrs)
+	q.clients, q.seeds.base = setup.NewClients(clients, &q.set), nodeset.Seed
+	q.members = newMembers(q, q.clients.List())
 	q.life, q.end = context.WithCancel(context.Background())
 	// Close ends the nodes that were made before the one that cannot be.
 	for i, c := range clients {
-		if err := q.seeds.connect(q, nodeset.Seed+i, q.addrs[i], c, false); err != nil {
+		if err := q.seeds.connect(q, nodeset.Seed+i, q.clients.List()[i], c, false); err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
@@ -126,7 +121,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
 	q.reach.begin(q)
-	if n := len(clients); n%2 == 0 && set.first() {
+	if n := len(clients); n%2 == 0 && set.First() {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
 	return q, nil
@@ -134,16 +129,16 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 
 // checkClients refuses clients that cannot be a set of independent masters.
 // Errors count the nodes from 1 on, as those of ParseNodes do.
-func checkClients(clients []redis.UniversalClient, set *Settings) error {
+func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	if len(clients) == 0 {
-		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
+		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
 	}
 	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
 	if len(clients) > 31 {
-		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", ErrInvalid, len(clients))
+		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
 	}
 	if len(set.Names) > 0 && len(set.Names) != len(clients) {
-		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", ErrInvalid, len(set.Names), len(clients))
+		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
 	}
 	at := map[string]int{}
 	for i, c := range clients {
@@ -154,20 +149,20 @@ func checkClients(clients []redis.UniversalClient, set *Settings) error {
 		case *redis.ClusterClient:
 			missing = c == nil
 		default:
-			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", ErrInvalid, i+1, c)
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
 		}
 		if missing {
-			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i+1)
+			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
 		// server show one identity once they have recorded their set.
-		name := set.nameOf(c, i)
+		name := set.NameOf(c, i)
 		if name == transport.SentinelAddr {
 			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
-				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", ErrInvalid, i+1)
+				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
 		}
 		if j, dup := at[name]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", ErrInvalid, j+1, i+1, name)
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
 		}
 		at[name] = i
 	}
@@ -193,7 +188,7 @@ func hostname() string {
 // Size returns N: the nodes that have a vote, of both sets while two count.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
-		return len(q.addrs)
+		return len(q.clients.List())
 	}
 	return bits.OnesCount32(q.driver.sets().All())
 }
@@ -215,11 +210,7 @@ var (
 	// WrapError makes the exported error of a failed operation.
 	WrapError = func(_, _ string, err error) error { return err }
 	// Option makes a quorate.Option that users cannot make, for tests.
-	Option func(Setting) any
-	// InProcess returns the way to a node that is in this process, for
-	// tests; nil for any other node. It is set before the first Quorum is
-	// made.
-	InProcess = func(redis.UniversalClient, transport.Config) transport.Transport { return nil }
+	Option func(setup.Setting) any
 )
 
 // NoCopy has go vet report copies of a primitive that has it as a field. A copy
@@ -230,3 +221,22 @@ type NoCopy struct{}
 func (*NoCopy) Lock() {}
 
 func (*NoCopy) Unlock() {}
+
+// Override returns the Quorum's settings as a primitive's options change them.
+// Without options it returns the Quorum's own, which must not be changed. It
+// panics when an option is wrong or contradicts another: a programmer's error.
+// The copy is made once for each value of a primitive, so an option costs
+// nothing at a Lock.
+func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
+	if len(opts) == 0 {
+		return &q.set
+	}
+	set := q.set
+	if err := setup.Change(&set, opts); err != nil {
+		panic("quorate: " + primitive + ": " + err.Error())
+	}
+	if err := set.Check(); err != nil {
+		panic("quorate: " + primitive + ": " + err.Error())
+	}
+	return &set
+}

@@ -1,16 +1,21 @@
 package core
 
-// This file owns what is said where too few nodes are connected, in the log and
-// to a probe. Nothing else depends on it.
+// This file owns what is said where too few nodes are connected or vote, in the
+// log and to a probe. Nothing else depends on it.
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // reach logs that there is no quorum of connected nodes, with the cause of each
@@ -58,7 +63,7 @@ func (r *reach) stop() {
 // goroutine of the timer, so a logger that blocks delays nothing else.
 func (q *Quorum) lookAtReach() {
 	missing := q.missing()
-	if q.reach.note(q.isClosed(), missing) && q.set.maySay(time.Now()) {
+	if q.reach.note(q.isClosed(), missing) && q.set.MaySay(time.Now()) {
 		causes := make([]any, 0, len(missing.Nodes))
 		for _, n := range missing.Nodes {
 			causes = append(causes, slog.String(n.Addr, n.Err.Error()))
@@ -70,7 +75,7 @@ func (q *Quorum) lookAtReach() {
 
 // missing says which nodes are not connected and why, or nil if a quorum is
 // connected, or the nodes are brand-new and wait for the first call.
-func (q *Quorum) missing() *Failure {
+func (q *Quorum) missing() *fault.Failure {
 	f, _ := q.reached()
 	switch {
 	case f == nil || q.members.blank():
@@ -79,10 +84,10 @@ func (q *Quorum) missing() *Failure {
 		return f
 	}
 	list := q.seeds.live()
-	f = &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
+	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(list)/2 + 1}
 	for _, n := range list {
 		if err := n.err(); err != nil {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
 		}
 	}
 	if f.Votes = len(list) - len(f.Nodes); f.Votes >= f.Needed {
@@ -95,7 +100,7 @@ func (q *Quorum) missing() *Failure {
 // process knows, else what is known of the nodes. It asks no node.
 func (q *Quorum) Serving() error {
 	if q.isClosed() {
-		return &Failure{Err: ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	if q.buckets != nil {
 		for _, b := range q.buckets.begun() {
@@ -109,19 +114,19 @@ func (q *Quorum) Serving() error {
 		return q.members.unknown()
 	}
 	sets, voting := q.driver.sets(), uint32(0)
-	f := &Failure{Err: ErrNoQuorum, Needed: sets.Need()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	for i, n := range q.nodes.all() {
 		err := n.err()
 		if err == nil {
 			err = q.members.unfit(i)
 		}
 		if wait := q.recovering.left(i); err == nil && wait > 0 {
-			err = &RecoveringError{Wait: wait}
+			err = &fault.RecoveringError{Wait: wait}
 		}
 		if err == nil {
 			voting |= 1 << i
 		} else if sets.All()&(1<<i) != 0 {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: namesAge(err)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
 		}
 	}
 	if f.Votes = bits.OnesCount32(voting & sets.All()); sets.Met(voting) {
@@ -132,14 +137,14 @@ func (q *Quorum) Serving() error {
 
 // note takes which nodes are missing, and reports whether to log that. It sets
 // the timer for the next look.
-func (r *reach) note(closed bool, missing *Failure) (say bool) {
+func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.armed = !closed && missing != nil; !r.armed {
 		return false
 	}
-	if text := missing.gist(); text != r.said {
-		r.said, say = text, true
+	if said := gist(missing); said != r.said {
+		r.said, say = said, true
 		defer func() { r.pause = min(2*r.pause, longestPause) }()
 	}
 	r.timer.Reset(r.pause)
@@ -148,7 +153,7 @@ func (r *reach) note(closed bool, missing *Failure) (say bool) {
 
 // gist is what a change of is news. The digits are left out: each attempt to
 // connect has another local port.
-func (f *Failure) gist() string {
+func gist(f *fault.Failure) string {
 	var b strings.Builder
 	for _, n := range f.Nodes {
 		fmt.Fprintf(&b, "%s %s\n", n.Addr, strings.Map(func(c rune) rune {
@@ -159,4 +164,138 @@ func (f *Failure) gist() string {
 		}, n.Err.Error()))
 	}
 	return b.String()
+}
+
+// recovering logs once per episode that there is no quorum until the guard time
+// of some nodes is over. mu guards it. An episode begins when a quorum becomes
+// impossible, and ends when one is possible. Where only time says that a node
+// votes again, the episode lasts for lateAnswers longer. See
+// TestEpisodeOutlastsLateAnswers.
+type recovering struct {
+	mu     sync.Mutex
+	until  [maxNodes]time.Time // per node
+	logged bool
+}
+
+// lateAnswers is how much later than its guard time a node may still be heard
+// to recover. It bounds no wait: it keeps an episode from being logged twice.
+const lateAnswers = 2 * time.Second
+
+const (
+	// A node without data is brand-new, or has forgotten everything. Only the
+	// operator can tell these apart, and only before a first call has the nodes
+	// record their set.
+	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
+		"so no lock can be acquired until a guard time is over; " + bootstrapAdvice
+	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
+		"they may have forgotten leases that still run, so none votes until the guard time is over"
+
+	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock: they vote at once then"
+)
+
+// begun notes whether a node is within its guard time as a connection to it
+// begins. So the log says at once that no lock can be acquired, before the
+// first call (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
+// handshake that has filled probed.
+func (n *node) begun() {
+	q := n.q
+	select {
+	case <-q.built:
+	case <-q.closing:
+		return
+	}
+	p := &n.probed
+	// note takes answers, so the handshake's finding is put as one.
+	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
+	if p.wait > 0 {
+		a.Status = protocol.Recovering
+	}
+	if q.driver.client.Recovers(n.index, p.wait > 0) {
+		n.noteRecovering(a)
+	}
+}
+
+// noteRecovering notes for the log whether the node is within its guard time.
+// The caller holds no lock: the logger and the observer are called here.
+func (n *node) noteRecovering(a protocol.Answer) {
+	q := n.q
+	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
+		a = protocol.Answer{Status: protocol.OK}
+	}
+	begins, out, wait, text := q.recovering.note(q.Size(), n.index, a, time.Now())
+	if begins {
+		q.observer.call(setup.Event{Kind: setup.EventNodeRecovering, Took: a.Wait, Node: n.addr})
+	}
+	if text == "" {
+		return
+	}
+	if q.set.MaySay(time.Now()) {
+		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
+			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.guard()))
+	}
+	q.observer.call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.addr})
+}
+
+// note takes an answer of one of so many nodes. It reports whether that node
+// has just begun to recover. If a quorum has just become impossible it returns
+// how many nodes recover, for how long, and what the log says of it.
+func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (begins bool, out int, wait time.Duration, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// until is a time and not a flag: a node that does not answer any more
+	// counts as one that recovers until its guard time would be over, and not
+	// longer.
+	begins = a.Status == protocol.Recovering && r.until[node].Sub(now) <= -lateAnswers
+	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
+		r.until[node] = time.Time{}
+	}
+	late := 0
+	for _, u := range r.until {
+		left := u.Sub(now)
+		if left > -lateAnswers {
+			late++
+		}
+		if left > 0 {
+			out++
+			wait = max(wait, left)
+		}
+	}
+	lacking := func(out int) bool { return nodes-out < nodes/2+1 }
+	switch {
+	case !lacking(late):
+		r.logged = false
+	case lacking(out) && !r.logged:
+		r.logged, text = true, forgetfulNodes
+	}
+	return begins, out, wait, text
+}
+
+// left returns for how much longer a node does not vote, 0 if it does.
+func (r *recovering) left(node int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(0, time.Until(r.until[node]))
+}
+
+// Advice says what the operator can do about nodes that have recorded no set.
+// It is empty unless they would make a quorum of need nodes: where they are
+// fewer, other nodes are down, and Bootstrap needs these, too.
+func Advice(need int, errs []error) string {
+	blank := 0
+	for _, err := range errs {
+		if errors.Is(err, fault.ErrSetUnknown) {
+			blank++
+		}
+	}
+	if need == 0 || blank < need {
+		return ""
+	}
+	return bootstrapAdvice
+}
+
+// noteBlank logs that the nodes of the list hold no data, once.
+func (s *members) noteBlank() {
+	if s.blank() && !s.saidBlank.Swap(true) && s.q.set.MaySay(time.Now()) {
+		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -53,7 +55,7 @@ func TestTooFewNodesAreLogged(t *testing.T) {
 	require.NoError(t, c.Node(1).Kill())
 	require.NoError(t, c.Node(2).Kill())
 	log := make(lines, 1000)
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(log)
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)
@@ -72,7 +74,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	c := redistest.Start(t, 3)
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "maxmemory-policy", "volatile-ttl").Err())
 	log := make(lines, 1000)
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(log)
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)
@@ -85,7 +87,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	require.Eventually(t, func() bool { return n.err() == nil || q.nodes.at(1).err() == nil }, time.Minute, time.Millisecond)
 	n = q.nodes.at(1)
 	for range 2 {
-		n.link.Reconnect(errRejudged)
+		n.link.Reconnect(fault.ErrRejudged)
 		log.await(t, "DEBUG quorate: node is up node="+n.addr)
 	}
 	require.NoError(t, q.Close(context.Background()))
@@ -99,10 +101,10 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	r := reach{timer: time.NewTimer(time.Hour), armed: true, pause: reachPause}
-	missing := func(port int, nodes ...string) *Failure {
-		f := &Failure{}
+	missing := func(port int, nodes ...string) *fault.Failure {
+		f := &fault.Failure{}
 		for _, n := range nodes {
-			f.Nodes = append(f.Nodes, NodeFailure{n, fmt.Errorf("read 127.0.0.1:%d: reset", port)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n, Err: fmt.Errorf("read 127.0.0.1:%d: reset", port)})
 		}
 		return f
 	}

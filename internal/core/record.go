@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
@@ -124,7 +125,7 @@ func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record
 func (r *Register) await(ctx context.Context) error {
 	r.q.AwaitFirst(ctx)
 	if r.q.isClosed() {
-		return &Failure{Err: ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	return r.q.members.await(ctx, false)
 }
@@ -152,7 +153,7 @@ func (h *Hold) version(seq uint64) protocol.Version {
 // when the hold ends before, or a later one has begun a run.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
-		return Record{}, &Failure{Err: ErrClosed}
+		return Record{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	rec, err := r.run(ctx, lease.NewOpening(h.version(0)), h)
 	if err != nil {
@@ -189,7 +190,7 @@ func (r *Register) put(ctx context.Context, h *Hold, s protocol.Stored) error {
 
 func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) error {
 	if r.q.isClosed() {
-		return &Failure{Err: ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	in.Op = protocol.OpPut
 	return r.start(&registerCall{hold: h, in: in}).wait(ctx)

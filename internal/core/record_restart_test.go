@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -97,7 +97,7 @@ func TestOldSnapshot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := b.Read(ctx)
-	require.ErrorIs(t, err, core.ErrNoQuorum, "the two that can be asked do not know")
+	require.ErrorIs(t, err, fault.ErrNoQuorum, "the two that can be asked do not know")
 	require.NoError(t, c.Node(1).Cont())
 	rec, err := b.Read(soon(t))
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestNodeIsCaughtUpOnceItIsRepaired(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := a.Read(ctx) // which has it noticed, and told what there is
-	require.ErrorIs(t, err, core.ErrNoQuorum, "the two that can be asked do not know")
+	require.ErrorIs(t, err, fault.ErrNoQuorum, "the two that can be asked do not know")
 	assert.False(t, caughtUp(t, c.Node(0)))
 	require.NoError(t, c.Node(1).Cont())
 	require.True(t, e2e.Eventually(func() bool { return caughtUp(t, c.Node(0)) }))
@@ -144,7 +144,7 @@ func TestHopelessPut(t *testing.T) {
 	for i := range 3 {
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), recordKey).Err()) // the promise has been forgotten
 	}
-	require.ErrorIs(t, a.Put(soon(t), h, 0, []byte("done"), 0), core.ErrLost)
+	require.ErrorIs(t, a.Put(soon(t), h, 0, []byte("done"), 0), fault.ErrLost)
 }
 
 // Pushes without end do not keep a watch from asking.

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -91,7 +92,7 @@ func TestRecord(t *testing.T) {
 	rec, err = b.Open(soon(t), h2)
 	require.NoError(t, err)
 	assert.False(t, rec.Exists, "erased before the next one had its turn")
-	assert.ErrorIs(t, a.Put(soon(t), h, 4, []byte("too late"), 0), core.ErrLost)
+	assert.ErrorIs(t, a.Put(soon(t), h, 4, []byte("too late"), 0), fault.ErrLost)
 	h2.Release()
 	require.True(t, e2e.Eventually(func() bool {
 		rec, err := b.Read(soon(t))
@@ -160,7 +161,7 @@ func TestForgetfulNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // longer than the guard time
 	defer cancel()
 	_, err := a.Read(ctx)
-	require.ErrorIs(t, err, core.ErrNoQuorum)
+	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	assert.ErrorContains(t, errorOf(err, c.Node(0).Addr()), "lost its data")
 	require.NoError(t, c.Node(1).Cont())
 	rec, err := a.Read(soon(t))
@@ -174,7 +175,7 @@ func TestForgetfulNode(t *testing.T) {
 }
 
 func errorOf(err error, addr string) error {
-	if f, ok := err.(*core.Failure); ok {
+	if f, ok := err.(*fault.Failure); ok {
 		for _, n := range f.Nodes {
 			if n.Addr == addr {
 				return n.Err

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -23,7 +24,7 @@ import (
 // list, and vote at once. Nodes that have recorded a set keep it.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	if q.isClosed() {
-		return &Failure{Err: ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	if q.buckets != nil {
 		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
@@ -36,9 +37,9 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		changed := s.changes()
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
-			return &Failure{Err: wrong}
+			return &fault.Failure{Err: wrong}
 		case s.usable():
-			if !mine && q.set.maySay(time.Now()) {
+			if !mine && q.set.MaySay(time.Now()) {
 				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
 			}
 			err := q.Ready(ctx)
@@ -61,7 +62,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		case <-changed:
 		case <-time.After(wait + 2*time.Millisecond):
 		case <-q.closing:
-			return &Failure{Err: ErrClosed}
+			return &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
 			return s.notRecorded(last)
 		}
@@ -69,15 +70,15 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 }
 
 func (s *members) notRecorded(last error) error {
-	if errors.Is(last, ErrInvalid) {
+	if errors.Is(last, fault.ErrInvalid) {
 		return last
 	}
 	f := s.unknown()
-	if said, is := errors.AsType[*Failure](last); is && len(f.Nodes) == 0 {
+	if said, is := errors.AsType[*fault.Failure](last); is && len(f.Nodes) == 0 {
 		f.Nodes = said.Nodes // all are connected
 	}
 	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
-	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not", ErrNoQuorum)
+	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not", fault.ErrNoQuorum)
 	return f
 }
 
@@ -95,8 +96,8 @@ func (s *members) hopeless() error {
 
 // refusedForGood reports whether an error names a node that refuses for good.
 func refusedForGood(err error) bool {
-	f, is := errors.AsType[*Failure](err)
-	return is && slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return ForGood(n.Err) })
+	f, is := errors.AsType[*fault.Failure](err)
+	return is && slices.ContainsFunc(f.Nodes, func(n fault.NodeFailure) bool { return fault.ForGood(n.Err) })
 }
 
 // record has the nodes record their set for as long as that is due. It is a
@@ -125,7 +126,7 @@ func (s *members) record() {
 			return
 		}
 		switch done, err := s.recordOnce(s.q.life, false); {
-		case done && s.q.set.maySay(time.Now()):
+		case done && s.q.set.MaySay(time.Now()):
 			s.q.set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
 				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.q.guard())
 		// To be superseded by another client is no failure: that one records
@@ -172,7 +173,7 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 		s.change(-1, func(m *nodeset.Membership) { m.Recorded(r) })
 		return true, nil
 	case nodeset.RecordOther:
-		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
+		err = &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case nodeset.RecordTwice:
 		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
 	default:
@@ -235,7 +236,7 @@ func (s *members) twice() error {
 }
 
 func sameServer(one, other string) error {
-	return &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, one, other)}
+	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", fault.ErrInvalid, one, other)}
 }
 
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,
@@ -251,7 +252,7 @@ func (s *members) recordSteps(ctx context.Context, r *nodeset.Recording) error {
 			all.Go(func() {
 				n := s.q.node(step.Node)
 				if n == nil || !stepIsFor(&step, n) {
-					errs[i] = errNoAnswer
+					errs[i] = fault.ErrNoAnswer
 					return
 				}
 				v, err := n.answer(ctx, s.setStep(nil, step, n.info().Run()))
@@ -262,10 +263,10 @@ func (s *members) recordSteps(ctx context.Context, r *nodeset.Recording) error {
 			})
 		}
 		all.Wait()
-		f := &Failure{Err: ErrNoQuorum, Needed: len(steps)}
+		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(steps)}
 		for i, step := range steps {
 			if errs[i] != nil {
-				f.Nodes = append(f.Nodes, NodeFailure{Addr: s.q.addr(step.Node), Err: errs[i]})
+				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: s.q.addr(step.Node), Err: errs[i]})
 				continue
 			}
 			f.Votes++

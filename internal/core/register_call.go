@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/rule"
@@ -77,9 +78,9 @@ func (i *registerCall) wait(ctx context.Context) error {
 		case <-changed:
 			waits = true
 		case <-ctx.Done():
-			i.end(&cutShort{ErrNoQuorum, ContextError(ctx)})
+			i.end(fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx)))
 		case <-i.q.closing:
-			i.end(ErrClosed)
+			i.end(fault.ErrClosed)
 		}
 	}
 	i.mu.Lock()
@@ -89,12 +90,12 @@ func (i *registerCall) wait(ctx context.Context) error {
 		return nil
 	case lease.Superseded:
 		if slices.Contains(i.errs, errHidden) {
-			return i.failure(ErrLost) // no later run can help
+			return i.failure(fault.ErrLost) // no later run can help
 		}
-		return &Failure{Err: ErrLost}
+		return &fault.Failure{Err: fault.ErrLost}
 	// No node that waits can change this: so many refuse for good.
 	case lease.Refused:
-		return i.failure(ErrNoQuorum)
+		return i.failure(fault.ErrNoQuorum)
 	}
 	return i.failure(i.err)
 }
@@ -108,15 +109,15 @@ func (i *registerCall) outcome() lease.Outcome {
 // failure names every node that has something to do with it. Called with i.mu
 // held. An answer without an error counts as a vote. A node that was not asked
 // yet is not named: a repair asks its target first. No decision goes by Votes.
-func (i *registerCall) failure(err error) *Failure {
-	f := &Failure{Err: err, Needed: i.in.Quorum()}
+func (i *registerCall) failure(err error) *fault.Failure {
+	f := &fault.Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {
 		switch {
 		case n >= i.in.Nodes || i.in.Absent&(1<<n) != 0, i.asked&(1<<n) == 0:
 		case err == nil:
 			f.Votes++
 		default:
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: i.q.nodes.at(n).addr, Err: err})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: i.q.nodes.at(n).addr, Err: err})
 		}
 	}
 	return f
@@ -174,9 +175,9 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		return
 	}
 	if i.hold != nil && !i.in.Follow(now, i.hold.Valid()) {
-		i.err = ErrLost
+		i.err = fault.ErrLost
 		if i.q.isClosed() {
-			i.err = ErrClosed
+			i.err = fault.ErrClosed
 		}
 	}
 	nodes := uint32(0)
@@ -187,7 +188,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		}
 		i.asked |= 1 << r.Node
 		if i.errs[r.Node] == nil {
-			i.errs[r.Node] = errNoAnswer
+			i.errs[r.Node] = fault.ErrNoAnswer
 		}
 		if i.offer(r) {
 			nodes |= 1 << r.Node

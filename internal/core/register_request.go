@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -107,7 +108,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		i.q.nodes.at(node).reload(c)
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
-		i.in.Fail(now, c.req, ForGood(err))
+		i.in.Fail(now, c.req, fault.ForGood(err))
 	case !verdict.Counts():
 		i.errs[node] = i.q.driver.uncounted(node, verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -37,8 +38,8 @@ func breaksByValues(t *testing.T) int {
 	const values, size = 40, 512 << 10
 	c := redistest.Start(t, 1)
 	var down atomic.Int32
-	q := observed(t, c, func(e Event) {
-		if e.Kind == EventNodeDown {
+	q := observed(t, c, func(e setup.Event) {
+		if e.Kind == setup.EventNodeDown {
 			down.Add(1)
 		}
 	})
@@ -79,11 +80,11 @@ func breaksByWatches(t *testing.T) int {
 	c := redistest.Start(t, 1)
 	var down atomic.Int32
 	var cut atomic.Bool
-	q := observed(t, c, func(e Event) {
+	q := observed(t, c, func(e setup.Event) {
 		switch {
-		case e.Kind == EventNodeDown:
+		case e.Kind == setup.EventNodeDown:
 			down.Add(1)
-		case e.Kind == EventNodeUp && cut.Swap(false):
+		case e.Kind == setup.EventNodeUp && cut.Swap(false):
 			assert.NoError(t, c.Node(0).Stop())
 		}
 	})

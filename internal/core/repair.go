@@ -14,12 +14,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // repairer takes the steps that process.Client says, and reports how each has
@@ -70,7 +72,7 @@ func (r *repairer) start(s *repair.RepairStep) {
 	}
 	r.mu.Unlock()
 	if closed && s.Reported() {
-		r.done(s, repair.RepairResult{Err: ErrClosed})
+		r.done(s, repair.RepairResult{Err: fault.ErrClosed})
 	}
 }
 
@@ -90,7 +92,7 @@ func (r *repairer) step(s *repair.RepairStep) {
 	res := repair.RepairResult{Err: errStepEnded}
 	defer func() { r.done(s, res) }()
 	res = r.take(s)
-	res.ForGood = res.Err != nil && ForGood(res.Err)
+	res.ForGood = res.Err != nil && fault.ForGood(res.Err)
 }
 
 const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
@@ -105,7 +107,7 @@ func (r *repairer) log(s *repair.RepairStep, err error) {
 	addr := r.q.nodes.at(s.Target).addr
 	if s.Kind == repair.RepairDone {
 		r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
-		r.q.observer.call(Event{Kind: EventNodeCaughtUp, Node: addr})
+		r.q.observer.call(setup.Event{Kind: setup.EventNodeCaughtUp, Node: addr})
 		return
 	}
 	r.q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)

@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // leavingHandler ends the goroutine that logs that a number of permits could
@@ -37,7 +39,7 @@ func (h leavingHandler) Handle(_ context.Context, r slog.Record) error {
 func TestRepairStepWhoseGoroutineEnds(t *testing.T) {
 	t.Parallel()
 	var ended atomic.Int32
-	set := Defaults()
+	set := setup.Defaults()
 	set.NodeTimeout, set.Logger = 10*time.Millisecond, slog.New(leavingHandler{slog.DiscardHandler, &ended})
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = client.Close() })

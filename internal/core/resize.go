@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -42,7 +43,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 		}
 		// No other call resizes under this claim, so the next one is above what
 		// overtook it.
-		if h.Release(); !errors.Is(err, ErrLost) {
+		if h.Release(); !errors.Is(err, fault.ErrLost) {
 			return err
 		}
 	}
@@ -69,7 +70,7 @@ func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
 	}
 	rec, err := r.Read(ctx)
 	if err == nil && rec.Undecided {
-		err = &Failure{Err: fmt.Errorf("%w: a Resize is under way", ErrHeld)}
+		err = &fault.Failure{Err: fmt.Errorf("%w: a Resize is under way", fault.ErrHeld)}
 	}
 	if err != nil || !rec.Exists {
 		return s.Capacity, err
@@ -82,5 +83,5 @@ func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
 	limit, _ := a.claim.Limit(a.q.now())
 	a.mu.Unlock()
-	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", ErrInvalid, a.spec.Weight, limit)
+	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", fault.ErrInvalid, a.spec.Weight, limit)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Spec is what a primitive asks for; one Spec serves many attempts. It is safe
@@ -22,7 +23,7 @@ type Spec struct {
 	Counting   bool // a semaphore: votes alone do not suffice
 	Notify     bool // push to the holder when a claim begins to wait
 	ShortHold  bool // often given back at once: see lease.Fanout
-	Set        *Settings
+	Set        *setup.Settings
 	shared     *process.Name // what all claims at the name share
 	succession bool          // it is the register that decides which configuration follows
 	side       string        // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
@@ -56,7 +57,7 @@ func (s *Spec) quiet() bool { return !s.shared.Contended() }
 
 // NewSpec fails for a name that cannot be used, before any node is asked.
 func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
-	if err := CheckName(s.Name); err != nil {
+	if err := setup.CheckName(s.Name); err != nil {
 		return nil, err
 	}
 	made := &struct { // the two are used together

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -62,7 +63,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 // survey asks all nodes of all buckets, and puts the reports together.
 func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	if set.q.isClosed() {
-		return Survey{}, &Failure{Err: ErrClosed}
+		return Survey{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	var all [script.Buckets]Survey
 	if err := set.each(func(b int, bucket *Quorum) (err error) {
@@ -73,7 +74,7 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	}
 	// Each bucket is a set of its own, and a name is in one of them. So the
 	// whole is ready, and bears a restart, as far as its worst bucket does.
-	s := Survey{Nodes: make([]NodeReport, len(set.q.addrs)), Ready: all[0].Ready, MayRestart: true}
+	s := Survey{Nodes: make([]NodeReport, len(set.q.clients.List())), Ready: all[0].Ready, MayRestart: true}
 	odd := -1 // the bucket whose set is shown: each records its own
 	for b := range all {
 		s.Ready = min(s.Ready, all[b].Ready)
@@ -84,14 +85,14 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 		}
 	}
 	odd = max(odd, 0)
-	for i, addr := range set.q.addrs {
+	for i, addr := range set.q.clients.List() {
 		s.Nodes[i] = set.merge(i, func(b int) *NodeReport {
 			for k := range all[b].Nodes {
 				if all[b].Nodes[k].Addr == addr {
 					return &all[b].Nodes[k]
 				}
 			}
-			return &NodeReport{Addr: addr, Err: errSetRetired}
+			return &NodeReport{Addr: addr, Err: fault.ErrSetRetired}
 		})
 	}
 	// One bucket stands for all. If some have recorded their set and others
@@ -134,7 +135,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		}
 		whole.worsen(s)
 	}
-	whole.Addr, whole.Warnings = set.q.addrs[i], shards[0].Warnings
+	whole.Addr, whole.Warnings = set.q.clients.List()[i], shards[0].Warnings
 	// A plain server beside a cluster has buckets, and is shown as it is.
 	if len(shards) == 1 && !isCluster(set.clients[i]) {
 		return whole

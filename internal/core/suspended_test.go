@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -23,7 +25,7 @@ func TestSuspendedHolder(t *testing.T) {
 		"ValidUntil": func(h *Hold, _ context.Context) bool { return h.q.now() > 0 && h.ValidUntil().Before(time.Now()) },
 		"Extend": func(h *Hold, ctx context.Context) bool {
 			err := h.Renew(ctx)
-			return assert.ErrorIs(t, err, ErrLost)
+			return assert.ErrorIs(t, err, fault.ErrLost)
 		},
 		"Done": func(h *Hold, ctx context.Context) bool { // without a question; the wake-up tells
 			h.q.woken()
@@ -56,7 +58,7 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	log := make(lines, 1000)
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(log)
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/wake"
 )
@@ -65,16 +66,16 @@ func idle(t *testing.T, c *redistest.Cluster) *Quorum {
 }
 
 // observed is idle with an observer.
-func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
+func observed(t *testing.T, c *redistest.Cluster, observe func(setup.Event)) *Quorum {
 	t.Helper()
-	set := Defaults()
+	set := setup.Defaults()
 	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
 	set.Observe, set.Logger = observe, slog.New(slog.DiscardHandler)
 	return declared(t, c, set)
 }
 
 // declared is a Quorum with these settings, whose nodes are a set and vote.
-func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
+func declared(t *testing.T, c *redistest.Cluster, set setup.Settings) *Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient
 	for i := range c.Len() {

@@ -16,13 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // However many attempts a client makes, no ticket that it proposes runs ahead
 // of its wall clock. Retention and guard time rest on that.
 func TestTicketsStayWithTheClock(t *testing.T) {
 	t.Parallel()
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = c.Close() })
@@ -46,7 +47,7 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 // field that is left out switches a rule off, and no schedule of the simulator
 // shows that.
 func TestClaimsAreConfigured(t *testing.T) {
-	set := Defaults()
+	set := setup.Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = c.Close() })
@@ -75,8 +76,8 @@ func counting(t *testing.T, q *Quorum) {
 	t.Helper()
 	b := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 	shared := nodeset.Shared{Guard: q.set.Guard, Retention: q.set.Retention, Skew: q.set.Skew}
-	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.addrs) - 1}
-	for i, addr := range q.addrs {
+	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.clients.List()) - 1}
+	for i, addr := range q.clients.List() {
 		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 	}
 	q.members.change(-1, func(m *nodeset.Membership) { m.Recorded(&nodeset.Recording{Config: c}) })

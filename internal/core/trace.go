@@ -14,47 +14,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 )
-
-// Tracer is what the application's tracer is to core.
-type Tracer interface {
-	AcquireStart(ctx context.Context, i AcquireInfo) context.Context
-	AcquireEnd(ctx context.Context, r AcquireResult)
-	HoldEnd(ctx context.Context, r HoldResult)
-}
-
-// AcquireInfo is an acquisition that begins.
-type AcquireInfo struct {
-	Kind, Name string
-	Try        bool
-}
-
-// AcquireResult is how an acquisition has ended.
-type AcquireResult struct {
-	Kind, Name                    string
-	Try, Contended, Local, Shared bool
-	Wait                          time.Duration
-	RoundTrips, Votes             int
-	Token                         uint64
-	Err                           error
-}
-
-// HoldResult is how a hold has ended.
-type HoldResult struct {
-	Kind, Name string
-	Token      uint64
-	Held       time.Duration
-	Err        error
-}
 
 // Span is one acquisition and the hold that comes of it, as the tracer gets
 // them. Nil is one that is not traced; its methods do nothing.
 type Span struct {
 	q     *Quorum
 	ctx   context.Context // of AcquireStart
-	info  AcquireInfo
+	info  setup.AcquireInfo
 	began protocol.Time
 	since protocol.Time // when the caller got the hold
 	token uint64
@@ -75,7 +46,7 @@ func (q *Quorum) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 	if t == nil {
 		return ctx, nil
 	}
-	span := &Span{q: q, began: q.now(), info: AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{})}
+	span := &Span{q: q, began: q.now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{})}
 	span.ctx = t.AcquireStart(ctx, span.info)
 	return span.ctx, span
 }
@@ -87,10 +58,10 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 	if s == nil {
 		return
 	}
-	r := AcquireResult{Kind: s.info.Kind, Name: s.info.Name, Try: s.info.Try, Err: err}
+	r := setup.AcquireResult{Kind: s.info.Kind, Name: s.info.Name, Try: s.info.Try, Err: err}
 	s.since = s.q.now()
 	r.Wait = s.since.Sub(s.began)
-	if f, ok := errors.AsType[*Failure](err); ok {
+	if f, ok := errors.AsType[*fault.Failure](err); ok {
 		r.Votes = f.Votes
 		r.Err = WrapError("acquire", s.info.Name, err)
 	}
@@ -124,9 +95,9 @@ func (s *Span) Ended() {
 		return
 	}
 	<-s.told // a hold may end as its caller gets it
-	r := HoldResult{Kind: s.info.Kind, Name: s.info.Name, Token: s.token, Held: s.held}
-	if s.cause != ErrReleased {
-		r.Err = WrapError("hold", s.info.Name, &Failure{Err: s.cause})
+	r := setup.HoldResult{Kind: s.info.Kind, Name: s.info.Name, Token: s.token, Held: s.held}
+	if s.cause != fault.ErrReleased {
+		r.Err = WrapError("hold", s.info.Name, &fault.Failure{Err: s.cause})
 	}
 	s.q.set.Trace.HoldEnd(s.ctx, r)
 }
@@ -138,7 +109,7 @@ func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context)
 }
 
 // tell completes what is reported of an admission.
-func (a *attempt) tell(now protocol.Time, r *AcquireResult) {
+func (a *attempt) tell(now protocol.Time, r *setup.AcquireResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.Votes = a.claim.Votes(now)

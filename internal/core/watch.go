@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -112,7 +113,7 @@ func (w *Watch) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-q.closing:
-			w.take(Record{}, &Failure{Err: ErrClosed})
+			w.take(Record{}, &fault.Failure{Err: fault.ErrClosed})
 			return
 		case <-w.soon:
 			if soon := time.Now().Add(pushGrace); soon.Before(due) { // never later: pushes may come without end

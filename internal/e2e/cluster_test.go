@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
@@ -30,7 +30,7 @@ func cluster(t *testing.T) *redistest.Sharded { return redistest.StartSharded(t,
 
 // prefixOf is the prefix of the keys of a name in a bucket.
 func prefixOf(name string) string {
-	return script.BucketPrefix(core.Defaults().Prefix, script.BucketOf(name))
+	return script.BucketPrefix(setup.Defaults().Prefix, script.BucketOf(name))
 }
 
 // slotOf is the slot of a name, and the server that has it.

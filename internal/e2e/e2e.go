@@ -27,6 +27,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/memory"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -107,15 +108,15 @@ func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*tim
 // MinimalFanout has attempts ask a quorum of nodes first, as they do where many
 // are at work.
 func MinimalFanout() quorate.Option {
-	return Setting(func(s *core.Settings) { s.MinimalFanout = true })
+	return Setting(func(s *setup.Settings) { s.MinimalFanout = true })
 }
 
 // Setting is an option that users do not have.
-func Setting(f func(*core.Settings)) quorate.Option { return core.Option(f).(quorate.Option) }
+func Setting(f func(*setup.Settings)) quorate.Option { return core.Option(f).(quorate.Option) }
 
 // Guarded is Timing with a guard time of its own.
 func Guarded(ttl, guard time.Duration) quorate.Option {
-	return Setting(func(s *core.Settings) {
+	return Setting(func(s *setup.Settings) {
 		s.TTL, s.Skew, s.Guard = ttl, 10*time.Millisecond, guard
 		s.NodeTimeout, s.Retention = min(ttl/4, 2*time.Second), max(guard, 5*time.Minute)
 	})
@@ -158,7 +159,7 @@ func insist(ctx context.Context, bootstrap func(context.Context) error) error {
 // OpenAt is Open for servers at URLs, which may be in any state.
 func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum {
 	t.Helper()
-	all, err := core.ParseNodes(urls)
+	all, err := setup.ParseNodes(urls)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum
 // Client returns a client of a URL that OpenAt takes.
 func Client(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	o, err := core.ParseNodes([]string{url})
+	o, err := setup.ParseNodes([]string{url})
 	if err == nil {
 		err = o[0].Prepare(through)
 	}
@@ -203,7 +204,7 @@ func Proxies(t testing.TB, urls []string, f proxy.Fault) (proxies []*proxy.Proxy
 }
 
 // Through has Connect take the URLs of [Proxies].
-func Through() quorate.Option { return Setting(func(s *core.Settings) { s.Prepare = through }) }
+func Through() quorate.Option { return Setting(func(s *setup.Settings) { s.Prepare = through }) }
 
 // viaProxy begins a name of a client that says where to dial its address.
 const viaProxy = "via-"
@@ -252,9 +253,9 @@ func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
 // MarkerKey is the key of a server's marker, which moves when the set of the
 // server is recorded.
 func MarkerKey(ctx context.Context, s *redistest.Server) string {
-	text, _ := s.Client().Get(ctx, script.SetKey(core.Defaults().Prefix)).Result()
+	text, _ := s.Client().Get(ctx, script.SetKey(setup.Defaults().Prefix)).Result()
 	set, _ := nodeset.ParseNodeSet(text)
-	return script.HomeOf(set.Stamp()).Marker(core.Defaults().Prefix)
+	return script.HomeOf(set.Stamp()).Marker(setup.Defaults().Prefix)
 }
 
 // Marker is what it has there.

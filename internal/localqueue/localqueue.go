@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Mode is how a goroutine holds a value.
@@ -65,7 +67,7 @@ type turn struct {
 // New returns the participant of a primitive that takes the lock with the
 // given terms: write, and read where there are readers. Every attempt to lock
 // reports an unusable name.
-func New(quorum *core.Quorum, set *core.Settings, write, read core.Spec) *Queue {
+func New(quorum *core.Quorum, set *setup.Settings, write, read core.Spec) *Queue {
 	q := &Queue{quorum: quorum}
 	q.state.TTL, q.state.Linger = set.TTL, set.Linger
 	q.write = q.complete(set, write)
@@ -76,7 +78,7 @@ func New(quorum *core.Quorum, set *core.Settings, write, read core.Spec) *Queue 
 }
 
 // complete completes what is asked for in one of the modes.
-func (q *Queue) complete(set *core.Settings, s core.Spec) (spec *core.Spec) {
+func (q *Queue) complete(set *setup.Settings, s core.Spec) (spec *core.Spec) {
 	s.Set, s.Notify, s.ShortHold = set, true, true
 	if spec, q.err = q.quorum.NewSpec(s); q.err != nil {
 		return &s
@@ -87,7 +89,7 @@ func (q *Queue) complete(set *core.Settings, s core.Spec) (spec *core.Spec) {
 func (q *Queue) Name() string { return q.write.Name }
 
 // set returns the settings, the same for both modes.
-func (q *Queue) set() *core.Settings { return q.write.Set }
+func (q *Queue) set() *setup.Settings { return q.write.Set }
 
 // spec returns what is asked of the nodes for a mode. Queues without readers
 // never ask for Read, so nil is never used.
@@ -105,7 +107,7 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 		return q.err
 	}
 	if ctx.Err() != nil {
-		return &core.Failure{Err: core.ContextError(ctx)}
+		return &fault.Failure{Err: fault.ContextError(ctx)}
 	}
 	ctx, span := q.quorum.Trace(ctx, q.spec(mode), try)
 	got, err := q.lock(ctx, mode, try)
@@ -137,7 +139,7 @@ func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got *core.Hold, 
 	case process.LockGet:
 		return q.acquire(ctx, mode, try, nil, before)
 	case process.LockRefused:
-		return nil, &core.Failure{Err: core.ErrHeld}
+		return nil, &fault.Failure{Err: fault.ErrHeld}
 	case process.LockWait:
 		return q.await(ctx, w)
 	}
@@ -181,9 +183,9 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 		}
 	}
 	if ctx.Err() == nil {
-		return nil, &core.Failure{Err: core.ErrClosed}
+		return nil, &fault.Failure{Err: fault.ErrClosed}
 	}
-	return nil, core.CutShort(core.ErrHeld, ctx)
+	return nil, fault.CutShort(fault.ErrHeld, ctx)
 }
 
 // acquire gets the lock from the nodes; getting it is this goroutine's task.

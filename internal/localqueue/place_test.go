@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // lateContext ends just after a call has begun to wait for the nodes, but tells
@@ -61,8 +62,8 @@ func TestNextCallerDoesNotWaitForAnAttemptThatHasEnded(t *testing.T) {
 		<-queued
 	}
 	for !late.over.Load() { // else the nodes have answered before the call began to wait
-		require.ErrorIs(t, qs[0].Lock(late, Write, false), core.ErrInvalid)
+		require.ErrorIs(t, qs[0].Lock(late, Write, false), fault.ErrInvalid)
 	}
-	assert.ErrorIs(t, <-next, core.ErrInvalid)
+	assert.ErrorIs(t, <-next, fault.ErrInvalid)
 	assert.NoError(t, ctx.Err(), "the next caller waited until its context ended")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/process"
 )
 
@@ -24,7 +25,7 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	switch x.Do {
 	case process.UnlockNotHeld:
 		q.mu.Unlock()
-		return nil, &core.Failure{Err: core.ErrNotHeld}
+		return nil, &fault.Failure{Err: fault.ErrNotHeld}
 	case process.UnlockShared:
 		lost := q.lease.Lost()
 		q.mu.Unlock()
@@ -36,7 +37,7 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 		}
 		return nil, failure(lost)
 	}
-	cause := core.ErrReleased
+	cause := fault.ErrReleased
 	if x.Lost {
 		cause = hold.Cause() // as above
 	}
@@ -70,7 +71,7 @@ func failure(lost error) error {
 	if lost == nil {
 		return nil
 	}
-	return &core.Failure{Err: lost}
+	return &fault.Failure{Err: lost}
 }
 
 // Downgrade makes the writer a reader without a gap: the claim keeps its place,
@@ -82,7 +83,7 @@ func (q *Queue) Downgrade() error {
 	hold, ok := q.state.Downgrade()
 	q.mu.Unlock()
 	if !ok {
-		return &core.Failure{Err: core.ErrNotHeld}
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
 	// Without q.mu, because the claim may turn out to be lost, and then Ended
 	// is called.
@@ -92,7 +93,7 @@ func (q *Queue) Downgrade() error {
 	q.mu.Unlock()
 	letIn(turns)
 	if !shrunk {
-		return &core.Failure{Err: hold.Cause()}
+		return &fault.Failure{Err: hold.Cause()}
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	hold := q.state.Held(mode)
 	q.mu.Unlock()
 	if hold == nil {
-		return &core.Failure{Err: core.ErrNotHeld}
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
 	return hold.Renew(ctx)
 }

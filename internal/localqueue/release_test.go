@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -21,7 +23,7 @@ func queues(t *testing.T, n int) (qs []*Queue) {
 	c := redistest.Start(t, 1)
 	client := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	set := core.Defaults()
+	set := setup.Defaults()
 	set.TTL, set.Guard = time.Minute, 3*time.Minute
 	q, err := core.New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)
@@ -42,7 +44,7 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	deadline := reflect.ValueOf(qs[0].state.Held(Write)).Elem().FieldByName("standing").Addr().UnsafePointer()
 	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
 	_, err := qs[0].Unlock(Write)
-	assert.ErrorIs(t, err, core.ErrLost)
+	assert.ErrorIs(t, err, fault.ErrLost)
 	require.Eventually(t, func() bool { return qs[1].Lock(t.Context(), Write, true) == nil }, 20*time.Second, time.Millisecond)
 	_, err = qs[1].Unlock(Write)
 	assert.NoError(t, err)
@@ -62,17 +64,17 @@ func TestUnlockRacesDowngrade(t *testing.T) {
 		all.Go(func() { downgraded = q.Downgrade() })
 		all.Wait()
 		if downgraded == nil {
-			require.ErrorIs(t, unlocked, core.ErrNotHeld)
+			require.ErrorIs(t, unlocked, fault.ErrNotHeld)
 			_, err := q.Unlock(Read)
 			require.NoError(t, err)
 		} else {
-			require.ErrorIs(t, downgraded, core.ErrNotHeld)
+			require.ErrorIs(t, downgraded, fault.ErrNotHeld)
 			require.NoError(t, unlocked)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		require.NoError(t, q.Lock(ctx, Write, false))
 		cancel()
-		require.ErrorIs(t, other.Lock(t.Context(), Read, true), core.ErrHeld, "beside a writer")
+		require.ErrorIs(t, other.Lock(t.Context(), Read, true), fault.ErrHeld, "beside a writer")
 		_, err := q.Unlock(Write)
 		require.NoError(t, err)
 	}

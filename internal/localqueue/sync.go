@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // What every primitive on a Queue does alike.
@@ -19,9 +20,9 @@ func (q *Queue) MustLock(op string, mode Mode) {
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, core.ErrClosed):
+		case errors.Is(err, fault.ErrClosed):
 			core.NeverReturn(q.set().Logger, err)
-		case core.Misuse(err):
+		case fault.Misuse(err):
 			panic(err)
 		}
 		q.set().Logger.Error("quorate: "+op+" keeps trying", "name", q.Name(), "error", err)
@@ -32,7 +33,7 @@ func (q *Queue) MustLock(op string, mode Mode) {
 // MustUnlock unlocks, and panics if it is not locked, as sync does. What was
 // lost meanwhile is not there to be unlocked: that has been said.
 func (q *Queue) MustUnlock(what string, mode Mode) {
-	if _, err := q.Unlock(mode); errors.Is(err, core.ErrNotHeld) {
+	if _, err := q.Unlock(mode); errors.Is(err, fault.ErrNotHeld) {
 		panic("quorate: " + what + " " + q.Name())
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -90,7 +91,7 @@ func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
 			require.NoError(t, c.Node(1).Kill())
 			require.NoError(t, c.Node(2).Kill())
 			err := <-ended
-			require.ErrorIs(t, err, core.ErrNoQuorum)
+			require.ErrorIs(t, err, fault.ErrNoQuorum)
 			require.ErrorContains(t, err, "has not answered for")
 			require.ErrorContains(t, err, "the set is as it was before")
 			assert.Equal(t, c.Addrs()[:1], nodesOf(operator))
@@ -133,7 +134,7 @@ func TestExchangeThatIsRefusedForGood(t *testing.T) {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-hset", "-set").Err())
 	}
 	err := Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: 6 * time.Second}})
-	require.ErrorIs(t, err, core.ErrNoQuorum)
+	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	assert.ErrorContains(t, err, " refuses: ")
 	assert.Equal(t, was, config(operator).Stamp)
@@ -145,7 +146,7 @@ func TestGuardTimeBelowTheOperatorsTTL(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	operator, _ := gives(t, c, 1)
-	require.ErrorIs(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}), core.ErrInvalid)
+	require.ErrorIs(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}), fault.ErrInvalid)
 	for _, guard := range []time.Duration{3 * time.Second, 4500 * time.Millisecond} {
 		require.NoError(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: guard}}))
 		assert.Equal(t, guard, config(operator).Guard())

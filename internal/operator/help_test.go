@@ -14,21 +14,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // exchangeSettings have an exchange take about ten seconds: its guard time is
 // four and a half.
-func exchangeSettings() core.Settings {
-	set := core.Defaults()
+func exchangeSettings() setup.Settings {
+	set := setup.Defaults()
 	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
 	return set
 }
 
 // started is a client that may not be of use to a set yet.
-func started(t *testing.T, set core.Settings, nodes ...*redistest.Server) *core.Quorum {
+func started(t *testing.T, set setup.Settings, nodes ...*redistest.Server) *core.Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient
 	for _, n := range nodes {
@@ -40,7 +42,7 @@ func started(t *testing.T, set core.Settings, nodes ...*redistest.Server) *core.
 	return q
 }
 
-func opened(t *testing.T, set core.Settings, nodes ...*redistest.Server) *core.Quorum {
+func opened(t *testing.T, set setup.Settings, nodes ...*redistest.Server) *core.Quorum {
 	t.Helper()
 	q := started(t, set, nodes...)
 	require.NoError(t, q.Ready(minute(t)))
@@ -242,7 +244,7 @@ func finds(t *testing.T, q *core.Quorum, name string, by *core.Hold) {
 	require.NoError(t, err)
 	h, err := q.Acquire(minute(t), s, true, nil)
 	if by.Valid() {
-		assert.ErrorIs(t, err, core.ErrHeld)
+		assert.ErrorIs(t, err, fault.ErrHeld)
 	} else if err == nil {
 		h.Release()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -207,10 +208,10 @@ func TestSettingsOfASetChange(t *testing.T) {
 	kept()
 	first.Release()
 	late := started(t, longer, c.Node(0), c.Node(1), c.Node(2))
-	var long *core.TTLError
+	var long *fault.TTLError
 	require.ErrorAs(t, late.Ready(minute(t)), &long)
 	longer.TTL, longer.GuardGiven = 2*time.Second, true
 	err := started(t, longer, c.Node(0), c.Node(1), c.Node(2)).Ready(minute(t))
-	require.ErrorIs(t, err, core.ErrInvalid)
+	require.ErrorIs(t, err, fault.ErrInvalid)
 	assert.ErrorContains(t, err, "WithGuard(7s) is longer than the guard time of the set, 4.5s")
 }

@@ -15,7 +15,9 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Exchange is a change of the nodes of a set.
@@ -56,7 +58,7 @@ func (e *Error) Unwrap() error { return e.Why }
 // has no lock. The goroutines of its steps get none of its fields.
 type exchange struct {
 	q       core.Operating
-	set     core.Settings
+	set     setup.Settings
 	ask     Exchange
 	o       change.Operator
 	goal    change.Goal
@@ -86,17 +88,17 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	x := &exchange{q: o, set: o.Settings(), ask: ask}
 	c := o.Config()
 	if c == nil {
-		return &core.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", core.ErrInvalid)}
+		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
 	}
 	if err := x.prepare(ctx, c); err != nil {
-		return &core.Failure{Err: err}
+		return &fault.Failure{Err: err}
 	}
 	x.o = change.Operator{
 		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: o.Rules()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
 		Fanout: o.Fanout(), Ballot: o.Ballot,
 	}
 	if err := x.run(ctx); err != nil {
-		return &core.Failure{Err: err}
+		return &fault.Failure{Err: err}
 	}
 	return nil
 }
@@ -126,14 +128,14 @@ func (x *exchange) run(ctx context.Context) error {
 			told()
 		case <-timer.C:
 		case <-stop:
-			stop, x.stopped = nil, core.ContextError(ctx)
+			stop, x.stopped = nil, fault.ContextError(ctx)
 			x.cancel()
 			x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
 			x.o.Abandon(x.q.Now(), x.q.Config())
 		// Close does not undo: that needs the nodes, and Close is about to end
 		// their connections.
 		case <-x.q.Closing():
-			return &Error{core.ErrClosed, x.state()}
+			return &Error{fault.ErrClosed, x.state()}
 		}
 	}
 }
@@ -146,7 +148,7 @@ func (x *exchange) ended() error {
 	case change.OperatorUndone:
 		return &Error{x.why(), "the set is as it was before"}
 	case change.OperatorUnfit:
-		return fmt.Errorf("%w: %s", core.ErrInvalid, x.unfit())
+		return fmt.Errorf("%w: %s", fault.ErrInvalid, x.unfit())
 	}
 	return &Error{x.why(), x.state()}
 }
@@ -155,11 +157,11 @@ func (x *exchange) ended() error {
 func (x *exchange) why() error {
 	switch o := &x.o; o.Why {
 	case change.WhySilent:
-		return fmt.Errorf("%w: %s is to be added and has not answered for %v", core.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
+		return fmt.Errorf("%w: %s is to be added and has not answered for %v", fault.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
 	case change.WhyRefused:
-		return fmt.Errorf("%w: %s refuses: %w", core.ErrNoQuorum, o.Member, x.refused[o.Member])
+		return fmt.Errorf("%w: %s refuses: %w", fault.ErrNoQuorum, o.Member, x.refused[o.Member])
 	case change.WhyStopped:
 		return x.stopped
 	}
-	return fmt.Errorf("%w: another client has undone the exchange", core.ErrInvalid)
+	return fmt.Errorf("%w: another client has undone the exchange", fault.ErrInvalid)
 }

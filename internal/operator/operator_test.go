@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -90,7 +91,7 @@ func TestExchangeIsRefused(t *testing.T) {
 	}
 	for _, k := range cases {
 		err := Run(minute(t), operator, k.x)
-		require.ErrorIs(t, err, core.ErrInvalid, k.says)
+		require.ErrorIs(t, err, fault.ErrInvalid, k.says)
 		assert.ErrorContains(t, err, k.says)
 		assert.NotContains(t, err.Error(), "secret")
 	}
@@ -173,7 +174,7 @@ func TestExchangeIsFinishedByTheNext(t *testing.T) {
 				gone(t, reached)
 				require.NoError(t, first.Close(context.Background()))
 				err := <-ended
-				require.ErrorIs(t, err, core.ErrClosed)
+				require.ErrorIs(t, err, fault.ErrClosed)
 				want := []string{c.Addrs()[1], c.Addrs()[2], c.Addrs()[3]}
 				if undo {
 					x, want = Exchange{Undo: true}, c.Addrs()[:3]

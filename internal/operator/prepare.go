@@ -19,15 +19,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // prepare finds out what the change is, and that the new nodes can be added. It
 // runs once for each call, before the first round. Each of its errors is
 // ErrInvalid, and the set's epoch is what it was: TestExchangeIsRefused.
 func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error {
-	removed, err := core.ParseNodes(x.ask.Remove)
+	removed, err := setup.ParseNodes(x.ask.Remove)
 	if err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	if err = x.prepareShared(c); err != nil {
 		return err
 	}
-	added, err := core.ParseNodes(x.ask.Add)
+	added, err := setup.ParseNodes(x.ask.Add)
 	if err == nil {
 		err = x.set.PrepareAll(added)
 	}
@@ -60,15 +62,15 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	// An Undo with a change would be two calls in one. If it failed, the error
 	// could not say which of the two had been carried out.
 	case x.ask.Undo && (len(added) > 0 || !x.goal.Empty()):
-		return fmt.Errorf("%w: an exchange is undone or begun, not both", core.ErrInvalid)
+		return fmt.Errorf("%w: an exchange is undone or begun, not both", fault.ErrInvalid)
 	case !x.ask.Undo && len(added) == 0 && x.goal.Empty():
-		return fmt.Errorf("%w: nothing is to be changed", core.ErrInvalid)
+		return fmt.Errorf("%w: nothing is to be changed", fault.ErrInvalid)
 	}
 	// A server is known by its run: localhost and 127.0.0.1 are one.
 	runs := x.q.Servers()
 	for _, a := range added {
 		if a.IsCluster() {
-			return fmt.Errorf("%w: %s is a cluster, which cannot join a set of servers: a set with clusters is made as a whole", core.ErrInvalid, a.Name())
+			return fmt.Errorf("%w: %s is a cluster, which cannot join a set of servers: a set with clusters is made as a whole", fault.ErrInvalid, a.Name())
 		}
 		// The identity is drawn here and written by the move to the next
 		// configuration. If two operators add one server at the same time they
@@ -77,7 +79,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
 		} else if err := x.suits(ctx, a, c, runs); err != nil {
-			return fmt.Errorf("%w: %s cannot be added: %w", core.ErrInvalid, m.Addr, err)
+			return fmt.Errorf("%w: %s cannot be added: %w", fault.ErrInvalid, m.Addr, err)
 		}
 		x.goal.Add = append(x.goal.Add, m)
 	}
@@ -86,13 +88,13 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 
 // notMember is the error for an address that is no member's.
 func notMember(addr string, c *nodeset.Configuration) error {
-	return fmt.Errorf("%w: %s is no node of the set, which is %s", core.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
+	return fmt.Errorf("%w: %s is no node of the set, which is %s", fault.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
 }
 
 // prepareMove finds out which member gets another address, and that it answers
 // there.
 func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
-	both, err := core.ParseNodes([]string{m.From, m.To})
+	both, err := setup.ParseNodes([]string{m.From, m.To})
 	if err == nil {
 		err = x.set.PrepareAll(both)
 	}
@@ -102,17 +104,17 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	from, to := c.Place(both[0].Name()), both[1]
 	if from < 0 {
 		if c.Place(to.Name()) >= 0 {
-			return fmt.Errorf("%w: %s has that address already", core.ErrInvalid, to.Name())
+			return fmt.Errorf("%w: %s has that address already", fault.ErrInvalid, to.Name())
 		}
 		return notMember(both[0].Name(), c)
 	}
 	has, err := x.keeps(ctx, to, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %s cannot be looked at: %w", core.ErrInvalid, to.Name(), err)
+		return fmt.Errorf("%w: %s cannot be looked at: %w", fault.ErrInvalid, to.Name(), err)
 	}
 	if has.Identity != c.Members[from].Identity {
 		return fmt.Errorf("%w: the server at %s is not the member %s: it does not have its data. "+
-			"A member moves with its data; to use another server, replace the node", core.ErrInvalid, to.Name(), both[0].Name())
+			"A member moves with its data; to use another server, replace the node", fault.ErrInvalid, to.Name(), both[0].Name())
 	}
 	x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: has.Identity, Addr: to.Name()})
 	return nil
@@ -129,7 +131,7 @@ func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 	s.Guard, s.Retention, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Retention, c.Next.Retention), cmp.Or(s.Skew, c.Next.Skew)
 	between := nodeset.Configuration{Now: c.Next, Next: s}
 	if x.goal.Shared = &s; between.LongestTTL() == 0 {
-		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", core.ErrInvalid,
+		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", fault.ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
 	}
 	return nil
@@ -144,7 +146,7 @@ var errNotEmpty = errors.New("has the data of another set of nodes; empty it fir
 // before anything is decided.
 //
 // Invariant: a node that enters is of no set, or has left this one.
-func (x *exchange) suits(ctx context.Context, a core.Address, c *nodeset.Configuration, runs map[string]string) error {
+func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Configuration, runs map[string]string) error {
 	has, err := x.keeps(ctx, a, runs)
 	switch {
 	case err != nil:
@@ -162,14 +164,14 @@ func (x *exchange) suits(ctx context.Context, a core.Address, c *nodeset.Configu
 // own, not by a node, and a blank one keeps the word of its life from then on.
 // runs are the servers that are known, by their runs: with them another address
 // of one of these is refused.
-func (x *exchange) keeps(ctx context.Context, a core.Address, runs map[string]string) (has nodeset.NodeSet, err error) {
+func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]string) (has nodeset.NodeSet, err error) {
 	c, own, err := x.q.Client(a)
 	if err != nil {
 		return has, err
 	}
 	client, single := c.(*redis.Client)
 	if !single {
-		return has, fmt.Errorf("%w: %s is a cluster", core.ErrInvalid, a.Name())
+		return has, fmt.Errorf("%w: %s is a cluster", fault.ErrInvalid, a.Name())
 	}
 	if own {
 		defer func() { _ = client.Close() }()
@@ -191,7 +193,7 @@ func (x *exchange) keeps(ctx context.Context, a core.Address, runs map[string]st
 	}
 	fields := core.InfoFields(info)
 	if role := fields["role"]; role != "master" {
-		return has, core.ErrReplica
+		return has, fault.ErrReplica
 	}
 	if runs != nil {
 		if other := runs[fields["run_id"]]; other != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 )
@@ -52,7 +53,7 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 			x.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is retried", "error", err)
 		}
 		c, refused := x.o.Config(), uint32(0)
-		if f, is := errors.AsType[*core.Failure](err); is {
+		if f, is := errors.AsType[*fault.Failure](err); is {
 			for _, n := range f.Nodes {
 				if k := c.Place(n.Addr); k >= 0 && x.refuses(n.Addr, n.Err) {
 					refused |= 1 << c.Members[k].Number
@@ -68,7 +69,7 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 // refuses reports whether an error is a refusal that no other round changes. It
 // is kept for the error of the call.
 func (x *exchange) refuses(addr string, err error) bool {
-	if err == nil || !core.ForGood(err) {
+	if err == nil || !fault.ForGood(err) {
 		return false
 	}
 	if x.refused == nil {
@@ -82,7 +83,7 @@ func (x *exchange) refuses(addr string, err error) bool {
 func (x *exchange) look(ctx context.Context, s change.OperatorStep) (change.MemberLook, error) {
 	wait, caughtUp, err := x.q.Look(ctx, s.Member.Number, s.Stamp)
 	if err != nil {
-		return change.MemberLook{Silent: true, Refused: core.ForGood(err)}, err
+		return change.MemberLook{Silent: true, Refused: fault.ForGood(err)}, err
 	}
 	look := change.MemberLook{Wait: wait, CaughtUp: caughtUp}
 	if s.Disk {

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -50,7 +51,7 @@ func (ns Nodes) Option() quorate.Option { return ns.OptionBy(&Way{}) }
 
 // OptionBy has one Quorum of Clients reach the nodes by a way of its own.
 func (ns Nodes) OptionBy(w *Way) quorate.Option {
-	return core.Option(func(s *core.Settings) {
+	return core.Option(func(s *setup.Settings) {
 		s.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
 			if n := ns.of(client, addr); n != nil {
 				return w.open(n, cfg), nil
@@ -78,7 +79,7 @@ func numeric(i int) string { return fmt.Sprintf("192.0.2.%d:6379", i+1) }
 // Serve has each Quorum of this process that is given the addresses which it
 // returns reach the nodes. It must be called before the first is made.
 func (ns Nodes) Serve() (addrs []string) {
-	core.InProcess = func(client redis.UniversalClient, cfg transport.Config) transport.Transport {
+	setup.InProcess = func(client redis.UniversalClient, cfg transport.Config) transport.Transport {
 		if n := ns.of(client, numeric); n != nil {
 			return (&Way{}).open(n, cfg)
 		}

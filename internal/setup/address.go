@@ -1,4 +1,4 @@
-package core
+package setup
 
 import (
 	"cmp"
@@ -146,7 +146,7 @@ func sorted(addrs []string) string {
 
 // nameOf is the address that the set records for the node of a client. A client
 // of a Sentinel set does not tell which it is: its name is given by an option.
-func (s *Settings) nameOf(c redis.UniversalClient, i int) string {
+func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	if i < len(s.Names) && s.Names[i] != "" {
 		return s.Names[i]
 	}

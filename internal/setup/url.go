@@ -1,4 +1,4 @@
-package core
+package setup
 
 // This file owns the reading of nodes' addresses, for the command line and for
 // configuration.
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // ParseNodes parses the addresses of nodes. Each element is one address, or
@@ -28,7 +30,7 @@ func ParseNodes(lists []string) ([]Address, error) {
 		for part := range strings.SplitSeq(list, ",") {
 			raw := strings.TrimSpace(part)
 			if raw == "" {
-				return nil, fmt.Errorf("%w: the address of node %d is empty; is a variable unset, or a comma too many?", ErrInvalid, len(all)+1)
+				return nil, fmt.Errorf("%w: the address of node %d is empty; is a variable unset, or a comma too many?", fault.ErrInvalid, len(all)+1)
 			}
 			plain := !strings.Contains(raw, "://")
 			if plain {
@@ -36,7 +38,7 @@ func ParseNodes(lists []string) ([]Address, error) {
 			}
 			o, err := parseAddress(raw)
 			if err != nil {
-				return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, len(all)+1, err)
+				return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, len(all)+1, err)
 			}
 			o.plain = plain
 			all = append(all, o)

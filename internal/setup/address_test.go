@@ -1,4 +1,4 @@
-package core
+package setup
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -30,10 +31,10 @@ func TestURLsOfSentinelSets(t *testing.T) {
 	assert.Equal(t, 2, o.DB)
 	assert.Equal(t, time.Second, o.DialTimeout)
 	own := Defaults()
-	assert.Equal(t, transport.SentinelAddr, own.nameOf(client, 2), "New asks for its name")
+	assert.Equal(t, transport.SentinelAddr, own.NameOf(client, 2), "New asks for its name")
 	server := nodes[1].Client()
 	defer server.Close()
-	assert.Equal(t, "c:6379", own.nameOf(server, 1))
+	assert.Equal(t, "c:6379", own.NameOf(server, 1))
 
 	for url, want := range map[string]string{
 		"redis://:secret@a?master_name=":                       "master_name is empty",
@@ -44,7 +45,32 @@ func TestURLsOfSentinelSets(t *testing.T) {
 		"redis://:secret@a?master_name=m&addr=b:1&secret=true": "ParseFailoverURL",
 	} {
 		_, err := ParseNodes([]string{url})
-		require.ErrorIs(t, err, ErrInvalid, url)
+		require.ErrorIs(t, err, fault.ErrInvalid, url)
+		assert.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), "secret", url)
+	}
+}
+
+// A cluster and servers beside it.
+func TestNamesOfClusters(t *testing.T) {
+	t.Parallel()
+	nodes, err := ParseNodes([]string{"redis+cluster://u:secret@a?addr=b:1&dial_timeout=3s, rediss+cluster://c:7"})
+	require.NoError(t, err)
+	require.Len(t, nodes, 2)
+	client := nodes[0].Client().(*redis.ClusterClient)
+	defer client.Close()
+	assert.Equal(t, []string{"a:6379", "b:1"}, client.Options().Addrs)
+	assert.Equal(t, "u secret", client.Options().Username+" "+client.Options().Password)
+	assert.Equal(t, "cluster:a:6379,b:1", nodes[0].Name())
+	assert.NotNil(t, nodes[1].cluster.TLSConfig)
+	for url, want := range map[string]string{
+		"redis+cluster://:secret@a/3":        "a cluster has no databases",
+		"redis+cluster://:secret@a?secret=1": "ParseClusterURL",
+		"redis+cluster://:se/cret@a":         "%2F for /",
+		"redis+cluster://:secret@a:port":     "is not of the form",
+	} {
+		_, err := ParseNodes([]string{url})
+		require.ErrorIs(t, err, fault.ErrInvalid, url)
 		assert.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "secret", url)
 	}

@@ -1,7 +1,11 @@
-package core
-
-// This file owns the settings, their defaults and bounds, and the events for an
-// observer.
+// Package setup owns what a Quorum is made with, and keeps no state of it.
+//
+//	settings.go  the settings, their defaults and bounds, names, events
+//	events.go    what a tracer gets
+//	address.go   where a node is: a server, a Sentinel set, a cluster
+//	url.go       how an address is written
+//	clients.go   by which client an address is connected to
+package setup
 
 import (
 	"fmt"
@@ -10,10 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
-	"github.com/redis/go-redis/v9"
 )
 
 // Settings are what the options of the root package set. They do not change
@@ -26,8 +32,8 @@ type Settings struct {
 	NodeTimeout   time.Duration
 	MaxHold       time.Duration // 0: no bound
 	Linger        time.Duration
-	WarnBefore    time.Duration // with so much of a lease left, Warn is called; nil: not
-	Warn          func(*Lease)
+	WarnBefore    time.Duration   // with so much of a lease left, Warn is called; nil: not
+	Warn          func(lease any) // gets a *core.Lease
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
@@ -41,30 +47,30 @@ type Settings struct {
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
 
 	// A bucket's Quorum has these two, and no user sets them.
-	base string        // of a bucket: the prefix without the bucket; else empty
-	said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
+	Base string        // of a bucket: the prefix without the bucket; else empty
+	Said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
 }
 
 // maySay reports whether to log what goes for each bucket alike. Of the buckets
 // one says it: they are lost and begin together.
-func (s *Settings) maySay(now time.Time) bool {
-	if s.said == nil {
+func (s *Settings) MaySay(now time.Time) bool {
+	if s.Said == nil {
 		return true
 	}
-	last := s.said.Load()
-	return now.Unix()-last >= 5 && s.said.CompareAndSwap(last, now.Unix())
+	last := s.Said.Load()
+	return now.Unix()-last >= 5 && s.Said.CompareAndSwap(last, now.Unix())
 }
 
 // first reports whether these are the settings of the first bucket, or of a
 // Quorum that has none. It logs what goes for each bucket alike.
-func (s *Settings) first() bool {
-	return s.base == "" || s.Prefix == script.BucketPrefix(s.base, 0)
+func (s *Settings) First() bool {
+	return s.Base == "" || s.Prefix == script.BucketPrefix(s.Base, 0)
 }
 
 // A Connector returns the way to the node that a client is for.
 type Connector func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error)
 
-func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+func (s *Settings) Way(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
 	if s.Connect != nil {
 		return s.Connect(client, cfg)
 	}
@@ -83,7 +89,7 @@ func (s *Settings) PrepareAll(all []Address) error {
 	}
 	for i, a := range all {
 		if err := a.Prepare(s.Prepare); err != nil {
-			return fmt.Errorf("%w: node %d: %w", ErrInvalid, i+1, err)
+			return fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i+1, err)
 		}
 	}
 	return nil
@@ -147,7 +153,7 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithRetention(%v): at most 87600h; keep what must last longer in a record", s.Retention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
-	case s.base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
+	case s.Base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty nor contain braces or white space", s.Prefix)
 	case len(s.Prefix) > 1024:
 		return fmt.Errorf("WithPrefix(%.70q…): at most 1024 bytes; every claim carries it", s.Prefix)
@@ -168,33 +174,14 @@ func Change[O any](s *Settings, opts []O) error {
 	for i, o := range opts {
 		switch o := any(o).(type) {
 		case nil:
-			return fmt.Errorf("%w: option %d is nil; leave it out", ErrInvalid, i)
+			return fmt.Errorf("%w: option %d is nil; leave it out", fault.ErrInvalid, i)
 		case interface{ Apply(*Settings) }:
 			o.Apply(s)
 		default:
-			return fmt.Errorf("%w: option %d, a %T, was not made by this library", ErrInvalid, i, o)
+			return fmt.Errorf("%w: option %d, a %T, was not made by this library", fault.ErrInvalid, i, o)
 		}
 	}
 	return nil
-}
-
-// Override returns the Quorum's settings as a primitive's options change them.
-// Without options it returns the Quorum's own, which must not be changed. It
-// panics when an option is wrong or contradicts another: a programmer's error.
-// The copy is made once for each value of a primitive, so an option costs
-// nothing at a Lock.
-func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
-	if len(opts) == 0 {
-		return &q.set
-	}
-	set := q.set
-	if err := Change(&set, opts); err != nil {
-		panic("quorate: " + primitive + ": " + err.Error())
-	}
-	if err := set.Check(); err != nil {
-		panic("quorate: " + primitive + ": " + err.Error())
-	}
-	return &set
 }
 
 // MaxName is the longest name in bytes: it is part of five keys.
@@ -205,13 +192,13 @@ const MaxName = 1024
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: the name is empty", ErrInvalid)
+		return fmt.Errorf("%w: the name is empty", fault.ErrInvalid)
 	case len(name) > MaxName:
-		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", ErrInvalid, len(name), MaxName)
+		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", fault.ErrInvalid, len(name), MaxName)
 	// The name is a key itself, for other Redlock clients, and each key of ours
 	// has a brace. So no name is one of them.
 	case strings.ContainsAny(name, "{}"):
-		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", ErrInvalid, name)
+		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", fault.ErrInvalid, name)
 	}
 	return nil
 }
@@ -241,3 +228,8 @@ type Event struct {
 	Took  time.Duration // how long the hold lasted, or the lease or the guard time still lasts
 	Err   error
 }
+
+// InProcess returns the way to a node that is in this process, for
+// tests; nil for any other node. It is set before the first Quorum is
+// made.
+var InProcess = func(redis.UniversalClient, transport.Config) transport.Transport { return nil }

@@ -1,4 +1,4 @@
-package core
+package setup
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // No error quotes a password, whichever character makes the URL wrong.
@@ -88,7 +90,7 @@ func TestParseNodes(t *testing.T) {
 		{[]string{"unix://run/redis.sock"}, "unix:///run/redis.sock"},
 	} {
 		_, err := ParseNodes(bad.lists)
-		require.ErrorIs(t, err, ErrInvalid, "%q", bad.lists)
+		require.ErrorIs(t, err, fault.ErrInvalid, "%q", bad.lists)
 		assert.ErrorContains(t, err, bad.says, "%q", bad.lists)
 		assert.NotContains(t, err.Error(), "sec")
 		assert.NotContains(t, err.Error(), "ret@")

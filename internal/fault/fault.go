@@ -1,0 +1,84 @@
+// Package fault owns what errors say. A Failure has a sentinel that says what
+// is the matter, and for each node what that node had to do with it. No
+// decision depends on a text here, save ForGood's.
+//
+//	fault.go  the sentinels, Failure, and a wait that was cut short
+//	node.go   what a node is no use for, and whether that passes
+//	set.go    the set of nodes, and a client's list of it
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The sentinels that the root package exports; see there.
+var (
+	ErrHeld     = errors.New("held by another client")
+	ErrNoQuorum = errors.New("no quorum of nodes")
+	ErrLost     = errors.New("lock lost")
+	ErrNotHeld  = errors.New("not held")
+	ErrClosed   = errors.New("quorum closed")
+	ErrReleased = errors.New("released")
+	ErrInvalid  = errors.New("invalid use")
+	ErrEvicted  = fmt.Errorf("%w: an operator has evicted the holder", ErrLost)
+)
+
+// Failure is why an operation failed, before the root package dresses it as
+// its exported Error.
+// It is complete when it is returned, and is not changed afterwards.
+type Failure struct {
+	Err    error // the sentinel, or the sentinel joined with the context's error
+	Votes  int
+	Needed int
+	Nodes  []NodeFailure
+}
+
+// NodeFailure is what one node had to do with it.
+type NodeFailure struct {
+	Addr string
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap lets errors.Is and errors.As see the sentinel and each node's error.
+func (f *Failure) Unwrap() []error {
+	errs := []error{f.Err}
+	for _, n := range f.Nodes {
+		errs = append(errs, n.Err)
+	}
+	return errs
+}
+
+// Misuse reports whether an error will be the same whenever the call is
+// repeated. A clash will not: the other use of the name may end, and may be
+// another program's mistake.
+func Misuse(err error) bool {
+	_, clash := errors.AsType[*ClashError](err)
+	return errors.Is(err, ErrInvalid) && !clash
+}
+
+// CutShort is the error of a wait inside the process that a context ended.
+func CutShort(sentinel error, ctx context.Context) *Failure {
+	return &Failure{Err: Cut(sentinel, ContextError(ctx))}
+}
+
+// ContextError is the context's error, with its cause where that says more.
+func ContextError(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(cause, err) {
+		err = errors.Join(err, cause)
+	}
+	return err
+}
+
+func Cut(sentinel, by error) error { return &cutShort{sentinel, by} }
+
+// cutShort is a wait that a context ended, and what was waited for.
+type cutShort struct{ sentinel, ctx error }
+
+func (e *cutShort) Error() string { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
+
+func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }

@@ -1,0 +1,153 @@
+package fault
+
+// This file owns the errors of one node, and which of them do not pass.
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// What a client says of a node.
+var (
+	ErrNoAnswer         = errors.New("has not answered")
+	ErrParted           = errors.New("its clock and this process's disagree, and its answers do not count until it is known which one is wrong")
+	ErrOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
+	ErrTooOld           = errors.New("is too old")
+	ErrSentinel         = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
+	ErrReplica          = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
+	ErrClusterMode      = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
+		"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
+	// ErrNoInfo is a server that does not tell which run of it this is. It may
+	// have lost its data with a restart, and nothing would show that.
+	ErrNoInfo = errors.New("refuses INFO to this user, so a loss of its data would not be noticed; allow the command (+info)")
+)
+
+// JumpedError says that a node's clock has jumped: see EventClockJumped.
+type JumpedError struct{ By time.Duration }
+
+func (e *JumpedError) Error() string {
+	return fmt.Sprintf("its clock has jumped by %+v", e.By.Round(time.Millisecond))
+}
+
+// ClockError is a node that does not take a claim's ticket, or takes it where
+// it does not count, since the ticket and the node's clock are too far apart.
+type ClockError struct{ Ahead time.Duration }
+
+func (e *ClockError) Error() string {
+	where := "behind"
+	if e.Ahead < 0 {
+		where = "ahead of"
+	}
+	return fmt.Sprintf("its clock is %v %s the other nodes'; set the wrong clock right (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
+}
+
+// AheadError is a name that is asked for so often that its tickets have run
+// ahead of a node's clock, or a node that keeps a forged ticket.
+type AheadError struct{ Wait time.Duration }
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
+}
+
+// RecoveringError is a node that is new or lost its data, and does not vote
+// yet. Wait is what is left of its guard time when it answered.
+type RecoveringError struct{ Wait time.Duration }
+
+func (e *RecoveringError) Error() string {
+	return fmt.Sprintf("is new or lost its data, and votes in %v", e.Wait.Round(time.Millisecond))
+}
+
+// ClashError is a name that is in use as another kind of primitive, or as a
+// semaphore of another number of permits.
+type ClashError struct{ Asked, InForce uint64 }
+
+func (e *ClashError) Error() string {
+	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
+}
+
+// Writer is what a writer of an rwmutex weighs, and the capacity that its
+// readers share. More claims of readers than this would need as many processes.
+const Writer = 1 << 30
+
+// kind names the primitives of a capacity: all that a node knows of the kind.
+func kind(capacity uint64) string {
+	switch capacity {
+	case 1:
+		return "a mutex, once or leader (capacity 1)"
+	case Writer:
+		return "an rwmutex"
+	}
+	return fmt.Sprintf("a semaphore of %d permits", capacity)
+}
+
+// ForGood reports whether a node's error will not go away by waiting. It goes
+// by the server's words, since Redis has no codes for most of these. A word
+// that is missing here costs time and no safety. One that is here by mistake
+// would make a Lock fail that could have succeeded.
+func ForGood(err error) bool {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, ErrTooOld) || errors.Is(err, ErrSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, ErrNoInfo) || errors.Is(err, ErrClusterMode) || ClusterMode(err) {
+		return true
+	}
+	if _, wrong := errors.AsType[*SetError](err); wrong {
+		return true
+	}
+	if e, member := errors.AsType[*MemberError](err); member {
+		return e.Final
+	}
+	// The words are compared as they come. Each is tested on the servers that
+	// have it (internal/compat), as a later version may word it otherwise.
+	msg := err.Error()
+	for _, code := range []string{
+		"remote error: tls: certificate required", // a server that wants one of the client
+		"cluster support disabled",                // a server that is given as a cluster
+		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
+		// A login that an older server refuses, and a database that a server
+		// does not have.
+		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
+		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
+		// A server that does not tell its version, and is too old.
+		notInOld,
+		// A right that a script lacks, in the words of Redis 7.0 and later.
+		"ERR The user executing the script can't", "ERR ACL failure in script",
+	} {
+		if strings.Contains(msg, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// Refused reports whether a node was reached: it has said why it is of no use,
+// or this client has found that out.
+func Refused(err error) bool {
+	_, answered := errors.AsType[resp.Error](err)
+	return answered || ForGood(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
+}
+
+const NeedsEffects = "its scripts cannot read the clock and then write, which takes the replication of effects; run Redis 5.0 or later, or Valkey"
+
+// notInOld is what a server before Redis 5 says of each script.
+const notInOld = "Write commands not allowed after non deterministic commands"
+
+// namesAge adds what notInOld means: a server may hide its version.
+func NamesAge(err error) error {
+	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
+		return fmt.Errorf("%w: the server %w: %s", err, ErrTooOld, NeedsEffects)
+	}
+	return err
+}
+
+// clusterMode reports whether a node's error is one that only servers in
+// cluster mode give. Invariant: no call waits for such a node.
+func ClusterMode(err error) bool {
+	e, ok := errors.AsType[resp.Error](err)
+	return ok && rule.On(rule.ClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
+}

@@ -1,0 +1,150 @@
+package setup
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// This file owns by which client an address is connected to.
+
+// Clients are the clients of the list, and those that an operator's call has
+// offered. It is safe for concurrent use; mu guards by and offered.
+type Clients struct {
+	list    []string
+	mu      sync.Mutex
+	by      map[string]redis.UniversalClient // by address
+	offered []redis.UniversalClient          // of these: those that end with the Quorum
+}
+
+// NewClients has the clients of a list, whose addresses the settings name.
+func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
+	s := &Clients{by: map[string]redis.UniversalClient{}}
+	for i, c := range clients {
+		s.list = append(s.list, set.NameOf(c, i))
+		s.by[s.list[i]] = c
+	}
+	return s
+}
+
+// List has the addresses of the list, in its order.
+func (s *Clients) List() []string { return s.list }
+
+// Close ends what was offered.
+func (s *Clients) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.offered {
+		_ = c.Close() // it has no connections
+	}
+}
+
+// Offer says with which credentials an address is to be connected to. Without a
+// URL they are those of the first node of the list.
+func (s *Clients) Offer(a Address) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name := a.Name(); !a.plain && s.by[name] == nil {
+		s.by[name] = a.Client()
+		s.offered = append(s.offered, s.by[name])
+	}
+}
+
+// At returns the client for an address: that of the list, if the list has
+// the address, else a new one with the options of the first node of the list.
+// own is true for a new one.
+func (s *Clients) At(addr string) (c redis.UniversalClient, own bool, err error) {
+	s.mu.Lock()
+	c = s.by[addr]
+	s.mu.Unlock()
+	if c != nil {
+		return c, false, nil
+	}
+	if rest, is := strings.CutPrefix(addr, sentinelName); is {
+		c, err = s.failoverAt(rest)
+		return c, true, err
+	}
+	if rest, is := strings.CutPrefix(addr, clusterName); is {
+		c, err = s.clusterAt(strings.Split(rest, ","))
+		return c, true, err
+	}
+	o, err := s.optionsAt(addr)
+	if err != nil {
+		return nil, false, err
+	}
+	return redis.NewClient(o), true, nil
+}
+
+// clusterAt returns a client of a cluster with the options of the first one of
+// the list. Another client may have named other nodes of it.
+func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range s.list {
+		if c, is := s.by[name].(*redis.ClusterClient); is {
+			o := *c.Options()
+			o.Addrs = addrs
+			return redis.NewClusterClient(&o), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no node of the list is a cluster, whose options could be used", fault.ErrInvalid)
+}
+
+// failoverAt returns a client of a Sentinel set by the name that it has in the
+// record: MASTER@HOST:PORT,HOST:PORT.
+func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
+	at := strings.LastIndexByte(name, '@')
+	if at < 1 {
+		return nil, fmt.Errorf("%w: %q names no Sentinel set", fault.ErrInvalid, name)
+	}
+	o, err := s.optionsAt("")
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
+	}), nil
+}
+
+// optionsAt returns options for an address: those of the first node of the list
+// that is a single server, with its user, password, TLS and timeouts. What
+// belongs to the address of that node does not come along: its socket, its name
+// in the certificate. A dialer does: it gets the address.
+func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
+	var first *redis.Client
+	s.mu.Lock()
+	for _, name := range s.list {
+		c, single := s.by[name].(*redis.Client)
+		if single && (first == nil || first.Options().Addr == transport.SentinelAddr) {
+			first = c
+		}
+	}
+	s.mu.Unlock()
+	if first == nil {
+		return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", fault.ErrInvalid)
+	}
+	o := *first.Options()
+	if o.Addr == transport.SentinelAddr || o.TLSConfig != nil {
+		o.Dialer = nil // it asks the Sentinels, or names the address of before
+	}
+	was, _, err := net.SplitHostPort(o.Addr)
+	o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
+	if strings.HasPrefix(addr, "/") {
+		o.Network = "unix"
+	}
+	if o.TLSConfig != nil {
+		o.TLSConfig = o.TLSConfig.Clone()
+		if host, _, e := net.SplitHostPort(addr); err == nil && e == nil && o.TLSConfig.ServerName == was {
+			o.TLSConfig.ServerName = host
+		}
+	}
+	return &o, nil
+}
