@@ -9,12 +9,14 @@
 //
 // They are taken in this order:
 //
+//	buckets.mu
 //	attempt.mu or registerCall.mu
 //	records.mu, watches.mu, or those of process.Client
 //	nodes.mu
 //	flow.mu or the one of a link, never both
 //
-// shard.mu, members.mu, jump.mu and those of package wake are leaves: no
+// shard.mu, intake.mu, members.mu, Lease.mu, repairer.mu, tasks.mu, reach.mu,
+// recovering.mu, jump.mu and those of packages wake and setup are leaves: no
 // lock is taken under them. members.one is held while a set is recorded, and
 // nothing but another recording waits for it. No other lock is held while a
 // node is waited for, and none in a callback of a primitive, the observer, the
