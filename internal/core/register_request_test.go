@@ -80,12 +80,14 @@ func breaksByWatches(t *testing.T) int {
 	c := redistest.Start(t, 1)
 	var down atomic.Int32
 	var cut atomic.Bool
+	stopped := make(chan struct{})
 	q := observed(t, c, func(e setup.Event) {
 		switch {
 		case e.Kind == setup.EventNodeDown:
 			down.Add(1)
 		case e.Kind == setup.EventNodeUp && cut.Swap(false):
 			assert.NoError(t, c.Node(0).Stop())
+			close(stopped)
 		}
 	})
 	all := make([]*Watch, watches)
@@ -99,6 +101,7 @@ func breaksByWatches(t *testing.T) int {
 	}
 	cut.Store(true)
 	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
+	<-stopped
 	underWay(t, q, watches)
 	require.NoError(t, c.Node(0).Cont())
 	require.Eventually(t, func() bool {
