@@ -3,9 +3,9 @@ package lease
 import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns what becomes of the requests that one operation on a record
-// wants sent. It is to a [RegisterOp] what outbox.go is to an [Attempt], with
-// the same [Backlog] and the same ways: Offer, then Departed or Waits, and
-// Depart when the turn of what waits has come.
+// wants sent. It is to a [RegisterOp] what outbox.go of process is to an
+// Attempt, with the same Backlog and the same ways: Offer, then Departed or
+// Waits, and Depart when the turn of what waits has come.
 
 type recordOutbox struct {
 	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has

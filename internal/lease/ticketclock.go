@@ -23,8 +23,8 @@ import (
 // so it is within the skew of the clocks of a majority of them. There it stays
 // in the window for a whole ttl, because guard/2 >= ttl + skew.
 
-// TicketClock proposes the tickets T0 for one name: [Client.Clock], but above
-// the highest ticket that this client has seen of the name, which saves a
+// TicketClock proposes the tickets T0 for one name: process.Client.Clock, but
+// above the highest ticket that this client has seen of the name, which saves a
 // settling round. Nothing rests on that: the nodes put every claim behind the
 // earlier ones. It is safe for concurrent use.
 //

@@ -145,8 +145,8 @@ func (c *Client) Bounds(now protocol.Time, node int) (at protocol.Time, width ti
 }
 
 // Clock returns what the nodes' clocks show, in microseconds: see
-// [Clocks.Median]. Before any is known it is near 0. The wall clock of this
-// process is in nothing.
+// [nodeset.Clocks.Median]. Before any is known it is near 0. The wall clock of
+// this process is in nothing.
 func (c *Client) Clock(now protocol.Time) protocol.Ticket {
 	t := protocol.Ticket(max(0, int64(now)+c.ahead.Load()) / 1000)
 	if c.Skewed != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// This file is to an [Attempt] what state.go is to a [Claim]: copies for
+// This file is to an [Attempt] what state.go is to a [lease.Claim]: copies for
 // searches over many futures, and its state as bytes.
 // Invariant: a copy shares no request with its original. The outbox changes a
 // request that waits where it lies, so the search would change a state that it

@@ -66,8 +66,8 @@ type RepairResult struct {
 }
 
 // errNoMember is why a node is not asked that has no vote.
-var errNoMember = errors.New("protocol: is not a member of the set")
+var errNoMember = errors.New("is not a member of the set")
 
 // ErrUndecided is why a name cannot be brought to a node while its register is
 // undecided.
-var ErrUndecided = errors.New("protocol: the register is undecided")
+var ErrUndecided = errors.New("the register is undecided")

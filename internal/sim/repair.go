@@ -239,7 +239,7 @@ func (p *proc) repairEnd(s repair.RepairStep) string {
 	case s.Kind == repair.RepairDone:
 		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, p.link(s.Target).idx+1, s.Count)
 	case s.Err != nil:
-		return fmt.Sprintf("%s cannot repair node %d: %s", p.label, p.link(s.Target).idx+1, strings.TrimPrefix(s.Err.Error(), "protocol: "))
+		return fmt.Sprintf("%s cannot repair node %d: %v", p.label, p.link(s.Target).idx+1, s.Err)
 	}
 	var silent []string
 	for i, err := range s.Nodes {
