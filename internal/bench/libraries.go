@@ -65,6 +65,7 @@ const (
 	asyncName   = "quorate (Unlock)"
 	lingerName  = "quorate (linger)"
 	mutexName   = "quorate (mutex)"
+	metricsName = "quorate (metrics)"
 	seenName    = "quorate (otel)"
 	redsyncName = "redsync"
 	fastName    = "redsync (fail-fast)"

@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // seen is what a free lock costs with all that shows it, beside one with
@@ -26,11 +27,15 @@ func seen(nodes int) bench {
 			st.onClose(func() {
 				_, _ = meters.Shutdown(context.WithoutCancel(ctx)), tracers.Shutdown(context.WithoutCancel(ctx))
 			})
-			t := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(tracers), otel.WithNameFunc(func(_, name string) string { return name }))
+			name := otel.WithNameFunc(func(_, name string) string { return name })
+			metrics := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(noop.NewTracerProvider()), name)
+			both := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(tracers), name)
+			warning := quorate.WithWarning(ttl/2, func(quorate.Lease) {})
 			s := scenario{Nodes: nodes, Clients: 1}
 			for _, l := range []library{
 				{name: quorateName, open: openQuorate(false), commands: byScript},
-				{name: seenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(t), quorate.WithObserver(t), quorate.WithWarning(ttl/2, func(quorate.Lease) {}))},
+				{name: metricsName, commands: byScript, open: openQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
+				{name: seenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
 			} {
 				if err := s.join(ctx, st, l, l.name, n); err != nil {
 					return err
