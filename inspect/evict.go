@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -56,7 +55,7 @@ func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error
 	until, pause, seen := time.Now().Add(patience), 10*time.Millisecond, false
 	for {
 		late := time.Now().After(until)
-		v, err := say(ctx, q, name, protocol.Ticket(token/core.MaxPasses))
+		v, err := queues(ctx, q, name, 0, protocol.Ticket(token/core.MaxPasses), everyNode)
 		if err != nil {
 			return err
 		}
@@ -96,23 +95,6 @@ func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}
-}
-
-// say has each node say to the owner of the claim with that ticket that its
-// hold ends.
-func say(ctx context.Context, q *core.Quorum, name string, t protocol.Ticket) (v view, err error) {
-	said, sets, err := q.Ask(ctx, func(dst []byte, _ *core.Said, keys func(string) script.Keys) []byte {
-		return script.AppendInspect(dst, keys(name), 0, t)
-	})
-	v.sets = sets
-	for _, s := range said {
-		n := seen{Said: s}
-		if n.Err == nil {
-			n.queue, n.Err = script.DecodeInspect(s.Values)
-		}
-		v.nodes = append(v.nodes, n)
-	}
-	return v, err
 }
 
 // said is what keeps each node from having lost the claim.

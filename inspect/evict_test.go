@@ -90,6 +90,9 @@ func TestEvict(t *testing.T) {
 	require.NoError(t, ahead.LockContext(soon(t)))
 	r = until(t, eye, "ahead", func(r *inspect.Report) bool { return len(r.Holders) == 1 && len(r.Nodes[0].Tokens) == 1 })
 	assert.Equal(t, ahead.Lease().Token(), r.Holders[0].Token)
+	h, err := ahead.Holder(soon(t))
+	require.NoError(t, err)
+	assert.Equal(t, ahead.Lease().Token(), h.Token)
 	require.NoError(t, inspect.Evict(soon(t), eye, "ahead", r.Holders[0].Token))
 	ended(t, ahead.Lease())
 

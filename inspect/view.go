@@ -42,17 +42,10 @@ type seen struct {
 // skip returns an error is not asked: that is what it says. skip is called
 // concurrently.
 func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(s *core.Said) error) (v view, err error) {
-	var queues, records []core.Said
+	var records []core.Said
 	var all sync.WaitGroup
 	var failed error
-	all.Go(func() {
-		queues, v.sets, err = q.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
-			if skip(s) != nil {
-				return nil
-			}
-			return script.AppendInspect(dst, keys(name), most, 0)
-		})
-	})
+	all.Go(func() { v, err = queues(ctx, q, name, most, 0, skip) })
 	all.Go(func() {
 		records, _, failed = q.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
 			if skip(s) != nil {
@@ -65,7 +58,25 @@ func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(
 	if err = errors.Join(err, failed); err != nil {
 		return v, err
 	}
-	for _, said := range queues {
+	for i := range v.nodes {
+		if s := &v.nodes[i]; s.Err == nil {
+			s.written, s.Err = recordOf(records, s.Addr)
+		}
+	}
+	return v, nil
+}
+
+// queues asks every node for the claims of a name. A node pushes to the owner
+// of the claim with the ticket evict that its hold ends; 0: to none.
+func queues(ctx context.Context, q *core.Quorum, name string, most int, evict protocol.Ticket, skip func(s *core.Said) error) (v view, err error) {
+	said, sets, err := q.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
+		if skip(s) != nil {
+			return nil
+		}
+		return script.AppendInspect(dst, keys(name), most, evict)
+	})
+	v.sets = sets
+	for _, said := range said {
 		s := seen{Said: said}
 		if s.Err == nil {
 			s.Err = skip(&s.Said)
@@ -73,13 +84,13 @@ func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(
 		if s.Err == nil {
 			s.queue, s.Err = script.DecodeInspect(s.Values)
 		}
-		if s.Err == nil {
-			s.written, s.Err = recordOf(records, s.Addr)
-		}
 		v.nodes = append(v.nodes, s)
 	}
-	return v, nil
+	return v, err
 }
+
+// everyNode skips none.
+func everyNode(*core.Said) error { return nil }
 
 // recordOf returns what the node at addr has recorded, nil if nothing. That is
 // known of a node only that has answered this question, too.
@@ -148,7 +159,7 @@ func (v *view) claims() []*merged {
 				byID[c.ID] = m
 				all = append(all, m)
 			}
-			m.Ticket, m.Left = max(m.Ticket, c.Ticket), max(m.Left, c.Left)
+			m.Left = max(m.Left, c.Left)
 			m.queued |= 1 << n.Index
 			m.at[c.Ticket] |= 1 << n.Index
 			if c.Voted {
@@ -156,14 +167,8 @@ func (v *view) claims() []*merged {
 			}
 		}
 	}
-	// A claim's ticket is the one that a majority has given it, and until then
-	// the highest.
 	for _, m := range all {
-		for t, nodes := range m.at {
-			if v.sets.Met(nodes) {
-				m.Ticket = t
-			}
-		}
+		m.Ticket = v.sets.Agreed(m.at)
 	}
 	slices.SortFunc(all, func(a, b *merged) int { return cmp.Or(cmp.Compare(a.Ticket, b.Ticket), cmp.Compare(a.ID, b.ID)) })
 	return all
@@ -174,7 +179,7 @@ func token(t protocol.Ticket) uint64 { return uint64(t) * core.MaxPasses }
 
 func (m *merged) claim() Claim {
 	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight), Votes: bits.OnesCount32(m.voted)}
-	if c.Host, c.PID, c.Label = core.ParseOwner(m.Owner); m.Weight == fault.Writer {
+	if c.Host, c.PID, c.Label = core.ParseOwner(m.Owner); m.Weight == protocol.Writer {
 		c.Weight, c.Writer = 1, true
 	}
 	return c
@@ -278,7 +283,7 @@ func (v *view) node(n *seen, claims []*merged, newest *script.Written) Node {
 func describe(capacity int64, w *script.Written) (Kind, *Record) {
 	kind := None
 	switch {
-	case capacity == fault.Writer:
+	case capacity == protocol.Writer:
 		kind = RWMutex
 	case capacity > 1:
 		kind = Semaphore

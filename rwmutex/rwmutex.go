@@ -13,8 +13,8 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/localqueue"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // An RWMutex is held by any number of readers or by one writer, in all
@@ -56,8 +56,8 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *RWMutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{q: localqueue.New(c, set,
-		core.Spec{Name: name, Kind: "rwmutex", Weight: fault.Writer, Capacity: fault.Writer},
-		core.Spec{Name: name, Kind: "rwmutex", Weight: 1, Capacity: fault.Writer})}
+		core.Spec{Name: name, Kind: "rwmutex", Weight: protocol.Writer, Capacity: protocol.Writer},
+		core.Spec{Name: name, Kind: "rwmutex", Weight: 1, Capacity: protocol.Writer})}
 }
 
 func (m *RWMutex) queue() *localqueue.Queue {

@@ -177,7 +177,15 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	case lease.HeldByClaim:
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
-		h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
+		at := map[protocol.Ticket]uint32{}
+		for i := range queues {
+			for _, same := range queues[i].Claims {
+				if same.ID == c.ID {
+					at[same.Ticket] |= 1 << i
+				}
+			}
+		}
+		h := Holder{Token: uint64(sets.Agreed(at)) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
 		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
 		return h, nil
 	case lease.HeldByForeign:

@@ -16,9 +16,6 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// This file owns the end of an event: what follows for the caller, the timers,
-// the nodes and the observer, in which order.
-
 func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 
 // endUnlock queues the claim's requests, does what follows from a change of

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/transport"
@@ -73,16 +74,12 @@ func (e *ClashError) Error() string {
 	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
 }
 
-// Writer is what a writer of an rwmutex weighs, and the capacity that its
-// readers share. More claims of readers than this would need as many processes.
-const Writer = 1 << 30
-
 // kind names the primitives of a capacity: all that a node knows of the kind.
 func kind(capacity uint64) string {
 	switch capacity {
 	case 1:
 		return "a mutex, once or leader (capacity 1)"
-	case Writer:
+	case protocol.Writer:
 		return "an rwmutex"
 	}
 	return fmt.Sprintf("a semaphore of %d permits", capacity)

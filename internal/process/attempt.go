@@ -80,9 +80,7 @@ func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, b *Begin) (d Defe
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
-	// What follows an earlier configuration is no question any more. The nodes
-	// that are asked now need not know what these have decided.
-	if b.Succession && b.Name != g.Successor && b.Rules.On(protocol.RuleSetSuccessor) {
+	if g.Past(b.Succession, b.Name, b.Rules) {
 		a.End(now, lease.Lost)
 		return d
 	}

@@ -18,7 +18,7 @@ func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name st
 	// over. So what it said less than a guard time ago it still has, or it says
 	// that it is recovering.
 	q.Fresh = g.Fresh()
-	if q.Succession && name != g.Successor && rules.On(protocol.RuleSetSuccessor) {
+	if g.Past(q.Succession, name, rules) {
 		q.Supersede()
 		return
 	}

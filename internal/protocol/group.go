@@ -43,6 +43,13 @@ func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 	return g.Sets, g.Absent
 }
 
+// Past reports whether a name is that of a register that decided what followed
+// an earlier configuration. That is no question any more, and the nodes that
+// are asked now need not know the answer.
+func (g *Group) Past(succession bool, name string, rules Rules) bool {
+	return succession && name != g.Successor && rules.On(RuleSetSuccessor)
+}
+
 const Successors = "quorate set "
 
 // IsSuccessor reports whether a name is that of such a register.

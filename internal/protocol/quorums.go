@@ -44,6 +44,19 @@ func (q Quorums) Any(nodes uint32) bool {
 // All returns the nodes that have a vote.
 func (q Quorums) All() uint32 { return q.Present | q.Next }
 
+// Agreed returns the ticket that a quorum gave a claim, and until there is one
+// the highest. at says which nodes gave it which. A node whose fence is ahead
+// has a claim at a ticket of its own.
+func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
+	for ticket, nodes := range at {
+		if q.Met(nodes) {
+			return ticket
+		}
+		t = max(t, ticket)
+	}
+	return t
+}
+
 // Need returns how many nodes are needed, of the larger set if there are two.
 // It is for messages.
 func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }

@@ -94,6 +94,10 @@ type Terms struct {
 	Notify   bool          // the owner wants to hear when a claim waits behind it
 }
 
+// Writer is what a writer of an rwmutex weighs, and the capacity that its
+// readers share. More claims of readers than this would need as many processes.
+const Writer = 1 << 30
+
 // Request is one message to one node; the claim's Terms go with it.
 type Request struct {
 	Node   int

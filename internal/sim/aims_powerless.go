@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -82,20 +81,17 @@ func (w *world) emptyAhead() {
 // any longer, and no majority of the nodes: the site has lost its registers as
 // well.
 func (w *world) forgetDecisions() {
-	forgotten := map[nodeset.Stamp]bool{}
+	var forgotten []nodeset.Stamp
 	for stamp, c := range w.decided {
 		known := slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp() == stamp })
 		if stamp.Epoch() > 1 && !known && !w.remembered(c) {
-			forgotten[stamp] = true
+			forgotten = append(forgotten, stamp)
 		}
 	}
-	for stamp := range forgotten {
+	for _, stamp := range forgotten {
 		delete(w.decided, stamp)
+		w.forgotten[stamp] = true
 	}
-	if w.forgotten == nil {
-		w.forgotten = forgotten
-	}
-	maps.Copy(w.forgotten, forgotten)
 }
 
 // remembered reports whether a majority of the nodes that decided a

@@ -36,7 +36,7 @@ func (w *world) assemble(recorded bool) {
 	if w.members > 0 {
 		first = w.nodes[:w.members]
 	}
-	w.decided = map[nodeset.Stamp]*nodeset.Configuration{}
+	w.decided, w.forgotten = map[nodeset.Stamp]*nodeset.Configuration{}, map[nodeset.Stamp]bool{}
 	for _, n := range w.nodes {
 		n.model.Forget()
 		n.names = map[string]bool{}
