@@ -208,6 +208,34 @@ func TestPushBeforeTheSecondSettle(t *testing.T) {
 	}
 }
 
+// A word does not outlast the lease that the node has given: an eviction that
+// was broken off, and the silence of that node, add up to nothing.
+func TestEvictByAWordOfBefore(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	word := func(node int) protocol.Push {
+		return protocol.Push{ID: b.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: 128, Evict: true}
+	}
+	b.Start(b.now, 128, 0, 0)
+	b.reach(0, 1, 2)
+	b.Push(b.now, 0, word(0))
+	b.pass(2*benchTTL, 1, 2)
+	b.Push(b.now, 1, word(1))
+	assert.Equal(t, lease.Holding, b.Phase(), "node 0 has said nothing for two leases")
+	b.Push(b.now, 2, word(2))
+	assert.Equal(t, lease.Lost, b.Phase())
+}
+
+// A claim that waits is not evicted, whatever the nodes say.
+func TestEvictOfAWaiter(t *testing.T) {
+	t.Parallel()
+	b, _ := behind(t)
+	for node := range 3 {
+		b.Push(b.now, node, protocol.Push{ID: b.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: b.Ticket(), Evict: true})
+	}
+	assert.Equal(t, lease.Waiting, b.Phase())
+}
+
 // An operator's word ends a hold when a quorum says it, each node in the view
 // that it has given last, and since its last answer. It ends no wait.
 func TestEvict(t *testing.T) {

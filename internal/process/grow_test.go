@@ -59,6 +59,14 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	p.StartRegisterOp(p.now, open, "", aTimeout, aTTL, protocol.Rules{})
 	open.Regroup(p.now, g)
 	assert.Equal(t, lease.Superseded, open.Outcome())
+
+	var a process.Attempt
+	p.Start(p.now, &a, &process.Name{}, &process.Begin{
+		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32, Succession: true,
+	})
+	assert.Equal(t, lease.Joining, a.Phase())
+	a.Regroup(p.now, g)
+	assert.Equal(t, lease.Lost, a.Phase())
 }
 
 // An operator's step may begin when its client counts on the next configuration
