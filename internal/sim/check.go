@@ -52,8 +52,8 @@ func (c *checks) began(w *world, a *attempt) {
 		return
 	}
 	ahead := protocol.Ticket(burst.Microseconds())
-	if !w.clean { // the median of fewer nodes' clocks may be behind that of before
-		ahead += protocol.Ticket(w.skew.Microseconds())
+	if !w.clean { // the median may be behind that of before: of fewer clocks, and of one that was set back
+		ahead += protocol.Ticket((w.skew + w.setBack()).Microseconds())
 	}
 	most := max(a.part.proc.client.Clock(a.local())+ahead, c.of[a.part.lock].fence+protocol.Residues)
 	if a.first > most {

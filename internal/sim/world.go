@@ -177,6 +177,14 @@ func (w *world) send(e event) {
 	w.queue.push(e)
 }
 
+// setBack returns by how much the clock of a node has been set back at most.
+func (w *world) setBack() (most time.Duration) {
+	for _, n := range w.nodes {
+		most = max(most, n.setBack)
+	}
+	return most
+}
+
 // at does something to the world later.
 func (w *world) at(d time.Duration, fn func()) {
 	w.queue.push(event{at: w.now.add(d), kind: evFunc, fn: fn})
@@ -187,13 +195,11 @@ func (w *world) at(d time.Duration, fn func()) {
 func (w *world) stop() {
 	w.log("faults stop")
 	w.draining, w.steps = true, nil
-	back := time.Duration(0)
 	for _, n := range w.nodes {
 		n.setRight()
 		if n.model.Forged(n.millis(w.now)) { // its operator learns of it and empties it
 			n.forget()
 		}
-		back = max(back, n.setBack)
 		n.slow = 1
 		n.refuses(false)
 		n.resume()
@@ -201,7 +207,7 @@ func (w *world) stop() {
 			n.restart()
 		}
 	}
-	w.limit = w.limit.add(back) // what was stored before ends so much later
+	w.limit = w.limit.add(w.setBack()) // what was stored before ends so much later
 	w.recordAgain()
 	w.exchangesEnd()
 	for _, p := range w.procs {
