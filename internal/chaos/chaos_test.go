@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -40,23 +41,31 @@ func small(t *testing.T, control string) plan {
 	return p
 }
 
+// carryOut runs p. It is repeated where the machine is so busy that the run says
+// nothing of liveness.
 func carryOut(t *testing.T, p plan) *result {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it takes a while")
 	}
-	var out strings.Builder
-	r, err := run(t.Context(), p, &out)
-	redistest.SkipIfMissing(t, err)
-	require.NoError(t, err, out.String())
-	r.print(&out)
-	t.Log(out.String())
-	return r
+	for again := 2; ; again-- {
+		var out strings.Builder
+		r, err := run(t.Context(), p, &out)
+		if again > 0 && errors.Is(err, errBusy) {
+			t.Log(err)
+			continue
+		}
+		redistest.SkipIfMissing(t, err)
+		require.NoError(t, err, out.String())
+		r.print(&out)
+		t.Log(out.String())
+		return r
+	}
 }
 
-// The library stands what the nemesis does.
+// The library stands what the nemesis does. This has the package's part of the
+// machine to itself.
 func TestChaos(t *testing.T) {
-	t.Parallel()
 	r := carryOut(t, small(t, controlNone))
 	assert.Empty(t, r.Violations)
 	assert.Zero(t, r.Models.Unknown)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	return r.enough()
 }
 
+// errBusy is the error of a run on a machine that was too busy.
+var errBusy = errors.New("nothing is known of liveness")
+
 // enough fails when too little was done under faults, as what stands still
 // breaks no rule, or when the faults were more than the protocol bears.
 func (r *result) enough() error {
@@ -92,7 +96,7 @@ func (r *result) enough() error {
 		}
 	}
 	if r.Excused > 0 {
-		return fmt.Errorf("nothing is known of liveness: for %d findings no quorum of servers answered the harness within %v", r.Excused, prompt)
+		return fmt.Errorf("%w: for %d findings no quorum of servers answered the harness within %v", errBusy, r.Excused, prompt)
 	}
 	// In less than a minute a rival may get nothing but between losses.
 	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {
