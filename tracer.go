@@ -57,6 +57,7 @@ type AcquireResult struct {
 	Local      bool          // under a claim that this process had: no node was asked
 	Shared     bool          // beside readers of this process, whose hold it joins: it has no HoldEnd
 	Wait       time.Duration // since AcquireStart
+	Queue      int           // the most claims that were before it at a node, those that held the name, too; 0 with Err
 	RoundTrips int           // the most requests that one node was sent, until the claim was admitted; 0 with Err
 	Votes      int           // of the nodes
 	Token      uint64        // the fencing token; 0 with Err

@@ -196,6 +196,7 @@ func TestTracerTellsHow(t *testing.T) {
 		ends, holds = j.take()
 		require.Len(t, ends, 2)
 		assert.True(t, ends[0].Contended && !ends[0].Local)
+		assert.Equal(t, []int{1, 0}, []int{ends[0].Queue, ends[1].Queue})
 		assert.GreaterOrEqual(t, ends[0].Wait, time.Second)
 		assert.True(t, ends[1].Local && !ends[1].Contended && !ends[1].Shared)
 		assert.Zero(t, ends[1].RoundTrips)

@@ -168,7 +168,7 @@ func (s *series) ended(outcome string, err error) end {
 		own = append(own, errorKey.String(errorType(err)))
 	}
 	set := attribute.NewSet(append(s.attr, own...)...)
-	return end{own, []metric.RecordOption{metric.WithAttributeSet(set)}}
+	return end{slices.Clip(own), []metric.RecordOption{metric.WithAttributeSet(set)}}
 }
 
 // call is the context of an acquisition, which has its span.
@@ -213,10 +213,11 @@ func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 		t.count(ctx, c, r.Kind, 1)
 	}
 	if c.span.IsRecording() {
-		c.span.SetAttributes(e.attr...)
-		c.span.SetAttributes(
+		// In one call, as each makes room for its own.
+		c.span.SetAttributes(append(e.attr,
 			attribute.Bool("quorate.try", r.Try), attribute.Bool("quorate.contended", r.Contended),
-			attribute.Int("quorate.votes", r.Votes), attribute.Int("quorate.round_trips", r.RoundTrips))
+			attribute.Int("quorate.votes", r.Votes), attribute.Int("quorate.round_trips", r.RoundTrips),
+			attribute.Int("quorate.queue", r.Queue))...)
 		// A try that finds the name held has done what it is for.
 		if r.Err != nil && !(r.Try && errors.Is(r.Err, quorate.ErrHeld)) {
 			c.span.SetStatus(codes.Error, r.Err.Error())

@@ -66,6 +66,7 @@ const (
 	lingerName  = "quorate (linger)"
 	mutexName   = "quorate (mutex)"
 	metricsName = "quorate (metrics)"
+	fewName     = "quorate (otel, 1% of spans)"
 	seenName    = "quorate (otel)"
 	redsyncName = "redsync"
 	fastName    = "redsync (fail-fast)"

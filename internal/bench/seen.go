@@ -24,17 +24,21 @@ func seen(nodes int) bench {
 			}
 			meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
 			tracers := trace.NewTracerProvider(trace.WithBatcher(toNowhere{}))
+			sampled := trace.NewTracerProvider(trace.WithBatcher(toNowhere{}), trace.WithSampler(trace.TraceIDRatioBased(0.01)))
 			st.onClose(func() {
-				_, _ = meters.Shutdown(context.WithoutCancel(ctx)), tracers.Shutdown(context.WithoutCancel(ctx))
+				ctx := context.WithoutCancel(ctx)
+				_, _, _ = meters.Shutdown(ctx), tracers.Shutdown(ctx), sampled.Shutdown(ctx)
 			})
 			name := otel.WithNameFunc(func(_, name string) string { return name })
 			metrics := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(noop.NewTracerProvider()), name)
+			few := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(sampled), name)
 			both := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(tracers), name)
 			warning := quorate.WithWarning(ttl/2, func(quorate.Lease) {})
 			s := scenario{Nodes: nodes, Clients: 1}
 			for _, l := range []library{
 				{name: quorateName, open: openQuorate(false), commands: byScript},
 				{name: metricsName, commands: byScript, open: openQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
+				{name: fewName, commands: byScript, open: openQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
 				{name: seenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
 			} {
 				if err := s.join(ctx, st, l, l.name, n); err != nil {

@@ -22,7 +22,7 @@ type table struct {
 }
 
 // references are the sides that ratios refer to.
-var references = []string{redsyncName, fastName, rueidisName, bsmName, floorName, fencedName, healthyName, hopName, hopsName, syncName, metricsName, seenName}
+var references = []string{redsyncName, fastName, rueidisName, bsmName, floorName, fencedName, healthyName, hopName, hopsName, syncName, metricsName, fewName, seenName}
 
 func (r *Results) table(group string) table {
 	t := table{results: lo.Filter(r.Benches, func(b Result, _ int) bool { return b.Group == group })}

@@ -38,6 +38,7 @@ type Span struct {
 type seen struct {
 	asked     [maxNodes]uint8 // requests by node, until the claim is admitted
 	contended bool
+	queue     int // the highest rank
 }
 
 // Trace begins a span. The acquisition goes on with the context it returns.
@@ -114,7 +115,7 @@ func (a *attempt) tell(now protocol.Time, r *setup.AcquireResult) {
 	defer a.mu.Unlock()
 	r.Votes = a.claim.Votes(now)
 	if a.seen != nil {
-		r.Contended, r.RoundTrips = a.seen.contended, int(slices.Max(a.seen.asked[:]))
+		r.Contended, r.Queue, r.RoundTrips = a.seen.contended, a.seen.queue, int(slices.Max(a.seen.asked[:]))
 	}
 }
 
@@ -125,6 +126,7 @@ func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
 	case ans == nil:
 		s.asked[node]++
 	default:
+		s.queue = max(s.queue, ans.Rank)
 		s.contended = s.contended || ans.Status == protocol.OK && !ans.Vote
 	}
 }

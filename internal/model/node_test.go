@@ -71,7 +71,7 @@ func TestMutexHandOver(t *testing.T) {
 	assert.Equal(t, id('a').String(), b.Plain(b.now))
 
 	a = b.join('b', 641)
-	assert.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 641, Wait: 50 * ms}, a)
+	assert.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 641, Rank: 1, Wait: 50 * ms}, a)
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, Out{"a", protocol.Push{ID: id('a'), Incarnation: 7, Ticket: 640, Waiters: true}}, b.outs[0])
 

@@ -52,6 +52,7 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 		v.all(&a, i)
 	}
 	if !c.Voted {
+		a.Rank = i
 		a.Wait, a.Foreign = v.wait(i)
 		a.Barred = i > 0 && v.hasRedlockKey() && !v.claims[0].Voted
 	}

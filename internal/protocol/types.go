@@ -146,6 +146,7 @@ type Answer struct {
 	Waiters     bool // claims without a vote are queued at this node
 	Foreign     bool // not voted only because another Redlock client holds the redlock key
 	Barred      bool // nor is the first one here, for that reason
+	Rank        int  // no vote: how many claims are before it at this node; for people
 	HasTotals   bool // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Listed      bool // Lower: there are no others from there on
 	Incarnation Incarnation

@@ -32,7 +32,7 @@ const (
 	flagListed  // the totals of all and the lower claims follow; never without flagTotals
 	flagLimit   // the number of permits since a Resize and the ticket of that follow
 	flagBarred  // another client's redlock key keeps the vote from the head of the queue
-	flagsEnd
+	flagsEnd    // from here on: how many claims are before one without a vote
 )
 
 const (
@@ -148,16 +148,17 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
 	}
-	if len(v) < 4 || v[3].Int >= flagsEnd {
+	if len(v) < 4 {
 		return bad("flags")
 	}
-	f := v[3].Int
+	f := v[3].Int % flagsEnd
+	a.Rank = int(v[3].Int / flagsEnd)
 	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
 	a.HasTotals, a.Listed, a.Barred = f&flagTotals != 0, f&flagListed != 0, f&flagBarred != 0
 	if a.Ticket == 0 {
 		return bad("no ticket")
 	}
-	if a.Vote && (a.Foreign || a.Barred) || a.Foreign && a.Barred || a.Listed && !a.HasTotals {
+	if a.Vote && (a.Foreign || a.Barred || a.Rank > 0) || a.Foreign && a.Barred || a.Listed && !a.HasTotals {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {

@@ -169,6 +169,7 @@ func believable(t *testing.T, a protocol.Answer) {
 	bound(a.Ticket < protocol.MaxTicket && (a.Ticket > 0 || !a.Vote && !a.Foreign && !a.HasTotals), "ticket")
 	bound(a.Wait >= 0 && a.Wait <= maxWait, "wait")
 	bound(!a.Vote || !a.Foreign, "vote and foreign")
+	bound(a.Rank == 0 || a.Rank > 0 && a.Status == protocol.OK && !a.Vote, "rank")
 	bound(a.HasTotals || !a.Listed && a.Sum == 0 && a.Digest == 0, "totals")
 	bound(a.Listed || a.Lower == nil && a.BaseSum == 0 && a.BaseDigest == 0 && a.AllSum == 0 && a.AllDigest == 0, "list")
 	bound(!a.Listed || a.AllSum >= a.Sum && a.AllSum < maxNumber && a.AllDigest < protocol.DigestMod, "totals of all")

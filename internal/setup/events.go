@@ -23,7 +23,7 @@ type AcquireResult struct {
 	Kind, Name                    string
 	Try, Contended, Local, Shared bool
 	Wait                          time.Duration
-	RoundTrips, Votes             int
+	Queue, RoundTrips, Votes      int
 	Token                         uint64
 	Err                           error
 }

@@ -1,10 +1,11 @@
 -- answer describes a claim and its view: {status and time, incarnation, ticket,
--- flags, wait, sum, digest, sum and digest of all, lower ids and weights}. The
--- list is of the claims from a ticket on, so that many that have been there for
--- long cost nothing. Where it is too long, the totals are of all claims with
--- votes but this one: those below it, and others. Were nothing told then, a
--- client could not find out that there is room, however long it asks. A list
--- comes with those totals as well, as at another node the list may be too long.
+-- flags, wait, sum, digest, sum and digest of all, lower ids and weights}. Above
+-- the flags is how many claims are before one without a vote. The list is of
+-- the claims from a ticket on, so that many that have been there for long cost
+-- nothing. Where it is too long, the totals are of all claims with votes but
+-- this one: those below it, and others. Were nothing told then, a client could
+-- not find out that there is room, however long it asks. A list comes with
+-- those totals as well, as at another node the list may be too long.
 local ticket = t + 0
 local r = { at + 1, inc + 0, ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
 if limit then
@@ -14,6 +15,7 @@ if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.
   local rank = call('ZRANK', K[3], id) or 0
+  r[4] = r[4] + 128 * rank
   -- The leases that it has to wait for are looked at for up to eight waiters: behind more of them a hint is worth
   -- nothing, and would cost a read for each.
   -- barred: the head is unvoted, because the redlock key is another client's.

@@ -15,8 +15,8 @@ import (
 
 // Flags of a request and of an answer, see internal/script.
 const (
-	notify, list, settle                                        = 1, 2, 4
-	vote, waiters, foreign, totals, listed, limit, barred int64 = 1, 2, 4, 8, 16, 32, 64
+	notify, list, settle                                               = 1, 2, 4
+	vote, waiters, foreign, totals, listed, limit, barred, ranks int64 = 1, 2, 4, 8, 16, 32, 64, 128
 )
 
 func ms(s string) time.Duration { return time.Duration(integer(s)) * time.Millisecond }
@@ -137,7 +137,7 @@ func answer(a protocol.Answer) []resp.Value {
 		add(wait)
 		return v
 	}
-	flags := int64(0)
+	flags := int64(a.Rank) * ranks
 	for _, f := range []struct {
 		on   bool
 		flag int64
