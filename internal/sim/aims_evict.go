@@ -39,32 +39,38 @@ func (w *world) evictAtTimes(n int) {
 // evict has an operator ask some nodes to end a hold, and again while it lasts.
 // Where nothing fails, the word of a quorum ends it.
 func (w *world) evict(a *attempt, nodes []*node, times int) {
+	by := uint32(0) // the words of two operators, or of two times, are not one
 	for _, n := range nodes {
-		n.evict(a)
+		if n.evict(a) {
+			by |= 1 << n.idx
+		}
 	}
 	w.at(w.around(2*w.slowest()), func() {
 		switch {
 		case !a.valid() || w.draining:
 		case times > 0:
 			w.evict(a, nodes, times-1)
-		case w.clean && a.Sets.Met(a.evictedBy):
+		case w.clean && a.Sets.Met(by):
 			w.fail("evicted", "%v holds on against the word of a quorum", a)
 		}
 	})
 }
 
-// evict has a node say that an operator ends a hold.
-func (n *node) evict(a *attempt) {
+// evict has a node say that an operator ends a hold, and reports whether it
+// does.
+func (n *node) evict(a *attempt) (says bool) {
 	n.w.tape.note("evict %s %d", a.part.label(), n.idx+1)
 	if n.down || n.paused {
-		return
+		return false
 	}
 	n.w.log("an operator ends %v at node %d", a, n.idx)
 	_, outs := a.part.data(n).Evict(n.millis(n.w.now), a.Ticket())
 	for _, o := range outs {
 		if o.Push.ID == a.ID {
+			says = true
 			a.evictedBy |= 1 << n.idx
 		}
 		n.push(o)
 	}
+	return says
 }
