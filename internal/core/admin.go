@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,16 +74,23 @@ func (q *Quorum) reached() (f *fault.Failure, hopeless bool) {
 		list = q.seeds.live()
 		sets = protocol.Majority(len(list))
 	}
+	f, met, hopeless := tally(list, sets, (*node).unfit)
+	if met {
+		return nil, false
+	}
+	return f, hopeless
+}
+
+// tally is what the nodes have against their votes, each by err, whether the
+// others are a quorum, and whether so many refuse for good that they cannot be.
+func tally(list []*node, sets protocol.Quorums, err func(n *node) error) (f *fault.Failure, met, hopeless bool) {
 	good, refused := uint32(0), uint32(0)
 	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	for i, n := range list {
 		if n.dropped.Load() {
 			continue
 		}
-		err := n.err()
-		if err == nil {
-			err = q.members.unfit(n.index)
-		}
+		err := err(n)
 		if err == nil {
 			good |= 1 << i
 			continue
@@ -92,11 +100,12 @@ func (q *Quorum) reached() (f *fault.Failure, hopeless bool) {
 		}
 		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
 	}
-	if f.Votes = bits.OnesCount32(good & sets.All()); sets.Met(good) {
-		return nil, false
-	}
-	return f, refused != 0 && sets.Blocked(refused)
+	f.Votes = bits.OnesCount32(good & sets.All())
+	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
 }
+
+// unfit is why a node is not connected, or has no vote in the set; nil: it has.
+func (n *node) unfit() error { return cmp.Or(n.err(), n.q.members.unfit(n.index)) }
 
 // tried waits for the first attempt to connect, which may still be under way.
 // Without it a process that has just begun would report each node as down. It
@@ -303,10 +312,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if !n.seed() {
 		q.repairs.await(ctx, n) // which began with the connection
 	}
-	if r.Err = n.err(); r.Err == nil {
-		r.Err = n.q.members.unfit(n.index)
-	}
-	if r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
+	if r.Err = n.unfit(); r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
 		r.Err = fault.ErrRejudged
 	}
 	r.Set, r.Standing = n.shown(), q.members.standing(n.index)

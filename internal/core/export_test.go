@@ -21,7 +21,7 @@ func (q *Quorum) Connect(i int, c redis.UniversalClient) error {
 // Connected reports whether each member of the set is connected.
 func (q *Quorum) Connected() bool {
 	live := q.nodes.live()
-	return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *node) bool { return n.err() != nil || q.members.unfit(n.index) != nil })
+	return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *node) bool { return n.unfit() != nil })
 }
 
 // Waiting returns how many requests wait for room at a node.

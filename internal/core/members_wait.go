@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 func (s *members) list() []string {
@@ -142,18 +143,9 @@ func (q *Quorum) until(ctx context.Context, is func() bool) {
 
 // unknown is why no set is known: what each node of the list shows.
 func (s *members) unknown() *fault.Failure {
-	q := s.q
-	list := q.seeds.live()
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(list)/2 + 1}
-	for _, n := range list {
-		err := n.err()
-		if err == nil {
-			err = s.unfit(n.index)
-		}
-		if err != nil {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
-		}
-	}
+	list := s.q.seeds.live()
+	f, _, _ := tally(list, protocol.Majority(len(list)), (*node).unfit)
+	f.Votes = 0 // a vote is for a set
 	return f
 }
 

@@ -4,6 +4,7 @@ package core
 // log and to a probe. Nothing else depends on it.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,16 +85,10 @@ func (q *Quorum) missing() *fault.Failure {
 		return f
 	}
 	list := q.seeds.live()
-	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(list)/2 + 1}
-	for _, n := range list {
-		if err := n.err(); err != nil {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
-		}
+	if down, met, _ := tally(list, protocol.Majority(len(list)), (*node).err); !met {
+		return down
 	}
-	if f.Votes = len(list) - len(f.Nodes); f.Votes >= f.Needed {
-		return q.members.unknown()
-	}
-	return f
+	return q.members.unknown()
 }
 
 // Serving returns nil if a quorum is connected and votes, as far as this
@@ -113,23 +108,13 @@ func (q *Quorum) Serving() error {
 	if !q.members.usable() {
 		return q.members.unknown()
 	}
-	sets, voting := q.driver.sets(), uint32(0)
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
-	for i, n := range q.nodes.all() {
-		err := n.err()
-		if err == nil {
-			err = q.members.unfit(i)
+	f, met, _ := tally(q.nodes.all(), q.driver.sets(), func(n *node) error {
+		if wait := q.recovering.left(n.index); wait > 0 {
+			return cmp.Or(n.unfit(), error(&fault.RecoveringError{Wait: wait}))
 		}
-		if wait := q.recovering.left(i); err == nil && wait > 0 {
-			err = &fault.RecoveringError{Wait: wait}
-		}
-		if err == nil {
-			voting |= 1 << i
-		} else if sets.All()&(1<<i) != 0 {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
-		}
-	}
-	if f.Votes = bits.OnesCount32(voting & sets.All()); sets.Met(voting) {
+		return n.unfit()
+	})
+	if met {
 		return nil
 	}
 	return f
@@ -222,24 +207,21 @@ func (n *node) noteRecovering(a protocol.Answer) {
 	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
 		a = protocol.Answer{Status: protocol.OK}
 	}
-	begins, out, wait, text := q.recovering.note(q.Size(), n.index, a, time.Now())
+	begins, out, wait := q.recovering.note(q.driver.sets(), n.index, a, time.Now())
 	if begins {
 		q.observer.call(setup.Event{Kind: setup.EventNodeRecovering, Took: a.Wait, Node: n.addr})
 	}
-	if text == "" {
+	if out == 0 {
 		return
 	}
-	if q.set.MaySay(time.Now()) {
-		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.guard()))
-	}
+	q.set.Logger.Warn(forgetfulNodes, "nodes", bits.OnesCount32(out), "of", q.Size(), "wait", wait.Round(time.Millisecond), "guard", q.guard())
 	q.observer.call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.addr})
 }
 
-// note takes an answer of one of so many nodes. It reports whether that node
-// has just begun to recover. If a quorum has just become impossible it returns
-// how many nodes recover, for how long, and what the log says of it.
-func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (begins bool, out int, wait time.Duration, text string) {
+// note takes an answer of a node. It reports whether that node has just begun
+// to recover. If a quorum has just become impossible it returns which nodes
+// recover, and for how long.
+func (r *recovering) note(sets protocol.Quorums, node int, a protocol.Answer, now time.Time) (begins bool, out uint32, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// until is a time and not a flag: a node that does not answer any more
@@ -249,25 +231,25 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (be
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node] = time.Time{}
 	}
-	late := 0
-	for _, u := range r.until {
+	late := uint32(0)
+	for i, u := range r.until {
 		left := u.Sub(now)
 		if left > -lateAnswers {
-			late++
+			late |= 1 << i
 		}
 		if left > 0 {
-			out++
+			out |= 1 << i
 			wait = max(wait, left)
 		}
 	}
-	lacking := func(out int) bool { return nodes-out < nodes/2+1 }
 	switch {
-	case !lacking(late):
+	case !sets.Blocked(late):
 		r.logged = false
-	case lacking(out) && !r.logged:
-		r.logged, text = true, forgetfulNodes
+	case sets.Blocked(out) && !r.logged:
+		r.logged = true
+		return begins, out, wait
 	}
-	return begins, out, wait, text
+	return begins, 0, 0
 }
 
 // left returns for how much longer a node does not vote, 0 if it does.
