@@ -99,15 +99,15 @@ func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
 
 // run calls f under the claim, unless it turns out that another caller has
 // loaded, and releases the claim however that ends.
-func (l *loader[T]) run(ctx context.Context, t *core.Turn, f func(context.Context) (T, error)) (v T, err error) {
-	inner, stop := t.Lease.Derive(ctx)
+func (l *loader[T]) run(ctx context.Context, t *core.Lease, f func(context.Context) (T, error)) (v T, err error) {
+	inner, stop := t.Derive(ctx)
 	defer func() {
 		stop()
-		t.Release()
+		_ = t.Release()
 	}()
-	rec, err := l.reg.Open(inner, t.Hold)
+	rec, err := l.reg.Open(inner, t.Hold())
 	if err != nil {
-		if t.Lease.Lost() != nil && ctx.Err() == nil && !errors.Is(err, fault.ErrClosed) {
+		if t.Lost() != nil && ctx.Err() == nil && !errors.Is(err, fault.ErrClosed) {
 			return v, errLostBefore
 		}
 		return v, err
@@ -123,7 +123,7 @@ func (l *loader[T]) run(ctx context.Context, t *core.Turn, f func(context.Contex
 
 // share records a result, also when ctx has ended. Where the nodes cannot, the
 // caller has it all the same.
-func (l *loader[T]) share(ctx context.Context, t *core.Turn, v T) error {
+func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	value, err := json.Marshal(v)
 	switch {
 	case err != nil:
@@ -138,7 +138,7 @@ func (l *loader[T]) share(ctx context.Context, t *core.Turn, v T) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.q.Rounds(l.spec.Set, 2))
 	defer cancel()
 	keep := max(l.fresh, l.spec.Set.Retention).Truncate(time.Millisecond)
-	if err := l.reg.Put(ctx, t.Hold, 0, text, keep); err != nil {
+	if err := l.reg.Put(ctx, t.Hold(), 0, text, keep); err != nil {
 		l.spec.Set.Logger.Warn("quorate: a result could not be shared, and other processes may load it again", "name", l.spec.Name, "error", core.WrapError("share", l.spec.Name, err))
 	}
 	return nil

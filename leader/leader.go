@@ -24,7 +24,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -246,7 +245,7 @@ func (e *Election) resign(ctx context.Context) error {
 	if err := e.end(t); err != nil {
 		return err
 	}
-	return t.hold.Released(ctx)
+	return t.lease.Hold().Released(ctx)
 }
 
 // Lease returns the term that this participant has won: the token is the term's
@@ -291,12 +290,4 @@ func (e *Election) become(t *term) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.term = t
-}
-
-func host() string {
-	h, err := os.Hostname()
-	if err != nil || h == "" {
-		return "unknown"
-	}
-	return h
 }

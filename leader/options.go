@@ -29,7 +29,7 @@ func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
 		}
 	}
 	if set.id == "" {
-		set.id = fmt.Sprintf("%s:%d:%s", host(), os.Getpid(), rand.Text()[:8])
+		set.id = fmt.Sprintf("%s:%d:%s", core.Hostname(), os.Getpid(), rand.Text()[:8])
 	}
 	return set
 }

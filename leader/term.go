@@ -15,7 +15,6 @@ import (
 
 // term is one time of leading.
 type term struct {
-	hold   *core.Hold
 	lease  *core.Lease
 	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
@@ -35,10 +34,12 @@ type record struct {
 // was lost before it was recorded; nothing is left of it then, nor after any
 // other error.
 func (e *Election) win(ctx context.Context, value string) (*term, error) {
-	t, err := e.claim(ctx)
-	if err != nil {
+	t := &term{}
+	var err error
+	if t.lease, err = e.q.AcquireLease(ctx, e.spec, false, &core.Single{OnEnd: func() { t.lostAt = time.Now() }}); err != nil {
 		return nil, err
 	}
+	t.since = time.Now()
 	// Invariant: a majority has recorded the term before Campaign or Run report
 	// it. So a process that acts as a leader is found by every process that
 	// asks for one.
@@ -49,31 +50,21 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	return t, nil
 }
 
-func (e *Election) claim(ctx context.Context) (*term, error) {
-	t := &term{}
-	hold, lease, err := e.q.AcquireLease(ctx, e.spec, false, &core.Single{OnEnd: func() { t.lostAt = time.Now() }})
-	if err != nil {
-		return nil, err
-	}
-	t.hold, t.lease, t.since = hold, lease, time.Now()
-	return t, nil
-}
-
 // write records the value under the term, for as long as that lasts.
 func (e *Election) write(ctx context.Context, t *term, value string) error {
 	if err := t.over(); err != nil {
 		return err
 	}
-	text, err := json.Marshal(record{ID: e.set.id, Value: value, Host: host(), PID: os.Getpid(), Since: t.since})
+	text, err := json.Marshal(record{ID: e.set.id, Value: value, Host: core.Hostname(), PID: os.Getpid(), Since: t.since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", fault.ErrInvalid, err)
 	}
 	led, stop := t.lease.Derive(ctx)
 	defer stop()
 	if n := t.writes.Add(1) - 1; n == 0 {
-		err = e.reg.PutFirst(led, t.hold, text)
+		err = e.reg.PutFirst(led, t.lease.Hold(), text)
 	} else {
-		err = e.reg.Put(led, t.hold, n, text, 0)
+		err = e.reg.Put(led, t.lease.Hold(), n, text, 0)
 	}
 	if over := t.over(); over != nil {
 		return over
@@ -96,22 +87,22 @@ func (t *term) over() error {
 // end gives the term up. It does not wait for the nodes, and fails when the
 // term had ended by itself.
 func (e *Election) end(t *term) error {
-	if !t.hold.Valid() && t.lease.Lost() == nil {
-		t.lease.End(t.hold.Cause()) // its timer is just about to tell
+	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
+		t.lease.End(t.lease.Hold().Cause()) // its timer is just about to tell
 	}
 	span, lost := t.lease.Finish(fault.ErrReleased)
 	defer span.Ended()
 	if lost != nil {
-		t.hold.Release() // see localqueue.Unlock
+		t.lease.Hold().Release() // see localqueue.Unlock
 		return &fault.Failure{Err: lost}
 	}
-	e.reg.Retire(t.hold, t.writes.Add(1)-1, e.spec.Set.Retention)
+	e.reg.Retire(t.lease.Hold(), t.writes.Add(1)-1, e.spec.Set.Retention)
 	return nil
 }
 
 // ended returns when the term has ended, or will unless it is renewed.
 func (t *term) ended() time.Time {
-	until := t.hold.ValidUntil()
+	until := t.lease.Hold().ValidUntil()
 	// Note: to take this for the whole answer is wrong, and so is the time at
 	// which the loss was noticed.
 	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {

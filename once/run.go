@@ -143,17 +143,17 @@ func Lease(ctx context.Context) quorate.Lease {
 // run runs f under the claim, unless it turns out that it has been done, and
 // releases the claim however that ends: also when f panics or ends its
 // goroutine.
-func (o *Once) run(ctx context.Context, t *core.Turn, w work) (*completion, error) {
-	inner, stop := t.Lease.Derive(context.WithValue(ctx, leaseKey{}, t.Lease))
+func (o *Once) run(ctx context.Context, t *core.Lease, w work) (*completion, error) {
+	inner, stop := t.Derive(context.WithValue(ctx, leaseKey{}, t))
 	// A run that comes to nothing has nothing to erase: f only runs where
 	// nothing is recorded, and nothing is recorded before it has returned.
 	defer func() {
 		stop()
-		t.Release()
+		_ = t.Release()
 	}()
 
 	// First, see to it that no earlier run is recorded from here on.
-	rec, err := o.reg.Open(inner, t.Hold)
+	rec, err := o.reg.Open(inner, t.Hold())
 	if err == nil && rec.Exists {
 		return o.know(rec)
 	}
@@ -165,7 +165,7 @@ func (o *Once) run(ctx context.Context, t *core.Turn, w work) (*completion, erro
 	}
 	values, err := w.f(inner)
 	if own, ok := err.(*failed); ok {
-		own.lost = t.Lease.Lost()
+		own.lost = t.Lost()
 	}
 	if err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func (o *Once) run(ctx context.Context, t *core.Turn, w work) (*completion, erro
 // before is what a failure under the claim means before f was called. The
 // context that it was tried with ends with the claim, too. Invariant: that does
 // not look like the end of the caller's own context.
-func before(ctx context.Context, t *core.Turn, err error) error {
-	lost := t.Lease.Lost()
+func before(ctx context.Context, t *core.Lease, err error) error {
+	lost := t.Lost()
 	switch {
 	case ctx.Err() != nil:
 		return err
@@ -201,10 +201,9 @@ func closed(ctx context.Context, err error) error {
 // record records that the work is done. It goes on when the claim is lost
 // meanwhile: the nodes refuse a record over a later run. With insist it tries
 // again where they refuse otherwise, until such a run or the Quorum's end.
-func (o *Once) record(ctx context.Context, t *core.Turn, values [][]byte, insist bool) (*completion, error) {
-	host, _ := os.Hostname()   // for people; it may be unknown
+func (o *Once) record(ctx context.Context, t *core.Lease, values [][]byte, insist bool) (*completion, error) {
 	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps
-	c := &completion{Version: format, Token: t.Lease.Token(), When: now, Host: host, PID: os.Getpid(), Values: values}
+	c := &completion{Version: format, Token: t.Token(), When: now, Host: core.Hostname(), PID: os.Getpid(), Values: values}
 	if o.set.keep > 0 {
 		c.Until, c.expires = now.Add(o.set.keep), true
 	}
@@ -215,7 +214,7 @@ func (o *Once) record(ctx context.Context, t *core.Turn, values [][]byte, insist
 	ctx, end := lasting(ctx, o.q.Rounds(o.set.Settings, 1))
 	defer end()
 	for {
-		err = closed(ctx, o.reg.Put(ctx, t.Hold, 0, value, o.set.keep))
+		err = closed(ctx, o.reg.Put(ctx, t.Hold(), 0, value, o.set.keep))
 		if !insist || err == nil || errors.Is(err, fault.ErrLost) || errors.Is(err, fault.ErrClosed) {
 			break
 		}

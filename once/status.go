@@ -145,7 +145,7 @@ func (o *Once) reset(ctx context.Context) error {
 	defer o.leave()
 	o.done.Store(nil)
 	for {
-		t, err := o.q.Turn(ctx, o.spec)
+		t, err := o.q.AcquireLease(ctx, o.spec, false, new(core.Single))
 		if err != nil {
 			return closed(ctx, err)
 		}
@@ -155,13 +155,13 @@ func (o *Once) reset(ctx context.Context) error {
 	}
 }
 
-func (o *Once) erase(ctx context.Context, t *core.Turn) error {
+func (o *Once) erase(ctx context.Context, t *core.Lease) error {
 	defer t.Release()
-	rec, err := o.reg.Open(ctx, t.Hold)
+	rec, err := o.reg.Open(ctx, t.Hold())
 	if err != nil {
 		return err
 	}
-	return o.reg.Erase(ctx, t.Hold, 0, o.erasure(rec))
+	return o.reg.Erase(ctx, t.Hold(), 0, o.erasure(rec))
 }
 
 // erasure is how long the nodes must remember that rec is erased: as long as a

@@ -52,7 +52,7 @@ func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran
 // Note: Here is an incorrect version: a try, which gives up when another claim
 // holds the name. That may be one that has only looked, a moment before this
 // period began, so the period would have no run.
-func (p *Period) claim(ctx context.Context) (*core.Turn, error) {
+func (p *Period) claim(ctx context.Context) (*core.Lease, error) {
 	rec, err := p.reg.Read(ctx)
 	switch {
 	case err == nil:
@@ -104,11 +104,11 @@ func Start(ctx context.Context) time.Time {
 // Invariant: a run begins only after a majority has recorded its period, under
 // a claim whose Open found an earlier one. A claim that was lost meanwhile
 // cannot record over that of a later one, and a later one finds the record.
-func (p *Period) run(ctx context.Context, t *core.Turn, f func(context.Context) error) (ran bool, err error) {
-	inner, stop := t.Lease.Derive(ctx)
+func (p *Period) run(ctx context.Context, t *core.Lease, f func(context.Context) error) (ran bool, err error) {
+	inner, stop := t.Derive(ctx)
 	defer func() {
 		stop()
-		if lost := t.Lease.Release(); ran && lost != nil {
+		if lost := t.Release(); ran && lost != nil {
 			err = errors.Join(err, core.WrapError("do", p.spec.Name, lost))
 		}
 	}()
@@ -123,7 +123,7 @@ func (p *Period) run(ctx context.Context, t *core.Turn, f func(context.Context) 
 		return false, nil
 	}
 	ran = true // also if f does not return
-	if err = f(context.WithValue(inner, scopeKey{}, scope{t.Lease, now.Start})); err != nil {
+	if err = f(context.WithValue(inner, scopeKey{}, scope{t, now.Start})); err != nil {
 		now.State = Failed
 	} else {
 		now.State = Done
@@ -133,17 +133,17 @@ func (p *Period) run(ctx context.Context, t *core.Turn, f func(context.Context) 
 
 // begin records that this period's run begins, unless it has had one: then the
 // run that it returns has no state.
-func (p *Period) begin(ctx context.Context, t *core.Turn) (Run, error) {
-	rec, err := p.reg.Open(ctx, t.Hold)
+func (p *Period) begin(ctx context.Context, t *core.Lease) (Run, error) {
+	rec, err := p.reg.Open(ctx, t.Hold())
 	if err != nil {
 		return Run{}, err
 	}
 	last, err := read(rec)
-	now := Run{Start: p.now(), Token: t.Lease.Token(), State: Began}
+	now := Run{Start: p.now(), Token: t.Token(), State: Began}
 	if err != nil || !p.due(last, now.Start) {
 		return Run{}, err
 	}
-	return now, p.reg.Put(ctx, t.Hold, 0, now.encode(), 0)
+	return now, p.reg.Put(ctx, t.Hold(), 0, now.encode(), 0)
 }
 
 // due reports whether a period has had no run that counts.
@@ -156,8 +156,8 @@ func (p *Period) due(last Run, start time.Time) bool {
 
 // before is what a failure under the claim means before f was called. The
 // context that it was tried with ends with the claim, too.
-func before(ctx context.Context, t *core.Turn, err error) error {
-	if lost := t.Lease.Lost(); lost != nil && ctx.Err() == nil {
+func before(ctx context.Context, t *core.Lease, err error) error {
+	if lost := t.Lost(); lost != nil && ctx.Err() == nil {
 		return &fault.Failure{Err: lost}
 	}
 	return err
@@ -165,10 +165,10 @@ func before(ctx context.Context, t *core.Turn, err error) error {
 
 // end records how a run has ended, also when ctx has. Only a retry rests on
 // that: without one it is for [Period.Last].
-func (p *Period) end(ctx context.Context, t *core.Turn, now Run) error {
+func (p *Period) end(ctx context.Context, t *core.Lease, now Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.q.Rounds(p.spec.Set, 2))
 	defer cancel()
-	err := p.reg.Put(ctx, t.Hold, 1, now.encode(), 0)
+	err := p.reg.Put(ctx, t.Hold(), 1, now.encode(), 0)
 	if err == nil || !p.retry || now.State == Failed {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 // concurrent use.
 type Lease struct {
 	lease  *core.Lease
-	hold   *core.Hold
 	name   string
 	weight int64 // guarded by Weighted.mu for those that Acquire took
 }

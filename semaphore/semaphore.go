@@ -132,7 +132,7 @@ func (s *Weighted) Release(n int64) {
 	}
 	s.mu.Unlock()
 	if part != nil {
-		part.hold.Shrink(rest)
+		part.lease.Hold().Shrink(rest)
 	}
 	releaseAll(whole)
 }
@@ -237,7 +237,7 @@ func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) er
 		s.mu.Lock()
 		s.held = append(s.held, l)
 		s.mu.Unlock()
-		if !l.hold.Valid() {
+		if !l.lease.Hold().Valid() {
 			s.lose(l) // it ended before it was listed, so lose found nothing
 		}
 	}
@@ -276,11 +276,10 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 		}
 	}
 	l := &Lease{weight: n, name: s.spec.Name}
-	hold, lease, err := s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, &core.Single{OnEnd: func() { lost(l) }})
-	if err != nil {
+	var err error
+	if l.lease, err = s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, &core.Single{OnEnd: func() { lost(l) }}); err != nil {
 		return nil, err
 	}
-	l.hold, l.lease = hold, lease
 	return l, nil
 }
 

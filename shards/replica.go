@@ -156,7 +156,7 @@ func (r *replica) serve(ctx context.Context, shard int) {
 
 // take waits for the claim of a shard, as long as this replica has a part in
 // it.
-func (r *replica) take(ctx context.Context, shard int) (*core.Turn, error) {
+func (r *replica) take(ctx context.Context, shard int) (*core.Lease, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stopped := make(chan struct{})
@@ -180,7 +180,7 @@ func (r *replica) take(ctx context.Context, shard int) (*core.Turn, error) {
 			}
 		}
 	}()
-	return r.s.cores[shard].Turn(ctx, r.s.specs[shard])
+	return r.s.cores[shard].AcquireLease(ctx, r.s.specs[shard], false, new(core.Single))
 }
 
 // hold runs the shard under its claim, until it ends or another replica should
@@ -190,9 +190,9 @@ func (r *replica) take(ctx context.Context, shard int) (*core.Turn, error) {
 // The next in line often is before the owner in the queue: it passes the claim
 // on without running the shard. Two that do so with each other, as they know of
 // other members, pause meanwhile.
-func (r *replica) hold(ctx context.Context, shard int, h *core.Turn) (wait time.Duration) {
+func (r *replica) hold(ctx context.Context, shard int, h *core.Lease) (wait time.Duration) {
 	defer h.Release()
-	inner, stop := h.Lease.Derive(ctx)
+	inner, stop := h.Derive(ctx)
 	defer stop()
 	if r.others(inner, shard, h) {
 		return r.s.look()
@@ -201,7 +201,7 @@ func (r *replica) hold(ctx context.Context, shard int, h *core.Turn) (wait time.
 	var err error
 	go func() {
 		defer close(returned) // also when f ends its goroutine
-		err = r.f(inner, shard, h.Lease)
+		err = r.f(inner, shard, h)
 	}()
 	if r.wanted(inner, shard, h, returned) {
 		stop()
@@ -222,8 +222,8 @@ func (r *replica) hold(ctx context.Context, shard int, h *core.Turn) (wait time.
 // replica's to have. What this replica knows of the members and of the queue
 // may be old: two that passed the claim on to each other would leave the shard
 // idle. So it asks before it passes it on.
-func (r *replica) others(ctx context.Context, shard int, h *core.Turn) bool {
-	if p, _ := r.part(shard); p == owner || !h.Hold.Standing().Waiters {
+func (r *replica) others(ctx context.Context, shard int, h *core.Lease) bool {
+	if p, _ := r.part(shard); p == owner || !h.Hold().Standing().Waiters {
 		return false
 	}
 	_, _ = r.divide(ctx)
@@ -239,15 +239,15 @@ func (r *replica) others(ctx context.Context, shard int, h *core.Turn) bool {
 // replica's and another one waits. One whose part has just ended gives the
 // owner the time to learn of its own: otherwise the next in line would run the
 // shard in between.
-func (r *replica) wanted(inner context.Context, shard int, h *core.Turn, returned <-chan struct{}) bool {
-	grace, begun := time.NewTimer(0), h.Lease.Wanted()
+func (r *replica) wanted(inner context.Context, shard int, h *core.Lease, returned <-chan struct{}) bool {
+	grace, begun := time.NewTimer(0), h.Wanted()
 	defer grace.Stop()
 	for {
 		p, changed := r.part(shard)
 		var after <-chan time.Time
 		waits := false
 		if p != owner { // a push may be lost, so it looks again and again
-			waits = h.Hold.Standing().Waiters
+			waits = h.Hold().Standing().Waiters
 			grace.Reset(r.s.look())
 			after = grace.C
 		}

@@ -140,7 +140,6 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &fault.Failure{Err: fault.ErrClosed}
 	}
-	q.AwaitFirst(ctx)
 	if err := q.members.await(ctx, true); err != nil {
 		return Holder{}, err
 	}

@@ -46,7 +46,6 @@ type buckets struct {
 // newBucketed makes a Quorum with buckets. The first one begins at once, so
 // that clients that cannot be used are refused here.
 func newBucketed(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	set.Said = new(atomic.Int64)
 	q := &Quorum{set: set, clients: setup.NewClients(clients, &set), closing: make(chan struct{}), buckets: &buckets{clients: clients, spoken: spoken{when: map[string]time.Time{}}}}
 	q.buckets.q = q
 	_, err := q.buckets.begin(0)
@@ -92,20 +91,6 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	}
 	s.all[b].Store(made)
 	return made, nil
-}
-
-// AwaitFirst waits until a bucket that has just begun has reached a majority of
-// its nodes, or has tried to reach each of them, for the time of a connection
-// at most. Without it a try at the first name of a bucket fails although
-// Connect has reached the nodes.
-func (q *Quorum) AwaitFirst(ctx context.Context) {
-	if q.set.Base == "" || q.awaited.Load() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.driver.furthest(&q.set))
-	defer cancel()
-	q.members.contacted(ctx)
-	q.awaited.Store(true)
 }
 
 // begun may miss a bucket that begins meanwhile. close has set closed before it
@@ -221,8 +206,9 @@ func (s *spoken) first(line string, now time.Time) bool {
 	return true
 }
 
-// once is the log of one bucket. Of lines that differ in their bucket alone, or
-// in the port of a connection, it passes the first one on.
+// once is the log of one bucket. Of lines that differ in their bucket alone, in
+// the port of a connection, or in a time that passes, it passes the first one
+// on.
 type once struct {
 	slog.Handler
 	spoken *spoken
@@ -232,7 +218,9 @@ func (o once) Handle(ctx context.Context, r slog.Record) error {
 	var line strings.Builder
 	line.WriteString(r.Message)
 	r.Attrs(func(a slog.Attr) bool {
-		line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
+		if a.Value.Kind() != slog.KindDuration {
+			line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
+		}
 		return true
 	})
 	if !o.spoken.first(line.String(), r.Time) {

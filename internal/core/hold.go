@@ -180,9 +180,6 @@ func (p *Pending) Cancel() {
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
 func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {
-	if try {
-		q.AwaitFirst(ctx)
-	}
 	p, err := q.Begin(s, try, o)
 	if err != nil {
 		return nil, err

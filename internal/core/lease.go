@@ -115,15 +115,19 @@ func (s *Single) Turn(*Hold) *Lease {
 	return s.lease
 }
 
-// AcquireLease is Acquire, and the lease of the hold's first turn.
-func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (hold *Hold, l *Lease, err error) {
+// AcquireLease is Acquire, and returns the lease of the hold's first turn.
+func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (l *Lease, err error) {
 	ctx, span := q.Trace(ctx, s, try)
-	if hold, err = q.Acquire(ctx, s, try, owner); err == nil {
+	hold, err := q.Acquire(ctx, s, try, owner)
+	if err == nil {
 		l = owner.Take(hold)
 	}
 	span.End(hold, l, err, func() { _ = l.Release() })
-	return hold, l, err
+	return l, err
 }
+
+// Hold returns the claim of the lease.
+func (l *Lease) Hold() *Hold { return l.hold }
 
 // Again makes l, which has ended and no caller has, the lease of the n-th turn.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }

@@ -56,10 +56,10 @@ func loss(t *testing.T) (first, left bool) {
 		require.NoError(t, err)
 		return c.Node(0).Client().Exists(t.Context(), "n").Val() == 1
 	}
-	h, _, err := q.AcquireLease(t.Context(), s, false, &Single{OnEnd: func() { first = kept() }})
+	l, err := q.AcquireLease(t.Context(), s, false, &Single{OnEnd: func() { first = kept() }})
 	require.NoError(t, err)
 	require.True(t, kept())
-	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	(*attempt)(l.Hold()).event(func(c *process.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
 	return first, !kept()
 }
 

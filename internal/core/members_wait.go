@@ -99,7 +99,6 @@ func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Lo
 // AwaitServing waits until tries can begin at once, which the first ones of a
 // process cannot. It is bounded, and fails, as the wait of a try does.
 func (q *Quorum) AwaitServing(ctx context.Context) error {
-	q.AwaitFirst(ctx)
 	return q.members.await(ctx, true)
 }
 

@@ -168,7 +168,6 @@ func (q *Quorum) Ask(ctx context.Context, question func(dst []byte, s *Said, key
 	if q.isClosed() {
 		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
 	}
-	q.AwaitFirst(ctx)
 	q.members.settled(ctx)
 	sets, home := q.driver.sets(), q.members.home()
 	if !q.members.usable() {

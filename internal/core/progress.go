@@ -25,7 +25,7 @@ type Repairing struct {
 func turnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
 
 // parseTurn reads what turnOf has written. ok is false if no client has the
-// turn. A channel has no blank: hostname replaces those, and Settings.Check
+// turn. A channel has no blank: Hostname replaces those, and Settings.Check
 // refuses them in a prefix. What another program wrote there may show as
 // process 0, and harms nothing: only Check reads it.
 func parseTurn(value string) (r Repairing, ok bool) {

@@ -57,8 +57,7 @@ type Quorum struct {
 	life       context.Context // of what goes on beside callers; it ends when the Quorum closes
 	end        context.CancelFunc
 	clients    *setup.Clients
-	buckets    *buckets    // nil: there are none, see bucket.go
-	awaited    atomic.Bool // of a bucket: see AwaitFirst
+	buckets    *buckets // nil: there are none, see bucket.go
 }
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
@@ -89,7 +88,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	}
 	// The channel ends in random text. Hosts may share a name and processes a
 	// pid, as in containers.
-	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
+	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, Hostname(), os.Getpid(), rand.Text()[:12])
 	if set.Label != "" {
 		q.channel += "." + set.Label
 	}
@@ -169,10 +168,10 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	return nil
 }
 
-// hostname lets an operator find the process by PUBSUB CHANNELS, or by the
-// queue of a name. It is this host's, fit to be part of a channel's name:
-// ParseOwner cuts the channel at colons, and parseTurn at a blank.
-func hostname() string {
+// Hostname lets an operator find the process by PUBSUB CHANNELS, by the queue
+// of a name, or by a record. It is this host's, fit to be part of a channel's
+// name: ParseOwner cuts the channel at colons, and parseTurn at a blank.
+func Hostname() string {
 	h, err := os.Hostname()
 	if err != nil || h == "" {
 		return "unknown"

@@ -64,7 +64,7 @@ func (r *reach) stop() {
 // goroutine of the timer, so a logger that blocks delays nothing else.
 func (q *Quorum) lookAtReach() {
 	missing := q.missing()
-	if q.reach.note(q.isClosed(), missing) && q.set.MaySay(time.Now()) {
+	if q.reach.note(q.isClosed(), missing) {
 		causes := make([]any, 0, len(missing.Nodes))
 		for _, n := range missing.Nodes {
 			causes = append(causes, slog.String(n.Addr, n.Err.Error()))
@@ -277,7 +277,7 @@ func Advice(need int, errs []error) string {
 
 // noteBlank logs that the nodes of the list hold no data, once.
 func (s *members) noteBlank() {
-	if s.blank() && !s.saidBlank.Swap(true) && s.q.set.MaySay(time.Now()) {
+	if s.blank() && !s.saidBlank.Swap(true) {
 		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
 	}
 }

@@ -123,7 +123,6 @@ func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record
 
 // await waits until there is a set to ask.
 func (r *Register) await(ctx context.Context) error {
-	r.q.AwaitFirst(ctx)
 	if r.q.isClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
@@ -169,7 +168,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 // with the highest seq stays. keep is how long the nodes remember; 0: without
 // end.
 func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, keep time.Duration) error {
-	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Value: value, Keep: keep})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Value: value, Keep: keep}})
 }
 
 // PutFirst is Put of a run's first write where no Open came before. It fails
@@ -181,11 +180,7 @@ func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
 
 // Erase is Put of nothing.
 func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Duration) error {
-	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep})
-}
-
-func (r *Register) put(ctx context.Context, h *Hold, s protocol.Stored) error {
-	return r.begin(ctx, h, lease.RegisterOp{Stored: s})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}})
 }
 
 func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) error {
@@ -210,32 +205,14 @@ func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	h.Release()
 }
 
-// Turn is a claim that is held, with its lease.
-type Turn struct {
-	Hold  *Hold
-	Lease *Lease
-}
-
-// Release gives the claim back, if it is still held.
-func (t *Turn) Release() { _ = t.Lease.Release() }
-
-// Turn waits for a claim. If it fails, nothing is left of it.
-func (q *Quorum) Turn(ctx context.Context, s *Spec) (*Turn, error) {
-	hold, lease, err := q.AcquireLease(ctx, s, false, new(Single))
-	if err != nil {
-		return nil, err
-	}
-	return &Turn{hold, lease}, nil
-}
-
 // TurnUnless waits for a claim, or until what is recorded makes it needless:
-// then t and err are nil. Without the latter a thousand waiters would get their
+// then l and err are nil. Without the latter a thousand waiters would get their
 // turns one after the other, with nothing to do. enough is called from another
 // goroutine.
 // Invariant: the caller's goroutine waits for the claim, because there the
 // tracer is called. In a goroutine of its own a panic of the tracer would end
 // the process.
-func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (t *Turn, found Record, err error) {
+func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
 	watch := r.Watch()
 	defer watch.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -251,12 +228,12 @@ func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (t 
 		<-watched
 	}
 	defer stop() // also when the tracer panics
-	t, err = r.q.Turn(ctx, r.spec)
+	l, err = r.q.AcquireLease(ctx, r.spec, false, new(Single))
 	if stop(); !needless {
-		return t, Record{}, err
+		return l, Record{}, err
 	}
-	if t != nil {
-		t.Release()
+	if l != nil {
+		_ = l.Release()
 	}
 	return nil, found, nil
 }

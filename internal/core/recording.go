@@ -39,7 +39,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		case wrong != nil:
 			return &fault.Failure{Err: wrong}
 		case s.usable():
-			if !mine && q.set.MaySay(time.Now()) {
+			if !mine {
 				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
 			}
 			err := q.Ready(ctx)
@@ -126,7 +126,7 @@ func (s *members) record() {
 			return
 		}
 		switch done, err := s.recordOnce(s.q.life, false); {
-		case done && s.q.set.MaySay(time.Now()):
+		case done:
 			s.q.set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
 				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.q.guard())
 		// To be superseded by another client is no failure: that one records

@@ -41,14 +41,14 @@ func TestSuspendedHolder(t *testing.T) {
 			q := idle(t, redistest.Start(t, 1)) // whose clock does not go on meanwhile, so no other hold has any use of it
 			s, err := q.NewSpec(Spec{Name: what, Weight: 1, Capacity: 1, Set: &q.set})
 			require.NoError(t, err)
-			h, lease, err := q.AcquireLease(t.Context(), s, false, new(Single))
+			l, err := q.AcquireLease(t.Context(), s, false, new(Single))
 			require.NoError(t, err)
-			ctx := lease.Context()
+			ctx := l.Context()
 			q.clock.Suspend(q.set.TTL / 2)
 			require.NoError(t, ctx.Err())
 			q.clock.Suspend(q.set.TTL / 2)
-			assert.True(t, over(h, ctx))
-			h.Release()
+			assert.True(t, over(l.Hold(), ctx))
+			l.Hold().Release()
 		})
 	}
 }

@@ -204,9 +204,6 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 		before.Release()
 	}
 	if pending == nil {
-		if try {
-			q.quorum.AwaitFirst(ctx)
-		}
 		if pending, err = q.quorum.Begin(q.spec(mode), try, q); err != nil {
 			return nil, err
 		}

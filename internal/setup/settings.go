@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,23 +44,10 @@ type Settings struct {
 	Observe       func(Event) // nil: none
 	Trace         Tracer      // nil: none
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
-
-	// A bucket's Quorum has these two, and no user sets them.
-	Base string        // of a bucket: the prefix without the bucket; else empty
-	Said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
+	Base          string      // of a bucket: the prefix without the bucket; else empty. No user sets it
 }
 
-// maySay reports whether to log what goes for each bucket alike. Of the buckets
-// one says it: they are lost and begin together.
-func (s *Settings) MaySay(now time.Time) bool {
-	if s.Said == nil {
-		return true
-	}
-	last := s.Said.Load()
-	return now.Unix()-last >= 5 && s.Said.CompareAndSwap(last, now.Unix())
-}
-
-// first reports whether these are the settings of the first bucket, or of a
+// First reports whether these are the settings of the first bucket, or of a
 // Quorum that has none. It logs what goes for each bucket alike.
 func (s *Settings) First() bool {
 	return s.Base == "" || s.Prefix == script.BucketPrefix(s.Base, 0)
