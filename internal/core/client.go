@@ -23,11 +23,6 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// process.Client decides which replies count, whether clocks have parted and
-// which nodes are repaired. This file gives it the time and does what it says.
-// Invariant: what the Client says is carried out without the Client's lock
-// held.
-
 // driver owns the Client of a Quorum and the timer that it asks for. It is safe
 // for concurrent use: both have locks of their own.
 // Lock order: the lock of an attempt or a registerCall, then the Client's.
@@ -55,23 +50,11 @@ func (d *driver) tick() {
 	}
 }
 
-// carryOut does what the Client says, once New has made all nodes. The caller
-// holds no lock of an attempt or a registerCall. Two goroutines may carry out
-// their actions in any order: late is right at any time.
+// carryOut does what the Client says. The caller holds no lock of an attempt or
+// a registerCall. Two goroutines may carry out their actions in any order: late
+// is right at any time.
 func (d *driver) carryOut(do []process.Action) {
-	if len(do) == 0 {
-		return
-	}
-	select {
-	case <-d.q.built:
-	case <-d.q.closing:
-		select {
-		case <-d.q.built: // it closes, and gives its turns up
-		default:
-			return
-		}
-	}
-	if d.q.nodes.size() == 0 { // the first group is yet to come, and an Action names a node
+	if len(do) > 0 && d.q.nodes.size() == 0 { // the first group is yet to come, and an Action names a node
 		d.q.nodes.grow(d.q, 1)
 	}
 	for i := range do {

@@ -44,8 +44,10 @@ func (q *Quorum) Close(ctx context.Context) error {
 		q.watches.close()
 		// wakeUps sleeps in a read of the waker, and only this ends it.
 		q.waker.Close()
-		q.repairs.close()
-		q.tasks.running.Wait() // they end with closing
+		// The turns are given up, so that another client may go on before their
+		// keys expire.
+		q.driver.carryOut(q.driver.client.Close(q.now()))
+		q.tasks.running.Wait() // they end with closing or life
 		for _, a := range q.attempts.all() {
 			a.close()
 		}
@@ -101,9 +103,9 @@ func (n *node) whileAcknowledged(ctx context.Context, timeout time.Duration) (co
 }
 
 // tasks are the goroutines of a Quorum that Close waits for: the waker,
-// recordings, and connections that begin or end. Each ends by itself when
-// Quorum.closing is closed. It is safe for concurrent use; mu guards the
-// beginning of a task.
+// recordings, steps of repairs, and connections that begin or end. Each ends by
+// itself when Quorum.closing is closed and Quorum.life ends. It is safe for
+// concurrent use; mu guards the beginning of a task.
 // Invariant: no task begins after end has returned.
 type tasks struct {
 	mu      sync.Mutex
@@ -111,13 +113,14 @@ type tasks struct {
 	running sync.WaitGroup
 }
 
-// start runs f in a goroutine, unless end has been called.
-func (t *tasks) start(f func()) {
+// start runs f in a goroutine, and reports false if end has been called.
+func (t *tasks) start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended {
 		t.running.Go(f)
 	}
+	return !t.ended
 }
 
 func (t *tasks) end() {

@@ -164,12 +164,8 @@ func (s *members) carryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 // rejudge has a node connect again. It is a task: no reader may wait for New.
 func (s *members) rejudge(i int) {
 	s.q.tasks.start(func() {
-		select {
-		case <-s.q.built:
-			if n := s.q.node(i); n != nil {
-				n.link.Reconnect(fault.ErrRejudged)
-			}
-		case <-s.q.closing:
+		if n := s.q.node(i); n != nil {
+			n.link.Reconnect(fault.ErrRejudged)
 		}
 	})
 }

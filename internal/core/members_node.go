@@ -154,11 +154,6 @@ func (s *members) followed() bool {
 	if s.config.Load() == nil {
 		return false
 	}
-	select {
-	case <-s.q.built:
-	case <-s.q.closing:
-		return false
-	}
 	s.mu.Lock()
 	c := s.known.Config()
 	// Set before the work, not after it: what another goroutine learns
@@ -230,18 +225,6 @@ func (r *records) regroup(g protocol.Group) {
 // actions carried out in either order.
 func (s *members) keep(i int) {
 	q := s.q
-	select {
-	case <-q.built:
-	default: // New makes the first nodes
-		q.tasks.start(func() {
-			select {
-			case <-q.built:
-				s.keep(i)
-			case <-q.closing:
-			}
-		})
-		return
-	}
 	wanted, addr := s.wants(i)
 	n := q.node(i)
 	live := n != nil && !n.dropped.Load()

@@ -81,11 +81,11 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
 		// link is set below, while hello already asks it what the node said.
-		Probe:       func() []transport.Command { <-n.placed; return n.probe() },
+		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: func(error) { n.leaving() },
 		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
-		Down:        func(err error) { <-n.placed; n.down(err); n.first.Do(func() { close(n.ready) }) },
+		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.ready) }) },
 		Push:        n.push,
 		Subscribed:  func() { q.driver.carryOut(q.driver.client.Subscribed(q.now(), n.index)) },
 		PushDown:    n.onSubscribeDown,
@@ -95,6 +95,17 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 	}
 	n.link = l
 	return n, nil
+}
+
+// awaitPlace has the first event of a connection wait until the node is in the
+// list, and all nodes of New are. It ends with Close, which waits for the link.
+// Invariant: what is judged by all nodes of the list is not judged by some.
+func (n *node) awaitPlace() {
+	<-n.placed
+	select {
+	case <-n.q.built:
+	case <-n.q.closing:
+	}
 }
 
 // hello returns the first commands of a connection: the scripts that the node

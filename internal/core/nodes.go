@@ -79,10 +79,6 @@ func (q *Quorum) node(i int) *node {
 func (s *nodes) grow(q *Quorum, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.growLocked(q, size)
-}
-
-func (s *nodes) growLocked(q *Quorum, size int) {
 	if size <= s.size() {
 		return
 	}

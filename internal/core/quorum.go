@@ -35,7 +35,7 @@ type Quorum struct {
 	channel string // pushes to this client, on every node
 	clock   *wake.Clock
 	waker   wake.Waker
-	built   chan struct{} // closed when nodes is complete
+	built   chan struct{} // closed when seeds is complete: see awaitPlace
 	closing chan struct{}
 	once    sync.Once
 
@@ -49,7 +49,7 @@ type Quorum struct {
 	records    records
 	watches    watches
 	tasks      tasks
-	repairs    *repairer
+	repairs    repairer
 	observer   observer
 	telling    atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	driver     driver
@@ -97,7 +97,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	q.records.calls = map[*registerCall]struct{}{}
 	q.watches.all = map[protocol.ID]*Watch{}
 	q.driver.init(q)
-	q.repairs = newRepairer(q)
+	q.repairs.q = q
 	q.ticks = wake.NewScheduler(wake.Ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed.
 	q.deadlines = wake.NewScheduler(wake.Deadlines, q.now, func(due []wake.Alarm[attempt]) {
@@ -115,7 +115,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 			return nil, err
 		}
 	}
-	// From here on the Client's actions are carried out. Tick sets the timer.
+	// From here on nodes have events. Tick sets the timer.
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)

@@ -183,19 +183,13 @@ const (
 // first call (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
 // handshake that has filled probed.
 func (n *node) begun() {
-	q := n.q
-	select {
-	case <-q.built:
-	case <-q.closing:
-		return
-	}
 	p := &n.probed
 	// note takes answers, so the handshake's finding is put as one.
 	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
 	}
-	if q.driver.client.Recovers(n.index, p.wait > 0) {
+	if n.q.driver.client.Recovers(n.index, p.wait > 0) {
 		n.noteRecovering(a)
 	}
 }

@@ -105,11 +105,6 @@ func refusedForGood(err error) bool {
 // the same moment, and each supersedes the others. So it waits for a random
 // time first, and longer after each failure.
 func (s *members) record() {
-	select {
-	case <-s.q.built:
-	case <-s.q.closing:
-		return
-	}
 	ended := false
 	defer func() { // a logger may end this goroutine: the next event starts the task again
 		if !ended {

@@ -29,54 +29,26 @@ import (
 // Invariant: mu is not held while a step is taken, so no event waits for a
 // node.
 type repairer struct {
-	q      *Quorum
-	ctx    context.Context // ends with the Quorum
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup // steps under way
-
+	q         *Quorum
 	mu        sync.Mutex
-	closed    bool
 	attempted [maxNodes]chan struct{} // per node: closed once its repair has been attempted; nil: no call waits for that
 	failed    [maxNodes]error         // per node: why the last attempt has failed; nil: it has not
 }
 
-func newRepairer(q *Quorum) *repairer {
-	r := &repairer{q: q}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r
-}
-
-// close ends what is under way, and waits for it. Client.Close has the turns
-// given up, so that another client may go on before the turn's key expires.
-func (r *repairer) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.cancel()
-	r.q.driver.carryOut(r.q.driver.client.Close(r.q.now()))
-	r.tasks.Wait()
-}
-
-// start has a step taken, by a goroutine of its own: the logger and the
-// observer may block, and claims and the readers of answers must not wait for
-// these.
+// start has a step taken, by a task: the logger and the observer may block, and
+// claims and the readers of answers must not wait for these.
 func (r *repairer) start(s *repair.RepairStep) {
 	if s.Kind == repair.RepairYield { // should another client have its turn by now, the two do the same twice
 		r.q.nodes.at(s.Node).send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
-	r.mu.Lock()
-	closed := r.closed
-	if !closed {
-		r.tasks.Go(func() { r.step(s) })
-	}
-	r.mu.Unlock()
-	if closed && s.Reported() {
+	if !r.q.tasks.start(func() { r.step(s) }) && s.Reported() {
 		r.done(s, repair.RepairResult{Err: fault.ErrClosed})
 	}
 }
 
-// done reports the end of a step, also after close: then the turn is given up.
+// done reports the end of a step, also after Close has begun: then the turn is
+// given up.
 func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
 	r.q.driver.carryOut(r.q.driver.client.StepDone(r.q.now(), s, res))
 }
@@ -170,7 +142,7 @@ func (r *repairer) turn() string { return script.TurnKey(r.q.set.Prefix) }
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
 func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
-	q, ctx, n := r.q, r.ctx, r.q.nodes.at(s.Node)
+	q, ctx, n := r.q, r.q.life, r.q.nodes.at(s.Node)
 	switch s.Kind {
 	case repair.RepairLook:
 		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
@@ -214,7 +186,7 @@ func (r *repairer) ask(n *node, words ...string) ([]resp.Value, error) {
 }
 
 func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, n.timeout(&r.q.set))
+	ctx, cancel := context.WithTimeout(r.q.life, n.timeout(&r.q.set))
 	defer cancel()
 	return n.answer(ctx, command)
 }
