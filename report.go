@@ -148,7 +148,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		r.Nodes[i] = report(&s.Nodes[i])
 	}
 	r.Ready, r.MayRestart = s.Ready, s.MayRestart
-	r.reportSet(s.Set, s.LongestTTL)
+	r.reportSet(s.Set)
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}
@@ -186,14 +186,14 @@ func report(n *core.NodeReport) NodeReport {
 }
 
 // reportSet fills in the set that the client counts on.
-func (r *Report) reportSet(c *nodeset.Configuration, ttl time.Duration) {
+func (r *Report) reportSet(c *nodeset.Configuration) {
 	if c == nil {
 		r.Set.Note = "no set of nodes is recorded: if the nodes are brand-new, run \"quorate bootstrap\"; else they record it by themselves once all of them answer, and vote a guard time later"
 		return
 	}
 	r.Set = SetReport{
 		Recorded: true, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
-		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: ttl, Stage: Stage(c.Stage.String()),
+		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: c.LongestTTL(), Stage: Stage(c.Stage.String()),
 	}
 	for _, m := range c.Members {
 		switch m.Role {

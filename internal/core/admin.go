@@ -143,63 +143,65 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if err := q.members.await(ctx, true); err != nil {
 		return Holder{}, err
 	}
-	// An onlooker waits no longer than a claim waits for its furthest node, and
-	// a majority of answers is enough.
-	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
-	defer cancel()
-	// By index, for all that there can be: the set may grow meanwhile.
-	queues := make([]script.Queue, maxNodes)
 	most := 1
 	if s.Capacity > 1 {
 		most = mostHolders
 	}
-	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
-		return script.AppendInspect(dst, q.keys(s), most, 0)
-	}, func(i int, v []resp.Value) (err error) {
-		queues[i], err = script.DecodeInspect(v)
-		return err
+	said, sets := q.ask(ctx, func(dst []byte, _ *Said, keys func(string) script.Keys) []byte {
+		return script.AppendInspect(dst, keys(s.Name), most, 0)
 	})
-	sets := q.driver.sets()
-	if err := q.nodes.reached(sets, errs); err != nil {
-		return Holder{}, err
-	}
-	queues = queues[:len(errs)]
-	heads, rest := make([]lease.Head, len(queues)), time.Duration(0)
-	for i, queue := range queues {
-		// A node that began less than a guard time ago may lack the holder, and
-		// show the first waiter as the head.
-		if errs[i] == nil && queue.Memory < q.guard() {
-			errs[i] = errForgetful
+	// By number, for all that there can be.
+	var queues [maxNodes]script.Queue
+	var heads [maxNodes]lease.Head
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
+	answered, rest, at := uint32(0), time.Duration(0), map[string]map[protocol.Ticket]uint32{}
+	for _, n := range said {
+		queue, err := script.Queue{}, n.Err
+		if err == nil {
+			queue, err = script.DecodeInspect(n.Values)
 		}
-		heads[i] = lease.Head{Known: errs[i] == nil, Foreign: queue.Foreign}
+		if err == nil {
+			answered |= 1 << n.Index
+			// A node that began less than a guard time ago may lack the holder,
+			// and show the first waiter as the head.
+			if queue.Memory < q.guard() {
+				err = errForgetful
+			}
+		}
+		if err != nil {
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
+		}
+		head := &heads[n.Index]
+		head.Known, head.Foreign = err == nil, queue.Foreign
 		rest = max(rest, queue.Foreign)
-		queues[i].Claims = slices.DeleteFunc(queue.Claims, func(c script.Claim) bool { return !c.Voted })
-		for _, c := range queues[i].Claims {
-			heads[i].Voted = append(heads[i].Voted, c.ID)
+		queue.Claims = slices.DeleteFunc(queue.Claims, func(c script.Claim) bool { return !c.Voted })
+		for _, c := range queue.Claims {
+			head.Voted = append(head.Voted, c.ID)
+			if at[c.ID] == nil {
+				at[c.ID] = map[protocol.Ticket]uint32{}
+			}
+			at[c.ID][c.Ticket] |= 1 << n.Index
 		}
+		queues[n.Index] = queue
+	}
+	if f.Votes = bits.OnesCount32(answered & sets.All()); !sets.Met(answered) {
+		return Holder{}, f
 	}
 	// Left and Waiters come from one node of those that name the holder: they
 	// differ by a round trip between nodes, and only inform.
-	found := lease.FindHolder(heads, sets, rule.Protocol())
+	found := lease.FindHolder(heads[:], sets, rule.Protocol())
 	switch found.Kind {
 	case lease.HeldByClaim:
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
-		at := map[protocol.Ticket]uint32{}
-		for i := range queues {
-			for _, same := range queues[i].Claims {
-				if same.ID == c.ID {
-					at[same.Ticket] |= 1 << i
-				}
-			}
-		}
-		h := Holder{Token: uint64(sets.Agreed(at)) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
+		h := Holder{Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
 		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
 		return h, nil
 	case lease.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
 	case lease.HeldUnknown:
-		return Holder{}, &fault.Failure{Err: fault.ErrNoQuorum, Votes: found.Most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
+		f.Votes = found.Most
+		return Holder{}, f
 	}
 	return Holder{}, &fault.Failure{Err: fault.ErrNotHeld}
 }

@@ -94,7 +94,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var verdict protocol.Verdict
 	switch {
 	case err != nil:
-		err = q.members.explainDown(c.req.Node, q.members.checkSet(c.req.Node, err))
+		err = q.members.checkSet(c.req.Node, err)
 	case c.req.Op == protocol.OpLeave:
 		if _, err = script.DecodeLeave(v); err == nil {
 			q.nodes.at(c.req.Node).released.Add(1)
@@ -120,7 +120,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		a.failed(&c.req, explain(a.spec, err))
 		q.driver.client.Fail(now, &a.claim, &c.req, fault.ForGood(err))
 	case !verdict.Counts():
-		a.failed(&c.req, q.driver.uncounted(c.req.Node, verdict.Why))
+		a.failed(&c.req, uncounted(verdict.Why))
 		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
 		a.answered(&c.req, &ans)

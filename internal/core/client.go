@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -80,7 +81,7 @@ func (d *driver) act(a *process.Action) {
 		for _, at := range d.q.attempts.all() {
 			at.event(func(c *process.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
 		}
-		d.q.records.early(a.By)
+		d.q.records.event(func(in *lease.RegisterOp, now protocol.Time) { in.Early(now, a.By) })
 	case process.ActTime:
 		for i, n := range d.q.nodes.all() {
 			// A node that is down is left out: probe asks it for the time when
@@ -215,11 +216,11 @@ func (q *Quorum) addr(i int) string {
 func (d *driver) checkIncarnation(node int, inc protocol.Incarnation) error {
 	why, do := d.client.Check(d.q.now(), node, inc)
 	d.carryOut(do)
-	return d.uncounted(node, why)
+	return uncounted(why)
 }
 
-// uncounted returns why a reply of a node does not count, nil if it counts.
-func (d *driver) uncounted(_ int, why protocol.Why) error {
+// uncounted returns why a reply does not count, nil if it counts.
+func uncounted(why protocol.Why) error {
 	switch why {
 	case protocol.Counts:
 		return nil

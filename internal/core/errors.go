@@ -186,7 +186,13 @@ func (s *members) verdictError(v nodeset.SetVerdict) error {
 // weeks later. The caller holds no lock: change calls attempts. Membership
 // leaves the connection of a node alone that is known to have no vote:
 // Bootstrap needs that one (TestSetIsRecordedByABusyClient).
+//
+// Where a connection was given up to judge the node again, the error of a call
+// names why the node has no vote, and not that pause (TestForgetfulNode).
 func (s *members) checkSet(node int, err error) error {
+	if errors.Is(err, fault.ErrRejudged) {
+		return cmp.Or(s.unfit(node), err)
+	}
 	e, refused := errors.AsType[resp.Error](err)
 	if !refused || e.Code() != script.OtherSet {
 		return err
@@ -194,16 +200,6 @@ func (s *members) checkSet(node int, err error) error {
 	var v nodeset.SetVerdict
 	s.change(node, func(m *nodeset.Membership) { m.Refused(node); v = m.Verdict(node) })
 	return cmp.Or(s.verdictError(v), error(fault.ErrOtherSet))
-}
-
-// explainDown returns why a node has no vote where the error says no more than
-// that its connection was given up to judge the node again. The error of a call
-// would name that pause in place of its reason (TestForgetfulNode).
-func (s *members) explainDown(node int, err error) error {
-	if !errors.Is(err, fault.ErrRejudged) {
-		return err
-	}
-	return cmp.Or(s.unfit(node), err)
 }
 
 // outOfSet returns why a claim with these settings cannot be made, nil if it

@@ -45,8 +45,8 @@ func (f *flow) note() {
 	}
 }
 
-// queued is a request that waits for room at a node. [call] and
-// [registerRequest] are such requests, and a notice is one without an answer.
+// queued is a request that waits for room at a node: a [call], a
+// [registerRequest], or the end of a watch.
 type queued interface {
 	transport.Command
 	// transmit sends the request, unless it has lost its sense. It reports

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -202,21 +203,8 @@ func (q *Quorum) regroup(g protocol.Group) {
 	for _, a := range q.attempts.all() {
 		a.event(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
 	}
-	q.records.regroup(g)
+	q.records.event(func(in *lease.RegisterOp, now protocol.Time) { in.Regroup(now, g) })
 	q.watches.signal()
-}
-
-// regroup has the operations under way count on other nodes. A node that has
-// entered gets the request too, where the operation still needs answers.
-func (r *records) regroup(g protocol.Group) {
-	for _, i := range r.all() {
-		i.mu.Lock()
-		now := i.q.now()
-		if !i.over {
-			i.in.Regroup(now, g)
-		}
-		i.writeUnlock(now)
-	}
 }
 
 // keep has a node be connected to while it is wanted, at the address that the

@@ -283,7 +283,7 @@ func (n *node) recheck() {
 			c.Up(now, n.index)
 		})
 	}
-	q.records.up(n.index)
+	q.records.event(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, n.index) })
 	q.watches.signal()
 }
 

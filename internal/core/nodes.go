@@ -15,7 +15,6 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -85,7 +84,7 @@ func (s *nodes) grow(q *Quorum, size int) {
 	list := slices.Clone(s.all())
 	for i := len(list); i < size; i++ {
 		n := q.blankNode(s.base+i, "")
-		n.link = nowhere{transport.ErrDown}
+		n.link = nowhere{}
 		n.dropped.Store(true)
 		n.first.Do(func() { close(n.ready) })
 		close(n.ended)
@@ -223,84 +222,18 @@ func (s *nodes) flush(nodes uint32) {
 	}
 }
 
-// ask puts a question to every node for which encode returns one, and waits
-// until all have replied or the context ends. take is called for one reply at a
-// time.
-func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
-	list := s.all()
-	errs := make([]error, len(list))
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i, n := range list {
-		if n.dropped.Load() {
-			errs[i] = errDropped
-			continue
-		}
-		// Invariant: each node is asked in a goroutine of its own, and replies
-		// are taken one at a time.
-		all.Go(func() {
-			command := encode(nil, n)
-			if command == nil {
-				return
-			}
-			v, err := n.answer(ctx, command)
-			// A refusal for the set is made the error that names both lists,
-			// here and not by each caller.
-			err = n.q.members.checkSet(i, err)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				err = take(i, v)
-			}
-			errs[i] = err
-		})
-	}
-	all.Wait()
-	return errs
-}
-
-// reached returns nil if the nodes that replied well are a quorum, else a
-// Failure of what the nodes said.
-func (s *nodes) reached(sets protocol.Quorums, errs []error) error {
-	good := uint32(0)
-	for i, err := range errs {
-		if err == nil {
-			good |= 1 << i
-		}
-	}
-	if sets.Met(good) {
-		return nil
-	}
-	return &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need(), Votes: bits.OnesCount32(good & sets.All()), Nodes: s.failed(errs)}
-}
-
-var errDropped = errors.New("is not used any more")
-
-// failed are the nodes that have failed, and why. In the order of the
-// addresses, so that two errors of one Quorum can be compared.
-func (s *nodes) failed(errs []error) (f []fault.NodeFailure) {
-	for i, err := range errs {
-		if err != nil && !errors.Is(err, errDropped) {
-			f = append(f, fault.NodeFailure{Addr: s.at(i).addr, Err: fault.NamesAge(err)})
-		}
-	}
-	return f
-}
-
 // nowhere is the way to no node: each command is refused.
-type nowhere struct{ err error }
+type nowhere struct{}
 
-func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
-	go c.Reply(nil, w.err)
+func (nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
+	go c.Reply(nil, transport.ErrDown)
 	return transport.Refused
 }
 
-func (w nowhere) Flush() {}
-
-func (w nowhere) State(time.Time) transport.State {
-	return transport.State{Err: w.err, Info: &transport.Info{}}
+func (nowhere) State(time.Time) transport.State {
+	return transport.State{Err: transport.ErrDown, Info: &transport.Info{}}
 }
 
-func (w nowhere) Reconnect(error) {}
-
-func (w nowhere) Close(context.Context) error { return nil }
+func (nowhere) Flush()                      {}
+func (nowhere) Reconnect(error)             {}
+func (nowhere) Close(context.Context) error { return nil }

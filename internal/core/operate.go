@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -160,16 +161,17 @@ type Said struct {
 	Values []resp.Value
 }
 
+// A Question appends the command for a node. One for which it returns nil is
+// not asked, and has no values.
+type Question = func(dst []byte, s *Said, keys func(name string) script.Keys) []byte
+
 // Ask puts a question to every node. It returns what each of them says, and
-// which make a quorum. question appends the command for a node; one for which
-// it returns nil is not asked, and has no values. A node that hangs is waited
-// for as a claim waits for its furthest node. Ask fails only with ErrClosed.
-func (q *Quorum) Ask(ctx context.Context, question func(dst []byte, s *Said, keys func(name string) script.Keys) []byte) ([]Said, protocol.Quorums, error) {
+// which make a quorum. It fails only with ErrClosed.
+func (q *Quorum) Ask(ctx context.Context, question Question) ([]Said, protocol.Quorums, error) {
 	if q.isClosed() {
 		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	q.members.settled(ctx)
-	sets, home := q.driver.sets(), q.members.home()
 	if !q.members.usable() {
 		f, all := q.members.unknown(), []Said(nil)
 		for i, n := range f.Nodes {
@@ -177,26 +179,32 @@ func (q *Quorum) Ask(ctx context.Context, question func(dst []byte, s *Said, key
 		}
 		return all, protocol.Majority(len(q.seeds.live())), nil
 	}
+	said, sets := q.ask(ctx, question)
+	return said, sets, nil
+}
+
+// ask is Ask once there is a set. A node that hangs is waited for as a claim
+// waits for its furthest node.
+func (q *Quorum) ask(ctx context.Context, question Question) ([]Said, protocol.Quorums) {
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
+	sets, home := q.driver.sets(), q.members.home() // before the list: a node is made before claims count on it
 	keys := func(name string) script.Keys { return script.NewKeys(q.set.Prefix, name).At(home) }
-	said := make([]Said, maxNodes) // by number, as the set may grow meanwhile
-	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
-		s := &said[n.index]
+	list := q.nodes.live()
+	said := make([]Said, len(list))
+	var all sync.WaitGroup
+	for i, n := range list {
+		s := &said[i]
 		s.Index, s.Addr, s.Server = n.index, n.addr, n.info().Addr
-		return question(dst, s, keys)
-	}, func(i int, v []resp.Value) error {
-		said[i].Values = v
-		return nil
-	})
-	var all []Said
-	for i, err := range errs {
-		if n := q.nodes.at(i); err != errDropped {
-			said[i].Index, said[i].Addr, said[i].Err = i, n.addr, fault.NamesAge(err)
-			all = append(all, said[i])
-		}
+		all.Go(func() {
+			if command := question(nil, s, keys); command != nil {
+				s.Values, s.Err = n.answer(ctx, command)
+				s.Err = fault.NamesAge(q.members.checkSet(n.index, s.Err))
+			}
+		})
 	}
-	return all, sets, nil
+	all.Wait()
+	return said, sets
 }
 
 // Parts returns the Quorums that have the names: q alone, or each of its

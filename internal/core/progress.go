@@ -101,7 +101,13 @@ func (r *repairer) outcome(s *repair.RepairStep) error {
 		err = errUndecided
 	case err == nil:
 		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
-		err = &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Size() - 1, Nodes: q.nodes.failed(s.Nodes)}
+		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Size() - 1}
+		for i, why := range s.Nodes {
+			if why != nil {
+				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: q.addr(i), Err: fault.NamesAge(why)})
+			}
+		}
+		err = f
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,7 +60,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	now := q.now()
 	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
 	// An hour is a start value: writeUnlock sets the time.
-	i.timer = time.AfterFunc(time.Hour, i.tick)
+	i.timer = time.AfterFunc(time.Hour, func() { i.event((*lease.RegisterOp).Tick) })
 	i.writeUnlock(now)
 	return i
 }
@@ -144,22 +144,12 @@ func (i *registerCall) finish() {
 	close(i.done)
 }
 
-// It is the timer's function. One that fires as the call ends does nothing.
-func (i *registerCall) tick() {
+// event passes an event to the operation, unless it is over.
+func (i *registerCall) event(f func(in *lease.RegisterOp, now protocol.Time)) {
 	i.mu.Lock()
 	now := i.q.now()
 	if !i.over {
-		i.in.Tick(now)
-	}
-	i.writeUnlock(now)
-}
-
-// up passes on that a node's connection has come back.
-func (i *registerCall) up(node int) {
-	i.mu.Lock()
-	now := i.q.now()
-	if !i.over {
-		i.in.Up(now, node)
+		f(&i.in, now)
 	}
 	i.writeUnlock(now)
 }
@@ -227,28 +217,14 @@ func (r *records) drop(i *registerCall) {
 	r.mu.Unlock()
 }
 
-// all copies the map. Lock order: i.mu, then records.mu, because finish drops
-// the registerCall with i.mu held.
-func (r *records) all() []*registerCall {
+// event passes an event to all operations under way. It copies the map. Lock
+// order: i.mu, then records.mu, because finish drops the registerCall with i.mu
+// held.
+func (r *records) event(f func(in *lease.RegisterOp, now protocol.Time)) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.calls))
-}
-
-// early passes on that answers are older than this process's clock tells.
-func (r *records) early(by time.Duration) {
-	for _, i := range r.all() {
-		i.mu.Lock()
-		now := i.q.now()
-		if !i.over {
-			i.in.Early(now, by)
-		}
-		i.writeUnlock(now)
-	}
-}
-
-func (r *records) up(node int) {
-	for _, i := range r.all() {
-		i.up(node)
+	all := slices.Collect(maps.Keys(r.calls))
+	r.mu.Unlock()
+	for _, i := range all {
+		i.event(f)
 	}
 }

@@ -59,17 +59,17 @@ func (c *registerRequest) transmit(n *node) bool {
 	return true
 }
 
-// notice is a command that may wait for room, and whose answer is of no
-// interest: the end of a watch.
-type notice struct{ adminRequest }
+// transmit see queued.
+func (c *adminRequest) transmit(n *node) bool {
+	return n.link.Append(c, transport.Normal) != transport.Full
+}
 
-func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
-
-// notify sends a notice, after the operations on records that wait for room.
-// watches.close may call it for thousands of watches at once, of some kilobytes
-// each. See TestManyWatchesSurviveAReconnect.
+// notify sends a command whose answer is of no interest, the end of a watch,
+// after the operations on records that wait for room. watches.close may call it
+// for thousands of watches at once, of some kilobytes each. See
+// TestManyWatchesSurviveAReconnect.
 func (n *node) notify(command []byte) {
-	c := &notice{adminRequest{command: command}}
+	c := &adminRequest{command: command}
 	waits := n.flow.backlog.Behind(protocol.Records) || !c.transmit(n)
 	if waits && n.put(protocol.Records, c) {
 		return
@@ -90,7 +90,7 @@ func (c *registerRequest) Append(dst []byte) []byte {
 func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
-	if err = i.q.members.explainDown(node, i.q.members.checkSet(node, err)); err == nil {
+	if err = i.q.members.checkSet(node, err); err == nil {
 		a, err = script.DecodeRecord(v)
 	}
 	var verdict protocol.Verdict
@@ -110,7 +110,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, fault.ForGood(err))
 	case !verdict.Counts():
-		i.errs[node] = i.q.driver.uncounted(node, verdict.Why)
+		i.errs[node] = uncounted(verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)
 	default:
 		// What the node says against the operation is for the error only. What

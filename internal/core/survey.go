@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
@@ -24,7 +23,6 @@ type Survey struct {
 	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
 	MayRestart bool
 	Set        *nodeset.Configuration // that this client counts on; nil: none is known
-	LongestTTL time.Duration
 }
 
 // Survey asks all nodes, see Check. It fails only if the Quorum is closed, or,
@@ -54,9 +52,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	// node of the new one has no report, and counts as one that does not vote:
 	// the answer is then "not yet", and never a "yes" for a set of before.
 	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
-	if s.Set = q.members.config.Load(); s.Set != nil {
-		s.LongestTTL = s.Set.LongestTTL()
-	}
+	s.Set = q.members.config.Load()
 	return s, nil
 }
 
@@ -98,7 +94,7 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	// One bucket stands for all. If some have recorded their set and others
 	// have not, it is one that has not: Bootstrap was cut short, and an
 	// operator has to call it again.
-	s.Set, s.LongestTTL = all[odd].Set, all[odd].LongestTTL
+	s.Set = all[odd].Set
 	return s, nil
 }
 
