@@ -62,7 +62,7 @@ type Once struct {
 
 // New returns the Once of the given name. All values of the name share the
 // work, in every process. Options are those of every primitive
-// ([quorate.SharedOption]), and [KeepFor], [WithDurable] and [WithCodec].
+// ([quorate.SharedOption]), and [KeepFor] and [WithDurable].
 //
 // A wrong or nil option is a programmer's error: New panics and names the
 // remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is

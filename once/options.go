@@ -1,7 +1,6 @@
 package once
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,30 +9,17 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// A Codec encodes the values that processes share. Unmarshal gets a pointer to
-// what Marshal was given. It must be safe for concurrent use.
-type Codec interface {
-	Marshal(v any) ([]byte, error)
-	Unmarshal(data []byte, v any) error
-}
-
-type jsonCodec struct{}
-
-func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
-func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
-
 // settings are what the options set: those of every primitive, and our own.
 type settings struct {
 	*setup.Settings
 	keep    time.Duration // 0: forever
 	durable bool
-	codec   Codec
 }
 
 // apply returns the Quorum's settings as the options change them. It panics
 // when they are wrong.
 func apply(q *core.Quorum, opts []quorate.OnceOption) settings {
-	set := settings{Settings: core.Override(q, "once.New", opts), codec: jsonCodec{}}
+	set := settings{Settings: core.Override(q, "once.New", opts)}
 	for _, o := range opts {
 		if o, ok := o.(own); ok {
 			o.set(&set)
@@ -46,8 +32,6 @@ func apply(q *core.Quorum, opts []quorate.OnceOption) settings {
 		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v) is below the retention of %v: a run that comes late could record over one that is forgotten; choose at least that", set.keep, set.Retention))
 	case set.keep%time.Millisecond != 0:
 		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): Redis counts in milliseconds; choose a whole number of them", set.keep))
-	case set.codec == nil:
-		panic("quorate: once.New: WithCodec(nil): leave it away for encoding/json")
 	}
 	return set
 }
@@ -83,10 +67,4 @@ func KeepFor(d time.Duration) quorate.OnceOption {
 // after it was made.
 func WithDurable() quorate.OnceOption {
 	return own{set: func(s *settings) { s.durable = true }}
-}
-
-// WithCodec sets how [Value], [Values] and [ValueContext] encode values. All
-// users of the name must use the same. Default encoding/json. It cannot be nil.
-func WithCodec(c Codec) quorate.OnceOption {
-	return own{set: func(s *settings) { s.codec = c }}
 }

@@ -23,8 +23,9 @@ const MaxValue = 512 << 10
 // If the encoding is too large, f has run by then and runs again at the next
 // call.
 //
-// All callers get what the codec makes of the value, the one that ran f
-// included. So fields that are not exported are lost to all of them alike.
+// Values are shared as encoding/json encodes them. All callers get what that
+// makes of the value, the one that ran f included. So fields that are not
+// exported are lost to all of them alike.
 func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.OnceOption) func() T {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func() T { return s.must("value", f) }
@@ -84,9 +85,6 @@ func share[R any](o *Once, parts func(*R) []any) *shared[R] {
 
 // unfit finds out what encoding/json could never encode, before f runs in vain.
 func (s *shared[R]) unfit() error {
-	if _, ok := s.o.set.codec.(jsonCodec); !ok {
-		return nil
-	}
 	for _, p := range s.parts(new(R)) {
 		_, err := json.Marshal(p)
 		if _, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {
@@ -132,7 +130,7 @@ func (s *shared[R]) encode(v *R) ([][]byte, error) {
 	var values [][]byte
 	size := 0
 	for _, p := range s.parts(v) {
-		b, err := s.o.set.codec.Marshal(reflect.ValueOf(p).Elem().Interface())
+		b, err := json.Marshal(reflect.ValueOf(p).Elem().Interface())
 		if err != nil {
 			return nil, unrecordable("a value of type %v cannot be encoded: %w", typeOf(p), err)
 		}
@@ -160,7 +158,7 @@ func (s *shared[R]) decode(values [][]byte) (R, error) {
 		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under this name", fault.ErrInvalid, len(values), len(parts))
 	}
 	for i, p := range parts {
-		if err := s.o.set.codec.Unmarshal(values[i], p); err != nil {
+		if err := json.Unmarshal(values[i], p); err != nil {
 			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w", fault.ErrInvalid, typeOf(p), err)
 		}
 	}

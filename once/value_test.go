@@ -1,10 +1,9 @@
 package once_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -21,8 +20,6 @@ type config struct {
 	Shards []int
 	hidden int
 }
-
-type secret struct{ hidden int }
 
 func TestValue(t *testing.T) {
 	t.Parallel()
@@ -84,32 +81,6 @@ func TestValueContext(t *testing.T) {
 	assert.Nil(t, once.Lease(t.Context()))
 }
 
-// gobCodec is a codec of the user's.
-type gobCodec struct{}
-
-func (gobCodec) Marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(v)
-	return b.Bytes(), err
-}
-
-func (gobCodec) Unmarshal(data []byte, v any) error {
-	return gob.NewDecoder(bytes.NewReader(data)).Decode(v)
-}
-
-func TestCodec(t *testing.T) {
-	t.Parallel()
-	qs := fleet(t, cluster(t), 2, e2e.Timing(quiet))
-	for _, q := range qs {
-		get := once.ValueContext(q, "m", func(context.Context) (map[complex128]string, error) {
-			return map[complex128]string{1i: "i"}, nil
-		}, once.WithCodec(gobCodec{}))
-		m, err := get(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, map[complex128]string{1i: "i"}, m)
-	}
-}
-
 func TestValuesThatCannotBeShared(t *testing.T) {
 	t.Parallel()
 	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
@@ -131,8 +102,8 @@ func TestValuesThatCannotBeShared(t *testing.T) {
 	}
 	_, err = once.ValueContext(q, "any", func(context.Context) (any, error) { return func() {}, nil })(t.Context())
 	fails(err, "interface {}", "func()")
-	_, err = once.ValueContext(q, "gob", func(context.Context) (secret, error) { return secret{1}, nil }, once.WithCodec(gobCodec{}))(t.Context())
-	fails(err, "once_test.secret cannot be encoded", "no exported fields")
+	_, err = once.ValueContext(q, "NaN", func(context.Context) (float64, error) { return math.NaN(), nil })(t.Context())
+	fails(err, "float64 cannot be encoded", "NaN")
 	_, err = once.ValueContext(q, "reader", func(context.Context) (error, error) { return errors.New("x"), nil })(t.Context())
 	fails(err, "cannot be decoded as a value of type error")
 	size := once.MaxValue - len(`""`)
@@ -143,7 +114,7 @@ func TestValuesThatCannotBeShared(t *testing.T) {
 	size++
 	_, err = once.ValueContext(q, "bigger", big)(t.Context())
 	fails(err, "string", "524289 bytes", "524288")
-	for _, name := range []string{"chan", "any", "gob", "reader", "bigger"} {
+	for _, name := range []string{"chan", "any", "NaN", "reader", "bigger"} {
 		assert.Equal(t, once.NotStarted, status(t, once.New(q, name)).State)
 	}
 

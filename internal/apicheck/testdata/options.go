@@ -57,13 +57,13 @@ func _(q *quorate.Quorum, f func()) {
 	once.Value(q, "o", func() int { return 1 }, quorate.WithObserver(nil)) // wrong
 
 	// The options of once are for once alone.
-	once.New(q, "o", once.KeepFor(time.Hour), once.WithDurable(), once.WithCodec(nil), quorate.WithTTL(time.Second))
+	once.New(q, "o", once.KeepFor(time.Hour), once.WithDurable(), quorate.WithTTL(time.Second))
 	once.Value(q, "o", func() int { return 1 }, once.KeepFor(time.Hour))
 	_, _ = quorate.New(nil, once.WithDurable())                      // wrong
 	_, _ = quorate.Connect(nil, nil, once.KeepFor(time.Hour))        // wrong
 	mutex.New(q, "m", once.KeepFor(time.Hour))                       // wrong
 	rwmutex.New(q, "rw", once.WithDurable())                         // wrong
-	semaphore.NewWeighted(q, "s", 1, once.WithCodec(nil))            // wrong
+	semaphore.NewWeighted(q, "s", 1, once.WithDurable())             // wrong
 	leader.New(q, "l", quorate.WithoutRenewal(), once.WithDurable()) // wrong
 
 	// The options of leader are for leader alone.
