@@ -14,7 +14,6 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -237,11 +236,10 @@ type NodeReport struct {
 	Jumped     time.Duration
 	JumpedAt   time.Time
 	Warnings   []string
-	Set        *nodeset.NodeSet // what it keeps of its set; nil: it has not shown that
-	Standing   string           // how it stands to the set; empty: unknown
-	Server     string           // that the connection goes to
-	Buckets    []int            // of a shard: the buckets that it has
-	Shards     []NodeReport     // of a cluster: its servers that have buckets; the rest is the worst of them
+	Standing   string       // how it stands to the set; empty: unknown
+	Server     string       // that the connection goes to
+	Buckets    []int        // of a shard: the buckets that it has
+	Shards     []NodeReport // of a cluster: its servers that have buckets; the rest is the worst of them
 
 	replicas  int   // that may take its place while it goes on
 	repairErr error // why this client could not repair it
@@ -316,7 +314,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if r.Err = n.unfit(); r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
 		r.Err = fault.ErrRejudged
 	}
-	r.Set, r.Standing = n.shown(), q.members.standing(n.index)
+	r.Standing = q.members.standing(n.index)
 	if r.Err != nil {
 		return r
 	}
@@ -341,16 +339,9 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	// The set is read again, though the connection has shown it: a node may
-	// have moved since.
-	if v := allowed(script.ReadLong(script.SetKey(q.set.Prefix))...); len(v) == 1 && r.Err == nil {
-		if set, ok := nodeset.ParseNodeSet(text(v, 0)); ok {
-			r.Set = &set
-		}
-	}
 	n.lookAtMarker(&r, at, allowed)
 	if r.Err != nil {
-		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Standing: r.Standing, Server: r.Server}
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
 	}
 	r.Jumped, r.JumpedAt = n.jump.last()
 	r.Warnings = warnings(&r, &q.set)

@@ -83,7 +83,7 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 		// link is set below, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,
-		HelloFailed: func(error) { n.leaving() },
+		HelloFailed: n.leaving,
 		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
 		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.ready) }) },
 		Push:        n.push,

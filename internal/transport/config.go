@@ -31,7 +31,7 @@ type Lasting interface {
 	Until() time.Time
 }
 
-// Config is fixed for the life of an Ordered. Every function may be nil. They
+// Config is fixed for the life of an Ordered. The functions must be set. They
 // are called from the transport's goroutines and must neither block nor call
 // Close.
 type Config struct {
@@ -58,7 +58,7 @@ type Config struct {
 	Hello func(Info) ([]Command, error)
 	// HelloFailed is called if the connection fails between Hello and Up. Down
 	// is not called for it.
-	HelloFailed func(err error)
+	HelloFailed func()
 
 	Batch Batch           // nil: every command goes by itself
 	Up    func()          // connected; alternates with Down
@@ -83,25 +83,6 @@ func (c *Config) setDefaults() {
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = 16 << 20
 	}
-	for _, f := range []*func(){&c.Up, &c.Subscribed, &c.Room} {
-		if *f == nil {
-			*f = func() {}
-		}
-	}
-	for _, f := range []*func(error){&c.Down, &c.PushDown, &c.HelloFailed} {
-		if *f == nil {
-			*f = func(error) {}
-		}
-	}
-	if c.Probe == nil {
-		c.Probe = func() []Command { return nil }
-	}
-	if c.Hello == nil {
-		c.Hello = func(Info) ([]Command, error) { return nil, nil }
-	}
-	if c.Push == nil {
-		c.Push = func(string) {}
-	}
 }
 
 // Info is what a node said about itself when the connection opened. What it
@@ -115,8 +96,7 @@ type Info struct {
 	AOFEnabled  bool
 	FsyncAlways bool   // appendfsync is always; counts only with AOFEnabled
 	Rewriting   bool   // the append-only file
-	WasReplica  bool   // in this run
-	Former      string // of which master: a part of its replication id
+	Former      string // it was a replica in this run, of that master: a part of its replication id
 	Eviction    string // maxmemory-policy
 	ClientID    int64
 	Protocol    int           // 3: pushes come on this connection; 2: they have one of their own

@@ -21,7 +21,7 @@ func TestLimiterRefused(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Limiter: limiter{}})
 	defer client.Close()
-	_, err := transport.NewOrdered(client, transport.Config{})
+	_, err := transport.NewOrdered(client, whole(transport.Config{}))
 	assert.ErrorContains(t, err, "Limiter")
 }
 

@@ -26,21 +26,10 @@ import (
 // options returns a private copy of a client's options, reduced to what opening
 // a single connection needs: no setting gets through that could hold up a
 // command or open a second connection.
-func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
-	var o redis.Options
-	switch c := client.(type) {
-	case nil:
-		return nil, errors.New("nil client")
-	case *redis.Client:
-		if c == nil {
-			return nil, errors.New("nil *redis.Client")
-		}
-		o = *c.Options()
-		if o.Limiter != nil {
-			return nil, errors.New("the client has a Limiter, which could hold up a renewal, and is not asked: give a client without one")
-		}
-	default:
-		return nil, fmt.Errorf("client of type %T: a node is one independent master, give its *redis.Client", client)
+func options(client *redis.Client, cfg Config) (*redis.Options, error) {
+	o := *client.Options()
+	if o.Limiter != nil {
+		return nil, errors.New("the client has a Limiter, which could hold up a renewal, and is not asked: give a client without one")
 	}
 	// The handshake sends HELLO itself: see upgrade. In RESP3 a push could come
 	// during OnConnect, and go-redis would read it.

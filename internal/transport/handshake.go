@@ -81,7 +81,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		discard(nc)
 		err = fmt.Errorf("handshake with %s: %w", nc.RemoteAddr(), l.advise(err))
 		if c.greeted {
-			l.cfg.HelloFailed(err)
+			l.cfg.HelloFailed()
 		}
 		return nil, err
 	}
@@ -290,10 +290,3 @@ func (c *conn) whyClosed(err error) error {
 	}
 	return fmt.Errorf("%w: %w", err, why)
 }
-
-// discardReply receives the answer to a repeated leave. The leave itself gets
-// its one Reply from the answer to what was sent first.
-type discardReply struct{}
-
-func (discardReply) Append(dst []byte) []byte  { return dst }
-func (discardReply) Reply([]resp.Value, error) {}

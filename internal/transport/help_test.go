@@ -118,11 +118,40 @@ func (e *events) config(cfg transport.Config) transport.Config {
 
 func open(t testing.TB, client redis.UniversalClient, cfg transport.Config) *transport.Ordered {
 	t.Helper()
+	ready := make(chan struct{})
+	cfg = whole(cfg)
+	up, down, first := cfg.Up, cfg.Down, sync.OnceFunc(func() { close(ready) })
+	cfg.Up = func() { up(); first() }
+	cfg.Down = func(err error) { down(err); first() }
 	l, err := transport.NewOrdered(client, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { shut(l) })
-	<-l.Ready()
+	<-ready
 	return l
+}
+
+// whole returns a Config with functions that do nothing where there are none.
+func whole(c transport.Config) transport.Config {
+	for _, f := range []*func(){&c.Up, &c.Subscribed, &c.Room, &c.HelloFailed} {
+		if *f == nil {
+			*f = func() {}
+		}
+	}
+	for _, f := range []*func(error){&c.Down, &c.PushDown} {
+		if *f == nil {
+			*f = func(error) {}
+		}
+	}
+	if c.Probe == nil {
+		c.Probe = func() []transport.Command { return nil }
+	}
+	if c.Hello == nil {
+		c.Hello = func(transport.Info) ([]transport.Command, error) { return nil, nil }
+	}
+	if c.Push == nil {
+		c.Push = func(string) {}
+	}
+	return c
 }
 
 func shut(l *transport.Ordered) error {

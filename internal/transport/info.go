@@ -61,7 +61,7 @@ func (i *Info) parse(section string) {
 			i.AOFEnabled = value == "1"
 		case "master_replid2":
 			if strings.Trim(value, "0") != "" {
-				i.WasReplica, i.Former = true, short(value[:min(len(value), 16)])
+				i.Former = short(value[:min(len(value), 16)])
 			}
 		case "aof_rewrite_in_progress", "aof_rewrite_scheduled":
 			i.Rewriting = i.Rewriting || value == "1"
@@ -84,5 +84,5 @@ func short(s string) string {
 // with a marker that says that all is well. So nothing is to be confirmed by
 // it.
 func (i *Info) aofNotReady() bool {
-	return i.AOFEnabled && i.FsyncAlways && i.WasReplica && i.Rewriting
+	return i.AOFEnabled && i.FsyncAlways && i.Former != "" && i.Rewriting
 }

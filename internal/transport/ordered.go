@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -59,7 +58,6 @@ type Ordered struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // run and listen
 	guests  sync.WaitGroup // what runs code of the client's owner: a Dialer, a provider of credentials
-	ready   chan struct{}
 
 	mu       sync.Mutex
 	cur      *conn         // nil while down
@@ -84,30 +82,27 @@ type refusal struct {
 	err error
 }
 
-// NewOrdered begins to connect and returns at once. The client is neither used
-// for commands nor closed. Its options say how to connect. Its hooks
+// NewOrdered begins to connect and returns at once. The client is a
+// *redis.Client or a *redis.ClusterClient. It is neither used for commands nor
+// closed. Its options say how to connect. Its hooks
 // (AddHook) do not run.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
 		cfg:     cfg,
 		epoch:   time.Now(),
-		ready:   make(chan struct{}),
 		info:    &Info{},
 		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),
 	}
 	switch c := client.(type) {
 	case *redis.ClusterClient:
-		if c == nil || cfg.Slot == "" {
-			return nil, errors.New("a *redis.ClusterClient that is nil, or that no slot is named for")
-		}
 		l.cluster, l.resp3 = c, c.Options().Protocol != 2
-	default:
-		opts, err := options(client, cfg)
+	case *redis.Client:
+		opts, err := options(c, cfg)
 		if err != nil {
 			return nil, err
 		}
-		l.resp3 = client.(*redis.Client).Options().Protocol != 2
+		l.resp3 = c.Options().Protocol != 2
 		l.at.Store(opts)
 	}
 	l.idle = sync.NewCond(&l.mu)
@@ -258,6 +253,3 @@ func (l *Ordered) State(now time.Time) State {
 	}
 	return s
 }
-
-// Ready is closed when the first attempt to connect has succeeded or failed.
-func (l *Ordered) Ready() <-chan struct{} { return l.ready }

@@ -18,18 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-func TestClientsRefused(t *testing.T) {
-	t.Parallel()
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-	defer cluster.Close()
-	for want, c := range map[string]redis.UniversalClient{
-		"nil client": nil, "nil *redis.Client": (*redis.Client)(nil), "*redis.ClusterClient": cluster,
-	} {
-		_, err := transport.NewOrdered(c, transport.Config{})
-		assert.ErrorContains(t, err, want)
-	}
-}
-
 func TestHandshake(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithAOF("always"), redistest.WithPassword("secret")).Node(0)
@@ -248,7 +236,7 @@ func TestCloseWhileHung(t *testing.T) {
 	}
 
 	// Connecting to a node that accepts and says nothing is interrupted too.
-	l, err = transport.NewOrdered(node.Client(), transport.Config{Channel: "ch"})
+	l, err = transport.NewOrdered(node.Client(), whole(transport.Config{Channel: "ch"}))
 	require.NoError(t, err)
 	c := lasting("DEL", "x")
 	send(l, c)

@@ -56,7 +56,7 @@ func TestDialBesideAPatientOne(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Dialer: hole.dial})
 	t.Cleanup(func() { client.Close() })
 	var log events
-	l, err := transport.NewOrdered(client, log.config(transport.Config{Stall: 300 * time.Millisecond}))
+	l, err := transport.NewOrdered(client, whole(log.config(transport.Config{Stall: 300 * time.Millisecond})))
 	require.NoError(t, err)
 	eventually(t, "up", func() bool { return log.count("up") == 1 })
 	_, err = do(t, l, "PING")
@@ -121,7 +121,7 @@ func TestHandshakeBesideAPatientOne(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Dialer: way.dial})
 	t.Cleanup(func() { client.Close() })
 	var log events
-	l, err := transport.NewOrdered(client, log.config(transport.Config{Stall: 300 * time.Millisecond}))
+	l, err := transport.NewOrdered(client, whole(log.config(transport.Config{Stall: 300 * time.Millisecond})))
 	require.NoError(t, err)
 	eventually(t, "up", func() bool { return log.count("up") == 1 })
 	_, err = do(t, l, "PING")

@@ -136,7 +136,9 @@ func (l *Ordered) listenBeside(c *conn) {
 	})
 }
 
-// keepAlive is a PING to a node that owes nothing: see subscribe.
+// keepAlive is a PING to a node that owes nothing: see subscribe. It also
+// receives the answer to a repeated leave. The leave itself gets its one Reply
+// from the answer to what was sent first.
 type keepAlive struct{}
 
 func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PING") }

@@ -44,17 +44,16 @@ func (l *Ordered) run() {
 				l.cfg.Room()
 			}
 		} else {
-			l.lower(err)
+			if l.giveUpKept(err) {
+				l.cfg.Room()
+			}
 			// Only the first failure is news: after it the owner knows that the
 			// node is down.
 			if !called {
 				l.cfg.Down(err)
 			}
 		}
-		if !called {
-			called = true
-			close(l.ready)
-		}
+		called = true
 		if up {
 			l.watch(c)
 			l.cfg.Down(c.cause)
@@ -67,9 +66,6 @@ func (l *Ordered) run() {
 		}
 		l.lookAgain()
 		pause.sleep(l.ctx)
-	}
-	if !called {
-		close(l.ready)
 	}
 }
 
@@ -98,22 +94,16 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
-	if l.follows() {
+	if l.cluster != nil || l.sentinels() { // it can have another master while the connection lasts
 		l.wg.Go(func() { l.follow(c) })
 	}
 	return room
 }
 
-// lower notes why connecting failed, and gives up what waited for too long.
-func (l *Ordered) lower(cause error) {
-	if l.giveUpKept(cause) {
-		l.cfg.Room()
-	}
-}
-
-// giveUpKept refuses the leaves that have outlasted the lease that they end,
-// and reports whether Room is to be called. Without it leaves for a node that
-// is down for hours would fill kept, and then be refused at once.
+// giveUpKept takes why connecting has failed. It refuses the leaves that have
+// outlasted the lease that they end, and reports whether Room is to be called.
+// Without it leaves for a node that is down for hours would fill kept, and then
+// be refused at once.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +183,7 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		c.closeBatch()
 		c.out = append(c.out, c.resend...)
 		for range c.resends {
-			c.enter(entry{cmd: discardReply{}, at: now})
+			c.enter(entry{cmd: keepAlive{}, at: now})
 		}
 		c.pending += c.resends
 		c.resend, c.resends = nil, 0

@@ -18,10 +18,6 @@ import (
 // SentinelAddr is the address in the options of each redis.NewFailoverClient.
 const SentinelAddr = "FailoverClient"
 
-// follows reports whether the node can have another master while the connection
-// lasts.
-func (l *Ordered) follows() bool { return l.cluster != nil || l.sentinels() }
-
 func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().Addr == SentinelAddr }
 
 // ErrNoMaster is what the Sentinels say of a wrong name. It will be the same

@@ -31,7 +31,7 @@ var rigs = map[string]func(t *testing.T) rig{
 		n := redistest.Start(t, 1).Node(0)
 		return rig{
 			open: func(cfg transport.Config) transport.Transport {
-				l, err := transport.NewOrdered(n.Client(), cfg)
+				l, err := transport.NewOrdered(n.Client(), whole(cfg))
 				require.NoError(t, err)
 				return l
 			},
@@ -45,7 +45,7 @@ var rigs = map[string]func(t *testing.T) rig{
 		t.Cleanup(func() { c.Close() })
 		return rig{
 			open: func(cfg transport.Config) transport.Transport {
-				l, err := transport.NewOrdered(c, cfg)
+				l, err := transport.NewOrdered(c, whole(cfg))
 				require.NoError(t, err)
 				return l
 			},

@@ -307,9 +307,7 @@ func (t *Transport) connect() error {
 			err = errors.Join(err, ask(c))
 		}
 		if err != nil {
-			if t.cfg.HelloFailed != nil {
-				t.cfg.HelloFailed(err)
-			}
+			call(t.cfg.HelloFailed)
 			return err
 		}
 	}
