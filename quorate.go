@@ -80,23 +80,17 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 		return nil, err
 	}
 	all, err := setup.ParseNodes(urls)
+	if err == nil {
+		err = set.PrepareAll(all)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("quorate: %w", err)
 	}
-	if err := set.PrepareAll(all); err != nil {
-		return nil, fmt.Errorf("quorate: %w", err)
-	}
-	return connect(ctx, all, set)
-}
-
-func connect(ctx context.Context, all []setup.Address, set setup.Settings) (*Quorum, error) {
-	nodes := make([]redis.UniversalClient, 0, len(all))
+	q := &Quorum{}
 	for _, o := range all {
-		nodes, set.Names = append(nodes, o.Client()), append(set.Names, o.Name())
+		q.owns, set.Names = append(q.owns, o.Client()), append(set.Names, o.Name())
 	}
-	q := &Quorum{owns: nodes}
-	var err error
-	if q.core, err = core.New(nodes, set); err != nil {
+	if q.core, err = core.New(q.owns, set); err != nil {
 		q.closeOwn()
 		return nil, fmt.Errorf("quorate: %w", err)
 	}

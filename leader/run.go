@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
@@ -37,10 +36,6 @@ type Callbacks struct {
 	// runs.
 	OnNewLeader func(Leader)
 }
-
-// tryAgain is how long Run waits when so many nodes refuse for good that
-// waiting for a turn is in vain.
-const tryAgain = time.Second
 
 // Run campaigns, and calls OnStartedLeading when this participant leads. When
 // the term has ended, because it was lost or because OnStartedLeading has
@@ -99,12 +94,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		case err == nil, errors.Is(err, fault.ErrLost), ctx.Err() != nil:
 			continue
 		}
-		e.spec.Set.Logger.Error("quorate: leader keeps trying", "name", e.name, "error", core.WrapError("run", e.name, err))
-		select {
-		case <-time.After(tryAgain):
-		case <-ctx.Done():
-		case <-e.q.Closing():
-		}
+		core.TryAgain(ctx, e.q, e.spec, "leader", core.WrapError("run", e.name, err))
 	}
 }
 

@@ -110,9 +110,15 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err
 	}
-	inner, stop := within(ctx, g.held)
+	inner := ctx
+	stops := make([]func(), len(g.held))
+	for i, h := range g.held {
+		inner, stops[i] = h.lease.Derive(inner)
+	}
 	defer func() {
-		stop()
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
 		if lost, _ := g.unlock(); lost != nil {
 			err = errors.Join(err, lost)
 		}

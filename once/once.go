@@ -10,11 +10,9 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/fault"
 )
 
 // A Once is one piece of work that all processes share. It must be made by
@@ -163,30 +161,13 @@ func Func(q *quorate.Quorum, name string, f func(), opts ...quorate.OnceOption) 
 
 // must tries until it succeeds, and panics where that cannot be.
 func (o *Once) must(op string, try func() error) {
-	for {
+	core.Must(o.q, o.spec, "once", func() error {
 		err := o.wrapError(op, try())
-		switch {
-		case err == nil:
-			return
-		case errors.Is(err, fault.ErrClosed):
-			core.NeverReturn(o.set.Logger, err)
-		case fault.Misuse(err), errors.Is(err, ErrNotDurable):
+		if errors.Is(err, ErrNotDurable) {
 			panic(err)
 		}
-		o.pause(err)
-	}
-}
-
-// pause tells the log what is wrong, and waits before it is tried again. A
-// closed Quorum ends that: the next attempt says so.
-func (o *Once) pause(err error) {
-	o.set.Logger.Error("quorate: once keeps trying", "name", o.spec.Name, "error", err)
-	t := time.NewTimer(time.Second)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-o.q.Closing():
-	}
+		return err
+	})
 }
 
 // wrapError makes the exported error of what went wrong with the nodes; f's own

@@ -218,7 +218,7 @@ func (o *Once) record(ctx context.Context, t *core.Lease, values [][]byte, insis
 		if !insist || err == nil || errors.Is(err, fault.ErrLost) || errors.Is(err, fault.ErrClosed) {
 			break
 		}
-		o.pause(core.WrapError("record", o.spec.Name, notRecorded(err)))
+		core.TryAgain(ctx, o.q, o.spec, "once", core.WrapError("record", o.spec.Name, notRecorded(err)))
 	}
 	if errors.Is(err, fault.ErrLost) {
 		// A later run has begun. If it has found this one on some node, all is

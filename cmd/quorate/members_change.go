@@ -141,7 +141,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			x := what(args)
-			before := core.CoreOf(q).Recorded(ctx)
+			before, _ := core.CoreOf(q).Configuration(ctx) // the change fails where none is found
 			if ends := interrupts(x, before); ends != "" && !yes {
 				return &exit{1, errors.New("nothing was changed: " + ends)}
 			}
@@ -149,7 +149,11 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			if err := operator.Run(ctx, core.CoreOf(q), x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
-			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), core.CoreOf(q).Recorded(ctx).Addrs())
+			now, err := core.CoreOf(q).Configuration(ctx)
+			if err != nil {
+				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
+			}
+			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), now.Addrs())
 			return nil
 		},
 	}

@@ -173,7 +173,7 @@ func isCluster(c redis.UniversalClient) bool {
 const sameFor = 10 * time.Second
 
 // far is a text without the near ends of connections, as "10.0.0.1:40012->":
-// each bucket has a port of its own.
+// each connection has a port of its own.
 func far(text string) string {
 	for {
 		before, after, found := strings.Cut(text, "->")

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -19,12 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
-
-// NeverReturn is for a call that can neither succeed nor fail nor return.
-func NeverReturn(log *slog.Logger, why error) {
-	log.Error("quorate: a call that cannot return an error waits forever; end its goroutine before Close, or use the variant with a context", "error", why)
-	select {}
-}
 
 // rejected is the error of an attempt that so many nodes refuse for good that
 // it cannot have a quorum. A clash, and a list that is not the set's, are the

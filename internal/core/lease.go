@@ -47,12 +47,15 @@ type Lease struct {
 type leaseContext struct {
 	context.Context
 	lease      *Lease
+	from       context.Context
 	end        context.CancelCauseFunc
 	prev, next *leaseContext // a ring, guarded by lease.mu
 }
 
 // Err compares with the deadline: the scheduler's goroutine may not have run.
+// So does the Err of another lease's context that this one is derived from.
 func (c *leaseContext) Err() error {
+	_ = c.from.Err()
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
@@ -200,7 +203,7 @@ func (l *Lease) live(ctx context.Context) *leaseContext {
 	if l.cause != nil {
 		end(l.cause)
 	}
-	return &leaseContext{Context: inner, lease: l, end: end}
+	return &leaseContext{Context: inner, lease: l, from: ctx, end: end}
 }
 
 // Derive returns a context that ends with ctx and with the hold, and has the

@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
@@ -57,16 +56,6 @@ func (q *Quorum) Configuration(ctx context.Context) (*nodeset.Configuration, err
 		return nil, err
 	}
 	return q.members.config.Load(), nil
-}
-
-// Recorded returns the configuration that this client counts on, nil if it is
-// found out that the nodes have recorded none. It changes nothing.
-func (q *Quorum) Recorded(ctx context.Context) *nodeset.Configuration {
-	if q.buckets != nil {
-		return q.buckets.all[0].Load().Recorded(ctx)
-	}
-	_ = q.Ready(ctx)
-	return q.members.config.Load()
 }
 
 // Config returns the configuration that the client counts on now, nil for none.
@@ -136,8 +125,6 @@ func (o Operating) Ask(ctx context.Context, number int, words ...string) (string
 
 // Server is what such a member said of itself as its latest connection began.
 func (o Operating) Server(number int) *transport.Info { return o.q.nodes.at(number).info() }
-
-func (o Operating) Rules() protocol.Rules { return rule.Protocol() }
 
 // Succeed carries out a Run on the register that decides what follows.
 func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {

@@ -231,10 +231,11 @@ func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 		return &q.set
 	}
 	set := q.set
-	if err := setup.Change(&set, opts); err != nil {
-		panic("quorate: " + primitive + ": " + err.Error())
+	err := setup.Change(&set, opts)
+	if err == nil {
+		err = set.Check()
 	}
-	if err := set.Check(); err != nil {
+	if err != nil {
 		panic("quorate: " + primitive + ": " + err.Error())
 	}
 	return &set

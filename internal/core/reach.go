@@ -136,17 +136,11 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 	return say
 }
 
-// gist is what a change of is news. The digits are left out: each attempt to
-// connect has another local port.
+// gist is what a change of is news.
 func gist(f *fault.Failure) string {
 	var b strings.Builder
 	for _, n := range f.Nodes {
-		fmt.Fprintf(&b, "%s %s\n", n.Addr, strings.Map(func(c rune) rune {
-			if '0' <= c && c <= '9' {
-				return -1
-			}
-			return c
-		}, n.Err.Error()))
+		fmt.Fprintf(&b, "%s %s\n", n.Addr, far(n.Err.Error()))
 	}
 	return b.String()
 }

@@ -104,7 +104,7 @@ func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 	missing := func(port int, nodes ...string) *fault.Failure {
 		f := &fault.Failure{}
 		for _, n := range nodes {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n, Err: fmt.Errorf("read 127.0.0.1:%d: reset", port)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n, Err: fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.2:6379: reset", port)})
 		}
 		return f
 	}

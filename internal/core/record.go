@@ -8,6 +8,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -273,11 +274,41 @@ func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	if r.n++; pause == lastRetry {
 		q.set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
 	}
-	t := time.NewTimer(pause/2 + rand.N(pause/2))
+	pauseFor(ctx, q, pause/2+rand.N(pause/2))
+}
+
+// pauseFor waits for d, but not longer than ctx lasts, or until Close.
+func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-ctx.Done():
 	case <-q.closing:
+	}
+}
+
+// TryAgain logs why a call that keeps trying has failed, and waits before it is
+// tried again.
+func TryAgain(ctx context.Context, q *Quorum, s *Spec, what string, err error) {
+	s.Set.Logger.Error("quorate: "+what+" keeps trying", "name", s.Name, "error", err)
+	pauseFor(ctx, q, time.Second)
+}
+
+// Must calls try until it succeeds. It panics where that cannot be, and does
+// not return when the Quorum is closed.
+func Must(q *Quorum, s *Spec, what string, try func() error) {
+	for {
+		err := try()
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, fault.ErrClosed):
+			s.Set.Logger.Error("quorate: a call that cannot return an error waits forever; end its goroutine before Close, or use the variant with a context", "error", err)
+			select {}
+		case fault.Misuse(err):
+			panic(err)
+		}
+		TryAgain(context.Background(), q, s, what, err)
 	}
 }

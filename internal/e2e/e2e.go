@@ -95,7 +95,7 @@ func Declare(urls []string) error {
 
 // NeverReturns ignores goroutines that wait on a closed Quorum in a call that
 // cannot fail.
-var NeverReturns = goleak.IgnoreTopFunction("github.com/quorate/quorate/internal/core.NeverReturn")
+var NeverReturns = goleak.IgnoreTopFunction("github.com/quorate/quorate/internal/core.Must")
 
 // Patience is how long a test waits for what must happen soon. Nothing depends
 // on it but how late a failure is reported.

@@ -3,7 +3,6 @@ package localqueue
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
@@ -15,19 +14,9 @@ import (
 // panics if the name is unusable. Nodes that refuse for good are logged and
 // asked again. When the Quorum is closed it does not return.
 func (q *Queue) MustLock(op string, mode Mode) {
-	for {
-		err := core.WrapError(op, q.Name(), q.Lock(context.Background(), mode, false))
-		switch {
-		case err == nil:
-			return
-		case errors.Is(err, fault.ErrClosed):
-			core.NeverReturn(q.set().Logger, err)
-		case fault.Misuse(err):
-			panic(err)
-		}
-		q.set().Logger.Error("quorate: "+op+" keeps trying", "name", q.Name(), "error", err)
-		time.Sleep(time.Second)
-	}
+	core.Must(q.quorum, q.write, op, func() error {
+		return core.WrapError(op, q.Name(), q.Lock(context.Background(), mode, false))
+	})
 }
 
 // MustUnlock unlocks, and panics if it is not locked, as sync does. What was

@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -94,7 +95,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 		return &fault.Failure{Err: err}
 	}
 	x.o = change.Operator{
-		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: o.Rules()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
+		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rule.Protocol()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
 		Fanout: o.Fanout(), Ballot: o.Ballot,
 	}
 	if err := x.run(ctx); err != nil {
