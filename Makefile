@@ -67,7 +67,7 @@ ALL    = $(MODULES:%=./%/...)
 GOTEST = QUORATE_REQUIRE_REDIS=1 go test -tags search $(JSON) -p 3 -parallel 6 -timeout 15m
 
 # The packages whose tests start many servers or processes for minutes, or compile a user's programs.
-SERVERS := ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./compat/goose ./compat/migrate
+SERVERS := ./internal/doccheck ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./compat/goose ./compat/migrate
 
 # The end-to-end tests that do so, too.
 FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermitsInUse|CostOfManyWaiters|ThreeClusters|ThreeSentinelSets|ClusterOfThree|SentinelOfThree|ClusterMove|ExchangeUnderLoad|Burst|FleetConnectsAtOnce|ManyQuorums|ManyLeasesSurviveAReconnect|OnceFleet|LeaderFleet|LeaderSuccession|OneOfManyTries)$$
@@ -78,7 +78,7 @@ SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
 # The packages whose tests drive servers and commands, share nothing between goroutines, or are for another library. The
 # slowest come first: what is last would run alone for minutes.
 OTHERS := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/...
-PURE   := ./internal/e2e ./cmd/quorate ./internal/doccheck ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum $(OTHERS)
+PURE   := ./internal/e2e ./cmd/quorate ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum $(OTHERS)
 
 # The others.
 SHARED = ./internal/core ./mutex $$(go list $(ALL) | grep -vxFf <(go list $(PURE) $(SERVERS) ./internal/sim/exhaustive ./internal/core ./mutex))
