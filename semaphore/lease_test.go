@@ -5,13 +5,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/e2e"
-	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/quoratetest"
 	"github.com/quorate/quorate/semaphore"
 )
 
@@ -30,38 +30,38 @@ func TestLeaseHasItsOwnMethodsOnly(t *testing.T) {
 }
 
 func TestLeaseOfNoPermits(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 1)
-	s := semaphore.NewWeighted(e2e.Open(t, c), "s", 2)
-	for _, n := range []int64{0, -1} {
-		_, err := s.AcquireLease(t.Context(), n)
-		assert.ErrorIs(t, err, quorate.ErrInvalid)
-		_, err = s.TryAcquireLease(t.Context(), n)
-		assert.ErrorIs(t, err, quorate.ErrInvalid)
-	}
-	assert.NoError(t, s.Acquire(t.Context(), 0), "as x/sync does")
-	assert.Panics(t, func() { _, _ = new(semaphore.Weighted).AcquireLease(t.Context(), 0) })
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewWeighted(quoratetest.New(t, 1).Quorum(), "s", 2)
+		for _, n := range []int64{0, -1} {
+			_, err := s.AcquireLease(t.Context(), n)
+			assert.ErrorIs(t, err, quorate.ErrInvalid)
+			_, err = s.TryAcquireLease(t.Context(), n)
+			assert.ErrorIs(t, err, quorate.ErrInvalid)
+		}
+		assert.NoError(t, s.Acquire(t.Context(), 0), "as x/sync does")
+		assert.Panics(t, func() { _, _ = new(semaphore.Weighted).AcquireLease(t.Context(), 0) })
+	})
 }
 
 func TestReleaseOfALeaseByMany(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 1)
-	s := semaphore.NewWeighted(e2e.Open(t, c), "s", 2)
-	for range 20 {
-		l, err := s.AcquireLease(t.Context(), 2)
-		require.NoError(t, err)
-		var all sync.WaitGroup
-		var released atomic.Int32
-		for range 4 {
-			all.Go(func() {
-				if err := l.Release(); err == nil {
-					released.Add(1)
-				} else {
-					assert.ErrorIs(t, err, quorate.ErrNotHeld)
-				}
-			})
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewWeighted(quoratetest.New(t, 1).Quorum(), "s", 2)
+		for range 20 {
+			l, err := s.AcquireLease(t.Context(), 2)
+			require.NoError(t, err)
+			var all sync.WaitGroup
+			var released atomic.Int32
+			for range 4 {
+				all.Go(func() {
+					if err := l.Release(); err == nil {
+						released.Add(1)
+					} else {
+						assert.ErrorIs(t, err, quorate.ErrNotHeld)
+					}
+				})
+			}
+			all.Wait()
+			require.EqualValues(t, 1, released.Load())
 		}
-		all.Wait()
-		require.EqualValues(t, 1, released.Load())
-	}
+	})
 }

@@ -4,6 +4,7 @@ package semaphore_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,14 +14,15 @@ import (
 
 // TestVotesAloneAdmitTooMany is TestCounting without the counting rule.
 func TestVotesAloneAdmitTooMany(t *testing.T) {
-	t.Parallel()
-	defer rule.SwitchOff(protocol.RuleCounting)()
-	s := overlapping(t)
-	for i := range s {
-		require.NoError(t, s[i].Acquire(t.Context(), 1))
-	}
-	t.Log("three hold one of two permits each")
-	for i := range s {
-		s[i].Release(1)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		defer rule.SwitchOff(protocol.RuleCounting)()
+		s := overlapping(t)
+		for i := range s {
+			require.NoError(t, s[i].Acquire(t.Context(), 1))
+		}
+		t.Log("three hold one of two permits each")
+		for i := range s {
+			s[i].Release(1)
+		}
+	})
 }
