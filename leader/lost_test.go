@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -12,104 +13,110 @@ import (
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
 )
 
 func TestLost(t *testing.T) {
-	t.Parallel()
-	const ttl = 800 * time.Millisecond
-	c := cluster(t)
-	es, _ := fleet(t, c, e2e.Timing(ttl), "a", "b")
-	a, b := es[0], es[1]
-	require.NoError(t, a.Campaign(soon(t), "old"))
-	lease := a.Lease()
-	thaw := freeze(t, c, 2)
-	require.NoError(t, a.HealthCheck(0))
-	e2e.Receive(t, lease.Context().Done())
-	require.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
-	require.ErrorIs(t, a.Proclaim(soon(t), "x"), quorate.ErrLost)
-	require.Equal(t, lease, a.Lease(), "the lost one")
-	require.NoError(t, a.HealthCheck(time.Hour))
-	err := a.HealthCheck(0)
-	require.ErrorIs(t, err, quorate.ErrLost)
-	require.ErrorContains(t, err, "the term ended")
-	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
-	require.NoError(t, a.HealthCheck(0))
-	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNotHeld)
-	thaw()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 800 * time.Millisecond
+		c := nodes(t)
+		es, _ := fleet(t, c, e2e.Timing(ttl), "a", "b")
+		a, b := es[0], es[1]
+		require.NoError(t, a.Campaign(soon(t), "old"))
+		lease := a.Lease()
+		thaw := freeze(c, 2)
+		require.NoError(t, a.HealthCheck(0))
+		e2e.Receive(t, lease.Context().Done())
+		require.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
+		require.ErrorIs(t, a.Proclaim(soon(t), "x"), quorate.ErrLost)
+		require.Equal(t, lease, a.Lease(), "the lost one")
+		require.NoError(t, a.HealthCheck(time.Hour))
+		time.Sleep(time.Millisecond)
+		err := a.HealthCheck(0)
+		require.ErrorIs(t, err, quorate.ErrLost)
+		require.ErrorContains(t, err, "the term ended")
+		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
+		require.NoError(t, a.HealthCheck(0))
+		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNotHeld)
+		thaw()
 
-	require.NoError(t, b.Campaign(soon(t), "new"))
-	require.Greater(t, b.Lease().Token(), lease.Token())
-	l, err := a.Leader(soon(t))
-	require.NoError(t, err)
-	assert.Equal(t, "new", l.Value)
-	require.NoError(t, b.Resign(soon(t)))
-	require.NoError(t, a.Campaign(soon(t), "again"), "it can be used again")
-	require.NoError(t, a.Resign(soon(t)))
+		require.NoError(t, b.Campaign(soon(t), "new"))
+		require.Greater(t, b.Lease().Token(), lease.Token())
+		l, err := a.Leader(soon(t))
+		require.NoError(t, err)
+		assert.Equal(t, "new", l.Value)
+		require.NoError(t, b.Resign(soon(t)))
+		require.NoError(t, a.Campaign(soon(t), "again"), "it can be used again")
+		require.NoError(t, a.Resign(soon(t)))
+	})
 }
 
 // A loss that the caller has not looked at does not keep it from campaigning
 // again.
 func TestCampaignAfterALoss(t *testing.T) {
-	t.Parallel()
-	const ttl = time.Second
-	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
-	a := leader.New(q, "e", leader.WithID("a"), quorate.WithoutRenewal())
-	require.NoError(t, a.Campaign(soon(t), ""))
-	first := a.Lease()
-	e2e.Receive(t, first.Context().Done())
-	require.NoError(t, a.Campaign(soon(t), ""))
-	require.Greater(t, a.Lease().Token(), first.Token())
-	require.NoError(t, a.Resign(soon(t)))
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = time.Second
+		q := nodes(t).Quorum(e2e.Timing(ttl))
+		a := leader.New(q, "e", leader.WithID("a"), quorate.WithoutRenewal())
+		require.NoError(t, a.Campaign(soon(t), ""))
+		first := a.Lease()
+		e2e.Receive(t, first.Context().Done())
+		require.NoError(t, a.Campaign(soon(t), ""))
+		require.Greater(t, a.Lease().Token(), first.Token())
+		require.NoError(t, a.Resign(soon(t)))
+	})
 }
 
 func TestClosed(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
-	es, m := fleet(t, c, e2e.Timing(quiet), "b")
-	q := e2e.Open(t, c, e2e.Timing(quiet))
-	a, waiting := leader.New(q, "e", leader.WithID("a")), leader.New(q, "e", leader.WithID("w"))
-	require.NoError(t, a.Campaign(soon(t), ""))
-	done := campaign(soon(t), waiting, "")
-	waiters(t, m, 1)
-	behind := campaign(soon(t), waiting, "")
-	require.NoError(t, q.Close())
-	require.ErrorIs(t, e2e.Receive(t, done), quorate.ErrClosed)
-	require.ErrorIs(t, e2e.Receive(t, behind), quorate.ErrClosed)
-	require.ErrorIs(t, context.Cause(a.Lease().Context()), quorate.ErrClosed)
-	require.NoError(t, es[0].Campaign(soon(t), ""), "closing leaves")
-	require.NoError(t, es[0].Resign(soon(t)))
+	synctest.Test(t, func(t *testing.T) {
+		c := nodes(t)
+		es, m := fleet(t, c, e2e.Timing(quiet), "b")
+		q := c.Quorum(e2e.Timing(quiet))
+		a, waiting := leader.New(q, "e", leader.WithID("a")), leader.New(q, "e", leader.WithID("w"))
+		require.NoError(t, a.Campaign(soon(t), ""))
+		done := campaign(soon(t), waiting, "")
+		waiters(t, m, 1)
+		behind := campaign(soon(t), waiting, "")
+		require.NoError(t, q.Close())
+		require.ErrorIs(t, e2e.Receive(t, done), quorate.ErrClosed)
+		require.ErrorIs(t, e2e.Receive(t, behind), quorate.ErrClosed)
+		require.ErrorIs(t, context.Cause(a.Lease().Context()), quorate.ErrClosed)
+		require.NoError(t, es[0].Campaign(soon(t), ""), "closing leaves")
+		require.NoError(t, es[0].Resign(soon(t)))
 
-	require.ErrorIs(t, a.Proclaim(soon(t), ""), quorate.ErrClosed)
-	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrClosed)
-	require.ErrorIs(t, a.Campaign(soon(t), ""), quorate.ErrClosed)
-	_, err := a.Leader(soon(t))
-	require.ErrorIs(t, err, quorate.ErrClosed)
-	require.ErrorIs(t, a.Run(soon(t), leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrClosed)
-	for range a.Observe(soon(t)) {
-		require.Fail(t, "nothing is to be seen after Close")
-	}
+		require.ErrorIs(t, a.Proclaim(soon(t), ""), quorate.ErrClosed)
+		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrClosed)
+		require.ErrorIs(t, a.Campaign(soon(t), ""), quorate.ErrClosed)
+		_, err := a.Leader(soon(t))
+		require.ErrorIs(t, err, quorate.ErrClosed)
+		require.ErrorIs(t, a.Run(soon(t), leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrClosed)
+		for range a.Observe(soon(t)) {
+			require.Fail(t, "nothing is to be seen after Close")
+		}
+	})
 }
 
 // Resign does not wait for a Proclaim that cannot be confirmed, and ends it.
 func TestResignDuringProclaim(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
-	es, _ := fleet(t, c, e2e.Timing(4*time.Second), "a", "b")
-	a, b := es[0], es[1]
-	require.NoError(t, a.Campaign(soon(t), "one"))
-	thaw := freeze(t, c, 2)
-	done := make(chan error, 1)
-	queued := e2e.NewQueued(soon(t))
-	go func() { done <- a.Proclaim(queued, "two") }()
-	e2e.Receive(t, queued.In())
-	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNoQuorum, "so few have confirmed it")
-	require.ErrorIs(t, e2e.Receive(t, done), quorate.ErrNotHeld)
-	thaw()
-	require.NoError(t, b.Campaign(soon(t), "three"), "it has resigned all the same")
-	l, err := a.Leader(soon(t))
-	require.NoError(t, err)
-	require.Equal(t, "three", l.Value)
-	require.NoError(t, b.Resign(soon(t)))
+	synctest.Test(t, func(t *testing.T) {
+		c := nodes(t)
+		es, _ := fleet(t, c, e2e.Timing(4*time.Second), "a", "b")
+		a, b := es[0], es[1]
+		require.NoError(t, a.Campaign(soon(t), "one"))
+		thaw := freeze(c, 2)
+		done := make(chan error, 1)
+		queued := e2e.NewQueued(soon(t))
+		go func() { done <- a.Proclaim(queued, "two") }()
+		e2e.Receive(t, queued.In())
+		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNoQuorum, "so few have confirmed it")
+		require.ErrorIs(t, e2e.Receive(t, done), quorate.ErrNotHeld)
+		thaw()
+		require.NoError(t, b.Campaign(soon(t), "three"), "it has resigned all the same")
+		l, err := a.Leader(soon(t))
+		require.NoError(t, err)
+		require.Equal(t, "three", l.Value)
+		require.NoError(t, b.Resign(soon(t)))
+	})
 }
 
 // spoil puts something in the place of the record on two servers.
@@ -131,8 +138,8 @@ func spoil(t *testing.T, c *redistest.Cluster) (repair func()) {
 func TestLeaderThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	es, m := fleet(t, c, e2e.Timing(quiet), "a")
-	a := es[0]
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	a, m := leader.New(q, "e", leader.WithID("a")), mutex.New(q, "e")
 	repair := spoil(t, c)
 	err := a.Campaign(soon(t), "")
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)

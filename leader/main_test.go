@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
@@ -12,6 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/quoratetest"
 )
 
 func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
@@ -29,15 +31,24 @@ func cluster(t *testing.T) *redistest.Cluster {
 	return c
 }
 
+// nodes starts three nodes in the test's bubble, and sees in the end that they
+// have no leader.
+func nodes(t *testing.T) *quoratetest.Cluster {
+	t.Helper()
+	c := quoratetest.New(t, 3)
+	t.Cleanup(func() { assert.Empty(t, c.Holders("e"), "when all Quorums are closed") })
+	return c
+}
+
 // fleet returns participants of one election, each with a Quorum of its own,
 // and a mutex of the same name to see the waiters.
-func fleet(t *testing.T, c *redistest.Cluster, timing quorate.Option, ids ...string) ([]*leader.Election, *mutex.Mutex) {
+func fleet(t *testing.T, c *quoratetest.Cluster, timing quorate.Option, ids ...string) ([]*leader.Election, *mutex.Mutex) {
 	t.Helper()
 	var all []*leader.Election
 	for _, id := range ids {
-		all = append(all, leader.New(e2e.Open(t, c, timing), "e", leader.WithID(id)))
+		all = append(all, leader.New(c.Quorum(timing), "e", leader.WithID(id)))
 	}
-	return all, mutex.New(e2e.Open(t, c, timing), "e")
+	return all, mutex.New(c.Quorum(timing), "e")
 }
 
 // waiters waits until so many are in line behind the leader.
@@ -66,15 +77,13 @@ func campaign(ctx context.Context, e *leader.Election, value string) <-chan erro
 	return done
 }
 
-// freeze stops the first n servers, and returns what lets them go on.
-func freeze(t *testing.T, c *redistest.Cluster, n int) (thaw func()) {
-	t.Helper()
-	for i := range n {
-		require.NoError(t, c.Node(i).Stop())
-	}
-	return func() {
+// freeze has the first n nodes stand still, and returns what lets them go on.
+func freeze(c *quoratetest.Cluster, n int) (thaw func()) {
+	delay := func(d time.Duration) {
 		for i := range n {
-			require.NoError(t, c.Node(i).Cont())
+			c.Delay(i, d)
 		}
 	}
+	delay(time.Hour)
+	return func() { delay(0) }
 }

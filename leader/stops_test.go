@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,30 +19,29 @@ import (
 )
 
 func TestRunPanics(t *testing.T) {
-	t.Parallel()
-	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
-	a, b := es[0], es[1]
-	boom := errors.New("boom")
-	for name, cb := range map[string]leader.Callbacks{
-		"OnStartedLeading": {OnStartedLeading: func(context.Context, quorate.Lease) {
-			waiters(t, m, 1)
-			panic(boom)
-		}},
-		"OnStoppedLeading": {
-			OnStartedLeading: func(context.Context, quorate.Lease) { waiters(t, m, 1) },
-			OnStoppedLeading: func(error) { panic(boom) },
-		},
-		"OnNewLeader": {
-			OnStartedLeading: func(ctx context.Context, _ quorate.Lease) { <-ctx.Done() },
-			OnNewLeader: func(l leader.Leader) {
-				if l.ID == "a" {
-					waiters(t, m, 1)
-					panic(boom)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		es, m := fleet(t, nodes(t), e2e.Timing(quiet), "a", "b")
+		a, b := es[0], es[1]
+		boom := errors.New("boom")
+		for name, cb := range map[string]leader.Callbacks{
+			"OnStartedLeading": {OnStartedLeading: func(context.Context, quorate.Lease) {
+				waiters(t, m, 1)
+				panic(boom)
+			}},
+			"OnStoppedLeading": {
+				OnStartedLeading: func(context.Context, quorate.Lease) { waiters(t, m, 1) },
+				OnStoppedLeading: func(error) { panic(boom) },
 			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+			"OnNewLeader": {
+				OnStartedLeading: func(ctx context.Context, _ quorate.Lease) { <-ctx.Done() },
+				OnNewLeader: func(l leader.Leader) {
+					if l.ID == "a" {
+						waiters(t, m, 1)
+						panic(boom)
+					}
+				},
+			},
+		} {
 			var starts, stops atomic.Int32
 			start, stop := cb.OnStartedLeading, cb.OnStoppedLeading
 			led := make(chan struct{})
@@ -59,16 +59,16 @@ func TestRunPanics(t *testing.T) {
 			}
 			ran := run(soon(t), a, cb)
 			e2e.Receive(t, led)
-			require.NoError(t, b.Campaign(soon(t), ""), "the panic has resigned first")
+			require.NoError(t, b.Campaign(soon(t), ""), "%s: the panic has resigned first", name)
 			require.Equal(t, panicked{boom}, e2e.Receive(t, ran))
 			require.Equal(t, int32(1), starts.Load())
 			require.Equal(t, int32(1), stops.Load())
 			require.Nil(t, a.Lease())
 			require.NoError(t, b.Resign(soon(t)))
-		})
-	}
-	require.NoError(t, a.Campaign(soon(t), ""), "it can be used again")
-	require.NoError(t, a.Resign(soon(t)))
+		}
+		require.NoError(t, a.Campaign(soon(t), ""), "it can be used again")
+		require.NoError(t, a.Resign(soon(t)))
+	})
 }
 
 // Four participants lead in turn, and each term ends in one way or another:

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -38,44 +39,46 @@ func TestLingerCostsNoCommand(t *testing.T) {
 }
 
 func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
-	q := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithLinger(quiet))
-	p := e2e.Open(t, c, e2e.Timing(quiet))
-	a, b := mutex.New(q, "m"), mutex.New(p, "m")
-	for range 10 {
-		require.True(t, e2e.Eventually(a.TryLock))
+	synctest.Test(t, func(t *testing.T) {
+		c := nodes(t)
+		q := c.Quorum(e2e.Timing(quiet), quorate.WithLinger(quiet))
+		p := c.Quorum(e2e.Timing(quiet))
+		a, b := mutex.New(q, "m"), mutex.New(p, "m")
+		for range 10 {
+			require.True(t, e2e.Eventually(a.TryLock))
+			a.Unlock()
+			require.NoError(t, e2e.ReceiveWithin(t, quiet/6, lockLater(t.Context(), t, b)))
+			b.Unlock()
+		}
+		// While it is held, a waiter waits for Unlock, and not for the lingering.
+		a.Lock()
+		waiting := lockLater(t.Context(), t, b)
+		waiters(t, b, 1)
+		select {
+		case <-waiting:
+			require.Fail(t, "two holders")
+		default:
+		}
 		a.Unlock()
-		require.NoError(t, e2e.ReceiveWithin(t, quiet/6, lockLater(t.Context(), t, b)))
+		require.NoError(t, e2e.ReceiveWithin(t, quiet/6, waiting))
 		b.Unlock()
-	}
-	// While it is held, a waiter waits for Unlock, and not for the lingering.
-	a.Lock()
-	waiting := lockLater(t.Context(), t, b)
-	waiters(t, b, 1)
-	select {
-	case <-waiting:
-		require.Fail(t, "two holders")
-	default:
-	}
-	a.Unlock()
-	require.NoError(t, e2e.ReceiveWithin(t, quiet/6, waiting))
-	b.Unlock()
+	})
 }
 
 func TestLingerEndsByItself(t *testing.T) {
-	t.Parallel()
-	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
-	m := mutex.New(q, "m", quorate.WithLinger(300*time.Millisecond))
-	require.True(t, m.TryLock())
-	m.Unlock()
-	_, err := m.Holder(t.Context())
-	require.NoError(t, err, "lingers")
-	require.True(t, e2e.Eventually(func() bool {
-		_, err = m.Holder(t.Context())
-		return err != nil
-	}))
-	require.ErrorIs(t, err, quorate.ErrNotHeld)
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum(e2e.Timing(quiet))
+		m := mutex.New(q, "m", quorate.WithLinger(300*time.Millisecond))
+		require.True(t, m.TryLock())
+		m.Unlock()
+		_, err := m.Holder(t.Context())
+		require.NoError(t, err, "lingers")
+		require.True(t, e2e.Eventually(func() bool {
+			_, err = m.Holder(t.Context())
+			return err != nil
+		}))
+		require.ErrorIs(t, err, quorate.ErrNotHeld)
+	})
 }
 
 func TestLingeringClaimIsLost(t *testing.T) {

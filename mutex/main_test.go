@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/quoratetest"
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +31,22 @@ func cluster(t *testing.T) *redistest.Cluster {
 	c := redistest.Start(t, 3)
 	t.Cleanup(func() { e2e.Clean(t, c) })
 	return c
+}
+
+// nodes starts three nodes in the test's bubble, and sees in the end that they
+// hold nothing.
+func nodes(t *testing.T) *quoratetest.Cluster {
+	t.Helper()
+	c := quoratetest.New(t, 3)
+	t.Cleanup(func() { assert.Empty(t, c.Holders("m"), "when all Quorums are closed") })
+	return c
+}
+
+// delay has all nodes answer so late.
+func delay(c *quoratetest.Cluster, d time.Duration) {
+	for i := range 3 {
+		c.Delay(i, d)
+	}
 }
 
 // commands is how many scripts the servers have run, all of them together.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,28 +20,29 @@ import (
 var _ sync.Locker = (*mutex.Mutex)(nil)
 
 func TestTwoValuesExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
-	a, b := mutex.New(q, "m"), mutex.New(q, "m")
-	other := mutex.New(q, "other")
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum(e2e.Timing(quiet))
+		a, b := mutex.New(q, "m"), mutex.New(q, "m")
+		other := mutex.New(q, "other")
 
-	a.Lock()
-	first := a.Lease().Token()
-	assert.False(t, b.TryLock())
-	assert.ErrorIs(t, b.TryLockContext(t.Context()), quorate.ErrHeld)
-	assert.False(t, a.TryLock(), "a value excludes itself, too")
-	require.True(t, other.TryLock(), "another name is another lock")
-	other.Unlock()
+		a.Lock()
+		first := a.Lease().Token()
+		assert.False(t, b.TryLock())
+		assert.ErrorIs(t, b.TryLockContext(t.Context()), quorate.ErrHeld)
+		assert.False(t, a.TryLock(), "a value excludes itself, too")
+		require.True(t, other.TryLock(), "another name is another lock")
+		other.Unlock()
 
-	waiting := lockLater(t.Context(), t, b)
-	waiters(t, a, 1)
-	a.Unlock()
-	require.NoError(t, e2e.Receive(t, waiting))
-	assert.Greater(t, b.Lease().Token(), first)
-	assert.Nil(t, a.Lease())
-	require.NoError(t, b.UnlockContext(t.Context()))
-	assert.True(t, a.TryLock(), "free when UnlockContext has returned")
-	a.Unlock()
+		waiting := lockLater(t.Context(), t, b)
+		waiters(t, a, 1)
+		a.Unlock()
+		require.NoError(t, e2e.Receive(t, waiting))
+		assert.Greater(t, b.Lease().Token(), first)
+		assert.Nil(t, a.Lease())
+		require.NoError(t, b.UnlockContext(t.Context()))
+		assert.True(t, a.TryLock(), "free when UnlockContext has returned")
+		a.Unlock()
+	})
 }
 
 // Only a node that can know it counts for "not held". A node that lost its data
@@ -107,68 +109,66 @@ func TestHolder(t *testing.T) {
 }
 
 func TestDo(t *testing.T) {
-	t.Parallel()
-	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
-	a, b := mutex.New(q, "m"), mutex.New(q, "m")
-	boom := errors.New("boom")
-	type key struct{}
-	ctx := context.WithValue(t.Context(), key{}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum(e2e.Timing(quiet))
+		a, b := mutex.New(q, "m"), mutex.New(q, "m")
+		boom := errors.New("boom")
+		type key struct{}
+		ctx := context.WithValue(t.Context(), key{}, 1)
 
-	var inner context.Context
-	require.NoError(t, a.Do(ctx, func(ctx context.Context) error {
-		inner = ctx
-		assert.False(t, b.TryLock())
-		assert.NotNil(t, a.Lease())
-		return ctx.Err()
-	}))
-	assert.Equal(t, 1, inner.Value(key{}))
-	assert.ErrorIs(t, context.Cause(inner), quorate.ErrReleased)
+		var inner context.Context
+		require.NoError(t, a.Do(ctx, func(ctx context.Context) error {
+			inner = ctx
+			assert.False(t, b.TryLock())
+			assert.NotNil(t, a.Lease())
+			return ctx.Err()
+		}))
+		assert.Equal(t, 1, inner.Value(key{}))
+		assert.ErrorIs(t, context.Cause(inner), quorate.ErrReleased)
 
-	assert.ErrorIs(t, a.Do(ctx, func(context.Context) error { return boom }), boom)
-	assert.PanicsWithError(t, "boom", func() {
-		_ = a.Do(ctx, func(context.Context) error { panic(boom) })
-	})
-	assert.True(t, e2e.Eventually(b.TryLock), "the panic has released it")
+		assert.ErrorIs(t, a.Do(ctx, func(context.Context) error { return boom }), boom)
+		assert.PanicsWithError(t, "boom", func() {
+			_ = a.Do(ctx, func(context.Context) error { panic(boom) })
+		})
+		assert.True(t, e2e.Eventually(b.TryLock), "the panic has released it")
 
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	assert.ErrorIs(t, a.Do(ended, func(context.Context) error {
-		t.Error("called without the lock")
-		return nil
-	}), context.Canceled)
-	b.Unlock()
-
-	cancelled, cancel := context.WithCancel(ctx)
-	err := a.Do(cancelled, func(ctx context.Context) error {
+		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		<-ctx.Done()
-		assert.NotNil(t, a.Lease(), "the context's end does not end the hold")
-		return ctx.Err()
+		assert.ErrorIs(t, a.Do(ended, func(context.Context) error {
+			t.Error("called without the lock")
+			return nil
+		}), context.Canceled)
+		b.Unlock()
+
+		cancelled, cancel := context.WithCancel(ctx)
+		err := a.Do(cancelled, func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			assert.NotNil(t, a.Lease(), "the context's end does not end the hold")
+			return ctx.Err()
+		})
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.NotErrorIs(t, err, quorate.ErrLost)
 	})
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.NotErrorIs(t, err, quorate.ErrLost)
 }
 
 func TestDoLearnsOfTheLoss(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
-	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
-	m := mutex.New(q, "m")
-	err := m.Do(t.Context(), func(ctx context.Context) error {
-		for i := range c.Len() {
-			assert.NoError(t, c.Node(i).Stop())
-		}
-		e2e.Receive(t, ctx.Done())
-		assert.ErrorIs(t, ctx.Err(), context.Canceled)
-		assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		c := nodes(t)
+		q := c.Quorum(e2e.Timing(400 * time.Millisecond))
+		m := mutex.New(q, "m")
+		err := m.Do(t.Context(), func(ctx context.Context) error {
+			delay(c, time.Hour)
+			e2e.Receive(t, ctx.Done())
+			assert.ErrorIs(t, ctx.Err(), context.Canceled)
+			assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)
+			return nil
+		})
+		assert.ErrorIs(t, err, quorate.ErrLost, "though f has not seen it")
+		var e *quorate.Error
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, "do", e.Op)
+		assert.Equal(t, "m", e.Name)
+		delay(c, 0)
 	})
-	assert.ErrorIs(t, err, quorate.ErrLost, "though f has not seen it")
-	var e *quorate.Error
-	require.ErrorAs(t, err, &e)
-	assert.Equal(t, "do", e.Op)
-	assert.Equal(t, "m", e.Name)
-	for i := range c.Len() {
-		require.NoError(t, c.Node(i).Cont())
-	}
 }

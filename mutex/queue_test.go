@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
-	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -64,72 +64,74 @@ func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
 }
 
 func TestTokensGoOnWhenAClaimHasServedAllItCan(t *testing.T) {
-	t.Parallel()
-	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
-	m := mutex.New(q, "m")
-	m.Lock()
-	last := m.Lease().Token()
-	all := lockAll(t, m, 1100, func(int) { // a claim has 1024 tokens
-		token := m.Lease().Token()
-		assert.Greater(t, token, last)
-		last = token
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum(e2e.Timing(quiet))
+		m := mutex.New(q, "m")
+		m.Lock()
+		last := m.Lease().Token()
+		all := lockAll(t, m, 1100, func(int) { // a claim has 1024 tokens
+			token := m.Lease().Token()
+			assert.Greater(t, token, last)
+			last = token
+		})
+		m.Unlock()
+		all.Wait()
 	})
-	m.Unlock()
-	all.Wait()
 }
 
 func TestRemoteWaiterGetsItsTurn(t *testing.T) {
-	t.Parallel()
-	const ttl = 4 * time.Second
-	late := lateness.Measure(t)
-	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
-	local, remote := mutex.New(q, "m"), mutex.New(q, "m")
-	local.Lock()
-	var passes atomic.Int32
-	served := make(chan struct{})
-	all := lockAll(t, local, 30, func(int) {
-		passes.Add(1)
-		select { // the work that is done under the lock
-		case <-time.After(ttl / 20):
-		case <-served: // what comes later shows nothing
-		}
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 4 * time.Second
+		q := nodes(t).Quorum(e2e.Timing(ttl))
+		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
+		local.Lock()
+		var passes atomic.Int32
+		served := make(chan struct{})
+		all := lockAll(t, local, 30, func(int) {
+			passes.Add(1)
+			select { // the work that is done under the lock
+			case <-time.After(ttl / 20):
+			case <-served: // what comes later shows nothing
+			}
+		})
+		waiting := lockLater(t.Context(), t, remote)
+		waiters(t, local, 1)
+		require.NoError(t, local.Extend(t.Context()))
+		began := time.Now()
+		local.Unlock()
+		require.NoError(t, e2e.Receive(t, waiting))
+		close(served)
+		assert.LessOrEqual(t, passes.Load(), int32(2), "one turn, which lasts longer than a 256th of the ttl")
+		assert.Less(t, time.Since(began), ttl, "well before thirty local turns, and before any lease would end")
+		remote.Unlock()
+		all.Wait()
 	})
-	waiting := lockLater(t.Context(), t, remote)
-	waiters(t, local, 1)
-	require.NoError(t, local.Extend(t.Context()))
-	began := time.Now()
-	local.Unlock()
-	require.NoError(t, e2e.Receive(t, waiting))
-	close(served)
-	assert.LessOrEqual(t, passes.Load(), int32(2), "one turn, which lasts longer than a 256th of the ttl")
-	assert.Less(t, time.Since(began), ttl+late.Allow(12), "well before thirty local turns, and before any lease would end")
-	remote.Unlock()
-	all.Wait()
 }
 
 func TestTurnsAcrossValues(t *testing.T) {
-	t.Parallel()
-	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
-	holder := mutex.New(q, "m")
-	holder.Lock()
-	var order []int // guarded by the lock
-	var all sync.WaitGroup
-	for i := range 10 {
-		m := mutex.New(q, "m")
-		all.Go(func() {
-			m.Lock()
-			// Between values nothing but the nodes orders memory: the race
-			// detector cannot know that, so a lock orders the appends for it.
-			orderMu.Lock()
-			order = append(order, i)
-			orderMu.Unlock()
-			m.Unlock()
-		})
-		waiters(t, holder, i+1)
-	}
-	holder.Unlock()
-	all.Wait()
-	assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum(e2e.Timing(quiet))
+		holder := mutex.New(q, "m")
+		holder.Lock()
+		var order []int // guarded by the lock
+		var all sync.WaitGroup
+		for i := range 10 {
+			m := mutex.New(q, "m")
+			all.Go(func() {
+				m.Lock()
+				// Between values nothing but the nodes orders memory: the race
+				// detector cannot know that, so a lock orders the appends for it.
+				orderMu.Lock()
+				order = append(order, i)
+				orderMu.Unlock()
+				m.Unlock()
+			})
+			waiters(t, holder, i+1)
+		}
+		holder.Unlock()
+		all.Wait()
+		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+	})
 }
 
 var orderMu sync.Mutex
@@ -165,18 +167,19 @@ func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 }
 
 func TestCancelledWhileQueuedLocally(t *testing.T) {
-	t.Parallel()
-	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
-	m := mutex.New(q, "m")
-	m.Lock()
-	ctx, cancel := context.WithCancel(t.Context())
-	first := lockLater(ctx, t, m)
-	second := lockLater(t.Context(), t, m)
-	cancel()
-	err := e2e.Receive(t, first)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, quorate.ErrHeld)
-	m.Unlock()
-	require.NoError(t, e2e.Receive(t, second))
-	m.Unlock()
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum(e2e.Timing(quiet))
+		m := mutex.New(q, "m")
+		m.Lock()
+		ctx, cancel := context.WithCancel(t.Context())
+		first := lockLater(ctx, t, m)
+		second := lockLater(t.Context(), t, m)
+		cancel()
+		err := e2e.Receive(t, first)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, quorate.ErrHeld)
+		m.Unlock()
+		require.NoError(t, e2e.Receive(t, second))
+		m.Unlock()
+	})
 }

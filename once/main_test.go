@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/quoratetest"
 )
 
 func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
@@ -49,6 +51,30 @@ func fleet(t *testing.T, c *redistest.Cluster, n int, opts ...quorate.Option) []
 		qs = append(qs, e2e.OpenAt(t, c.URLs(), opts...))
 	}
 	return qs
+}
+
+// nodes starts three nodes in the test's bubble, and sees in the end that no
+// work is under way there.
+func nodes(t *testing.T) *quoratetest.Cluster {
+	t.Helper()
+	c := quoratetest.New(t, 3)
+	t.Cleanup(func() { assert.Empty(t, c.Holders("o"), "when all Quorums are closed") })
+	return c
+}
+
+// bubbled is a fleet on nodes in the test's bubble.
+func bubbled(c *quoratetest.Cluster, n int, opts ...quorate.Option) (qs []*quorate.Quorum) {
+	for range n {
+		qs = append(qs, c.Quorum(opts...))
+	}
+	return qs
+}
+
+// delay has all nodes answer so late.
+func delay(c *quoratetest.Cluster, d time.Duration) {
+	for i := range 3 {
+		c.Delay(i, d)
+	}
 }
 
 // later calls f in a goroutine.
@@ -95,20 +121,6 @@ func never(t *testing.T) func(context.Context) error {
 	return func(context.Context) error {
 		t.Error("called a second time")
 		return nil
-	}
-}
-
-func stopAll(t *testing.T, c *redistest.Cluster) {
-	t.Helper()
-	for i := range c.Len() {
-		require.NoError(t, c.Node(i).Stop())
-	}
-}
-
-func contAll(t *testing.T, c *redistest.Cluster) {
-	t.Helper()
-	for i := range c.Len() {
-		require.NoError(t, c.Node(i).Cont())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -112,20 +113,21 @@ func TestNameInUse(t *testing.T) {
 }
 
 func TestNoQuorum(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
-	q := e2e.Open(t, c, e2e.Timing(ttl))
-	o := once.New(q, "o")
-	stopAll(t, c)
-	_, err := o.Status(t.Context())
-	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
-	assert.NotErrorIs(t, err, context.DeadlineExceeded)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	for _, err := range []error{o.DoContext(ctx, never(t)), o.Reset(ctx)} {
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-	}
-	contAll(t, c)
+	synctest.Test(t, func(t *testing.T) {
+		c := nodes(t)
+		q := c.Quorum(e2e.Timing(ttl))
+		o := once.New(q, "o")
+		delay(c, time.Hour)
+		_, err := o.Status(t.Context())
+		assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+		assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for _, err := range []error{o.DoContext(ctx, never(t)), o.Reset(ctx)} {
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		delay(c, 0)
+	})
 }
 
 // Do cannot say that the nodes refuse, so it tells the log and goes on.
