@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,15 +18,37 @@ import (
 // All that redsync exports is here, and its functions and methods have the same
 // types. New takes a quorum in place of pools.
 func TestSurface(t *testing.T) {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/go-redsync/redsync/v4").CombinedOutput()
-	require.NoError(t, err, string(dir))
-	theirs, ours := exported(t, strings.TrimSpace(string(dir))), exported(t, ".")
+	theirs, ours := exported(t, redsyncDir(t)), exported(t, ".")
 	require.Greater(t, len(theirs), 40)
 	require.Contains(t, theirs, "Mutex.ExtendContext")
 	delete(theirs, "New")
 	for name, signature := range theirs {
 		assert.Equal(t, signature, ours[name], name)
 	}
+}
+
+// The guide has a place for each function, method, option and error of redsync.
+// What it says of Lock holds for LockContext.
+func TestGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/from-redsync.md")
+	require.NoError(t, err)
+	for name, kind := range exported(t, redsyncDir(t)) {
+		of, method, is := strings.Cut(name, ".")
+		if is && of != "Mutex" && of != "Redsync" || kind == "type" && !strings.Contains(name, "Err") {
+			continue // of an error or option, or the type of one
+		}
+		if is {
+			name = strings.TrimSuffix(method, "Context")
+		}
+		assert.Regexp(t, "`(\\w+\\.)?"+name+`\b`, string(guide), name)
+	}
+}
+
+// redsyncDir is where redsync's source is.
+func redsyncDir(t *testing.T) string {
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/go-redsync/redsync/v4").CombinedOutput()
+	require.NoError(t, err, string(dir))
+	return strings.TrimSpace(string(dir))
 }
 
 // exported returns what the package in a directory exports: the types of its
