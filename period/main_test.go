@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/quorate/quorate/once"
@@ -79,12 +80,12 @@ func work(tm terms) error {
 }
 
 // Five processes on three real servers, of which the clocks are apart by the
-// skew: no period has two runs, and each has one as long as the machine is fast
-// enough to give each process a turn within a period. Three of the processes
-// have schedulers whose clocks are apart by the skew as well.
+// skew: each period has one run, unless the machine stood still in it. Three of
+// the processes have schedulers whose clocks are apart by the skew as well.
 func TestOnServers(t *testing.T) {
 	t.Parallel()
 	const every, periods = time.Second, 60
+	late := lateness.Measure(t)
 	c := redistest.Start(t, 3, redistest.WithClock())
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).SetClock(time.Duration(i-1)*950*time.Millisecond, 1))
@@ -125,6 +126,8 @@ func TestOnServers(t *testing.T) {
 		at := begin.Add(time.Duration(k) * every).UnixMilli()
 		if counts[at] == 0 {
 			missed++
+			still := late.Within(time.UnixMilli(at).Add(-every), time.UnixMilli(at).Add(2*every))
+			assert.Greater(t, still, 100*time.Millisecond, "no run in the period from %v", time.UnixMilli(at))
 		} else if before, is := tokens[at-every.Milliseconds()]; is {
 			assert.Greater(t, tokens[at], before)
 		}
