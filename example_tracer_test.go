@@ -59,5 +59,6 @@ func ExampleWithObserver() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer q.Close()
+	fmt.Println(q.Close())
+	// Output: <nil>
 }

@@ -23,6 +23,11 @@ func ExampleReady() {
 	defer q.Close()
 	mux := http.NewServeMux()
 	mux.Handle("GET /readyz", health.Ready(q))
+
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	fmt.Print(w.Code, " ", w.Body.String())
+	// Output: 200 ok
 }
 
 // A liveness probe that has a process replaced whose work goes on a minute
@@ -35,6 +40,11 @@ func ExampleLive() {
 	defer q.Close()
 	mux := http.NewServeMux()
 	mux.Handle("GET /livez", health.Live(time.Minute, leader.New(q, "reports")))
+
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+	fmt.Print(w.Code, " ", w.Body.String())
+	// Output: 200 ok
 }
 
 // A load balancer that asks this reaches the leader only.

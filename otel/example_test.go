@@ -28,4 +28,5 @@ func Example() {
 	m.Lock()
 	defer m.Unlock()
 	fmt.Println("work")
+	// Output: work
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/otel"
@@ -102,6 +103,8 @@ func sum(got map[string]float64, prefix string) (n float64) {
 	}
 	return n
 }
+
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 // Calls of one kind after the other leave exactly the numbers that they should.
 func TestMetrics(t *testing.T) {

@@ -14,19 +14,22 @@ import (
 
 	"github.com/quorate/quorate"
 	quoratecron "github.com/quorate/quorate/compat/cron"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/period"
 	"github.com/quorate/quorate/quoratetest"
 )
 
-// log collects what the wrapper logs.
-type log struct {
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
+
+// journal collects what the wrapper logs.
+type journal struct {
 	mu   sync.Mutex
 	errs []error
 }
 
-func (l *log) Info(string, ...any) {}
+func (l *journal) Info(string, ...any) {}
 
-func (l *log) Error(err error, _ string, _ ...any) {
+func (l *journal) Error(err error, _ string, _ ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.errs = append(l.errs, err)
@@ -77,7 +80,7 @@ func TestJobWithAContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
 		q := c.Quorum()
-		var l log
+		var l journal
 		broken := errors.New("broken")
 		runs := 0
 		j := quoratecron.OncePer(t.Context(), q, "report", 24*time.Hour, &l, period.WithRetry())(job{func(ctx context.Context) error {

@@ -2,6 +2,9 @@ package quoratecron_test
 
 import (
 	"context"
+	"fmt"
+	"log"
+	"os"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -10,12 +13,25 @@ import (
 	quoratecron "github.com/quorate/quorate/compat/cron"
 )
 
-// Every replica has this schedule. One of them makes the report of an hour.
+// Every replica has this schedule. One of them makes the report of a day.
 func Example() {
-	_ = func(ctx context.Context, q *quorate.Quorum, report func()) (*cron.Cron, error) {
-		once := quoratecron.OncePer(ctx, q, "report", time.Hour, cron.DefaultLogger)
-		c := cron.New()
-		_, err := c.AddJob("0 * * * *", cron.NewChain(once).Then(cron.FuncJob(report)))
-		return c, err
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer q.Close()
+
+	once := quoratecron.OncePer(ctx, q, "report", 24*time.Hour, cron.DiscardLogger)
+	job := cron.NewChain(once).Then(cron.FuncJob(func() { fmt.Println("making the report") }))
+	c := cron.New()
+	if _, err := c.AddJob("0 3 * * *", job); err != nil {
+		log.Fatal(err)
+	}
+	c.Start()
+	defer c.Stop()
+	for range 3 { // as the schedules of three replicas do, in the same night
+		job.Run()
+	}
+	// Output: making the report
 }

@@ -1,6 +1,10 @@
 package quorategocron_test
 
 import (
+	"context"
+	"fmt"
+	"log"
+	"os"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -9,15 +13,32 @@ import (
 	quorategocron "github.com/quorate/quorate/compat/gocron"
 )
 
-// Every replica has this scheduler. One of them makes the report of an hour.
+// Every replica has this scheduler. One of them makes the report of a day.
 func Example() {
-	_ = func(q *quorate.Quorum, report func()) (gocron.Scheduler, error) {
-		s, err := gocron.NewScheduler()
-		if err != nil {
-			return nil, err
-		}
-		_, err = s.NewJob(gocron.CronJob("0 * * * *", false), gocron.NewTask(report), gocron.WithName("report"),
-			gocron.WithDistributedJobLocker(quorategocron.NewLocker(q, time.Hour)))
-		return s, err
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer q.Close()
+	s, err := gocron.NewScheduler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = s.Shutdown() }()
+
+	made := make(chan struct{})
+	report := func() { fmt.Println("making the report"); close(made) }
+	job, err := s.NewJob(gocron.CronJob("0 3 * * *", false), gocron.NewTask(report), gocron.WithName("report"),
+		gocron.WithDistributedJobLocker(quorategocron.NewLocker(q, 24*time.Hour)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	s.Start()
+	for range 3 { // as the schedulers of three replicas do, in the same night
+		if err := job.RunNow(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	<-made
+	// Output: making the report
 }

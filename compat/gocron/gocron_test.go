@@ -14,9 +14,12 @@ import (
 
 	"github.com/quorate/quorate"
 	quorategocron "github.com/quorate/quorate/compat/gocron"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/period"
 	"github.com/quorate/quorate/quoratetest"
 )
+
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 const patience = 30 * time.Second
 
