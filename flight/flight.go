@@ -54,8 +54,9 @@ type wanted struct {
 // call is what the callers of one process share.
 type call[T any] struct {
 	cancel  context.CancelCauseFunc
-	waiters int  // guarded by Group.mu, as loading is
-	loading bool // the function runs here
+	waiters int       // guarded by Group.mu, as called and loading are
+	called  time.Time // by the last of them
+	loading bool      // the function runs here, or has
 
 	done     chan struct{} // closed when what follows is set
 	v        T
@@ -125,6 +126,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f fu
 		c = g.begin(ctx, w, f)
 	}
 	c.waiters++
+	c.called = time.Now()
 	g.mu.Unlock()
 	select {
 	case <-c.done:

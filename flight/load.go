@@ -23,11 +23,11 @@ const format = 1
 
 // loader is one call, with its claim.
 type loader[T any] struct {
-	q      *core.Quorum
-	spec   *core.Spec
-	reg    *core.Register
-	fresh  time.Duration
-	called time.Time
+	q     *core.Quorum
+	spec  *core.Spec
+	reg   *core.Register
+	fresh time.Duration
+	will  func(age time.Duration) bool // a result of that age will do
 }
 
 // failed is f's own error.
@@ -44,17 +44,35 @@ func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T], f func(contex
 	if err != nil {
 		return *new(T), core.WrapError("do", name, err)
 	}
-	l := &loader[T]{q: q, spec: spec, reg: q.Register(spec), fresh: w.fresh, called: time.Now()}
+	l := &loader[T]{q: q, spec: spec, reg: q.Register(spec), fresh: w.fresh, will: func(age time.Duration) bool {
+		return g.over(w, c, func() bool { return age < w.fresh || age < time.Since(c.called) })
+	}}
 	v, err := l.do(ctx, func(ctx context.Context) (T, error) {
-		g.mu.Lock()
-		c.loading = true
-		g.mu.Unlock()
+		if g.over(w, c, func() bool { c.loading = c.waiters > 0; return !c.loading }) {
+			return *new(T), &fault.Failure{Err: fault.ContextError(ctx)}
+		}
+		defer g.over(w, c, func() bool { return true })
 		return f(ctx)
 	})
 	if own, is := err.(failed); is {
 		return v, own.error
 	}
 	return v, core.WrapError("do", name, err)
+}
+
+// over reports whether a call is over, and then has later callers begin another
+// one.
+// Invariant: the callers of one call get a result that would do for each of
+// them. A load that has ended, and a result of before, will not do for a caller
+// that comes later. And no load begins that no caller waits for.
+func (g *Group[T]) over(w wanted, c *call[T], is func() bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !is() {
+		return false
+	}
+	g.forget(w, c)
+	return true
 }
 
 func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
@@ -84,17 +102,11 @@ func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) 
 }
 
 // result returns what is recorded, if it will do: it is fresh, or was loaded
-// after this call had begun.
+// after the last caller had called.
 func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
 	var r record
-	if !rec.Exists || json.Unmarshal(rec.Value, &r) != nil || r.Version != format {
-		return v, false
-	}
-	age := l.q.NodesTime().Sub(time.UnixMicro(r.At))
-	if age >= l.fresh && age >= time.Since(l.called) {
-		return v, false
-	}
-	return v, json.Unmarshal(r.Value, &v) == nil
+	ok = rec.Exists && json.Unmarshal(rec.Value, &r) == nil && r.Version == format && json.Unmarshal(r.Value, &v) == nil
+	return v, ok && l.will(l.q.NodesTime().Sub(time.UnixMicro(r.At)))
 }
 
 // run calls f under the claim, unless it turns out that another caller has
