@@ -53,11 +53,17 @@ var (
 // such claim, so the hold is over at its process, too.
 func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error {
 	until, pause, seen := time.Now().Add(patience), 10*time.Millisecond, false
+	var v view
 	for {
 		late := time.Now().After(until)
-		v, err := queues(ctx, q, name, 0, protocol.Ticket(token/core.MaxPasses), everyNode)
-		if err != nil {
-			return err
+		if v.nodes == nil || ctx.Err() == nil {
+			said, err := queues(ctx, q, name, 0, protocol.Ticket(token/core.MaxPasses), everyNode)
+			if err != nil {
+				return err
+			}
+			if v.nodes == nil || ctx.Err() == nil { // else some were not waited for
+				v = said
+			}
 		}
 		gone, idle, left := uint32(0), uint32(0), time.Duration(0)
 		for _, n := range v.nodes {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +18,7 @@ import (
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/quoratetest"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -214,5 +216,32 @@ func TestEvictKinds(t *testing.T) {
 	cancel()
 	for range 2 {
 		e2e.Receive(t, over)
+	}
+}
+
+// A caller that waits no longer learns what it waited for, not that the nodes
+// were cut off from it.
+func TestEvictIsBrokenOff(t *testing.T) {
+	for _, trip := range []time.Duration{0, 70 * time.Millisecond} {
+		t.Run(trip.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				q, eye := c.Quorum(), c.Quorum()
+				m := mutex.New(q, "m")
+				m.Lock()
+				l := m.Lease()
+				c.Partition(q, 0, 1, 2)
+				for i := range 3 {
+					c.Delay(i, trip)
+				}
+				for at := range 10 {
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond+time.Duration(at)*10*time.Millisecond)
+					err := inspect.Evict(ctx, eye, "m", l.Token())
+					cancel()
+					require.ErrorIs(t, err, quorate.ErrHeld, "at %d", at)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+			})
+		})
 	}
 }
