@@ -38,9 +38,10 @@ type Lease interface {
 	// this process's monotonic clock. Renewal moves it every third of the TTL.
 	ValidUntil() time.Time
 	// Wanted returns a channel that is closed when another claim, or another
-	// goroutine with the same value, has begun to wait behind the hold: a
-	// holder with work that can stop may give way. It stays closed if that one
-	// gives up. It is not closed by the end of the hold: see Context.
+	// goroutine with the same Mutex, RWMutex or Group, has begun to wait behind
+	// the hold: a holder with work that can stop may give way. It stays closed
+	// if that one gives up. It is not closed by the end of the hold: see
+	// Context.
 	//
 	// The nodes of a mutex, an rwmutex and shards tell that at once, and those
 	// of the other primitives with a renewal, a third of the TTL later at most.

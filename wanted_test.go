@@ -165,3 +165,33 @@ func TestWantedByAnotherGoroutine(t *testing.T) {
 		m.Unlock()
 	})
 }
+
+// The goroutines that share a Group wait for each other, too.
+func TestWantedByAnotherGoroutineOfAGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := mutex.All(quoratetest.New(t, 3).Quorum(), "g", "h")
+		require.NoError(t, g.LockContext(t.Context()))
+		first := g.Lease("h")
+		require.False(t, isClosed(first.Wanted()))
+		locked := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{ctx, t.Context(), t.Context()} {
+			go func() {
+				if g.LockContext(ctx) == nil {
+					locked <- struct{}{}
+				}
+			}()
+			synctest.Wait()
+			assert.True(t, isClosed(first.Wanted()))
+		}
+		cancel()
+		synctest.Wait()
+		g.Unlock()
+		<-locked
+		assert.True(t, isClosed(g.Lease("g").Wanted()), "another one waits")
+		g.Unlock()
+		<-locked
+		assert.False(t, isClosed(g.Lease("g").Wanted()), "none waits")
+		g.Unlock()
+	})
+}

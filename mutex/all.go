@@ -29,8 +29,9 @@ type Group struct {
 	bad   string        // that name
 	turn  chan struct{} // full while a goroutine has the names or asks for them
 
-	mu   sync.Mutex
-	held []*hold // by the goroutine that has the turn; nil: it has not got them
+	mu      sync.Mutex
+	held    []*hold // by the goroutine that has the turn; nil: it has not got them
+	waiting int     // goroutines that wait for the turn
 }
 
 // part is one name of a Group.
@@ -147,8 +148,9 @@ func (g *Group) lock(ctx context.Context, op string, try bool) error {
 		return core.WrapError(op, name, err)
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.held, locked = held, true
+	g.mu.Unlock()
+	g.wait(0)
 	return nil
 }
 
@@ -165,6 +167,8 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 	if try {
 		return &fault.Failure{Err: fault.ErrHeld}
 	}
+	g.wait(1)
+	defer g.wait(-1)
 	select {
 	case g.turn <- struct{}{}:
 		return nil
@@ -172,6 +176,18 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 		return fault.CutShort(fault.ErrHeld, ctx)
 	case <-g.parts[0].q.Closing():
 		return &fault.Failure{Err: fault.ErrClosed}
+	}
+}
+
+// wait says that so many more goroutines wait for the turn, and to those that
+// hold the names that some do.
+func (g *Group) wait(more int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting += more; g.waiting > 0 {
+		for _, h := range g.held {
+			h.lease.Want()
+		}
 	}
 }
 
