@@ -53,7 +53,7 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 
 // overtaken finds, when all was well, operations that asked more than the bound
 // later than another that they exclude, and got the lock before it. Less than
-// that can be the way from the clock to the lock on a busy machine.
+// that can be the way from the call to the nodes on a busy machine.
 //
 // Goroutines of one process share a claim: readers hold it together, writers
 // pass it on. Such a one has asked when the first of them did. A goroutine that

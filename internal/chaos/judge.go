@@ -59,7 +59,7 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 			}
 			if p.Control == "" {
 				r.Violations = append(r.Violations, linear(ops, capacity, log, p.Check, &r.Models)...)
-				r.Violations = append(r.Violations, overtaken(ops, capacity, epoch, p.TTL, p.Bound/6, &r.Waits)...)
+				r.Violations = append(r.Violations, overtaken(ops, capacity, epoch, p.TTL, prompt, &r.Waits)...)
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()
