@@ -3,28 +3,45 @@
 package quoratemigrate_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log"
+	"os"
 	"time"
 
 	"github.com/golang-migrate/migrate/v4"
-	"github.com/golang-migrate/migrate/v4/database"
-	"github.com/golang-migrate/migrate/v4/source"
+	"github.com/golang-migrate/migrate/v4/database/stub"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
 
 	"github.com/quorate/quorate"
 	quoratemigrate "github.com/quorate/quorate/compat/migrate"
 )
 
-// Every replica calls this as it starts. One migrates, and the others wait.
+// Every replica does this as it starts. One migrates, and the others wait.
 func Example() {
-	_ = func(q *quorate.Quorum, files source.Driver, db database.Driver) error {
-		m, err := migrate.NewWithInstance("files", files, "db", quoratemigrate.New(db, q, "schema", 4*time.Minute))
-		if err != nil {
-			return err
-		}
-		m.LockTimeout = 5 * time.Minute
-		if err := m.Up(); !errors.Is(err, migrate.ErrNoChange) {
-			return err
-		}
-		return nil
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer q.Close()
+	files, err := iofs.New(migrations, ".")
+	if err != nil {
+		log.Fatal(err)
+	}
+	db, err := (&stub.Stub{}).Open("stub://") // in place of postgres, mysql, …
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	m, err := migrate.NewWithInstance("files", files, "db", quoratemigrate.New(db, q, "schema", 4*time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	m.LockTimeout = 5 * time.Minute
+	if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Version())
+	// Output: 2 false <nil>
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/worker"
 )
 
@@ -28,12 +28,14 @@ type terms struct {
 
 // Main is the TestMain of a package with replicas: the test binary is one where
 // [Replicas] has started it. It calls replica, and says "ended" and the error.
-// The package of the test registers the driver "postgres".
+// The package of the test registers the driver "postgres". Its examples find
+// nodes.
 func Main(m *testing.M, replica func(ctx context.Context, q *quorate.Quorum, db *sql.DB) error) {
 	var tm terms
 	ok, err := worker.Terms(replicaEnv, &tm)
 	if !ok {
-		os.Exit(m.Run())
+		e2e.MainWithNodes(m)
+		return
 	}
 	if err == nil {
 		err = tm.run(replica)
