@@ -28,11 +28,13 @@ type work struct {
 	tokens map[int]uint64
 	ended  map[int]time.Time
 	idle   time.Duration // the longest between two runs of a shard
+	which  string        // of which shard that was
+	last   map[int]string
 	moves  int
 }
 
 func newWork(t *testing.T) *work {
-	return &work{t: t, runs: map[int]string{}, tokens: map[int]uint64{}, ended: map[int]time.Time{}}
+	return &work{t: t, last: map[int]string{}, runs: map[int]string{}, tokens: map[int]uint64{}, ended: map[int]time.Time{}}
 }
 
 func (w *work) begin(replica string, shard int, token uint64) {
@@ -40,9 +42,11 @@ func (w *work) begin(replica string, shard int, token uint64) {
 	defer w.mu.Unlock()
 	assert.Empty(w.t, w.runs[shard], "shard %d runs at two replicas", shard)
 	assert.Greater(w.t, token, w.tokens[shard])
-	if at, is := w.ended[shard]; is {
-		w.idle = max(w.idle, time.Since(at))
+	if at, is := w.ended[shard]; is && time.Since(at) > w.idle {
+		w.idle = time.Since(at)
+		w.which = fmt.Sprintf("shard %d from %s to %s at %v", shard, w.last[shard], replica, time.Now().Format(time.TimeOnly+".000"))
 	}
+	w.last[shard] = replica
 	w.runs[shard], w.tokens[shard] = replica, token
 	w.moves++
 }
@@ -111,12 +115,12 @@ func TestFairShare(t *testing.T) {
 			assert.Contains(t, []int{5, 6}, share, name)
 		}
 		assert.Less(t, moves, 2*n)
-		assert.Less(t, idle, 100*time.Millisecond, "it runs until the new owner waits")
+		assert.Less(t, idle, 100*time.Millisecond, "it runs until the new owner waits: %s", w.which)
 
 		require.ErrorIs(t, a.stop(), context.Canceled)
 		time.Sleep(5 * time.Second)
 		shares, _, idle = w.shares()
-		assert.Less(t, idle, 100*time.Millisecond, "it is handed over at once")
+		assert.Less(t, idle, 100*time.Millisecond, "it is handed over at once: %s", w.which)
 		assert.Equal(t, map[string]int{"b": n / 2, "c": n / 2}, shares)
 
 		c.Partition(b.q, 0, 1, 2)
@@ -129,7 +133,7 @@ func TestFairShare(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		shares, _, idle = w.shares()
 		assert.Equal(t, map[string]int{"b": n / 2, "c": n / 2}, shares)
-		assert.Less(t, idle, 100*time.Millisecond, "it runs until the new owner waits")
+		assert.Less(t, idle, 100*time.Millisecond, "it runs until the new owner waits: %s", w.which)
 	})
 }
 
