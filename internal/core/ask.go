@@ -18,14 +18,14 @@ import (
 // context ends: a node that hangs delays no other call. The caller holds no
 // lock. It must not be the reader of this node, which would wait for an answer
 // that it reads itself.
-func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
-	return n.answer(ctx, resp.AppendCommand(nil, words...))
+func (l *connection) do(ctx context.Context, words ...string) ([]resp.Value, error) {
+	return l.answer(ctx, resp.AppendCommand(nil, words...))
 }
 
 // answer is do for an encoded command. The values belong to the caller: those
 // of a reply are valid during the reply only. The channel has room for the
 // answer, so that the reader never waits for a caller that has given up.
-func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
+func (l *connection) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value
 		err error
@@ -37,7 +37,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 		// It was not carried out. It goes again, behind the scripts.
 		if forgotten(err) && again < maxLoads {
 			again++
-			n.reload(c)
+			l.reload(c)
 			return
 		}
 		kept := make([]resp.Value, len(v))
@@ -46,7 +46,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 		}
 		done <- answer{kept, err}
 	}
-	n.send(c)
+	l.send(c)
 	select {
 	case a := <-done:
 		return a.v, a.err

@@ -80,20 +80,20 @@ const patience = 5
 // leave any more: none for a node timeout, or for patience of these after the
 // first one. It counts turns and not time, so that a process that gets no
 // processor does not take its nodes for hung.
-func (n *node) whileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+func (l *connection) whileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	const turns = 8
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		tick := time.NewTicker(timeout / turns)
 		defer tick.Stop()
-		seen := n.released.Load()
+		seen := l.released.Load()
 		for left := turns; left > 0; left-- {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}
-			if now := n.released.Load(); now != seen {
+			if now := l.released.Load(); now != seen {
 				seen, left = now, patience*turns
 			}
 		}

@@ -7,12 +7,22 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
 )
+
+// connection is what a node is reached by: the link, and what waits for room
+// there. It is safe for concurrent use, by its fields.
+type connection struct {
+	link     transport.Transport // set before the node is in the list
+	flow     flow
+	loading  atomic.Bool   // the scripts are under way, see reload
+	released atomic.Uint64 // leaves that the node has acknowledged
+}
 
 // flow keeps the requests of claims that a node has no room for yet, and sends
 // them when it has. What is sent, and when, is for [process.Attempt] and
@@ -52,15 +62,15 @@ type queued interface {
 	// transmit sends the request, unless it has lost its sense. It reports
 	// false when there is no room: the request goes on waiting. Its owner's
 	// lock must not be held.
-	transmit(n *node) bool
+	transmit(l *connection) bool
 }
 
 // put has a request wait. Called with the owner's lock held. It reports false
 // when the flow is closed.
 // Invariant: a request that put has taken is transmitted, or its node's flow is
 // closed. A caller that gets false still owns the request.
-func (n *node) put(k protocol.Class, c queued) bool {
-	f := &n.flow
+func (l *connection) put(k protocol.Class, c queued) bool {
+	f := &l.flow
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -68,30 +78,30 @@ func (n *node) put(k protocol.Class, c queued) bool {
 	}
 	f.backlog.Put(k, c)
 	f.note()
-	n.start()
+	l.start()
 	return true
 }
 
 // room says that the node may have room for more. The link calls it, and up
 // does: a connection that begins has room. It blocks for nothing but flow.mu,
 // so the reader of the node may call it.
-func (n *node) room() {
-	f := &n.flow
+func (l *connection) room() {
+	f := &l.flow
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.blocked = false; f.pumping {
 		f.again = true
 		return
 	}
-	n.start()
+	l.start()
 }
 
 // start has a goroutine send what waits, if none does. Called with f.mu held.
-func (n *node) start() {
-	f := &n.flow
+func (l *connection) start() {
+	f := &l.flow
 	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
 		f.pumping = true
-		f.pumps.Go(n.pump)
+		f.pumps.Go(l.pump)
 	}
 }
 
@@ -100,8 +110,8 @@ func (n *node) start() {
 // node then works on the first while the rest is encoded.
 // Invariant: pump ends only when nothing waits, or when the link will call
 // Room. again is set where Room was called while pump ran.
-func (n *node) pump() {
-	f := &n.flow
+func (l *connection) pump() {
+	f := &l.flow
 	sent := 0
 	for {
 		f.mu.Lock()
@@ -109,7 +119,7 @@ func (n *node) pump() {
 		if !ok || f.closed {
 			f.pumping = false
 			f.mu.Unlock()
-			n.link.Flush()
+			l.link.Flush()
 			return
 		}
 		// c is in no list from here on, and flow.mu is free while it is
@@ -118,13 +128,13 @@ func (n *node) pump() {
 		c := f.backlog.Take(k)
 		f.note()
 		f.mu.Unlock()
-		if c.transmit(n) {
+		if c.transmit(l) {
 			if sent++; sent%together == 0 {
-				n.link.Flush()
+				l.link.Flush()
 			}
 			continue
 		}
-		n.link.Flush()
+		l.link.Flush()
 		f.mu.Lock()
 		f.backlog.Return(k, c)
 		f.note()
@@ -145,13 +155,13 @@ var errTooLate = errors.New("the node had no room for the release before the lea
 
 // transmit see queued. process.Client.Depart decides what the claim wants by
 // now. It runs on pump's goroutine, and takes a.mu.
-func (c *call) transmit(n *node) bool {
+func (c *call) transmit(l *connection) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.q.driver.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
 		if !c.req.Withdrawn {
-			a.note(n.index, errTooLate)
+			a.note(c.req.Node, errTooLate)
 			a.wakeWaits()
 		}
 		c.free()
@@ -161,7 +171,7 @@ func (c *call) transmit(n *node) bool {
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.Set(&a.alarms, a.claim.Wake())
 	}
-	took := n.link.Append(c, urgency(c.req.Class))
+	took := l.link.Append(c, urgency(c.req.Class))
 	if took == transport.Full {
 		a.claim.Waits(&c.req)
 		return false
@@ -220,25 +230,25 @@ func urgency(k protocol.Class) transport.Urgency {
 // the connection itself needs them (loading scripts, asking for the time). The
 // caller may hold a lock of the runtime: it never calls Reply. But Flush may
 // write, so it is not for a lock that others wait for.
-func (n *node) send(cmds ...transport.Command) {
+func (l *connection) send(cmds ...transport.Command) {
 	for _, c := range cmds {
-		n.link.Append(c, urgency(protocol.Certain))
+		l.link.Append(c, urgency(protocol.Certain))
 	}
-	n.link.Flush()
+	l.link.Flush()
 }
 
 // err is nil while the node is connected, else why it is not.
-func (n *node) err() error { return n.link.State(time.Time{}).Err }
+func (l *connection) err() error { return l.link.State(time.Time{}).Err }
 
 // info is what the node said of itself as the latest connection began.
-func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
+func (l *connection) info() *transport.Info { return l.link.State(time.Time{}).Info }
 
 // drain is a part of Close. Leaves that wait for room are sent first, or what
 // they release would stay taken for a lease. It waits until nothing waits for
 // the node any more, or the context ends. Then what still waits is given up,
 // and it returns how much that is.
-func (n *node) drain(ctx context.Context) (unsent int) {
-	f := &n.flow
+func (l *connection) drain(ctx context.Context) (unsent int) {
+	f := &l.flow
 	f.mu.Lock()
 	done := make(chan struct{})
 	f.empty = done
@@ -254,4 +264,24 @@ func (n *node) drain(ctx context.Context) (unsent int) {
 	f.mu.Unlock()
 	f.pumps.Wait()
 	return unsent
+}
+
+// settle ends what has found no room until the node ended: the connection is
+// closed, so each request fails.
+// Invariant: each request that a flow has taken is answered. See
+// TestDroppedNodeAnswersWhatWaitsForRoom. flow.mu is free while transmit runs,
+// as in pump.
+func (l *connection) settle() {
+	f := &l.flow
+	for {
+		f.mu.Lock()
+		k, ok := f.backlog.Next()
+		if !ok {
+			f.mu.Unlock()
+			return
+		}
+		c := f.backlog.Take(k)
+		f.mu.Unlock()
+		c.transmit(l)
+	}
 }

@@ -102,14 +102,14 @@ func (n *node) probe() []transport.Command {
 
 // reload sends c again to a node that does not know the scripts. All of them go
 // before it, unless they are under way already.
-func (n *node) reload(c transport.Command) {
-	if !n.loading.CompareAndSwap(false, true) {
-		n.send(c)
+func (l *connection) reload(c transport.Command) {
+	if !l.loading.CompareAndSwap(false, true) {
+		l.send(c)
 		return
 	}
 	cmds := loads(script.All())
-	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { n.loading.Store(false) }
-	n.send(append(cmds, c)...)
+	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { l.loading.Store(false) }
+	l.send(append(cmds, c)...)
 }
 
 // oldest is the first version of Redis that replicates what a script has

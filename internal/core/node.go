@@ -28,25 +28,22 @@ import (
 // node is one master as this client sees it. Each field says which goroutine
 // writes it; the others are set once, or have locks of their own.
 type node struct {
+	connection
 	q               *Quorum
 	index           int
 	addr            string
 	client          redis.UniversalClient
-	own             bool   // the client was made for a node beside the list, and ends with the node
-	slot            string // of a cluster: a key of the bucket; else empty
-	link            transport.Transport
+	own             bool          // the client was made for a node beside the list, and ends with the node
+	slot            string        // of a cluster: a key of the bucket; else empty
 	ready           chan struct{} // closed when the first attempt to connect has succeeded or failed
 	first           sync.Once     // closes ready
-	flow            flow
 	fanout          *lease.Fanout // of all nodes
 	probed          probed        // only touched as a connection begins
-	loading         atomic.Bool   // the scripts are under way, see reload
 	later           *time.Timer   // has the node judged again; as probed
 	pause           time.Duration // before that; as probed
 	malformedPushes seldom        // only touched by the reader of its pushes
 	evicts          string        // the policy that was warned of; only touched as a connection begins
 	jump            jump
-	released        atomic.Uint64 // leaves that the node has acknowledged
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	dropped atomic.Bool   // it ends or has ended

@@ -190,26 +190,6 @@ func (n *node) end(ctx context.Context) error {
 	return err
 }
 
-// settle ends what has found no room until the node ended: the connection is
-// closed, so each request fails.
-// Invariant: each request that a flow has taken is answered. See
-// TestDroppedNodeAnswersWhatWaitsForRoom. flow.mu is free while transmit runs,
-// as in pump.
-func (n *node) settle() {
-	f := &n.flow
-	for {
-		f.mu.Lock()
-		k, ok := f.backlog.Next()
-		if !ok {
-			f.mu.Unlock()
-			return
-		}
-		c := f.backlog.Take(k)
-		f.mu.Unlock()
-		c.transmit(n)
-	}
-}
-
 // mask has a bit for each node. With 32 nodes the shift leaves 0, and 0 - 1 has
 // all bits.
 func (s *nodes) mask() uint32 { return 1<<s.size() - 1 }

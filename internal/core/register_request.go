@@ -45,14 +45,14 @@ func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 }
 
 // transmit see queued. It runs on pump's goroutine, and takes i.mu.
-func (c *registerRequest) transmit(n *node) bool {
+func (c *registerRequest) transmit(l *connection) bool {
 	i := c.i
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.in.Depart(&c.req) {
 		return true
 	}
-	if n.link.Append(c, urgency(c.req.Class)) == transport.Full {
+	if l.link.Append(c, urgency(c.req.Class)) == transport.Full {
 		return false
 	}
 	i.in.Departed(&c.req)
@@ -60,24 +60,24 @@ func (c *registerRequest) transmit(n *node) bool {
 }
 
 // transmit see queued.
-func (c *adminRequest) transmit(n *node) bool {
-	return n.link.Append(c, transport.Normal) != transport.Full
+func (c *adminRequest) transmit(l *connection) bool {
+	return l.link.Append(c, transport.Normal) != transport.Full
 }
 
 // notify sends a command whose answer is of no interest, the end of a watch,
 // after the operations on records that wait for room. watches.close may call it
 // for thousands of watches at once, of some kilobytes each. See
 // TestManyWatchesSurviveAReconnect.
-func (n *node) notify(command []byte) {
+func (l *connection) notify(command []byte) {
 	c := &adminRequest{command: command}
-	waits := n.flow.backlog.Behind(protocol.Records) || !c.transmit(n)
-	if waits && n.put(protocol.Records, c) {
+	waits := l.flow.backlog.Behind(protocol.Records) || !c.transmit(l)
+	if waits && l.put(protocol.Records, c) {
 		return
 	}
 	if waits {
-		n.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+		l.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
 	}
-	n.link.Flush()
+	l.link.Flush()
 }
 
 func (c *registerRequest) Append(dst []byte) []byte {
