@@ -139,7 +139,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		for i := range accepted {
 			r := &nodeset.Recording{Out: []nodeset.RecordStep{{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
 			require.Eventually(t, func() bool { return first.node(nodeset.Seed+i).err() == nil }, time.Minute, time.Millisecond)
-			require.NoError(t, first.members.recordSteps(within(t), r))
+			require.NoError(t, first.members.recorder.recordSteps(within(t), r))
 		}
 		require.NoError(t, first.Close(context.Background()))
 		assert.Empty(t, recorded(t, c, 0, 1, 2))

@@ -22,7 +22,7 @@ import (
 
 // members owns the state machine that decides which set this client counts on,
 // and what follows from it for the claims and the connections of q. It is safe
-// for concurrent use: mu guards known, moving, recording, promised, counted,
+// for concurrent use: mu guards known, moving, counted,
 // following and logged, and each write of signal. The other fields are copies
 // for readers without mu. Lock order: mu is a leaf.
 // Invariant: requests name another configuration only once each claim knows
@@ -32,8 +32,6 @@ type members struct {
 	mu        sync.Mutex
 	known     *nodeset.Membership
 	moving    int                    // events whose outcome claims have not heard yet
-	recording bool                   // record runs
-	promised  nodeset.Ballot         // the highest one that a recording has met
 	counted   *nodeset.Configuration // that the claims count on
 	following bool                   // a goroutine has claims count on another configuration
 	logged    map[int]nodeset.SetFault
@@ -44,7 +42,7 @@ type members struct {
 	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
 	met       atomic.Bool                           // a try has waited for the members to be connected to
 	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
-	one       sync.Mutex                            // one recording at a time
+	recorder  recorder
 }
 
 // naming is what requests name: the configuration, by the key of its marker,
@@ -56,6 +54,7 @@ type naming struct {
 
 func newMembers(q *Quorum, list []string) *members {
 	s := &members{q: q, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
+	s.recorder.members = s
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
 	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})
@@ -80,11 +79,11 @@ func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodes
 	s.moving++
 	// recording is set under s.mu, so of two events that both find a recording
 	// to be due one starts the task.
-	due := !s.recording && s.known.Due()
-	s.recording = s.recording || due
+	due := !s.recorder.recording && s.known.Due()
+	s.recorder.recording = s.recorder.recording || due
 	s.mu.Unlock()
 	if due {
-		s.q.tasks.start(s.record)
+		s.q.tasks.start(s.recorder.record)
 	}
 	s.follow()
 	s.mu.Lock()

@@ -20,6 +20,15 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
+// recorder has the nodes record their set when members finds that to be due. It
+// is safe for concurrent use; members.mu guards recording and promised.
+type recorder struct {
+	*members
+	one       sync.Mutex     // one recording at a time
+	recording bool           // record runs
+	promised  nodeset.Ballot // the highest one that a recording has met
+}
+
 // Bootstrap has brand-new nodes record that they are the set of this client's
 // list, and vote at once. Nodes that have recorded a set keep it.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
@@ -31,7 +40,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*q.set.NodeTimeout)
 	defer cancel()
-	s := q.members
+	s := &q.members.recorder
 	mine, last := false, error(nil)
 	for pause := q.set.NodeTimeout / 8; ; {
 		changed := s.changes()
@@ -69,7 +78,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}
 }
 
-func (s *members) notRecorded(last error) error {
+func (s *recorder) notRecorded(last error) error {
 	if errors.Is(last, fault.ErrInvalid) {
 		return last
 	}
@@ -84,7 +93,7 @@ func (s *members) notRecorded(last error) error {
 
 // hopeless is why the set of the list cannot be recorded, whatever is waited
 // for: each node was tried, they show no set, and one refuses for good.
-func (s *members) hopeless() error {
+func (s *recorder) hopeless() error {
 	if s.config.Load() != nil || !s.tried() {
 		return nil
 	}
@@ -104,7 +113,7 @@ func refusedForGood(err error) bool {
 // task, and change starts one at a time. Each client of the list may do so at
 // the same moment, and each supersedes the others. So it waits for a random
 // time first, and longer after each failure.
-func (s *members) record() {
+func (s *recorder) record() {
 	ended := false
 	defer func() { // a logger may end this goroutine: the next event starts the task again
 		if !ended {
@@ -138,7 +147,7 @@ func (s *members) record() {
 // stillDue reports whether record has something to do. If not, the next event
 // that gives it something starts it again.
 // Invariant: recording is set back under the mu under which change looks at it.
-func (s *members) stillDue() bool {
+func (s *recorder) stillDue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recording = s.known.Due()
@@ -149,7 +158,7 @@ var errRecordingSuperseded = errors.New("another client records the set at this 
 
 // recordOnce carries out the recording that is due, if one is. What the nodes
 // are is judged again then, whatever has become of it.
-func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
+func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
 	defer cancel()
 	if err := s.twice(); err != nil {
@@ -181,7 +190,7 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 // recordDue asks the nodes for the recording that is due, nil if none is. One
 // at a time: two of one client would supersede each other. The lock is not held
 // when the outcome becomes known, as a logger may call Bootstrap.
-func (s *members) recordDue(ctx context.Context, ready bool) (*nodeset.Recording, error) {
+func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recording, error) {
 	s.one.Lock()
 	defer s.one.Unlock()
 	shared := nodeset.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
@@ -215,7 +224,7 @@ func (q *Quorum) ready(i int) bool {
 }
 
 // twice is the error of a list that has a server twice, as far as runs tell.
-func (s *members) twice() error {
+func (s *recorder) twice() error {
 	addrs := map[string]string{}
 	for _, n := range s.q.seeds.live() {
 		run := n.info().RunID
@@ -237,7 +246,7 @@ func sameServer(one, other string) error {
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,
 // and each must answer before the next step. It notes the highest ballot that a
 // node has promised: the next one is to be higher.
-func (s *members) recordSteps(ctx context.Context, r *nodeset.Recording) error {
+func (s *recorder) recordSteps(ctx context.Context, r *nodeset.Recording) error {
 	for len(r.Out) > 0 {
 		steps := r.Out
 		r.Out = nil
