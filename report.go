@@ -135,7 +135,7 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // fails with [ErrNoQuorum], beside the full report, when fewer than a majority
 // of the nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
-	s, err := q.mustCore().Survey(ctx)
+	s, err := q.mustCore().Onlooker().Survey(ctx)
 	if err != nil {
 		return Report{}, wrapError("check", "", err)
 	}

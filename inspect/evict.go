@@ -38,7 +38,7 @@ func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) er
 	if err := setup.CheckName(name); err != nil {
 		return core.WrapError("evict", name, err)
 	}
-	return core.WrapError("evict", name, evict(ctx, core.CoreOf(q).For(name), name, token))
+	return core.WrapError("evict", name, evict(ctx, core.CoreOf(q).For(name).Onlooker(), name, token))
 }
 
 var (
@@ -51,7 +51,7 @@ var (
 // evict says to the nodes that the hold ends, again and again until it is over.
 // Invariant: it returns nil only when a quorum of nodes that remember has no
 // such claim, so the hold is over at its process, too.
-func evict(ctx context.Context, q *core.Quorum, name string, token uint64) error {
+func evict(ctx context.Context, q core.Onlooker, name string, token uint64) error {
 	until, pause, seen := time.Now().Add(patience), 10*time.Millisecond, false
 	var v view
 	for {

@@ -113,7 +113,7 @@ func Name(ctx context.Context, q *quorate.Quorum, name string) (Report, error) {
 	if err := setup.CheckName(name); err != nil {
 		return Report{}, core.WrapError("inspect", name, err)
 	}
-	v, err := look(ctx, core.CoreOf(q).For(name), name, most, everyNode)
+	v, err := look(ctx, core.CoreOf(q).For(name).Onlooker(), name, most, everyNode)
 	if err != nil {
 		return Report{}, core.WrapError("inspect", name, err)
 	}

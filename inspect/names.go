@@ -60,7 +60,7 @@ func Names(ctx context.Context, q *quorate.Quorum, pattern string) iter.Seq2[Ent
 	}
 	return func(yield func(Entry, error) bool) {
 		c := core.CoreOf(q)
-		parts, err := c.Parts()
+		parts, err := c.Onlooker().Parts()
 		if err != nil {
 			yield(Entry{}, core.WrapError("list", "", err))
 			return
@@ -112,7 +112,7 @@ func (l *lister) heard(addr string, err error) {
 }
 
 // list lists the servers of one part, a portion of each at a time.
-func (l *lister) list(ctx context.Context, part *core.Quorum) (over bool, err error) {
+func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err error) {
 	cursors, here, unlisted := map[int]string{}, map[string]bool{}, map[int]error{}
 	for first := true; ; first = false {
 		// A server of a Redis Cluster has many buckets, and is listed once.
@@ -220,7 +220,7 @@ func (l *lister) tell(ctx context.Context, names []string) bool {
 
 // entry returns what is to be listed of a name, nil if it is not in use.
 func (l *lister) entry(ctx context.Context, name string) *Entry {
-	v, err := look(ctx, l.c.For(name), name, 1, l.failure)
+	v, err := look(ctx, l.c.For(name).Onlooker(), name, 1, l.failure)
 	for _, n := range v.nodes {
 		if n.Err == nil || !fault.Refused(n.Err) { // it may refuse one name, as that of another program's key
 			l.heard(n.Addr, n.Err)

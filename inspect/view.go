@@ -41,7 +41,7 @@ type seen struct {
 // minority has to the others, and an onlooker changes nothing. A node for which
 // skip returns an error is not asked: that is what it says. skip is called
 // concurrently.
-func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(s *core.Said) error) (v view, err error) {
+func look(ctx context.Context, q core.Onlooker, name string, most int, skip func(s *core.Said) error) (v view, err error) {
 	var records []core.Said
 	var all sync.WaitGroup
 	var failed error
@@ -68,7 +68,7 @@ func look(ctx context.Context, q *core.Quorum, name string, most int, skip func(
 
 // queues asks every node for the claims of a name. A node pushes to the owner
 // of the claim with the ticket evict that its hold ends; 0: to none.
-func queues(ctx context.Context, q *core.Quorum, name string, most int, evict protocol.Ticket, skip func(s *core.Said) error) (v view, err error) {
+func queues(ctx context.Context, q core.Onlooker, name string, most int, evict protocol.Ticket, skip func(s *core.Said) error) (v view, err error) {
 	said, sets, err := q.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
 		if skip(s) != nil {
 			return nil

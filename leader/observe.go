@@ -59,7 +59,7 @@ func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
 	if e.err != nil {
 		return quorate.Holder{}, core.WrapError("holder", e.name, e.err)
 	}
-	h, err := e.q.Holder(ctx, e.spec)
+	h, err := e.q.Onlooker().Holder(ctx, e.spec)
 	return quorate.Holder(h), core.WrapError("holder", e.name, err)
 }
 

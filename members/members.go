@@ -89,7 +89,7 @@ type List struct {
 // [quorate.ErrInvalid] when the list of q is that of no set, and with
 // [quorate.ErrClosed].
 func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
-	c, err := core.CoreOf(q).Configuration(ctx)
+	c, err := core.CoreOf(q).Onlooker().Configuration(ctx)
 	if err != nil {
 		return List{}, core.WrapError("members", "", err)
 	}

@@ -16,7 +16,7 @@ func (o *Once) durable(ctx context.Context) error {
 		return nil
 	}
 	f, lack := &fault.Failure{Needed: o.q.Size()/2 + 1}, 0
-	err := o.q.Check(ctx, func(n core.NodeReport) (enough bool) {
+	err := o.q.Onlooker().Check(ctx, func(n core.NodeReport) (enough bool) {
 		// A node that could not be asked may be durable, or not.
 		err := unasked(n)
 		if err == nil {

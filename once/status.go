@@ -66,7 +66,7 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	for {
 		// The other way round a run that ends in between would be seen as
 		// neither.
-		h, herr := o.q.Holder(ctx, o.spec)
+		h, herr := o.q.Onlooker().Holder(ctx, o.spec)
 		if herr != nil && !errors.Is(herr, fault.ErrNotHeld) {
 			return Status{}, herr
 		}
@@ -116,7 +116,7 @@ func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	if o.err != nil {
 		return quorate.Holder{}, o.wrapError("holder", o.err)
 	}
-	h, err := o.q.Holder(ctx, o.spec)
+	h, err := o.q.Onlooker().Holder(ctx, o.spec)
 	return quorate.Holder(h), o.wrapError("holder", err)
 }
 

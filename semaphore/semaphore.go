@@ -221,7 +221,7 @@ func (s *Weighted) Holder(ctx context.Context) (quorate.Holder, error) {
 	if s.err != nil {
 		return quorate.Holder{}, core.WrapError("holder", s.spec.Name, s.err)
 	}
-	h, err := s.q.Holder(ctx, s.spec)
+	h, err := s.q.Onlooker().Holder(ctx, s.spec)
 	return quorate.Holder(h), core.WrapError("holder", s.spec.Name, err)
 }
 

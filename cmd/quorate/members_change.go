@@ -141,7 +141,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			x := what(args)
-			before, _ := core.CoreOf(q).Configuration(ctx) // the change fails where none is found
+			before, _ := core.CoreOf(q).Onlooker().Configuration(ctx) // the change fails where none is found
 			if ends := interrupts(x, before); ends != "" && !yes {
 				return &exit{1, errors.New("nothing was changed: " + ends)}
 			}
@@ -149,7 +149,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			if err := operator.Run(ctx, core.CoreOf(q), x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
-			now, err := core.CoreOf(q).Configuration(ctx)
+			now, err := core.CoreOf(q).Onlooker().Configuration(ctx)
 			if err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}

@@ -6,23 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// This file owns the questions about nodes and names that no claim asks: Ready,
-// Holder and Check. Each is bounded by a context or a number of node timeouts.
+// This file owns whether a majority of the nodes can be asked, and what an
+// onlooker finds out about one node.
 
 // Ready waits until a majority of the nodes is connected. It gives up when the
 // context ends, or when so many have failed for good that this cannot be. With
@@ -116,107 +113,6 @@ func (n *node) tried(ctx context.Context) {
 	}
 }
 
-// Holder is the holder of a name as the nodes show it: see the root package's.
-// It is no proof: the name may have another holder when the caller reads it.
-type Holder struct {
-	Token   uint64
-	Host    string
-	PID     int
-	Label   string
-	Left    time.Duration
-	Holders int
-	Waiters int
-	Foreign bool
-}
-
-// mostHolders is how many claims of a shared name a node lists for an onlooker.
-// Those behind them count as waiters.
-const mostHolders = 100
-
-// Holder asks all nodes for the holder of a name. An onlooker is no waiter: it
-// has no claim, and the holder does not learn of it.
-func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
-	if q.isClosed() {
-		return Holder{}, &fault.Failure{Err: fault.ErrClosed}
-	}
-	if err := q.members.await(ctx, true); err != nil {
-		return Holder{}, err
-	}
-	most := 1
-	if s.Capacity > 1 {
-		most = mostHolders
-	}
-	said, sets := q.ask(ctx, func(dst []byte, _ *Said, keys func(string) script.Keys) []byte {
-		return script.AppendInspect(dst, keys(s.Name), most, 0)
-	})
-	// By number, for all that there can be.
-	var queues [maxNodes]script.Queue
-	var heads [maxNodes]lease.Head
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
-	answered, rest, at := uint32(0), time.Duration(0), map[string]map[protocol.Ticket]uint32{}
-	for _, n := range said {
-		queue, err := script.Queue{}, n.Err
-		if err == nil {
-			queue, err = script.DecodeInspect(n.Values)
-		}
-		if err == nil {
-			answered |= 1 << n.Index
-			// A node that began less than a guard time ago may lack the holder,
-			// and show the first waiter as the head.
-			if queue.Memory < q.guard() {
-				err = errForgetful
-			}
-		}
-		if err != nil {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
-		}
-		head := &heads[n.Index]
-		head.Known, head.Foreign = err == nil, queue.Foreign
-		rest = max(rest, queue.Foreign)
-		queue.Claims = slices.DeleteFunc(queue.Claims, func(c script.Claim) bool { return !c.Voted })
-		for _, c := range queue.Claims {
-			head.Voted = append(head.Voted, c.ID)
-			if at[c.ID] == nil {
-				at[c.ID] = map[protocol.Ticket]uint32{}
-			}
-			at[c.ID][c.Ticket] |= 1 << n.Index
-		}
-		queues[n.Index] = queue
-	}
-	if f.Votes = bits.OnesCount32(answered & sets.All()); !sets.Met(answered) {
-		return Holder{}, f
-	}
-	// Left and Waiters come from one node of those that name the holder: they
-	// differ by a round trip between nodes, and only inform.
-	found := lease.FindHolder(heads[:], sets, rule.Protocol())
-	switch found.Kind {
-	case lease.HeldByClaim:
-		queue := queues[found.Node]
-		c := queue.Claims[found.Claim]
-		h := Holder{Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
-		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
-		return h, nil
-	case lease.HeldByForeign:
-		return Holder{Foreign: true, Left: rest}, nil
-	case lease.HeldUnknown:
-		f.Votes = found.Most
-		return Holder{}, f
-	}
-	return Holder{}, &fault.Failure{Err: fault.ErrNotHeld}
-}
-
-// ParseOwner reads host, process and label from a channel. One of another form
-// has no host. Parts are counted from the end: a prefix may contain colons.
-func ParseOwner(channel string) (host string, pid int, label string) {
-	parts := strings.Split(channel, ":")
-	if len(parts) < 3 {
-		return "", 0, ""
-	}
-	pid, _ = strconv.Atoi(parts[len(parts)-2])
-	_, label, _ = strings.Cut(parts[len(parts)-1], ".")
-	return parts[len(parts)-3], pid, label
-}
-
 // NodeReport is what Check finds out about one node.
 // What is unknown has its zero value.
 type NodeReport struct {
@@ -250,7 +146,8 @@ type NodeReport struct {
 // held, until it says that it has heard enough; no node is waited for then. The
 // whole takes as long as the slowest node, ten node timeouts at most. Check
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
-func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
+func (o Onlooker) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
+	q := o.q
 	if q.isClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
 	}

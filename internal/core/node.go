@@ -50,7 +50,7 @@ type node struct {
 	ended   chan struct{} // closed when it was dropped and has ended
 }
 
-func (q *Quorum) blankNode(i int, addr string) *node {
+func blankNode(q *Quorum, i int, addr string) *node {
 	return &node{
 		q: q, index: i, fanout: q.driver.client.Fanout(), addr: addr,
 		ready: make(chan struct{}), placed: make(chan struct{}), ended: make(chan struct{}),
@@ -61,8 +61,8 @@ func (q *Quorum) blankNode(i int, addr string) *node {
 func (n *node) seed() bool { return n.index >= nodeset.Seed }
 
 // It returns at once: the link connects by itself until the node ends.
-func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, error) {
-	n := q.blankNode(i, addr)
+func newNode(q *Quorum, i int, addr string, c redis.UniversalClient) (*node, error) {
+	n := blankNode(q, i, addr)
 	n.client = c
 	if isCluster(c) {
 		n.slot = script.SetKey(q.set.Prefix)
@@ -237,7 +237,7 @@ func (n *node) down(err error) {
 		q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 	}
 	if !q.isClosed() {
-		q.reach.begin(q)
+		q.reach.begin()
 		if errors.Is(err, fault.ErrRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
 			q.set.Logger.Debug("quorate: a connection to a node has ended", "node", n.addr, "why", err)
 		} else {

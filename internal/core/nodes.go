@@ -83,7 +83,7 @@ func (s *nodes) grow(q *Quorum, size int) {
 	}
 	list := slices.Clone(s.all())
 	for i := len(list); i < size; i++ {
-		n := q.blankNode(s.base+i, "")
+		n := blankNode(q, s.base+i, "")
 		n.link = nowhere{}
 		n.dropped.Store(true)
 		n.first.Do(func() { close(n.ready) })
@@ -116,7 +116,7 @@ func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, 
 	case !at.dropped.Load(): // by another call, meanwhile
 		return fmt.Errorf("%w: %s is in use already", fault.ErrInvalid, at.addr)
 	}
-	n, err := q.newNode(i, addr, c)
+	n, err := newNode(q, i, addr, c)
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,10 @@
 package core
 
-// This file owns what two other rooms ask of a client: package operator, which
-// changes the set, and the onlookers of package inspect. An onlooker has no
-// claim. It asks for no vote, waits for no turn, and no holder learns of it.
+// This file owns what package operator asks of a client, to change its set.
 
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
@@ -42,20 +37,6 @@ func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	own := q.set
 	own.TTL = 0
 	return Operating{q}, q.readyWith(ctx, &own)
-}
-
-// Configuration waits until one is known that this client counts on.
-func (q *Quorum) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
-	switch {
-	case q.isClosed():
-		return nil, &fault.Failure{Err: fault.ErrClosed}
-	case q.buckets != nil:
-		return q.buckets.all[0].Load().Configuration(ctx)
-	}
-	if err := q.members.await(ctx, true); err != nil {
-		return nil, err
-	}
-	return q.members.config.Load(), nil
 }
 
 // Config returns the configuration that the client counts on now, nil for none.
@@ -137,78 +118,4 @@ func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeou
 	spec.succession = true
 	_, err = o.q.Register(spec).run(ctx, run, nil)
 	return err
-}
-
-// Said is what one node answers to an onlooker.
-type Said struct {
-	Index  int // as protocol.Quorums numbers the nodes
-	Addr   string
-	Server string // that the connection goes to: of a Redis Cluster one of its servers
-	Err    error
-	Values []resp.Value
-}
-
-// A Question appends the command for a node. One for which it returns nil is
-// not asked, and has no values.
-type Question = func(dst []byte, s *Said, keys func(name string) script.Keys) []byte
-
-// Ask puts a question to every node. It returns what each of them says, and
-// which make a quorum. It fails only with ErrClosed.
-func (q *Quorum) Ask(ctx context.Context, question Question) ([]Said, protocol.Quorums, error) {
-	if q.isClosed() {
-		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
-	}
-	q.members.settled(ctx)
-	if !q.members.usable() {
-		f, all := q.members.unknown(), []Said(nil)
-		for i, n := range f.Nodes {
-			all = append(all, Said{Index: i, Addr: n.Addr, Err: n.Err})
-		}
-		return all, protocol.Majority(len(q.seeds.live())), nil
-	}
-	said, sets := q.ask(ctx, question)
-	return said, sets, nil
-}
-
-// ask is Ask once there is a set. A node that hangs is waited for as a claim
-// waits for its furthest node.
-func (q *Quorum) ask(ctx context.Context, question Question) ([]Said, protocol.Quorums) {
-	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
-	defer cancel()
-	sets, home := q.driver.sets(), q.members.home() // before the list: a node is made before claims count on it
-	keys := func(name string) script.Keys { return script.NewKeys(q.set.Prefix, name).At(home) }
-	list := q.nodes.live()
-	said := make([]Said, len(list))
-	var all sync.WaitGroup
-	for i, n := range list {
-		s := &said[i]
-		s.Index, s.Addr, s.Server = n.index, n.addr, n.info().Addr
-		all.Go(func() {
-			if command := question(nil, s, keys); command != nil {
-				s.Values, s.Err = n.answer(ctx, command)
-				s.Err = fault.NamesAge(q.members.checkSet(n.index, s.Err))
-			}
-		})
-	}
-	all.Wait()
-	return said, sets
-}
-
-// Parts returns the Quorums that have the names: q alone, or each of its
-// buckets. Those that have not begun begin.
-func (q *Quorum) Parts() ([]*Quorum, error) {
-	if q.buckets == nil {
-		return []*Quorum{q}, nil
-	}
-	err := q.buckets.each(func(int, *Quorum) error { return nil })
-	return q.buckets.begun(), err
-}
-
-// NameOf returns the name that a key is of, if it is the key of a name's claims
-// or of its record, and no key of the library's own.
-func NameOf(key string) (name string, ok bool) {
-	_, name, ours := strings.Cut(key, ":{")
-	name, end, whole := strings.Cut(name, "}")
-	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessor(name)
-	return name, ok
 }

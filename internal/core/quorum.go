@@ -97,7 +97,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	q.records.calls = map[*registerCall]struct{}{}
 	q.watches.all = map[protocol.ID]*Watch{}
 	q.driver.init(q)
-	q.repairs.q = q
+	q.repairs.q, q.reach.q = q, q
 	q.ticks = wake.NewScheduler(wake.Ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed.
 	q.deadlines = wake.NewScheduler(wake.Deadlines, q.now, func(due []wake.Alarm[attempt]) {
@@ -119,7 +119,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
-	q.reach.begin(q)
+	q.reach.begin()
 	if n := len(clients); n%2 == 0 && set.First() {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}

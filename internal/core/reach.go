@@ -23,6 +23,7 @@ import (
 // node. It is safe for concurrent use; mu guards it. An episode begins when a
 // node is down or the Quorum begins, and ends when a quorum is connected.
 type reach struct {
+	q     *Quorum
 	mu    sync.Mutex
 	timer *time.Timer   // runs while an episode lasts
 	armed bool          // the timer runs
@@ -37,15 +38,15 @@ const (
 	longestPause = time.Minute
 )
 
-func (r *reach) begin(q *Quorum) {
+func (r *reach) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.armed || q.isClosed() {
+	if r.armed || r.q.isClosed() {
 		return
 	}
 	r.armed, r.pause, r.said = true, reachPause, ""
 	if r.timer == nil {
-		r.timer = time.AfterFunc(r.pause, q.lookAtReach)
+		r.timer = time.AfterFunc(r.pause, r.look)
 	} else {
 		r.timer.Reset(r.pause)
 	}
@@ -60,11 +61,11 @@ func (r *reach) stop() {
 	}
 }
 
-// lookAtReach logs which nodes are missing, if a quorum is. It runs in a
+// look logs which nodes are missing, if a quorum is. It runs in a
 // goroutine of the timer, so a logger that blocks delays nothing else.
-func (q *Quorum) lookAtReach() {
-	missing := q.missing()
-	if q.reach.note(q.isClosed(), missing) {
+func (r *reach) look() {
+	q, missing := r.q, r.missing()
+	if r.note(q.isClosed(), missing) {
 		causes := make([]any, 0, len(missing.Nodes))
 		for _, n := range missing.Nodes {
 			causes = append(causes, slog.String(n.Addr, n.Err.Error()))
@@ -76,7 +77,8 @@ func (q *Quorum) lookAtReach() {
 
 // missing says which nodes are not connected and why, or nil if a quorum is
 // connected, or the nodes are brand-new and wait for the first call.
-func (q *Quorum) missing() *fault.Failure {
+func (r *reach) missing() *fault.Failure {
+	q := r.q
 	f, _ := q.reached()
 	switch {
 	case f == nil || q.members.blank():

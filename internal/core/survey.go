@@ -28,14 +28,15 @@ type Survey struct {
 // Survey asks all nodes, see Check. It fails only if the Quorum is closed, or,
 // with buckets, if one of them cannot begin: a node that does not answer is a
 // report with an error.
-func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
+func (o Onlooker) Survey(ctx context.Context) (Survey, error) {
+	q := o.q
 	if q.buckets != nil {
 		return q.buckets.survey(ctx)
 	}
 	var s Survey
 	// All nodes are waited for, up to ten node timeouts: unlike a lock, a
 	// report is of use only with the nodes that fail.
-	err := q.Check(ctx, func(n NodeReport) bool {
+	err := o.Check(ctx, func(n NodeReport) bool {
 		s.Nodes = append(s.Nodes, n)
 		return false
 	})
@@ -63,7 +64,7 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	}
 	var all [script.Buckets]Survey
 	if err := set.each(func(b int, bucket *Quorum) (err error) {
-		all[b], err = bucket.Survey(ctx)
+		all[b], err = bucket.Onlooker().Survey(ctx)
 		return err
 	}); err != nil {
 		return Survey{}, err

@@ -206,5 +206,5 @@ func (q *Queue) Holder(ctx context.Context) (core.Holder, error) {
 	if q.err != nil {
 		return core.Holder{}, q.err
 	}
-	return q.quorum.Holder(ctx, q.write)
+	return q.quorum.Onlooker().Holder(ctx, q.write)
 }

@@ -211,7 +211,7 @@ func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *core.Q
 
 // config is what a client counts on, which knows its set.
 func config(q *core.Quorum) *nodeset.Configuration {
-	c, err := q.Configuration(context.Background())
+	c, err := q.Onlooker().Configuration(context.Background())
 	if err != nil {
 		panic(err)
 	}

@@ -176,7 +176,7 @@ func TestMemberMoves(t *testing.T) {
 	for _, one := range []*core.Quorum{operator, q, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
 		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) }, time.Minute, time.Millisecond)
 		require.Eventually(t, func() bool {
-			s, err := one.Survey(t.Context())
+			s, err := one.Onlooker().Survey(t.Context())
 			return err == nil && s.Ready == 3 && s.Nodes[0].Addr == to
 		}, time.Minute, time.Millisecond)
 		finds(t, one, "first", first)
