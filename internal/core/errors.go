@@ -20,15 +20,12 @@ import (
 )
 
 // rejected is the error of an attempt that so many nodes refuse for good that
-// it cannot have a quorum. A clash, and a list that is not the set's, are the
-// caller's to mend, so the sentinel is ErrInvalid.
+// it cannot have a quorum. A clash is the caller's to mend, so the sentinel is
+// ErrInvalid.
 func (a *attempt) rejected() error {
 	f := a.failure(fault.ErrNoQuorum)
 	if _, clash := errors.AsType[*fault.ClashError](f); clash {
 		f.Err = fault.ErrInvalid
-	}
-	if wrong := a.q.members.wrong.Load(); wrong != nil {
-		return &fault.Failure{Err: wrong}
 	}
 	return f
 }

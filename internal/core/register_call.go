@@ -185,12 +185,9 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		}
 	}
 	i.in.Out = i.in.Out[:0]
-	switch {
-	case i.in.Outcome() != lease.Asking:
+	if i.in.Outcome() != lease.Asking || i.err != nil {
 		i.finish()
-	case i.err != nil:
-		i.finish()
-	default:
+	} else {
 		i.timer.Reset(i.in.Wake().Sub(now))
 	}
 	i.mu.Unlock()

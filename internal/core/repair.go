@@ -204,13 +204,12 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.R
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
 	v, err := n.do(ctx, "TIME")
+	var now int64
 	if err == nil {
-		var now int64
 		now, err = decodeTime(v)
-		res.Wait = m.recovers(time.UnixMilli(now))
 	}
-	if res.Err = err; err != nil {
-		res.Wait = 0
+	if res.Err = err; err == nil {
+		res.Wait = m.recovers(time.UnixMilli(now))
 	}
 	return res
 }
