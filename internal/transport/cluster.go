@@ -23,48 +23,48 @@ import (
 
 // to returns the options of the server that the connection goes to, or the next
 // one while there is none.
-func (l *Ordered) to() *redis.Options { return l.at.Load() }
+func (d *dialer) to() *redis.Options { return d.at.Load() }
 
 // aim finds out where the next connection goes. It runs on run's goroutine.
-func (l *Ordered) aim(ctx context.Context) error {
-	if l.cluster == nil {
+func (d *dialer) aim(ctx context.Context) error {
+	if d.cluster == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.Stall)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Stall)
 	defer cancel()
-	client, err := l.slotMaster(ctx)
+	client, err := d.slotMaster(ctx)
 	if err != nil {
 		if strings.Contains(err.Error(), "cluster support disabled") {
 			err = fmt.Errorf("%w: the server is no Redis Cluster; give it by redis://host:port, or by redis.NewClient", err)
 		}
 		return fmt.Errorf("ask the cluster for the master of a slot: %w", err)
 	}
-	opts, err := options(client, l.cfg)
+	opts, err := options(client, d.cfg)
 	if err != nil {
 		return err
 	}
-	l.at.Store(opts)
+	d.at.Store(opts)
 	return nil
 }
 
-func (l *Ordered) slotMaster(ctx context.Context) (*redis.Client, error) {
-	return within(ctx, func() (*redis.Client, error) { return l.cluster.MasterForKey(ctx, l.cfg.Slot) }, func(*redis.Client) {})
+func (d *dialer) slotMaster(ctx context.Context) (*redis.Client, error) {
+	return within(ctx, func() (*redis.Client, error) { return d.cluster.MasterForKey(ctx, d.cfg.Slot) }, func(*redis.Client) {})
 }
 
 // lookAgain has the client ask for the slots again, in the background: a
 // connection has ended, or has failed to begin. The pause before the next one
 // is long enough for that in the usual case.
-func (l *Ordered) lookAgain() {
-	if l.cluster != nil {
-		l.cluster.ReloadState(l.ctx)
+func (d *dialer) lookAgain(ctx context.Context) {
+	if d.cluster != nil {
+		d.cluster.ReloadState(ctx)
 	}
 }
 
 // hasMoved reports whether the slot has another master. The client asks for the
 // slots every ten seconds. A command finds out at once: see elsewhere.
-func (l *Ordered) hasMoved(ctx context.Context) bool {
-	client, err := l.slotMaster(ctx)
-	return err == nil && client.Options().Addr != l.to().Addr
+func (d *dialer) hasMoved(ctx context.Context) bool {
+	client, err := d.slotMaster(ctx)
+	return err == nil && client.Options().Addr != d.to().Addr
 }
 
 // elsewhere returns why a connection must end that got this answer, nil if it

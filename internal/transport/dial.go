@@ -51,6 +51,15 @@ func options(client *redis.Client, cfg Config) (*redis.Options, error) {
 	return &o, nil
 }
 
+// dialer opens connections to one node, a single server, a Sentinel set or a
+// cluster. It is safe for concurrent use.
+type dialer struct {
+	cfg     Config
+	cluster *redis.ClusterClient          // nil: the node is no cluster
+	at      atomic.Pointer[redis.Options] // of the server that the connection goes to
+	guests  sync.WaitGroup                // what runs code of the client's owner: a Dialer, a provider of credentials
+}
+
 // opened is a connection to a node, and what belongs to it.
 type opened struct {
 	nc    net.Conn
@@ -71,10 +80,10 @@ func (o *opened) close() { discard(o.nc) }
 // on it. Each step may take as long as timeout. It runs on run's goroutine, or
 // on that of listen. The code of the client's owner that it calls may hang, so
 // it is left behind when ctx ends: see within.
-func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
+func (d *dialer) open(ctx context.Context, timeout time.Duration) (*opened, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxConnect*d.cfg.Stall)
 	defer cancel()
-	return within(ctx, func() (*opened, error) { return l.dial(ctx, timeout) }, (*opened).close)
+	return within(ctx, func() (*opened, error) { return d.dial(ctx, timeout) }, (*opened).close)
 }
 
 // openFirst is open for an attempt that is patient. When that takes more than a
@@ -85,9 +94,9 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 // While packets are lost, TCP sends its first one again after up to 8 seconds,
 // so to wait for the patient one alone is wrong. So is to be impatient alone: a
 // node that a whole fleet connects to is slow for each client.
-func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened, error) {
-	if timeout <= l.cfg.Stall {
-		return l.open(ctx, timeout)
+func (d *dialer) openFirst(ctx context.Context, timeout time.Duration) (*opened, error) {
+	if timeout <= d.cfg.Stall {
+		return d.open(ctx, timeout)
 	}
 	type result struct {
 		o       *opened
@@ -98,8 +107,8 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 	defer cancel()
 	results := make(chan result)
 	open := func(timeout time.Duration, patient bool) {
-		l.guests.Go(func() {
-			o, err := l.open(ctx, timeout)
+		d.guests.Go(func() {
+			o, err := d.open(ctx, timeout)
 			select {
 			case results <- result{o, err, patient}:
 			case <-ctx.Done():
@@ -110,7 +119,7 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 		})
 	}
 	open(timeout, true)
-	next := time.NewTimer(l.cfg.Stall)
+	next := time.NewTimer(d.cfg.Stall)
 	defer next.Stop()
 	for {
 		select {
@@ -120,18 +129,18 @@ func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened
 			}
 			next.Reset(minBackoff)
 		case <-next.C:
-			open(l.cfg.Stall, false)
+			open(d.cfg.Stall, false)
 		}
 	}
 }
 
-func (l *Ordered) dial(ctx context.Context, timeout time.Duration) (*opened, error) {
-	o := l.to()
+func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, error) {
+	o := d.to()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
 	if err != nil {
-		return nil, l.unnamed(err)
+		return nil, d.unnamed(err)
 	}
 	if o.OnConnect != nil {
 		if err := introduce(ctx, o, nc, timeout); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,15 +48,12 @@ const busyThreshold = 4
 // It is safe for concurrent use. mu guards what stands below it, and the part
 // of the current conn that is written and answered.
 type Ordered struct {
-	cfg     Config
-	cluster *redis.ClusterClient // nil: the node is no cluster
-	at      atomic.Pointer[redis.Options]
-	resp3   bool // the client's options allow it
-	epoch   time.Time
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup // run and listen
-	guests  sync.WaitGroup // what runs code of the client's owner: a Dialer, a provider of credentials
+	dialer
+	resp3  bool // the client's options allow it
+	epoch  time.Time
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // run and listen
 
 	mu       sync.Mutex
 	cur      *conn         // nil while down
@@ -89,7 +85,7 @@ type refusal struct {
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
-		cfg:     cfg,
+		dialer:  dialer{cfg: cfg},
 		epoch:   time.Now(),
 		info:    &Info{},
 		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),

@@ -19,8 +19,8 @@ import (
 // forwards connections accepts one also while packets are lost, and those that
 // it lost do not come again. After a cut of 20 s a node that works would stay
 // unused for up to 16 s more.
-func (l *Ordered) overtake(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
-	t := time.NewTimer(l.cfg.Stall)
+func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
+	t := time.NewTimer(d.cfg.Stall)
 	defer t.Stop()
 	for {
 		select {
@@ -30,7 +30,7 @@ func (l *Ordered) overtake(ctx context.Context, heard <-chan struct{}, lost cont
 		case <-ctx.Done():
 			return
 		}
-		if !l.responds(ctx) {
+		if !d.responds(ctx) {
 			t.Reset(minBackoff)
 			continue
 		}
@@ -44,15 +44,15 @@ func (l *Ordered) overtake(ctx context.Context, heard <-chan struct{}, lost cont
 }
 
 // responds reports whether the node answers on a connection of its own.
-func (l *Ordered) responds(ctx context.Context) bool {
-	o, err := l.open(ctx, l.cfg.Stall)
+func (d *dialer) responds(ctx context.Context) bool {
+	o, err := d.open(ctx, d.cfg.Stall)
 	if err != nil {
 		return false
 	}
 	defer o.close()
 	stop := context.AfterFunc(ctx, o.close)
 	defer stop()
-	s := &steady{Conn: o.nc, timeout: l.cfg.Stall}
+	s := &steady{Conn: o.nc, timeout: d.cfg.Stall}
 	if _, err := s.Write(appendSteps(nil, o.login)); err != nil {
 		return false
 	}

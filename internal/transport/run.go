@@ -64,7 +64,7 @@ func (l *Ordered) run() {
 		} else {
 			pause.failed(err)
 		}
-		l.lookAgain()
+		l.lookAgain(l.ctx)
 		pause.sleep(l.ctx)
 	}
 }

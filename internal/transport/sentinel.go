@@ -18,7 +18,7 @@ import (
 // SentinelAddr is the address in the options of each redis.NewFailoverClient.
 const SentinelAddr = "FailoverClient"
 
-func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().Addr == SentinelAddr }
+func (d *dialer) sentinels() bool { return d.cluster == nil && d.to().Addr == SentinelAddr }
 
 // ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
 // whenever they are asked.
@@ -26,22 +26,22 @@ var ErrNoMaster = errors.New("the Sentinels know no master of that name: see mas
 
 // unnamed returns ErrNoMaster if that is what a dial has failed with: each
 // Sentinel was reached, and has answered nil.
-func (l *Ordered) unnamed(err error) error {
-	if _, away := errors.AsType[net.Error](err); l.sentinels() && !away && errors.Is(err, redis.Nil) {
+func (d *dialer) unnamed(err error) error {
+	if _, away := errors.AsType[net.Error](err); d.sentinels() && !away && errors.Is(err, redis.Nil) {
 		return ErrNoMaster
 	}
 	return err
 }
 
 // name is the node's in errors.
-func (l *Ordered) name() string {
+func (d *dialer) name() string {
 	switch {
-	case l.sentinels():
+	case d.sentinels():
 		return "the master that the Sentinels name"
-	case l.to() == nil:
+	case d.to() == nil:
 		return "the master of a slot"
 	}
-	return l.to().Addr
+	return d.to().Addr
 }
 
 // followEvery is how often the Sentinels are asked, at most.
@@ -74,8 +74,8 @@ func (l *Ordered) follow(c *conn) {
 // isRenamed reports whether the Sentinels name another master than that at an
 // address. A dial is the only question that a client of go-redis lets us ask:
 // the connection is closed at once.
-func (l *Ordered) isRenamed(ctx context.Context, at string) bool {
-	o := l.to()
+func (d *dialer) isRenamed(ctx context.Context, at string) bool {
+	o := d.to()
 	nc, err := within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
 	if err != nil {
 		return false

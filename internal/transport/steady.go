@@ -66,12 +66,12 @@ func slow(err error) bool {
 }
 
 // advise adds the remedy to an error of connecting.
-func (l *Ordered) advise(err error) error {
+func (d *dialer) advise(err error) error {
 	if strings.Contains(err.Error(), "remote error: tls: certificate required") {
 		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
 	}
 	if !slow(err) {
 		return err
 	}
-	return fmt.Errorf("%w: the node or the network hangs, or is overloaded; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, l.cfg.NodeTimeout)
+	return fmt.Errorf("%w: the node or the network hangs, or is overloaded; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, d.cfg.NodeTimeout)
 }
