@@ -1,10 +1,10 @@
 package core
 
 // This file owns members: the lock around nodeset.Membership, and the order in
-// which its outcome reaches claims, requests and connections. members_errors.go
-// has the words for its verdicts, members_node.go what a new connection does
-// with them, members_wait.go what calls wait for. follow.go exchanges the
-// nodes, recording.go has them record their set.
+// which its outcome reaches claims, requests and connections. errors.go has the
+// words for its verdicts, members_node.go what a new connection does with them,
+// members_wait.go what calls wait for. recording.go has the nodes record their
+// set.
 // Invariant: see members. No decision is made here: each event goes through
 // change to nodeset.Membership.
 
