@@ -178,8 +178,8 @@ func TestObserveWithoutQuorum(t *testing.T) {
 			thaw()
 			require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
 			require.NoError(t, a.Campaign(soon(t), ""))
-			// The nodes may still have the old term for a moment, before they come
-			// to what was sent to them meanwhile.
+			// The nodes may still have the old term for a moment,
+			// before they come to what was sent to them meanwhile.
 			for s = e2e.Receive(t, all); s.l.Term != a.Lease().Token(); s = e2e.Receive(t, all) {
 				if s.err != nil {
 					require.ErrorIs(t, s.err, leader.ErrNoLeader)

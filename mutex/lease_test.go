@@ -28,8 +28,8 @@ func TestLeaseEndsWithTheHold(t *testing.T) {
 		assert.Same(t, lease.Context(), lease.Context())
 		assert.InDelta(t, quiet, time.Until(lease.ValidUntil()), float64(quiet/10))
 
-		// To the next goroutine of this value it is another hold, though the claim
-		// is the same.
+		// To the next goroutine of this value it is another hold,
+		// though the claim is the same.
 		next := lockLater(t.Context(), t, m)
 		m.Unlock()
 		assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
@@ -97,7 +97,8 @@ func TestLoss(t *testing.T) {
 		e2e.Receive(t, lease.Context().Done())
 		assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 		assert.False(t, lease.ValidUntil().After(time.Now()))
-		// The holder's context ends first. The observer and the log follow.
+		// The holder's context ends first. The observer and the log
+		// follow.
 		require.True(t, e2e.Eventually(func() bool { return len(log.Lines("a hold was lost")) > 0 }))
 		delay(c, 0)
 
@@ -281,7 +282,8 @@ func TestMaxHold(t *testing.T) {
 		assert.ErrorIs(t, wedged.UnlockContext(t.Context()), quorate.ErrLost)
 		other.Unlock()
 
-		// It starts again for each goroutine that the claim is passed to.
+		// It starts again for each goroutine that the claim is passed
+		// to.
 		wedged.Lock()
 		for began = time.Now(); time.Since(began) < most+ttl+ttl/2; {
 			next := lockLater(t.Context(), t, wedged)

@@ -50,7 +50,8 @@ func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 			require.NoError(t, e2e.ReceiveWithin(t, quiet/6, lockLater(t.Context(), t, b)))
 			b.Unlock()
 		}
-		// While it is held, a waiter waits for Unlock, and not for the lingering.
+		// While it is held, a waiter waits for Unlock, and not for the
+		// lingering.
 		a.Lock()
 		waiting := lockLater(t.Context(), t, b)
 		waiters(t, b, 1)

@@ -119,8 +119,9 @@ func TestTurnsAcrossValues(t *testing.T) {
 			m := mutex.New(q, "m")
 			all.Go(func() {
 				m.Lock()
-				// Between values nothing but the nodes orders memory: the race
-				// detector cannot know that, so a lock orders the appends for it.
+				// Between values nothing but the nodes orders
+				// memory: the race detector cannot know that,
+				// so a lock orders the appends for it.
 				orderMu.Lock()
 				order = append(order, i)
 				orderMu.Unlock()

@@ -73,7 +73,8 @@ func TestOthersWait(t *testing.T) {
 		assert.Equal(t, lease.Token(), s.Token)
 		assert.WithinDuration(t, time.Now(), s.When, e2e.Patience)
 
-		// A wait that ends says why, in both processes, and ends no other wait.
+		// A wait that ends says why, in both processes, and ends no
+		// other wait.
 		for _, o := range []*once.Once{a, b} {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			queued := e2e.NewQueued(ctx)
@@ -208,8 +209,9 @@ func TestKeepFor(t *testing.T) {
 		var runs atomic.Int32
 		f := func() { runs.Add(1) }
 		for i := range 2 {
-			// A node that got the record late keeps it a little longer. A client
-			// that finds it there takes it for done.
+			// A node that got the record late keeps it a little
+			// longer. A client that finds it there takes it for
+			// done.
 			require.True(t, e2e.Eventually(func() bool {
 				a.Do(f)
 				return int(runs.Load()) == i+1

@@ -147,9 +147,9 @@ func (c *Cluster) Delay(i int, d time.Duration) { c.t.Helper(); c.node(i).Delay(
 // the nodes, so it also tells of nodes that are stopped or cut off. Host and
 // PID are not set: all is one process.
 //
-// A release is on its way when Unlock returns, and so is a claim when Lock does,
-// to those nodes that the lock did not need. In a bubble [testing/synctest.Wait]
-// lets them arrive.
+// A release is on its way when Unlock returns, and so is a claim when Lock
+// does, to those nodes that the lock did not need. In a bubble
+// [testing/synctest.Wait] lets them arrive.
 func (c *Cluster) Holders(name string) []quorate.Holder {
 	var held []quorate.Holder
 	for _, h := range c.nodes.Holders(name) {

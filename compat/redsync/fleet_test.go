@@ -87,7 +87,8 @@ func serve(tm terms) error {
 		if err := a.unlock(); err != nil && time.Now().Before(until) {
 			return err
 		}
-		// Else redsync never finds it free. On a busy machine holds take longer.
+		// Else redsync never finds it free. On a busy machine holds
+		// take longer.
 		time.Sleep(rand.N(20*time.Millisecond + 10*time.Since(from)))
 	}
 	return nil

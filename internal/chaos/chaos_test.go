@@ -41,8 +41,8 @@ func small(t *testing.T, control string) plan {
 	return p
 }
 
-// carryOut runs p. It is repeated where the machine is so busy that the run says
-// nothing of liveness.
+// carryOut runs p. It is repeated where the machine is so busy that the run
+// says nothing of liveness.
 func carryOut(t *testing.T, p plan) *result {
 	t.Helper()
 	if testing.Short() {
