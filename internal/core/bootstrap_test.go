@@ -59,6 +59,29 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	return left
 }
 
+// A call that waits for another recording of its client ends with its context.
+func TestBootstrapBehindAnother(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	set := setup.Defaults()
+	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
+	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(q.seeds.live(), func(n *node) bool { return n.err() != nil || n.shown() == nil })
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, c.Node(0).Stop())
+	first := make(chan error, 1)
+	go func() { first <- q.Bootstrap(context.Background()) }()
+	require.Eventually(t, func() bool { return len(q.members.one) == 1 }, time.Minute, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, q.Bootstrap(ctx), fault.ErrNoQuorum)
+	require.NoError(t, q.seeds.live()[0].err(), "the node that hangs is still waited for")
+	require.Empty(t, first)
+	require.NoError(t, c.Node(0).Cont())
+	require.NoError(t, <-first)
+}
+
 // Brand-new nodes record their set by Bootstrap, called at once after New, and
 // vote at once. A list in another order is the same one. To call it again
 // changes nothing.

@@ -17,11 +17,11 @@
 //
 // shard.mu, intake.mu, members.mu, Lease.mu, repairer.mu, tasks.mu, reach.mu,
 // recovering.mu, jump.mu and those of packages wake and setup are leaves: no
-// lock is taken under them. recorder.one is held while a set is recorded, and
-// nothing but another recording waits for it. No other lock is held while a
-// node is waited for, and none in a callback of a primitive, the observer, the
-// tracer or the logger: a callback may call the same value again, so a lock
-// held there would deadlock.
+// lock is taken under them. No lock is held while a node is waited for: what
+// waits for a lock does not end with its context, and fake time stands still.
+// None is held in a callback of a primitive, the observer, the tracer or the
+// logger: a callback may call the same value again, so a lock held there would
+// deadlock.
 //
 // # Goroutines
 //

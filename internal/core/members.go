@@ -54,7 +54,7 @@ type naming struct {
 
 func newMembers(q *Quorum, list []string) *members {
 	s := &members{q: q, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
-	s.recorder.members = s
+	s.recorder.members, s.recorder.one = s, make(chan struct{}, 1)
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
 	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})

@@ -24,7 +24,7 @@ import (
 // is safe for concurrent use; members.mu guards recording and promised.
 type recorder struct {
 	*members
-	one       sync.Mutex     // one recording at a time
+	one       chan struct{}  // full while a set is recorded: one at a time
 	recording bool           // record runs
 	promised  nodeset.Ballot // the highest one that a recording has met
 }
@@ -188,11 +188,15 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err e
 }
 
 // recordDue asks the nodes for the recording that is due, nil if none is. One
-// at a time: two of one client would supersede each other. The lock is not held
-// when the outcome becomes known, as a logger may call Bootstrap.
+// at a time: two of one client would supersede each other. The next may begin
+// before the outcome becomes known, as a logger may call Bootstrap.
 func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recording, error) {
-	s.one.Lock()
-	defer s.one.Unlock()
+	select {
+	case s.one <- struct{}{}:
+		defer func() { <-s.one }()
+	case <-ctx.Done():
+		return nil, nil
+	}
 	shared := nodeset.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
 	s.mu.Lock()
 	r := s.known.Record(nodeset.NewBallot(time.Now(), chance(), s.promised), shared, ready, identity)
