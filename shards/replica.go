@@ -29,10 +29,10 @@ type replica struct {
 	parts   []part
 	changed chan struct{} // closed when parts changes, and replaced
 
-	// Held while the nodes are asked for the members, so that an older answer
-	// never replaces a newer one. Lock order: asking, then mu.
-	asking sync.Mutex
-	asked  atomic.Int64 // how often they were; changes while asking is held
+	// Full while the nodes are asked for the members, so that an older answer
+	// never replaces a newer one. What follows changes while it is full.
+	asking chan struct{}
+	asked  atomic.Int64 // how often they were
 	token  uint64       // of this member; 0: it is none
 	seen   bool         // the last answer had this member
 	failed error        // why the last time brought no answer
@@ -101,9 +101,9 @@ func (r *replica) follow(ctx context.Context, l quorate.Lease) {
 
 // is sets by which token this replica is a member.
 func (r *replica) is(token uint64) {
-	r.asking.Lock()
-	defer r.asking.Unlock()
+	r.asking <- struct{}{}
 	r.token, r.seen = token, token != 0
+	<-r.asking
 }
 
 // divide asks the nodes for the members, and divides the shards among them. It
@@ -111,8 +111,12 @@ func (r *replica) is(token uint64) {
 // share an answer that was asked for after they began.
 func (r *replica) divide(ctx context.Context) (seen bool, err error) {
 	next := r.asked.Load() + 1
-	r.asking.Lock()
-	defer r.asking.Unlock()
+	select {
+	case r.asking <- struct{}{}:
+		defer func() { <-r.asking }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	if r.token == 0 || r.asked.Load() >= next {
 		return r.seen, r.failed
 	}

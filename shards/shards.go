@@ -112,7 +112,7 @@ func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}), end: cancel}
+	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}), asking: make(chan struct{}, 1), end: cancel}
 	for shard := range s.specs {
 		r.all.Go(func() { r.serve(ctx, shard) })
 	}

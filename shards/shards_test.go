@@ -94,6 +94,25 @@ func (w *work) start(c *quoratetest.Cluster, name string, n int, opts ...quorate
 	return r
 }
 
+// Replicas that are far from the nodes have their fair share, too. In fake time
+// they would stand still if one waited for another one's question with a lock.
+func TestFarFromTheNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := quoratetest.New(t, 3), newWork(t)
+		for i := range 3 {
+			c.Delay(i, 20*time.Millisecond)
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			w.start(c, name, 12)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		shares, _, idle := w.shares()
+		assert.Equal(t, map[string]int{"a": 3, "b": 3, "c": 3, "d": 3}, shares)
+		assert.Less(t, idle, 500*time.Millisecond)
+	})
+}
+
 // Replicas join, one stops, and one dies. No shard runs twice at a time, each
 // has its fair share, and no shard is idle for longer than a lease and a round
 // trip.
