@@ -72,7 +72,7 @@ func TestBootstrapBehindAnother(t *testing.T) {
 	require.NoError(t, c.Node(0).Stop())
 	first := make(chan error, 1)
 	go func() { first <- q.Bootstrap(context.Background()) }()
-	require.Eventually(t, func() bool { return len(q.members.one) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(q.members.recorder.one) == 1 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Bootstrap(ctx), fault.ErrNoQuorum)
