@@ -61,7 +61,7 @@ type Telemetry struct {
 	kept  atomic.Int64
 
 	wait, hold            metric.Float64Histogram
-	waiting, held, leader metric.Int64UpDownCounter
+	waiting, held, leader metric.Int64ObservableUpDownCounter
 	lost                  metric.Int64Counter
 	nodeUp                metric.Int64Gauge
 }
@@ -100,16 +100,19 @@ func New(opts ...Option) *Telemetry {
 	}
 	m := c.meters.Meter(scope)
 	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
-	var errs [7]error
+	var errs [8]error
 	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of calls that acquire, also of those that failed."), metric.WithExplicitBucketBoundaries(bounds...))
 	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of holds that have ended."), metric.WithExplicitBucketBoundaries(bounds...))
-	t.waiting, errs[2] = m.Int64UpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that acquire and are under way."))
-	t.held, errs[3] = m.Int64UpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
+	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that acquire and are under way."))
+	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended by themselves."))
-	t.leader, errs[5] = m.Int64UpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
+	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64Gauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+	// What runs is counted here, and told when it is asked for: to add to an
+	// instrument takes longer.
+	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader)
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
 	}
@@ -119,9 +122,11 @@ func New(opts ...Option) *Telemetry {
 // series is what the calls of one kind and name have in common. To make a set
 // of attributes costs more than all else here, so none is made twice.
 type series struct {
-	attr  []attribute.KeyValue
-	add   []metric.AddOption
-	start []trace.SpanStartOption
+	kind          string
+	attr          []attribute.KeyValue
+	set           metric.MeasurementOption // of attr
+	start         []trace.SpanStartOption
+	waiting, held atomic.Int64
 
 	acquired, local, released func() end // of what has not failed
 }
@@ -132,33 +137,51 @@ type end struct {
 	record []metric.RecordOption
 }
 
-// most is how many series are kept for the next call. By default the SDK tells
-// no more apart.
+// most is how many series there are with a name. By default the SDK tells no
+// more apart: what comes later has none.
 const most = 2000
 
 // of returns the series of a kind and name.
 func (t *Telemetry) of(kind, name string) *series {
-	name = t.name(kind, name)
+	return t.series(kind, t.name(kind, name))
+}
+
+func (t *Telemetry) series(kind, name string) *series {
 	key := [2]string{kind, name}
 	if s, ok := t.known.Load(key); ok {
 		return s.(*series)
 	}
-	s := &series{attr: []attribute.KeyValue{kindKey.String(kind)}}
+	if name != "" && t.kept.Load() >= most {
+		return t.series(kind, "")
+	}
+	s := &series{kind: kind, attr: []attribute.KeyValue{kindKey.String(kind)}}
 	if name != "" {
 		s.attr = append(s.attr, nameKey.String(name))
 	}
 	s.attr = slices.Clip(s.attr) // it is appended to
-	s.add = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(s.attr...))}
+	s.set = metric.WithAttributeSet(attribute.NewSet(s.attr...))
 	s.start = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(s.attr...)}
 	s.acquired = sync.OnceValue(func() end { return s.ended("acquired", nil) })
 	s.local = sync.OnceValue(func() end { return s.ended("local", nil) })
 	s.released = sync.OnceValue(func() end { return s.ended("released", nil) })
-	if t.kept.Load() < most {
-		if _, twice := t.known.LoadOrStore(key, s); !twice {
-			t.kept.Add(1)
+	kept, twice := t.known.LoadOrStore(key, s)
+	if !twice {
+		t.kept.Add(1)
+	}
+	return kept.(*series)
+}
+
+// tell observes what runs.
+func (t *Telemetry) tell(_ context.Context, o metric.Observer) error {
+	for _, v := range t.known.Range {
+		s := v.(*series)
+		o.ObserveInt64(t.waiting, s.waiting.Load(), s.set)
+		o.ObserveInt64(t.held, s.held.Load(), s.set)
+		if s.kind == "leader" {
+			o.ObserveInt64(t.leader, s.held.Load(), s.set)
 		}
 	}
-	return s
+	return nil
 }
 
 // ended adds the outcome to the attributes.
@@ -190,7 +213,7 @@ func (c *call) Value(key any) any {
 // AcquireStart see [quorate.Tracer]. It begins the span.
 func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) context.Context {
 	c := &call{series: t.of(a.Kind, a.Name)}
-	t.waiting.Add(ctx, 1, c.add...)
+	c.waiting.Add(1)
 	c.Context, c.span = t.tracer.Start(ctx, a.Kind+" acquire", c.start...)
 	return c
 }
@@ -198,7 +221,7 @@ func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) con
 // AcquireEnd see [quorate.Tracer]. It ends the span.
 func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	c := ctx.Value(callKey{}).(*call)
-	t.waiting.Add(ctx, -1, c.add...)
+	c.waiting.Add(-1)
 	var e end
 	switch {
 	case r.Err != nil:
@@ -210,7 +233,7 @@ func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	}
 	t.wait.Record(ctx, r.Wait.Seconds(), e.record...)
 	if r.Err == nil && !r.Shared {
-		t.count(ctx, c, r.Kind, 1)
+		c.held.Add(1)
 	}
 	if c.span.IsRecording() {
 		// In one call, as each makes room for its own.
@@ -229,21 +252,13 @@ func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 // HoldEnd see [quorate.Tracer].
 func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 	c := ctx.Value(callKey{}).(*call)
-	t.count(ctx, c, r.Kind, -1)
+	c.held.Add(-1)
 	e := c.released
 	if r.Err != nil {
 		t.lost.Add(ctx, 1, metric.WithAttributes(append(c.attr, errorKey.String(errorType(r.Err)))...))
 		e = func() end { return c.ended("lost", r.Err) }
 	}
 	t.hold.Record(ctx, r.Held.Seconds(), e().record...)
-}
-
-// count counts holds, and terms of leaders as well.
-func (t *Telemetry) count(ctx context.Context, c *call, kind string, n int64) {
-	t.held.Add(ctx, n, c.add...)
-	if kind == "leader" {
-		t.leader.Add(ctx, n, c.add...)
-	}
 }
 
 // Observe see [quorate.Observer].
