@@ -59,7 +59,7 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 
 .PHONY: verify
 verify: ## What takes longer: staticcheck, the race detector, fleets, 5,000 more schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis lint race servers 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=2s'
+	@$(SUM) redis lint race servers 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=1s'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
@@ -124,8 +124,8 @@ states: ## The search of all states, the large worlds too: 2 GiB
 	@go test $(JSON) -tags search -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full $(if $(HUGE),-skip '$(HUGE)')
 
 .PHONY: faults
-faults: ## Half a minute of chaos on three servers and on five
-	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,drift -for 20s -seed $(SEED)
+faults: ## A quarter of a minute of chaos on three servers and on five
+	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,drift -for 12s -seed $(SEED)
 
 .PHONY: soak
 soak: ## What a night finds: a million schedules, all states, an hour of chaos
