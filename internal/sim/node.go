@@ -32,6 +32,7 @@ type node struct {
 	wrong    time.Duration // by how much its clock has jumped in all
 	leapAt   moment        // of the last time
 	jumped   bool          // since then the node has had no new incarnation
+	righted  bool          // its clock was wrong, and was set right when the faults stopped
 	setBack  time.Duration // of its clock: what was stored before ends so much later
 	lives    int
 	sent     int // requests that may have made it store a claim
@@ -233,9 +234,10 @@ func (n *node) setRight() {
 	if n.wrong.Abs() > n.w.ttl/2 {
 		// A client that has heard nothing between two jumps that cancel out
 		// cannot see them. And all that are wrong are set right at one moment:
-		// that is a promise only where they are a minority.
-		n.w.righted++
-		n.w.excused = n.w.excused || n.jumped || n.w.righted > n.w.spare()
+		// that is a promise only where they are a minority, also of a set that has
+		// got smaller since.
+		n.righted = true
+		n.w.excused = n.w.excused || n.jumped || n.w.sets().Blocked(n.w.numbers(func(o *node) bool { return o.righted }))
 		n.jump(-n.wrong)
 	}
 }

@@ -47,7 +47,6 @@ type world struct {
 
 	draining     bool                   // faults have stopped, and no participant starts another acquisition
 	missing      int                    // nodes that stay down from the start
-	righted      int                    // nodes whose clocks were set right when the faults stopped
 	excused      bool                   // a jump could not be noticed: two may hold
 	lateMessages bool                   // a break leaves messages behind that arrive late
 	taken        [protocol.Residues]int // claims per residue
