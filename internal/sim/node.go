@@ -232,10 +232,10 @@ func (n *node) unsettled() bool {
 // setRight is what becomes of a clock that is wrong: it jumps once more.
 func (n *node) setRight() {
 	if n.wrong.Abs() > n.w.ttl/2 {
-		// A client that has heard nothing between two jumps that cancel out
-		// cannot see them. And all that are wrong are set right at one moment:
-		// that is a promise only where they are a minority, also of a set that has
-		// got smaller since.
+		// A client that has heard nothing between two jumps that cancel
+		// out cannot see them. And all that are wrong are set right at
+		// one moment: that is a promise only where they are a minority,
+		// also of a set that has got smaller since.
 		n.righted = true
 		n.w.excused = n.w.excused || n.jumped || n.w.sets().Blocked(n.w.numbers(func(o *node) bool { return o.righted }))
 		n.jump(-n.wrong)
