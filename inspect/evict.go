@@ -56,14 +56,12 @@ func evict(ctx context.Context, q core.Onlooker, name string, token uint64) erro
 	var v view
 	for {
 		late := time.Now().After(until)
-		if v.nodes == nil || ctx.Err() == nil {
-			said, err := queues(ctx, q, name, 0, protocol.Ticket(token/core.MaxPasses), everyNode)
-			if err != nil {
-				return err
-			}
-			if v.nodes == nil || ctx.Err() == nil { // else some were not waited for
-				v = said
-			}
+		said, err := queues(ctx, q, name, 0, protocol.Ticket(token/core.MaxPasses), everyNode)
+		if err != nil {
+			return err
+		}
+		if v.nodes == nil || ctx.Err() == nil { // else some were not waited for
+			v = said
 		}
 		gone, idle, left := uint32(0), uint32(0), time.Duration(0)
 		for _, n := range v.nodes {
@@ -82,12 +80,7 @@ func evict(ctx context.Context, q core.Onlooker, name string, token uint64) erro
 		case v.sets.Met(gone):
 			return nil
 		case ctx.Err() != nil:
-			f := fault.CutShort(fault.ErrHeld, ctx)
-			if v.missing() != nil {
-				f = fault.CutShort(fault.ErrNoQuorum, ctx)
-			}
-			f.Nodes = v.said()
-			return f
+			return v.cutShort(ctx)
 		case late && v.missing() != nil:
 			return v.missing()
 		case late:
@@ -97,10 +90,21 @@ func evict(ctx context.Context, q core.Onlooker, name string, token uint64) erro
 		}
 		select {
 		case <-ctx.Done():
+			return v.cutShort(ctx)
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}
+}
+
+// cutShort is the error of an eviction whose context has ended.
+func (v *view) cutShort(ctx context.Context) error {
+	f := fault.CutShort(fault.ErrHeld, ctx)
+	if v.missing() != nil {
+		f = fault.CutShort(fault.ErrNoQuorum, ctx)
+	}
+	f.Nodes = v.said()
+	return f
 }
 
 // said is what keeps each node from having lost the claim.
