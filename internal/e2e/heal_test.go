@@ -87,9 +87,13 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 	}))
 	require.NoError(t, c.Node(1).Restart())
 	caughtUp(t, c.Node(0))
-	report, err := q.Check(deadline(t))
-	require.NoError(t, err)
-	assert.Empty(t, report.Nodes[0].Warnings)
+	var warnings []string
+	assert.True(t, e2e.Eventually(func() bool { // a busy machine reads a clock late, and takes it for one that differs
+		report, err := q.Check(deadline(t))
+		require.NoError(t, err)
+		warnings = report.Nodes[0].Warnings
+		return len(warnings) == 0
+	}), "%q", warnings)
 }
 
 // A node that was another one's replica has that one's marker, which says that
