@@ -53,6 +53,32 @@ func TestSuspendedHolder(t *testing.T) {
 	}
 }
 
+// A context that is derived from several leases is over with each of them, also
+// when no timer has told so yet.
+func TestSuspendedHolderOfSeveralLeases(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var leases []*Lease
+	for range 3 {
+		q := idle(t, redistest.Start(t, 1))
+		s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+		require.NoError(t, err)
+		l, err := q.AcquireLease(t.Context(), s, false, new(Single))
+		require.NoError(t, err)
+		inner, stop := l.Derive(ctx)
+		defer stop()
+		defer l.Hold().Release()
+		ctx, leases = inner, append(leases, l)
+	}
+	require.NoError(t, ctx.Err())
+	q := leases[0].Hold().q
+	q.clock.Suspend(q.set.TTL / 2)
+	q.clock.Suspend(q.set.TTL / 2)
+	assert.Error(t, ctx.Err())
+	assert.ErrorIs(t, context.Cause(ctx), fault.ErrLost)
+	assert.NoError(t, leases[2].Context().Err(), "the others go on")
+}
+
 // The loss of a process that was stopped names that, and no node.
 func TestLossOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
