@@ -111,6 +111,7 @@ func FuzzDecode(f *testing.F) {
 	seeds(f, script.Decode, [][]byte{
 		reply(aTime+1, int64(1<<50), int64(1<<51), 9),
 		reply(1, 7, 640, 2, 8000),
+		reply(1, 7, 640, 2+128*10_000, 8000),
 		reply(aTime+1, 7, 640, 24, 8000, 1, int64(0xa0a0a0a0a0a0a), 2, 9, anID, 1),
 		reply(aTime+1, 7, 640, 41, 0, 0, 0, 3, 600),
 		reply(aTime+1, 7, 640, 63-4, 0, 5, 9, 3, 600, 5, 9, anID, 2, anID, 3),
@@ -123,6 +124,8 @@ func FuzzDecode(f *testing.F) {
 		text(1_700_000_000, 0, 7, 640, 66, 8000),
 	}, [][]byte{
 		reply(aTime, 7, 640, 1),
+		reply(aTime+1, 7, 640, 9+128), // it has the vote, and claims before it
+		text(1_700_000_000, 5, 7, 640, 9+128),
 		reply(aTime+1, 7, 640, 25, 0, 1, 9, 1, 9, anID, 2),
 		// These weigh less than nothing if one counts modulo 2^64.
 		long(2049, maxNumber-2049),
