@@ -111,12 +111,8 @@ func (r *replica) is(token uint64) {
 // share an answer that was asked for after they began.
 func (r *replica) divide(ctx context.Context) (seen bool, err error) {
 	next := r.asked.Load() + 1
-	select {
-	case r.asking <- struct{}{}:
-		defer func() { <-r.asking }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
+	r.asking <- struct{}{} // not for long: all questions end with the replica
+	defer func() { <-r.asking }()
 	if r.token == 0 || r.asked.Load() >= next {
 		return r.seen, r.failed
 	}
