@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/quoratetest"
 )
 
 var _ sync.Locker = (*mutex.Mutex)(nil)
@@ -67,6 +68,42 @@ func TestHolderNotKnown(t *testing.T) {
 	require.NoError(t, c.Node(1).Client().FlushAll(t.Context()).Err())
 	h, err = m.Holder(t.Context())
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum, "%+v: all answer, and two have forgotten", h)
+}
+
+// A node that lost its data and is of the set again may lack the holder until
+// its guard time is over.
+func TestHolderAfterALossOfData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		m, other := mutex.New(c.Quorum(), "m"), mutex.New(c.Quorum(), "other")
+		other.Lock()
+		other.Unlock()
+		_, err := m.Holder(t.Context())
+		require.ErrorIs(t, err, quorate.ErrNotHeld)
+		c.Forget(0)
+		c.Forget(1)
+		time.Sleep(5 * time.Second)
+		_, err = m.Holder(t.Context())
+		assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+		assert.ErrorContains(t, err, "is new or lost its data")
+		time.Sleep(30 * time.Second)
+		_, err = m.Holder(t.Context())
+		assert.ErrorIs(t, err, quorate.ErrNotHeld)
+	})
+}
+
+// Half of four nodes are no majority, though a claim needs more than the others.
+func TestHolderWithoutAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 4)
+		m := mutex.New(c.Quorum(), "m")
+		m.Lock()
+		m.Unlock()
+		c.Stop(0)
+		c.Stop(1)
+		_, err := m.Holder(t.Context())
+		assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	})
 }
 
 func TestHolder(t *testing.T) {
