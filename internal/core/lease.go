@@ -192,26 +192,32 @@ func (l *Lease) Context() context.Context {
 func (l *Lease) own() *leaseContext {
 	if l.leaseContext == nil {
 		l.leaseContext = l.live(context.Background())
+		if l.cause != nil {
+			l.leaseContext.end(l.cause)
+		}
 		l.leaseContext.prev, l.leaseContext.next = l.leaseContext, l.leaseContext
 	}
 	return l.leaseContext
 }
 
-// live returns a context that ends with ctx, or when its end is called.
+// live returns a context that ends with ctx, or when its end is called. Called
+// without l.mu, unless ctx is Background: package context asks ctx for its Err,
+// and that may end l.
 func (l *Lease) live(ctx context.Context) *leaseContext {
 	inner, end := context.WithCancelCause(ctx)
-	if l.cause != nil {
-		end(l.cause)
-	}
 	return &leaseContext{Context: inner, lease: l, from: ctx, end: end}
 }
 
 // Derive returns a context that ends with ctx and with the hold, and has the
 // values and the deadline of ctx. The caller must call stop, which ends it too.
 func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func()) {
+	c := l.live(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c, own := l.live(ctx), l.own()
+	own := l.own()
+	if l.cause != nil {
+		c.end(l.cause)
+	}
 	c.prev, c.next = own, own.next
 	c.prev.next, c.next.prev = c, c
 	return c, func() {

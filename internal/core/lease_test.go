@@ -166,3 +166,30 @@ func TestContextOfARenewedClaimGoesOn(t *testing.T) {
 	assert.True(t, h.Valid())
 	h.Release()
 }
+
+// To derive a context asks its parent, which may be of the lease itself and
+// find that its deadline is over.
+func TestDeriveFromAnEndedContextOfALeaseThatIsOver(t *testing.T) {
+	t.Parallel()
+	h := held(t, idle(t, redistest.Start(t, 1)), "n")
+	l := h.Lease(0)
+	outer, stopOuter := l.Derive(t.Context())
+	inner, stop := l.Derive(outer)
+	stop()
+	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	require.False(t, h.Valid())
+	derived := make(chan context.Context, 1)
+	go func() {
+		ctx, stop := l.Derive(inner)
+		stop()
+		derived <- ctx
+	}()
+	select {
+	case ctx := <-derived:
+		stopOuter()
+		assert.True(t, ended(ctx))
+		assert.ErrorIs(t, l.Lost(), fault.ErrLost)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the lease waits for itself")
+	}
+}
