@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -172,17 +173,12 @@ func isCluster(c redis.UniversalClient) bool {
 // sameFor is how long a line that says the same is left out.
 const sameFor = 10 * time.Second
 
-// far is a text without the near ends of connections, as "10.0.0.1:40012->":
-// each connection has a port of its own.
-func far(text string) string {
-	for {
-		before, after, found := strings.Cut(text, "->")
-		if !found {
-			return text
-		}
-		text = before[:strings.LastIndexByte(before, ' ')+1] + after
-	}
-}
+// far is a text without what each attempt to connect has of its own: the near
+// end, as in "10.0.0.1:40012->10.0.0.2:6379", and the time of day by which a
+// certificate was judged.
+func far(text string) string { return passing.ReplaceAllString(text, "") }
+
+var passing = regexp.MustCompile(`[^ ]*->|current time [^ ]+`)
 
 // spoken are lines that the buckets have logged. It is safe for concurrent use.
 type spoken struct {

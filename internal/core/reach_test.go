@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -114,7 +115,13 @@ func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 	other := missing(5003, "a", "c")
 	other.Nodes[0].Err = errors.New("refused")
 	assert.True(t, r.note(false, other))
-	assert.Equal(t, 8*reachPause, r.pause, "the more lines, the seldomer")
+	expired := func(now time.Time) *fault.Failure { // as Certificate.Verify words it
+		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s", now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
+		return &fault.Failure{Nodes: []fault.NodeFailure{{Addr: "a", Err: err}}}
+	}
+	assert.True(t, r.note(false, expired(time.Now())))
+	assert.False(t, r.note(false, expired(time.Now().Add(time.Minute))), "the time of day is no news")
+	assert.Equal(t, 16*reachPause, r.pause, "the more lines, the seldomer")
 	assert.False(t, r.note(false, nil))
 	assert.False(t, r.armed, "a quorum is connected: the episode is over")
 	assert.False(t, r.note(true, other), "the Quorum is closed")
