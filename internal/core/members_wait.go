@@ -50,6 +50,7 @@ func (s *members) await(ctx context.Context, try bool) error {
 	if s.serves(try) {
 		return nil
 	}
+	caller := ctx
 	if try {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.q.driver.furthest(&s.q.set))
@@ -66,7 +67,9 @@ func (s *members) await(ctx context.Context, try bool) error {
 		if s.usable() {
 			if try { // it would find no node connected
 				s.contacted(ctx)
-				s.met.Store(true)
+				if caller.Err() == nil { // else the next try waits for the rest
+					s.met.Store(true)
+				}
 			}
 			return nil
 		}
