@@ -76,8 +76,7 @@ func TestHolderAfterALossOfData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
 		m, other := mutex.New(c.Quorum(), "m"), mutex.New(c.Quorum(), "other")
-		other.Lock()
-		other.Unlock()
+		require.NoError(t, other.Do(t.Context(), func(context.Context) error { return nil }))
 		_, err := m.Holder(t.Context())
 		require.ErrorIs(t, err, quorate.ErrNotHeld)
 		c.Forget(0)
@@ -92,13 +91,13 @@ func TestHolderAfterALossOfData(t *testing.T) {
 	})
 }
 
-// Half of four nodes are no majority, though a claim needs more than the others.
+// Half of four nodes are no majority, though a claim needs more than the other
+// half.
 func TestHolderWithoutAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 4)
 		m := mutex.New(c.Quorum(), "m")
-		m.Lock()
-		m.Unlock()
+		require.NoError(t, m.Do(t.Context(), func(context.Context) error { return nil }))
 		c.Stop(0)
 		c.Stop(1)
 		_, err := m.Holder(t.Context())
