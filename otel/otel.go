@@ -137,9 +137,9 @@ type end struct {
 	record []metric.RecordOption
 }
 
-// most is how many series there are with a name. By default the SDK tells no
-// more apart: what comes later has none.
-const most = 2000
+// most is how many series there are with a name: what comes later has none. By
+// default the SDK tells 2,000 apart, and those without a name are among them.
+const most = 1900
 
 // of returns the series of a kind and name.
 func (t *Telemetry) of(kind, name string) *series {

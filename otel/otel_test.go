@@ -208,11 +208,16 @@ func TestManyNames(t *testing.T) {
 		s.given.AcquireEnd(ctx, quorate.AcquireResult{Kind: info.Kind, Name: info.Name})
 		s.given.HoldEnd(ctx, quorate.HoldResult{Kind: info.Kind, Name: info.Name})
 	}
+	for i := n - 5; i < n+5; i++ { // and stays held
+		info := quorate.AcquireInfo{Kind: "mutex", Name: fmt.Sprint(i)}
+		s.given.AcquireEnd(s.given.AcquireStart(t.Context(), info), quorate.AcquireResult{Kind: info.Kind, Name: info.Name})
+	}
 	got := s.metrics()
+	assert.Equal(t, 10.0, got["quorate.lock.held mutex"], "without their names")
 	assert.Equal(t, 1.0, got["quorate.lock.wait.duration mutex 0 acquired"])
-	assert.EqualValues(t, n, sum(got, "quorate.lock.wait.duration "))
+	assert.EqualValues(t, n+10, sum(got, "quorate.lock.wait.duration "))
 	assert.EqualValues(t, n, sum(got, "quorate.lock.hold.duration "))
-	assert.Zero(t, sum(got, "quorate.lock.held "))
+	assert.EqualValues(t, 10, sum(got, "quorate.lock.held "))
 }
 
 // Metrics without spans cost few allocations.
