@@ -237,6 +237,8 @@ func TestEvictIsBrokenOff(t *testing.T) {
 				for at := range 10 {
 					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond+time.Duration(at)*10*time.Millisecond)
 					err := inspect.Evict(ctx, eye, "m", l.Token())
+					over, _ := ctx.Deadline()
+					assert.Zero(t, time.Since(over), "at once, and no node is asked again")
 					cancel()
 					require.ErrorIs(t, err, quorate.ErrHeld, "at %d", at)
 					require.ErrorIs(t, err, context.DeadlineExceeded)
