@@ -36,13 +36,14 @@ func small(t *testing.T, control string) plan {
 	p.Rate = 3
 	p.Tracks = lo.Without(p.Tracks, memberTrack) // an exchange takes longer
 	p.For, p.Calm, p.Pace, p.Clients, p.MinRate = 10*time.Second, 2*time.Second, time.Second, 3, 0.3
+	p.Bound = patience // the machine may be busy
 	require.NoError(t, p.control(control))
 	require.NoError(t, p.check())
 	return p
 }
 
 // carryOut runs p. It is repeated where the machine is so busy that the run
-// says nothing of liveness.
+// shows too little.
 func carryOut(t *testing.T, p plan) *result {
 	t.Helper()
 	if testing.Short() {

@@ -163,7 +163,8 @@ func (c *client) beCalm() error {
 	return c.worker.Tell(sayCalm)
 }
 
-// finish has it close everything, and fails if it has not within d.
+// finish has it ask for everything once more and close, and fails if it has not
+// within d.
 func (c *client) finish(d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

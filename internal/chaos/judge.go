@@ -76,8 +76,8 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	return r.enough()
 }
 
-// errBusy is the error of a run on a machine that was too busy.
-var errBusy = errors.New("nothing is known of liveness")
+// errBusy is the error of a run of which a busy machine can be the cause.
+var errBusy = errors.New("too little has been done")
 
 // enough fails when too little was done under faults, as what stands still
 // breaks no rule, or when the faults were more than the protocol bears.
@@ -92,7 +92,7 @@ func (r *result) enough() error {
 	for _, kind := range r.Plan.Work {
 		rate := float64(held[kind]) / r.Plan.For.Seconds()
 		if r.Rates[kind] = rate; rate < r.Plan.MinRate {
-			return fmt.Errorf("%.1f holds of %s per second, and at least %.1f are needed to show anything", rate, kind, r.Plan.MinRate)
+			return fmt.Errorf("%w: %.1f holds of %s per second, and at least %.1f are needed to show anything", errBusy, rate, kind, r.Plan.MinRate)
 		}
 	}
 	if r.Excused > 0 {

@@ -240,7 +240,7 @@ func (h *harness) phases(ctx context.Context) error {
 	errs := make([]error, len(h.clients))
 	var all sync.WaitGroup
 	for i, c := range h.clients {
-		all.Go(func() { errs[i] = c.finish(2*patience + p.TTL) })
+		all.Go(func() { errs[i] = c.finish(5 * patience) })
 	}
 	all.Wait()
 	for i, c := range h.clients {

@@ -61,7 +61,7 @@ type clientEnv struct {
 // ends, in whatever way the harness has.
 const (
 	sayCalm   = "calm"   // to it: all faults have ended
-	sayFinish = "finish" // to it: end what is under way, close everything
+	sayFinish = "finish" // to it: ask for each name once more, and close everything
 	sayBye    = "bye"    // from it: everything is closed
 	sayDone   = "done"   // from it, each second: holds begun, refusals
 )
@@ -122,10 +122,9 @@ func serve(tm terms, log *oplog) error {
 				}
 				all.Go(func() {
 					defer u.close()
-					for ctx.Err() == nil {
-						t.calm = calm.Load()
-						w.do(ctx, t)
-						t.pause(ctx, tm.Rate)
+					for last := false; !last; t.pause(ctx, tm.Rate) {
+						last, t.calm = ctx.Err() != nil, calm.Load()
+						w.do(context.Background(), t)
 					}
 				})
 			}
