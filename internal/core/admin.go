@@ -51,8 +51,7 @@ func (q *Quorum) readyWith(ctx context.Context, set *setup.Settings) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			err.Err = fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx))
-			return err
+			return err.Cut(ctx)
 		case <-q.closing:
 			return &fault.Failure{Err: fault.ErrClosed}
 		}

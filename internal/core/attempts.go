@@ -129,7 +129,7 @@ func (i *intake) enter(ctx context.Context, q *Quorum, try bool) error {
 		return f
 	case <-late:
 	case <-ctx.Done():
-		f.Err = fault.Cut(f.Err, fault.ContextError(ctx))
+		_ = f.Cut(ctx)
 	case <-q.closing:
 		f.Err = fault.ErrClosed
 	}

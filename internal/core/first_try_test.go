@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
@@ -45,7 +46,8 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err = q.Acquire(short, s, true, nil)
-	require.Error(t, err)
+	require.ErrorIs(t, err, fault.ErrNoQuorum)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.False(t, q.members.serves(true), "no member is connected")
 	open()
 	h, err := q.Acquire(within(t), s, true, nil)

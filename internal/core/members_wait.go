@@ -67,8 +67,10 @@ func (s *members) await(ctx context.Context, try bool) error {
 		if s.usable() {
 			if try { // it would find no node connected
 				s.contacted(ctx)
-				if caller.Err() == nil { // else the next try waits for the rest
+				if caller.Err() == nil {
 					s.met.Store(true)
+				} else if f, _ := s.q.reached(); f != nil { // the next try waits for the rest
+					return f.Cut(caller)
 				}
 			}
 			return nil
@@ -87,7 +89,7 @@ func (s *members) await(ctx context.Context, try bool) error {
 		case <-ctx.Done():
 			f := s.unknown()
 			if !try || ctx.Err() != context.DeadlineExceeded {
-				f.Err = fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx))
+				return f.Cut(ctx)
 			}
 			return f
 		}

@@ -62,7 +62,13 @@ func Misuse(err error) bool {
 
 // CutShort is the error of a wait inside the process that a context ended.
 func CutShort(sentinel error, ctx context.Context) *Failure {
-	return &Failure{Err: Cut(sentinel, ContextError(ctx))}
+	return (&Failure{Err: sentinel}).Cut(ctx)
+}
+
+// Cut says that the context ended what f is about.
+func (f *Failure) Cut(ctx context.Context) *Failure {
+	f.Err = Cut(f.Err, ContextError(ctx))
+	return f
 }
 
 // ContextError is the context's error, with its cause where that says more.

@@ -120,14 +120,14 @@ func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (w
 // within takes a reading into the bounds of the node's clock, and reports
 // whether it is within them. It takes the lock of these bounds only.
 // Invariant: a reading counts without Client.mu only while no clock is known to
-// have parted.
+// have parted. The first one of a clock takes Client.mu, and so makes it known.
 func (c *Client) within(node int, r nodeset.Reading) bool {
 	if c.parted.Load() {
 		return false
 	}
 	b := &c.bounds[node]
 	b.mu.Lock()
-	ok := b.Take(r)
+	ok := b.At() != 0 && b.Take(r)
 	b.mu.Unlock()
 	return ok
 }

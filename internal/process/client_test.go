@@ -273,6 +273,18 @@ func (p *testProcess) meet(node int, millis int64) {
 	p.Up(p.now, node)
 }
 
+// A connection may carry a join before Up. The clock that its node showed counts
+// by then: a T0 without it is of long ago, and the node would be held to have a
+// wrong clock.
+func TestClockIsKnownBeforeUp(t *testing.T) {
+	t.Parallel()
+	p := unmet(3)
+	p.Connect(p.now, 0, time.Millisecond)
+	p.Show(p.now, 0, 1)
+	p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Millis: 1_700_000_000_000})
+	assert.InDelta(t, 1_700_000_000_000_000, int64(p.Clock(p.now)), 10_000)
+}
+
 // An attempt that starts before any node's clock is known gets its T0 when it
 // is first sent, and keeps it.
 func TestT0BeforeAnyClockIsKnown(t *testing.T) {
