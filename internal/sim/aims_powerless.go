@@ -62,9 +62,14 @@ var powerless = generator{
 }
 
 // emptyAhead is what an operator does with a node that stays ahead of the
-// others, as the decision that it carries out has been forgotten.
+// others, as the decision that it carries out has been forgotten. One that had
+// left by that decision, and was stopped, is started again first.
 func (w *world) emptyAhead() {
 	for _, n := range w.nodes {
+		if n.gone && !w.retired(n) {
+			n.gone = false
+			n.restart()
+		}
 		set := n.model.Set()
 		has := set.Recorded()
 		if n.down || has == nil || slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp().Epoch() >= has.Stamp.Epoch() }) {

@@ -205,7 +205,8 @@ func (w *world) dismiss() {
 }
 
 // blocked reports whether nodes that have left and were stopped keep the
-// process from each quorum that it knows.
+// process from each quorum that it knows, or the set that it counts on is known
+// to nodes that have left only: all others have lost it, and are another one.
 func (p *proc) blocked() bool {
 	if p.members == nil {
 		return false
@@ -219,6 +220,10 @@ func (p *proc) blocked() bool {
 		if l.node.gone || l == p.nowhere {
 			gone |= 1 << m.Number
 		}
+	}
+	knows := func(n *node) bool { set := n.model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
+	if c.Origin != p.w.latest().Origin && slices.ContainsFunc(p.w.nodes, knows) {
+		return !slices.ContainsFunc(p.w.nodes, func(n *node) bool { return knows(n) && !p.w.retired(n) })
 	}
 	return gone != 0 && p.client.Group().Sets.Blocked(gone)
 }
