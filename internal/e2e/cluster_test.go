@@ -115,6 +115,8 @@ func TestCluster(t *testing.T) {
 	assert.Equal(t, "a", l.ID)
 	require.NoError(t, e.Resign(ctx))
 
+	require.NoError(t, (&tenant{name: "t"}).inspect(ctx, b))
+
 	r, err := b.Check(ctx)
 	require.NoError(t, err)
 	require.Len(t, r.Nodes, 1)

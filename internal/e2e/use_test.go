@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
@@ -76,6 +77,7 @@ var (
 		{"other client", (*tenant).otherClient},
 		{"settle", (*tenant).settle},
 		{"heal", (*tenant).reconnect},
+		{"inspect", (*tenant).inspect},
 	})
 )
 
@@ -259,6 +261,47 @@ func (u *tenant) rwmutex(ctx context.Context, q *quorate.Quorum) error {
 		return err
 	}
 	return errors.Join(w.RUnlockContext(ctx), a.RUnlockContext(ctx))
+}
+
+// inspect: an operator lists the names, looks at one, and evicts its holder for
+// the one that waits.
+func (u *tenant) inspect(ctx context.Context, q *quorate.Quorum) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a, b := mutex.New(q, u.job("e")), mutex.New(q, u.job("e"))
+	if err := a.LockContext(ctx); err != nil {
+		return err
+	}
+	lease := a.Lease()
+	turn, err := next(ctx, b)
+	if err != nil {
+		return err
+	}
+	listed := false
+	for e, err := range inspect.Names(ctx, q, u.job("*")) {
+		if err != nil {
+			return err
+		}
+		listed = listed || e.Name == u.job("e")
+	}
+	r, err := inspect.Name(ctx, q, u.job("e"))
+	switch {
+	case err != nil:
+		return err
+	case !listed || len(r.Holders) != 1 || r.Holders[0].Token != lease.Token() || len(r.Waiters) != 1:
+		return fmt.Errorf("listed %t, and seen %+v", listed, r)
+	}
+	if err := errors.Join(inspect.Evict(ctx, q, u.job("e"), lease.Token()), <-turn); err != nil {
+		return err
+	}
+	<-lease.Context().Done()
+	if err := context.Cause(lease.Context()); !errors.Is(err, quorate.ErrEvicted) {
+		return fmt.Errorf("the hold should be evicted: %w", err)
+	}
+	if err := a.UnlockContext(ctx); !errors.Is(err, quorate.ErrLost) {
+		return fmt.Errorf("the hold should be lost: %w", err)
+	}
+	return b.UnlockContext(ctx)
 }
 
 func (u *tenant) semaphore(ctx context.Context, q *quorate.Quorum) error {
