@@ -273,9 +273,9 @@ func (p *testProcess) meet(node int, millis int64) {
 	p.Up(p.now, node)
 }
 
-// A connection may carry a join before Up. The clock that its node showed counts
-// by then: a T0 without it is of long ago, and the node would be held to have a
-// wrong clock.
+// A connection may carry a join before Up. The clock that its node showed
+// counts by then: a T0 without it is of long ago, and the node would be held to
+// have a wrong clock.
 func TestClockIsKnownBeforeUp(t *testing.T) {
 	t.Parallel()
 	p := unmet(3)
@@ -293,8 +293,8 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 	p.Start(p.now, &p.a, &p.name, &process.Begin{
 		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32,
 	})
-	// offer hands over what is to be sent, and returns what the connected node
-	// gets, if there is one.
+	// offer hands over what is to be sent, and returns what the connected
+	// node gets, if there is one.
 	offer := func(connected int) (sent protocol.Request) {
 		for _, r := range p.a.Out {
 			require.Equal(t, protocol.Hand, p.Offer(&p.a, &p.name, &r, func(protocol.Class) bool { return false }))
