@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ type client struct {
 	terms terms
 	id    int
 	dir   string
+	list  func(addrs []string) []string // see present
 	lives int
 
 	// Of lives that are over, and of this one.
@@ -57,6 +59,18 @@ func (c *client) relist(addrs []string) error {
 	return c.launch()
 }
 
+// keepUp starts the process again if its list is outgrown: it may have started
+// with that, and then knows no set.
+func (c *client) keepUp() error {
+	c.mu.Lock()
+	old := c.terms.Addrs
+	c.mu.Unlock()
+	if addrs := c.list(old); !slices.Equal(addrs, old) {
+		return c.relist(addrs)
+	}
+	return nil
+}
+
 // freeze stops the process until thaw, whatever other faults do.
 func (c *client) freeze() error {
 	c.mu.Lock()
@@ -82,6 +96,7 @@ func (c *client) thaw() error {
 // launch begins a life.
 func (c *client) launch() error {
 	tm := c.terms
+	tm.Addrs = c.list(tm.Addrs)
 	c.lives++
 	tm.Prefix = fmt.Sprintf("c%d.%d", c.id, c.lives)
 	tm.Log = filepath.Join(c.dir, tm.Prefix+".log")

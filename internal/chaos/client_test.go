@@ -11,7 +11,7 @@ import (
 // second process would hear nothing from the harness, and go on when the run
 // has ended.
 func TestClientIsStartedOnce(t *testing.T) {
-	c := &client{dir: t.TempDir()}
+	c := &client{dir: t.TempDir(), list: func(addrs []string) []string { return addrs }}
 	require.NoError(t, c.start())
 	first := c.worker
 	require.NoError(t, c.start())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/quorate/quorate/internal/nodeset"
@@ -17,6 +18,29 @@ import (
 // majority of each set that counts. So the list of before excludes ours until
 // the new set counts alone. From then until the rival has its new list nothing
 // is promised.
+
+// present is a list of nodes as a process gets it when it starts: that of
+// before, or the set if most of its servers have left and were stopped. A
+// process that starts follows the word of a majority of its list, so operators
+// have to give it another one by then (docs/membership.md).
+func present(nodes []*node, r *roster, addrs []string) []string {
+	set, _ := r.now()
+	var now []string
+	known := 0
+	for _, n := range nodes {
+		addr, is := n.server.Addr(), slices.Contains(set, n.id)
+		if is {
+			now = append(now, addr)
+		}
+		if slices.Contains(addrs, addr) && (is || r.has(n.id) || n.server.Running()) {
+			known++
+		}
+	}
+	if known < majority(len(addrs)) {
+		return now
+	}
+	return addrs
+}
 
 // rivalList is what a rival has in one of its lives.
 type rivalList struct {

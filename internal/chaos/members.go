@@ -133,7 +133,7 @@ func (n *nemesis) begin(changes ...change) (started []*operator, err error) {
 	}
 	n.roster.may(may...)
 	for i, c := range changes {
-		o := n.members.orders[i]
+		o := n.order(i)
 		o.Add, o.Remove, o.Within = n.addrs(c.add), n.addrs(c.remove), exchangeWithin
 		p, serr := startOperator(o)
 		if serr != nil {
@@ -142,6 +142,13 @@ func (n *nemesis) begin(changes ...change) (started []*operator, err error) {
 		started = append(started, p)
 	}
 	return started, err
+}
+
+// order is that of an operator, but for what to do.
+func (n *nemesis) order(i int) orders {
+	o := n.members.orders[i]
+	o.Terms.Addrs = present(n.nodes, n.roster, o.Terms.Addrs)
+	return o
 }
 
 // exchange has operators carry out changes, all at once, and returns when it is
@@ -171,7 +178,7 @@ func (n *nemesis) settle(ctx context.Context, set []string) (err error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	for len(set) == 0 {
-		o := n.members.orders[0]
+		o := n.order(0)
 		o.Undo, o.Within = true, undoWithin
 		p, serr := startOperator(o)
 		if serr != nil {

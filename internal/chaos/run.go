@@ -131,13 +131,14 @@ func (h *harness) open(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range p.Clients + p.Rivals {
-		c := &client{id: i, dir: h.dir, terms: terms{
+		c := &client{id: i, dir: h.dir, list: h.list, terms: terms{
 			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.ways(i, h.nodes),
 			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
 			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
 		}}
 		if i >= p.Clients {
 			c.terms.Work, c.terms.Each, c.terms.Rate = []string{rival}, 1, 4*p.Rate
+			c.list = func(addrs []string) []string { return addrs } // settle gives it each new one
 		}
 		if err := c.start(); err != nil {
 			return err
@@ -157,6 +158,8 @@ func (h *harness) open(ctx context.Context) (err error) {
 func (h *harness) addrs(ids []int) []string {
 	return lo.Map(ids, func(id int, _ int) string { return h.nodes[id].server.Addr() })
 }
+
+func (h *harness) list(addrs []string) []string { return present(h.nodes, h.roster, addrs) }
 
 // orders are those of the operators, but for what to do.
 func (h *harness) orders() []orders {
@@ -228,7 +231,7 @@ func (h *harness) phases(ctx context.Context) error {
 	h.pulse = pulse
 	defer func() { end(); h.times.ended = now() }()
 	for _, c := range h.clients {
-		h.blame(c, c.beCalm())
+		h.blame(c, errors.Join(c.keepUp(), c.beCalm()))
 	}
 	// What may still be: a node that is within its guard time, a lease of a
 	// client that died, a long hold.
