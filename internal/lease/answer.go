@@ -1,8 +1,9 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what a node's answer, push or silence changes in the view of
@@ -136,16 +137,6 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 	}
 }
 
-// distrustPushes: a node may have taken its vote back, within one incarnation
-// and at one ticket. Then only answers say whether it votes. A push is a reason
-// to ask. A node that stores the claim once, and keeps it, keeps its vote. It
-// takes the vote back in two cases only. (a) The lease ends, another client
-// takes the redlock key, and a settle stores the claim again at the same
-// ticket. That takes a second request that may store the claim at this ticket.
-// (b) The redlock key is another client's though the lease has not ended. The
-// answer to the claim's next request says so.
-func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.On(protocol.RulePushOnce) }
-
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	c.expire(now)
 	if c.phase.Final() || m.ID != c.ID {
@@ -243,17 +234,6 @@ func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 	c.advance(now)
 }
 
-// mostFailures is from how many on nothing changes.
-const mostFailures = 8
-
-func (c *Claim) noteSilence(now protocol.Time, p *peer) {
-	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, protocol.Never, false
-	p.failures = min(p.failures, mostFailures-1) + 1
-	if !p.refused && (!c.Try || c.phase == Holding) { // a try asks once
-		p.askAt = now.Add(min(c.NodeTimeout<<p.failures/8, c.interval()))
-	}
-}
-
 // Up says that a node's connection has come (back): ask it at once.
 func (c *Claim) Up(now protocol.Time, node int) {
 	if c.expire(now); c.phase.Final() || node >= len(c.peers) { // it may not count on the node yet: see Regroup
@@ -293,7 +273,7 @@ func (c *Claim) Suspect(now protocol.Time, node int) {
 }
 
 // Early says that the leases that some nodes gave, a bit for each, end so much
-// earlier than the claim takes them to: clocks have parted, see Clocks.
+// earlier than the claim takes them to: clocks disagree, see Clocks.
 // Invariant: the deadline that a holder keeps while nodes are exchanged ends
 // earlier, too. It rests on leases whose nodes may have forgotten the claim
 // since.

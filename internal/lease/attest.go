@@ -1,10 +1,9 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"math/bits"
-	"slices"
-	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what the answers of nodes prove about a record: which nodes
@@ -232,12 +231,6 @@ func (q *RegisterOp) certain() bool {
 		return true
 	}
 	return q.answered()
-}
-
-// nthLongest returns the n-th longest of some durations, n counted from 1.
-func nthLongest(ds []time.Duration, n int) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)-n]
 }
 
 // Decides reports whether a reader follows a read by a run of its own. A

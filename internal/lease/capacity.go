@@ -2,8 +2,9 @@ package lease
 
 import (
 	"cmp"
-	"github.com/quorate/quorate/internal/protocol"
 	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns how many permits there are and how many a claim asks for.
@@ -114,18 +115,4 @@ func (c *Claim) tooHeavy(now protocol.Time) bool {
 		}
 	}
 	return true
-}
-
-// Shrink makes an admitted claim lighter: a writer becomes a reader, a
-// semaphore gets permits back. That frees capacity and takes none, so it is
-// safe at any time; every node is settled again, with the new weight.
-func (c *Claim) Shrink(now protocol.Time, weight uint64) {
-	if c.expire(now); c.phase != Holding || weight >= c.Weight {
-		return
-	}
-	c.Weight, c.shrunkAt = weight, now
-	for i := range c.peers {
-		c.peers[i].mutableExtra().shrinkPending = true
-	}
-	c.advance(now)
 }

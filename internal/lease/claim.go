@@ -1,16 +1,15 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the life of a claim: it starts (rule 1), each event advances
-// it, and it ends (rule 7). What an event tells is taken in answer.go. Which
-// file decides what follows from it is in doc.go.
-// Invariant: advance runs after each event, so a claim's phase, deadline and
-// Wake are always those of what it knows.
+// This file owns what a claim is: its phases, its requests, and its end (rule
+// 7). What an event tells is taken in answer.go, and advance.go draws the
+// conclusions.
 
 // Phase is where an attempt stands.
 //
@@ -62,6 +61,12 @@ type Config struct {
 // node's clock that other clients cannot notice, 2 ms for the node's
 // resolution.
 func Drift(ttl time.Duration) time.Duration { return 3*ttl/100 + 2*time.Millisecond }
+
+// interval is ttl/3, less up to a tenth so that claims do not all beat in step.
+func (c *Claim) interval() time.Duration {
+	third := c.TTL / 3
+	return third - third*time.Duration(c.ID[1])/2560
+}
 
 // Claim is one attempt of one participant. Its methods take the time and an
 // event; afterwards Out holds what is to be sent, Phase what became of it and
@@ -125,31 +130,6 @@ func (c *Claim) Waiters() bool {
 // configuration that the claim counts on.
 func (c *Claim) Asks(node int) bool { return node < len(c.peers) && c.Absent&(1<<node) == 0 }
 
-func (c *Claim) Node(i int, now protocol.Time) (holds, votes bool) {
-	p := &c.peers[i]
-	return c.running(p, now), p.vote && c.usable(p, now)
-}
-
-// Start sends join(id, T0) to all nodes at once (rule 1), but for those that
-// are in later, a bit for each. These are asked after a while, or as soon as
-// the others cannot make q votes by themselves.
-func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
-	c.ticket, c.began, c.countAt = t0, now, protocol.Never
-	c.beatAt = c.nextBeat(now)
-	for i := range c.peers {
-		if c.Absent&(1<<i) != 0 {
-			continue
-		}
-		if later&(1<<i) != 0 {
-			if c.peers[i].askAt = now.Add(after); !c.Rules.On(protocol.RuleRest) {
-				c.peers[i].askAt = protocol.Never
-			}
-			continue
-		}
-		c.send(now, i, protocol.OpJoin)
-	}
-}
-
 func (c *Claim) Untouched(node int) bool { return c.peers[node].neverSent() }
 
 // Postpone says that there is no room for any of the joins at their nodes yet,
@@ -187,13 +167,6 @@ func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
 	return r
 }
 
-func (c *Claim) Tick(now protocol.Time) {
-	c.expire(now)
-	if !c.phase.Final() {
-		c.advance(now)
-	}
-}
-
 // Leave withdraws the claim everywhere (rule 7).
 func (c *Claim) Leave(now protocol.Time) {
 	if c.expire(now); !c.phase.Final() {
@@ -223,83 +196,6 @@ func (c *Claim) End(now protocol.Time, phase Phase) {
 			c.send(now, i, protocol.OpLeave)
 		}
 	}
-}
-
-// advance draws the conclusions of what is known now. The order of the phases
-// is that of the rules, so one event may take a claim from Joining to Holding.
-// sendDue comes last: it must not renew a claim that has just been lost, nor
-// ask for a vote that has just been counted.
-func (c *Claim) advance(now protocol.Time) {
-	refusals := uint32(0)
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.pendingSince != 0 && now >= p.pendingSince.Add(c.NodeTimeout) {
-			c.noteSilence(now, p)
-		}
-		if p.refused {
-			refusals |= 1 << i
-		}
-	}
-	if c.phase != Holding && c.Sets.Blocked(refusals) {
-		c.End(now, Rejected)
-		return
-	}
-	if c.phase == Joining {
-		c.settle(now)
-	}
-	if c.phase == Waiting && c.tooHeavy(now) {
-		c.End(now, TooHeavy)
-		return
-	}
-	if c.phase == Waiting {
-		c.wait(now)
-	}
-	if c.phase == Holding {
-		c.holdOn(now)
-	}
-	if !c.phase.Final() {
-		c.sendDue(now)
-	}
-}
-
-// Wake returns when the claim wants a Tick.
-// Invariant: what depends on time alone has its moment here: a deadline, the
-// end of a try, a silent node.
-func (c *Claim) Wake() protocol.Time {
-	if c.phase.Final() {
-		return protocol.Never
-	}
-	w := c.beatAt
-	switch c.phase {
-	case Joining:
-		if c.Rules.On(protocol.RuleAbandon) {
-			w = min(w, c.began.Add(c.TTL))
-		}
-	case Waiting:
-		w = min(w, c.hinted(), c.countAt)
-		if c.giveUpAt > overdue {
-			w = min(w, c.giveUpAt)
-		}
-		if l := c.leasesEnd(); l > 0 && c.Rules.On(protocol.RuleLease) {
-			w = min(w, l)
-		}
-	case Holding:
-		if c.noRenewal {
-			return c.deadline
-		}
-		if c.Rules.On(protocol.RuleFinal) {
-			w = min(w, c.deadline)
-		}
-	}
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.pendingSince != 0 {
-			w = min(w, p.pendingSince.Add(c.NodeTimeout))
-		} else if p.askAt != 0 && !p.hinted && c.Absent&(1<<i) == 0 {
-			w = min(w, p.askAt)
-		}
-	}
-	return w
 }
 
 // outs are spare arrays for Out: a claim that has nothing to send, as those
@@ -337,3 +233,13 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	}
 	c.Out = append(c.Out, protocol.Request{Node: node, Op: op, Ticket: t, List: list, Sent: now})
 }
+
+// distrustPushes: a node may have taken its vote back, within one incarnation
+// and at one ticket. Then only answers say whether it votes. A push is a reason
+// to ask. A node that stores the claim once, and keeps it, keeps its vote. It
+// takes the vote back in two cases only. (a) The lease ends, another client
+// takes the redlock key, and a settle stores the claim again at the same
+// ticket. That takes a second request that may store the claim at this ticket.
+// (b) The redlock key is another client's though the lease has not ended. The
+// answer to the claim's next request says so.
+func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.On(protocol.RulePushOnce) }

@@ -1,29 +1,15 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"math/bits"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns the counting rule, which only semaphores need: votes alone
 // admit too many.
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
-
-// lowerSet is a node's list or total of the claims before this one, where they
-// count.
-type lowerSet struct {
-	known        bool
-	sum, digest  uint64
-	all          totals // of a set that the node votes for and that the lower claims are a part of
-	listed       bool
-	lower        []protocol.Lower
-	from         protocol.Ticket // where the list begins,
-	prefixTotals totals          // and what there is before
-}
-
-// totals are what is known of claims that are not listed.
-type totals struct{ sum, digest uint64 }
 
 // takeLowerSet takes what an answer says of the lower claims. Where votes are
 // all that is needed it is not asked for, and not kept.

@@ -4,12 +4,14 @@
 // an address. It is pure: the caller passes the time and an event, and takes
 // Out and Wake.
 //
-//	join, answers --> settle.go --> admit.go --> holding --> renew.go --> leave
+//	join, answers --> settle.go --> admit.go --> holding --> advance.go --> leave
 //	                  q nodes at T   q views vote   deadline
 //
-//	claim.go        the life of a claim: start, tick, leave
+//	claim.go        a claim, its phases, its requests and its end
 //	answer.go       what an answer, a push or a failure changes
-//	settle.go, admit.go, renew.go   rules 2; 3, 4 and 5; 6
+//	advance.go      start, tick, and what is sent when it is due: rules 1 and 6
+//	settle.go, admit.go             rules 2; 3, 4 and 5
+//	views.go        what the nodes' views say: which of them hold and vote, until when
 //	count.go, capacity.go           which lower claims count; the permits of a semaphore
 //	regroup.go      what claims and operations keep when the set of nodes changes
 //	peer.go         what a claim knows of one node

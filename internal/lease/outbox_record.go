@@ -7,11 +7,6 @@ import "github.com/quorate/quorate/internal/protocol"
 // Attempt, with the same Backlog and the same ways: Offer, then Departed or
 // Waits, and Depart when the turn of what waits has come.
 
-type recordOutbox struct {
-	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
-	ended  bool                   // it is decided, or given up
-}
-
 // Offer decides about r, which the operation wants sent. behind reports whether
 // requests of a class wait at the node, or more urgent ones. r gets its class.
 // Invariant: at most one request of an operation waits for a node. A newer one

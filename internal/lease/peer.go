@@ -42,6 +42,9 @@ func (p *peer) neverSent() bool {
 	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
 
+// mostFailures is from how many on nothing changes.
+const mostFailures = 8
+
 // peerExtra is what a claim knows of a node beside that. It is apart for its
 // size: a process that holds 100,000 locks on five nodes has half a million
 // peers. Claims that are not counted hardly ever do.
@@ -52,7 +55,7 @@ type peerExtra struct {
 	limitAt       protocol.Ticket // the Resize that the node knows of; 0: none
 	shrinkPending bool            // it has not confirmed the weight of Shrink yet
 	barred        bool            // another client's key keeps all claims out there
-	leaseEnds     protocol.Time   // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
+	leaseEnds     protocol.Time   // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks disagree; 0: as that
 	earlyPush     protocol.Push   // a push that overtook the answer it belongs to
 }
 
@@ -73,3 +76,18 @@ func (p *peer) mutableExtra() *peerExtra {
 	}
 	return p.extraOrNil
 }
+
+// lowerSet is a node's list or total of the claims before this one, where they
+// count.
+type lowerSet struct {
+	known        bool
+	sum, digest  uint64
+	all          totals // of a set that the node votes for and that the lower claims are a part of
+	listed       bool
+	lower        []protocol.Lower
+	from         protocol.Ticket // where the list begins,
+	prefixTotals totals          // and what there is before
+}
+
+// totals are what is known of claims that are not listed.
+type totals struct{ sum, digest uint64 }

@@ -1,8 +1,9 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns one operation on a record: it asks the nodes, and asks those
@@ -79,6 +80,11 @@ type registerPeer struct {
 	pendingSince protocol.Time // s of the request that is out; 0: none
 	askAt        protocol.Time // when to ask again; 0: not
 	failures     int
+}
+
+type recordOutbox struct {
+	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
+	ended  bool                   // it is decided, or given up
 }
 
 // Quorum returns how many nodes are needed, for messages.

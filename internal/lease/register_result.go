@@ -1,10 +1,11 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what an operation on a record has found.
@@ -78,4 +79,10 @@ func (q *RegisterOp) Adopt() (protocol.Stored, bool) {
 	s := q.newest
 	s.Version = protocol.Version{Ticket: q.Stored.Ticket, ID: q.Stored.ID}
 	return s, q.newest.Version != protocol.Version{} && !q.sets().Met(have) && q.Rules.On(protocol.RuleAdopt)
+}
+
+// nthLongest returns the n-th longest of some durations, n counted from 1.
+func nthLongest(ds []time.Duration, n int) time.Duration {
+	slices.Sort(ds)
+	return ds[len(ds)-n]
 }

@@ -6,18 +6,6 @@ import "github.com/quorate/quorate/internal/protocol"
 // Invariant: T only rises. Two settled claims have at least one node in common
 // that holds both at their final tickets.
 
-// exact returns the nodes that hold exactly T. Only these are evidence of the
-// claim's place: a node that holds it at a lower ticket may have let a claim
-// between the two in.
-func (c *Claim) exact(now protocol.Time) (nodes uint32) {
-	for i := range c.peers {
-		if c.usable(&c.peers[i], now) {
-			nodes |= 1 << i
-		}
-	}
-	return nodes
-}
-
 // settle is rule 2. T stays as it is while enough nodes may still take it.
 //
 // Note: Here is an incorrect rule, which refuses a ticket that is too low:
@@ -85,7 +73,3 @@ func (c *Claim) raise(now protocol.Time, top protocol.Ticket) {
 		}
 	}
 }
-
-// awaited: an answer of the node may still come. A try waits once for a node
-// that is silent, not again with each settling round.
-func (c *Claim) awaited(p *peer) bool { return p.pendingSince != 0 && (!c.Try || p.failures == 0) }

@@ -119,8 +119,8 @@ func Semaphore(ttl int) Config {
 const base = 10 * protocol.Residues
 
 func (c *Config) id(claim int) protocol.ID {
-	// The first two bytes make jitter (renew.go), and there is none in units;
-	// the others must differ.
+	// The first bytes make jitter in internal/lease, and there is none in
+	// units; the others must differ.
 	return protocol.ID{3: byte(1 + claim), 15: c.Claims[claim].Residue}
 }
 
