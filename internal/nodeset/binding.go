@@ -87,9 +87,3 @@ func (m *Membership) goesOn(k int, s RecordStep) {
 	n.fault, n.has = SetFits, NodeSet{Phase: SetRecorded, Identity: s.Identity, Config: s.Config}
 	m.step(k, s)
 }
-
-// step has a node carry out a step before anything else.
-func (m *Membership) step(k int, s RecordStep) {
-	s.Node = k
-	m.Out = append(m.Out, SetAction{RecordStep: s})
-}

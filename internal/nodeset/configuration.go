@@ -3,11 +3,12 @@ package nodeset
 import (
 	"cmp"
 	"fmt"
-	"github.com/quorate/quorate/internal/protocol"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what a set of nodes is: the configuration that its nodes have
@@ -179,6 +180,35 @@ func (c *Configuration) Deciders() uint32 {
 	return c.numbers(func(m *Member) bool { return m.Role != Enters })
 }
 
+// Quorums returns which members are a quorum, by their numbers.
+func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
+	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
+	switch {
+	case c.Stage != Jointly || present == next:
+		return protocol.Quorums{Present: present}
+	case !rules.On(protocol.RuleSetBoth):
+		return protocol.Quorums{Present: next}
+	}
+	return protocol.Quorums{Present: present, Next: next}
+}
+
+// widens reports whether each quorum of a configuration has one of the
+// configuration o that it follows directly.
+func (c *Configuration) widens(o *Configuration) bool {
+	if o == nil || c.Stamp.Epoch() != o.Stamp.Epoch()+1 {
+		return false
+	}
+	for _, m := range o.Members { // it is not if an exchange has been finished
+		if m.Role != Enters && c.Member(m.Identity) < 0 {
+			return false
+		}
+		if m.Role == Enters && c.Stage == Stable && c.Member(m.Identity) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // String returns the configuration as nodes keep it: see ParseConfiguration.
 func (c *Configuration) String() string {
 	var b strings.Builder
@@ -280,85 +310,6 @@ func (c *Configuration) parseMember(words []string) bool {
 	}
 	c.Members = append(c.Members, m)
 	return true
-}
-
-// SetPhase is how far the recording of a set has come at a node.
-type SetPhase uint8
-
-const (
-	NoSet       SetPhase = iota // the node has no configuration: it is blank
-	SetAccepted                 // it has one that may not be recorded by all nodes yet, and serves no request
-	SetRecorded                 // it has one that all nodes of the list had recorded, or that was decided
-)
-
-// NodeSet is what a node has recorded of its set.
-type NodeSet struct {
-	Promised Ballot // no lower one is accepted any more
-	Accepted Ballot
-	Phase    SetPhase
-	Life     string // of NoSet: a random word that the node was given; another one after each loss of its data. Empty: none
-	Identity string
-	Config   *Configuration // nil: NoSet
-	Text     string         // as the node keeps it
-}
-
-func (n *NodeSet) Stamp() Stamp {
-	if n.Config == nil {
-		return ""
-	}
-	return n.Config.Stamp
-}
-
-// Recorded returns the configuration that the node has recorded, nil if none.
-func (n *NodeSet) Recorded() *Configuration {
-	if n.Phase != SetRecorded {
-		return nil
-	}
-	return n.Config
-}
-
-const phases = "-pc"
-
-// ballotOf reads a ballot as nodes keep it: 0 stands for none.
-func ballotOf(word string) Ballot {
-	if word == "0" {
-		return ""
-	}
-	return Ballot(word)
-}
-
-func (n *NodeSet) String() string {
-	promised, accepted := cmp.Or(n.Promised, "0"), cmp.Or(n.Accepted, "0")
-	if n.Config == nil {
-		return fmt.Sprintf("%s %s - %s ", promised, accepted, cmp.Or(n.Life, "-"))
-	}
-	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phases[n.Phase], n.Identity, n.Config)
-}
-
-// ParseNodeSet reads what a node keeps. A blank node keeps nothing.
-func ParseNodeSet(text string) (n NodeSet, ok bool) {
-	if text == "" {
-		return n, true
-	}
-	n.Text = text
-	words := strings.SplitN(text, " ", 5)
-	if len(words) != 5 || len(words[2]) != 1 {
-		return n, false
-	}
-	phase := strings.Index(phases, words[2])
-	if phase < 0 {
-		return n, false
-	}
-	n.Promised, n.Accepted, n.Phase = ballotOf(words[0]), ballotOf(words[1]), SetPhase(phase)
-	if n.Phase == NoSet {
-		if words[3] != "-" {
-			n.Life = words[3]
-		}
-		return n, true
-	}
-	n.Identity = words[3]
-	n.Config, ok = ParseConfiguration(words[4])
-	return n, ok
 }
 
 // SuccessorName returns the name of the register that decides which

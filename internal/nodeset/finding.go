@@ -1,8 +1,6 @@
 package nodeset
 
 import (
-	"slices"
-
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -130,27 +128,6 @@ func (m *Membership) dueAgain(c *Configuration) *dueRecording {
 		d.at = append(d.at, at)
 	}
 	return d
-}
-
-// contactAt returns the connection to an address, nil if there is none.
-func (m *Membership) contactAt(addr string) *contact {
-	if i := m.numberAt(addr); i >= 0 {
-		return m.at(i)
-	}
-	return nil
-}
-
-// numberAt is contactAt by the number of the connection, -1 if there is none.
-func (m *Membership) numberAt(addr string) int {
-	if m.config != nil {
-		if k := m.config.Place(addr); k >= 0 {
-			return m.config.Members[k].Number
-		}
-	}
-	if i := slices.Index(m.list, addr); i >= 0 {
-		return Seed + i
-	}
-	return -1
 }
 
 // Recorded says that this client has carried out a Recording. The nodes without

@@ -1,14 +1,16 @@
 package nodeset
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"math/bits"
 	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what a client knows of the set of its nodes: which
 // configuration it counts on, and what each of its connections has shown. What
-// follows from that is in binding.go, finding.go, following.go and vouch.go.
+// follows from that is in connection.go, binding.go, finding.go, following.go
+// and vouch.go.
 //
 //	connections to the client's list          connections to members
 //	  q of these show a configuration  --->   each counts as member k while the server at
@@ -189,6 +191,27 @@ func (m *Membership) Addr(i int) string {
 	return ""
 }
 
+// contactAt returns the connection to an address, nil if there is none.
+func (m *Membership) contactAt(addr string) *contact {
+	if i := m.numberAt(addr); i >= 0 {
+		return m.at(i)
+	}
+	return nil
+}
+
+// numberAt is contactAt by the number of the connection, -1 if there is none.
+func (m *Membership) numberAt(addr string) int {
+	if m.config != nil {
+		if k := m.config.Place(addr); k >= 0 {
+			return m.config.Members[k].Number
+		}
+	}
+	if i := slices.Index(m.list, addr); i >= 0 {
+		return Seed + i
+	}
+	return -1
+}
+
 // Wants reports whether a connection is to be there: those to members, and
 // those to the addresses of the list while no quorum of members is reached. An
 // address of the list that is a member's needs no second connection.
@@ -221,64 +244,6 @@ func (m *Membership) tend() {
 	}
 }
 
-// Met says that a connection has reached a server, and what that keeps. It
-// returns what the connection counts as. Out may have a step for the node,
-// which it gets before anything else.
-func (m *Membership) Met(i int, has NodeSet) SetVerdict {
-	if m.Addr(i) == "" { // it is none any more
-		return SetVerdict{Fault: SetRetired, Node: i}
-	}
-	n := m.at(i)
-	n.up, n.again, n.met, n.has, n.next = true, false, true, m.committed(i, has), RecordedNext{}
-	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
-		m.tend()
-		return SetVerdict{Fault: SetRetired, Node: i, Shown: has.Config, As: has.Identity, Set: m.config}
-	}
-	n = m.at(i)
-	if i >= Seed && m.config == nil {
-		n.fault = SetUnknown
-		if has.Phase == SetAccepted {
-			n.fault = SetPending
-		}
-	} else if i >= Seed {
-		n.fault = SetRetired
-	} else {
-		m.bind(i)
-	}
-	m.tend()
-	return m.Verdict(i)
-}
-
-// conclude draws what follows from what connection by has shown.
-func (m *Membership) conclude(by int) {
-	m.forget()
-	for {
-		c := m.found()
-		if c == nil {
-			c = m.newer()
-		}
-		if c == nil {
-			return
-		}
-		m.adopt(by, c)
-	}
-}
-
-func (m *Membership) Verdict(i int) SetVerdict {
-	if m.Addr(i) == "" {
-		return SetVerdict{Fault: SetRetired, Node: i, Set: m.config}
-	}
-	n := m.at(i)
-	v := SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config}
-	if wrong := m.Wrong(); wrong.Fault != SetFits {
-		return wrong
-	}
-	if n.fault == SetLost {
-		v.Asks = m.word(-1)
-	}
-	return v
-}
-
 // Has returns what a connection has shown, nil if it has shown nothing.
 func (m *Membership) Has(i int) *NodeSet {
 	if m.Addr(i) == "" || !m.at(i).met {
@@ -287,33 +252,6 @@ func (m *Membership) Has(i int) *NodeSet {
 	n := m.at(i)
 	has := n.has
 	return &has
-}
-
-// Up says that a connection is ready. The client may have learnt of another
-// configuration since it began.
-func (m *Membership) Up(i int) {
-	if m.Addr(i) == "" {
-		return
-	}
-	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of committed
-		m.mine.keeps(m.at(i).has)
-	}
-	if n := m.at(i); n.again {
-		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
-	} else if i < Seed && n.up && n.fault == SetFits {
-		m.remind()
-	}
-	m.tend()
-}
-
-func (m *Membership) Down(i int) {
-	if m.Addr(i) == "" {
-		return
-	}
-	m.at(i).up = false
-	if m.config != nil {
-		m.tend()
-	}
 }
 
 // Again has a connection be judged again. One that is not ready yet cannot be
@@ -326,6 +264,12 @@ func (m *Membership) Again(i int) {
 		n.again = true
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
 	}
+}
+
+// step has a node carry out a step before anything else.
+func (m *Membership) step(k int, s RecordStep) {
+	s.Node = k
+	m.Out = append(m.Out, SetAction{RecordStep: s})
 }
 
 // Refused says that a node has refused a request, as it serves another
@@ -375,23 +319,6 @@ func (m *Membership) retire(gone Member) {
 	}
 	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: gone.Number}, Cease: true})
 	*n = contact{fault: SetRetired}
-}
-
-// widens reports whether each quorum of a configuration has one of the
-// configuration o that it follows directly.
-func (c *Configuration) widens(o *Configuration) bool {
-	if o == nil || c.Stamp.Epoch() != o.Stamp.Epoch()+1 {
-		return false
-	}
-	for _, m := range o.Members { // it is not if an exchange has been finished
-		if m.Role != Enters && c.Member(m.Identity) < 0 {
-			return false
-		}
-		if m.Role == Enters && c.Stage == Stable && c.Member(m.Identity) >= 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Decide says that a configuration follows which the client counts on: this

@@ -1,10 +1,7 @@
 package nodeset
 
-import "github.com/quorate/quorate/internal/protocol"
-
-// This file owns how far a configuration is on the way to another set, and
-// which of its members make a quorum then. What may follow it is decided in
-// package change.
+// This file owns the words for how far a configuration is on the way to another
+// set. What may follow it is decided in package change.
 
 // Stage is how far an exchange of nodes has come.
 type Stage uint8
@@ -32,15 +29,3 @@ const (
 	stages = "slj"
 	roles  = "sle"
 )
-
-// Quorums returns which members are a quorum, by their numbers.
-func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
-	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
-	switch {
-	case c.Stage != Jointly || present == next:
-		return protocol.Quorums{Present: present}
-	case !rules.On(protocol.RuleSetBoth):
-		return protocol.Quorums{Present: next}
-	}
-	return protocol.Quorums{Present: present, Next: next}
-}
