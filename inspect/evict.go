@@ -53,6 +53,7 @@ var (
 // such claim, so the hold is over at its process, too.
 func evict(ctx context.Context, q core.Onlooker, name string, token uint64) error {
 	until, pause, seen := time.Now().Add(patience), 10*time.Millisecond, false
+	voted := uint32(0) // the nodes that have voted for it, at any time
 	var v view
 	for {
 		late := time.Now().After(until)
@@ -69,16 +70,19 @@ func evict(ctx context.Context, q core.Onlooker, name string, token uint64) erro
 			case n.Err != nil || n.queue.Memory == 0:
 			case e.Left == 0:
 				gone |= 1 << n.Index
-			case !e.Voted:
+			case e.Voted:
+				voted |= 1 << n.Index
+			default:
 				idle |= 1 << n.Index
 			}
 			left = max(left, n.queue.Evicted.Left)
 		}
 		switch {
-		case !seen && v.sets.Met(gone|idle):
-			return &fault.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", fault.ErrNotHeld, token)}
-		case v.sets.Met(gone):
+		case seen && v.sets.Met(gone):
 			return nil
+		// A claim that waits may have the votes of a few nodes.
+		case v.sets.Met(gone|idle) && !v.sets.Met(voted):
+			return &fault.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", fault.ErrNotHeld, token)}
 		case ctx.Err() != nil:
 			return v.cutShort(ctx)
 		case late && v.missing() != nil:

@@ -247,3 +247,34 @@ func TestEvictIsBrokenOff(t *testing.T) {
 		})
 	}
 }
+
+// A node votes for a claim that waits, as it does not know of the holder any
+// more. That the claim does not hold is known with the word of the third node,
+// also when that comes late.
+func TestEvictOfAWaiterWithAVote(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				q, p, eye := c.Quorum(), c.Quorum(), c.Quorum()
+				m := mutex.New(q, "m")
+				m.Lock()
+				defer m.Unlock()
+				waits, stop := context.WithCancel(t.Context())
+				defer stop()
+				go func() { _ = mutex.New(p, "m").LockContext(waits) }()
+				c.Partition(q, 0)
+				r := until(t, eye, "m", func(r *inspect.Report) bool { return len(r.Waiters) == 1 && r.Waiters[0].Votes == 1 })
+				if late > 0 {
+					c.Partition(eye, 2)
+					time.AfterFunc(late, func() { c.Partition(eye) })
+				}
+				began := time.Now()
+				err := inspect.Evict(soon(t), eye, "m", r.Waiters[0].Token)
+				require.ErrorIs(t, err, quorate.ErrNotHeld, "after %v", time.Since(began))
+				assert.Less(t, time.Since(began), 3*time.Second, "no lease is waited for")
+				require.NoError(t, m.Lease().Context().Err())
+			})
+		})
+	}
+}
