@@ -161,8 +161,9 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 // not wait for the nodes: readers elsewhere get in as the nodes hear of it.
 //
 // It fails with [quorate.ErrNotHeld] when m is not locked for writing, and with
-// the context's error when that has ended. It fails with [quorate.ErrLost] when
-// the hold ended by itself: Unlock must still be called then.
+// the context's error when that has ended. It fails with [quorate.ErrLost] or
+// [quorate.ErrClosed] when the hold ended by itself: Unlock must still be
+// called then.
 //
 // The token stays that of the writer, and readers of this value that come in
 // beside it have the same. A resource that refuses tokens lower than the

@@ -34,8 +34,8 @@ type attempt struct {
 	owner Owner // nil: no callbacks
 
 	// standing is for readers without mu: until when the claim is held, or 0.
-	// The lowest bit, a nanosecond, says whether a claim waits behind it, and
-	// at the end whether it was evicted.
+	// The lowest bit, a nanosecond, says whether a claim waits behind it. At
+	// the end it may be evicted, or shut.
 	standing atomic.Int64
 
 	mu     sync.Mutex

@@ -25,21 +25,18 @@ func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	news := a.claim.News(a.spec.shared)
 	a.publish(news) // first: what is sent below may let the next one in
-	var ended, why error
+	var why error
 	waiters := news.Waiting && a.owner != nil
-	switch {
-	case !news.Taken || !news.Over() || a.owner == nil:
-	case news.Lost():
-		ended, why = (*Hold)(a).Cause(), a.lostWhy(now)
-	case how == closing:
-		ended = fault.ErrClosed
+	ended := news.Taken && news.Over() && a.owner != nil && (news.Lost() || how == closing)
+	if ended && news.Lost() {
+		why = a.lostWhy(now)
 	}
 	// Note: Here is an incorrect order:
 	//
 	//	a.q.nodes.flush(a.queue())
-	//	a.owner.Ended(ErrLost)
+	//	a.owner.Ended()
 	var leaves []protocol.Request
-	if ended != nil {
+	if ended {
 		if rule.On(rule.EndFirst) {
 			leaves, a.claim.Out = a.claim.Out, nil
 		}
@@ -58,11 +55,11 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	case how != unflushed:
 		a.q.nodes.flush(nodes)
 	// A tick handles many claims and writes to the nodes once, at its end.
-	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
+	case ended || waiters: // requests of other attempts must not wait for the owner's callback
 		a.q.nodes.flush(a.q.nodes.mask())
 	}
-	if ended != nil {
-		a.owner.Ended(ended)
+	if ended {
+		a.owner.Ended()
 		a.mu.Lock()
 		a.claim.Out = leaves
 		nodes = a.queue()
@@ -85,12 +82,15 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 // whether others wait for it. Called with a.mu held.
 func (a *attempt) publish(news process.News) {
 	standing := protocol.Time(0)
-	if news.Phase == lease.Holding {
+	switch {
+	case news.Phase == lease.Holding:
 		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
 			standing |= 1
 		}
-	} else if a.claim.Evicted() {
+	case a.claim.Evicted():
 		standing = evicted
+	case news.Phase == lease.Left && a.q.isClosed():
+		standing = shut
 	}
 	a.standing.Store(int64(standing))
 }

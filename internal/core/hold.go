@@ -34,8 +34,8 @@ type Pending struct {
 // Owner gets the events of its hold. No lock is held during a callback. Its
 // methods run on the goroutine of the event, and must not wait for a node.
 type Owner interface {
-	Ended(cause error) // the hold has ended by itself: ErrLost, ErrEvicted or ErrClosed; called at most once
-	Waiting()          // a claim has begun to wait behind it
+	Ended()   // the hold has ended by itself, see Hold.Cause; called at most once
+	Waiting() // a claim has begun to wait behind it
 
 	// Turn returns the lease of those that hold it now, to warn them; nil: none
 	// does, or has its lease yet. It runs on a goroutine of its own.
@@ -203,14 +203,20 @@ func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 // Valid reports whether the claim is held now.
 func (h *Hold) Valid() bool { return h.Standing().Valid }
 
-// evicted is the standing of a claim that an operator has ended.
-const evicted = 1
+// The standings of a claim that an operator has ended, or Close.
+const (
+	evicted = 1
+	shut    = 3
+)
 
-// Cause returns why a hold is lost that is not valid any more. Its owner may
-// not have been called yet.
+// Cause returns why a hold has ended by itself that is not valid any more:
+// ErrLost, ErrEvicted or ErrClosed. Its owner may not have been called yet.
 func (h *Hold) Cause() error {
-	if h.standing.Load() == evicted {
+	switch h.standing.Load() {
+	case evicted:
 		return fault.ErrEvicted
+	case shut:
+		return fault.ErrClosed
 	}
 	return fault.ErrLost
 }
@@ -228,7 +234,7 @@ func (h *Hold) ValidUntil() time.Time {
 func (h *Hold) Standing() process.Standing {
 	standing, now := h.standing.Load(), h.q.now()
 	valid := int64(now) < standing&^1
-	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0 && standing != evicted}
+	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0 && standing > shut}
 }
 
 // Pass lets the claim serve another holder of this process, if it is usable.
@@ -297,8 +303,6 @@ func (h *Hold) Renew(ctx context.Context) error {
 		return phase != lease.Holding || a.claim.Deadline() >= want
 	})
 	switch {
-	case phase != lease.Holding && a.q.isClosed():
-		return a.failure(fault.ErrClosed)
 	case phase != lease.Holding:
 		return a.failure(h.Cause())
 	case renewed:

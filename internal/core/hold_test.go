@@ -20,15 +20,17 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// A hold that was evicted is over. That no longer says whether a claim waits.
-func TestStandingOfTheEvicted(t *testing.T) {
+// A hold that has ended is over. That no longer says whether a claim waits.
+func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
 	h := &Hold{q: &Quorum{clock: wake.NewClock()}, spec: &Spec{Set: &setup.Settings{}}}
 	assert.Equal(t, fault.ErrLost, h.Cause())
-	h.standing.Store(evicted)
-	s := h.Standing()
-	assert.Equal(t, process.Standing{At: s.At}, s)
-	assert.Equal(t, fault.ErrEvicted, h.Cause())
+	for standing, cause := range map[int64]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
+		h.standing.Store(standing)
+		s := h.Standing()
+		assert.Equal(t, process.Standing{At: s.At}, s)
+		assert.Equal(t, cause, h.Cause())
+	}
 }
 
 // blockingHandler is a logger that does not return from a loss until it may.

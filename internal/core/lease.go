@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/rule"
 )
 
@@ -75,7 +74,7 @@ type Single struct {
 
 	mu    sync.Mutex
 	lease *Lease // nil: it is not held yet
-	cause error  // why it has ended by itself
+	ended bool   // by itself
 }
 
 // Take returns the lease of the claim, which may have ended. It is called once.
@@ -88,21 +87,21 @@ func (s *Single) Take(h *Hold) *Lease {
 }
 
 // Ended ends the lease, if it has been taken; else Take does.
-func (s *Single) Ended(cause error) {
+func (s *Single) Ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cause = cause
+	s.ended = true
 	s.end()
 }
 
 func (s *Single) end() {
-	if s.lease == nil || s.cause == nil {
+	if s.lease == nil || !s.ended {
 		return
 	}
 	if s.OnEnd != nil {
 		s.OnEnd()
 	}
-	s.lease.End(s.cause)
+	s.lease.End(s.lease.hold.Cause())
 }
 
 func (s *Single) Waiting() {
@@ -297,17 +296,12 @@ func (l *Lease) expire() bool {
 	a.mu.Lock()
 	now := a.q.now()
 	a.claim.Tick(now)
-	phase := a.claim.Phase()
+	ended := a.claim.Phase().Final()
 	a.stepUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that
-	switch {
-	case !phase.Final():
-		return false
-	case phase == lease.Left && a.q.isClosed():
-		l.End(fault.ErrClosed)
-	default:
+	if ended {
 		l.End(l.hold.Cause())
 	}
-	return true
+	return ended
 }
 
 // Lost returns why the hold has ended by itself, or nil.

@@ -165,10 +165,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		return
 	}
 	if i.hold != nil && !i.in.Follow(now, i.hold.Valid()) {
-		i.err = fault.ErrLost
-		if i.q.isClosed() {
-			i.err = fault.ErrClosed
-		}
+		i.err = i.hold.Cause()
 	}
 	nodes := uint32(0)
 	for k := range i.in.Out {

@@ -150,14 +150,14 @@ func (q *Queue) dropLingering() {
 // It returns after the contexts of the lease have ended: only then the leaves
 // are sent. Core calls it with no lock held. It waits for nothing but q.mu,
 // which is never held while a node is waited for.
-func (q *Queue) Ended(cause error) {
+func (q *Queue) Ended() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch q.state.Ended() {
 	case process.EndedLinger:
 		q.dropLingering()
 	case process.EndedHold:
-		q.lease.End(cause)
+		q.lease.End(q.lease.Hold().Cause())
 	}
 }
 
