@@ -11,35 +11,12 @@ import (
 // This file owns one call of an operator that changes a set: the rounds in
 // which the members are looked at, the steps that follow from them, and the
 // three ways in which the call ends without its change. What may follow a
-// configuration is in exchange.go, and how it is decided in succession.go.
+// configuration is in exchange.go, how it is decided in succession.go, and what
+// is waited for in progress.go.
 //
 // Invariant: a call that ends leaves a set that serves. Each configuration on
 // the way counts a quorum of the old members, of the new ones, or of both. So a
 // call may die between any two steps, and the next call goes on or undoes it.
-
-// OperatorEnd is how a call of an operator has ended.
-type OperatorEnd uint8
-
-// The ends.
-const (
-	OperatorGoesOn  OperatorEnd = iota
-	OperatorDone                // the set is as wanted, or is as before if that was wanted
-	OperatorUndone              // the change was given up: see Why
-	OperatorUnfit               // the change makes no sense for the set
-	OperatorBlocked             // nothing can be decided: so many of the members refuse for good
-	OperatorLeft                // it was given up, and the set is left as it is
-)
-
-// OperatorWhy is why a change was given up.
-type OperatorWhy uint8
-
-// The reasons.
-const (
-	WhyAnother OperatorWhy = iota // another client has undone the change
-	WhySilent                     // Member enters and has been silent for Away
-	WhyRefused                    // Member refuses for good
-	WhyStopped                    // the caller has
-)
 
 // OperatorStepKind is what is to be done.
 type OperatorStepKind uint8
@@ -104,28 +81,6 @@ type Operator struct {
 	given   bool          // Why is set
 	only    bool          // nothing is wanted but to undo what is under way
 	end     OperatorEnd
-}
-
-// OperatorAwait is what a change waits for.
-type OperatorAwait uint8
-
-// What may be awaited.
-const (
-	AwaitNothing  OperatorAwait = iota
-	AwaitAnswers                // of nodes that enter: see Exchange.Awaits
-	AwaitLearnt                 // the new nodes take in what the others have
-	AwaitPlaces                 // holders get their places at the nodes that stay
-	AwaitLeases                 // the leases end that only the nodes of before know
-	AwaitServed                 // a majority serves the set
-	AwaitFollowed               // clients follow: see Exchange.Follows
-)
-
-// OperatorProgress is how far a change has come.
-type OperatorProgress struct {
-	Config *nodeset.Configuration // nil: no round is over
-	Await  OperatorAwait
-	Silent []string      // addresses, of AwaitAnswers
-	Left   time.Duration // how long what is awaited takes at least; 0: it is not known
 }
 
 // End returns how the call has ended.
@@ -306,40 +261,13 @@ func (o *Operator) propose(now protocol.Time, guard time.Duration) {
 	case ExchangeUnfit:
 		o.end = OperatorUnfit
 	default:
-		o.await(now, next, guard)
+		o.Progress = o.progress(now, next, guard)
 		if o.busy = ask; ask {
 			o.Out = append(o.Out, OperatorStep{Kind: OperatorSucceed, Succession: NewSuccession(o.config, next, o.TTL, o.NodeTimeout, o.Rules), round: o.round})
 		} else {
 			o.abandon(now)
 		}
 	}
-}
-
-// await notes what is waited for. A new node that does not answer comes before
-// all else. An operator can start it. The rest passes with time.
-func (o *Operator) await(now protocol.Time, next *nodeset.Configuration, guard time.Duration) {
-	p, enters := OperatorProgress{Config: o.config}, false
-	for k, m := range o.config.Members {
-		if enters = enters || m.Role == nodeset.Enters; o.Awaits(k) {
-			p.Silent = append(p.Silent, m.Addr)
-		}
-	}
-	switch {
-	case next != nil:
-	case len(p.Silent) > 0:
-		p.Await = AwaitAnswers
-	case o.config.Stage == nodeset.Learning && enters:
-		p.Await, p.Left = AwaitLearnt, guard
-	case o.config.Stage == nodeset.Learning:
-		p.Await, p.Left = AwaitPlaces, o.Left(now)
-	case o.config.Stage == nodeset.Jointly:
-		p.Await, p.Left = AwaitLeases, o.Left(now)
-	case o.Follows(now) > 0:
-		p.Await, p.Left = AwaitFollowed, o.Follows(now)
-	default:
-		p.Await = AwaitServed
-	}
-	o.Progress = p
 }
 
 // Succeeded says that a Succession is over, and which members have refused for
