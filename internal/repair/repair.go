@@ -29,15 +29,6 @@ type Repair struct {
 	numbers map[string]protocol.Time // semaphores that a node has missed a Resize of: when to spread the number; Never: it is under way
 }
 
-// repairStage is how far the repair of a node is.
-type repairStage uint8
-
-const (
-	repairIdle   repairStage = iota // nothing is known to be missing there
-	repairPaused                    // an attempt has failed, and the next one follows at retry
-	repairing                       // an attempt is under way
-)
-
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules protocol.Rules) *Repair {
 	return &Repair{
 		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Group: protocol.Group{Sets: protocol.Majority(nodes), Deciders: protocol.Majority(nodes)},

@@ -51,13 +51,6 @@ func (r *Repair) Done(now protocol.Time, s RepairStep, res RepairResult) {
 	r.advance(now, s.Target)
 }
 
-// advance ends the attempt at node i if there is nothing left to wait for.
-func (r *Repair) advance(now protocol.Time, i int) {
-	if n := &r.nodes[i]; n.stage == repairing && n.busy == 0 && (n.failed || n.finished) {
-		r.end(now, i)
-	}
-}
-
 // take takes the result of a step of an attempt that has not failed.
 func (r *Repair) take(now protocol.Time, s RepairStep, res RepairResult) {
 	i, n := s.Target, &r.nodes[s.Target]

@@ -52,6 +52,15 @@ type attemptState struct {
 	why  error
 }
 
+// repairStage is how far the repair of a node is.
+type repairStage uint8
+
+const (
+	repairIdle   repairStage = iota // nothing is known to be missing there
+	repairPaused                    // an attempt has failed, and the next one follows at retry
+	repairing                       // an attempt is under way
+)
+
 // repairPeer is another node that may know what the node has forgotten.
 type repairPeer struct {
 	err         error

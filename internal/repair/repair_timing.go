@@ -88,6 +88,13 @@ func (r *Repair) begin(now protocol.Time, i int) {
 	r.do(i, RepairStep{Kind: RepairLook, Node: i})
 }
 
+// advance ends the attempt at node i if there is nothing left to wait for.
+func (r *Repair) advance(now protocol.Time, i int) {
+	if n := &r.nodes[i]; n.stage == repairing && n.busy == 0 && (n.failed || n.finished) {
+		r.end(now, i)
+	}
+}
+
 // end ends the attempt at node i: nothing of it is under way any more.
 func (r *Repair) end(now protocol.Time, i int) {
 	n := &r.nodes[i]
