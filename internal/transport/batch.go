@@ -11,28 +11,6 @@ import (
 // busyThreshold), commands that go out in one write go out as one.
 // Invariant: the order stays that of Append, and no command waits for company.
 
-// Batch is how several commands are sent as one. Append runs under the
-// transport's lock and must not block. Both are called for one batch at a time.
-type Batch interface {
-	// Append encodes the command, given the items' kind, their keys and
-	// arguments, and how many words these are.
-	Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte
-	// Reply takes the place of the items' Reply. The values and the list of
-	// items are valid until it returns; v and err are as for [Command].
-	Reply(items []Command, v []resp.Value, err error)
-}
-
-// BatchItem is a Command that may be sent in a Batch.
-type BatchItem interface {
-	Command
-	// Kind says with which others it goes: those of the same kind. 0: it goes
-	// by itself.
-	Kind() uint64
-	// AppendItem appends its keys and arguments, each an encoded word, and says
-	// how many. It is called during Append, under the same conditions.
-	AppendItem(keys, args []byte) (k, a []byte, nKeys, nArgs int)
-}
-
 // MaxBatch bounds for how long a node is busy with one command.
 const MaxBatch = 32
 

@@ -267,3 +267,17 @@ func (l *Ordered) settle(c *conn) {
 		cmd.Reply(nil, err)
 	}
 }
+
+// answered measures an answer, and reports whether Config.Room is to be called.
+// Ordered.mu is held.
+func (l *Ordered) answered(c *conn, e entry) (room bool) {
+	if !l.wanted && c.pending < leastWindow && !e.alone {
+		return false
+	}
+	now := l.now()
+	if e.alone {
+		c.window.alone(now - e.at)
+	}
+	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.batch)), l.wanted)
+	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
+}

@@ -105,3 +105,23 @@ func (c *conn) write(l *Ordered) {
 		l.mu.Unlock()
 	}
 }
+
+// Flush see [Transport]. The caller writes, unless another goroutine does, or
+// the writer goroutine shall.
+func (l *Ordered) Flush() {
+	l.mu.Lock()
+	c := l.cur
+	if c == nil || c.writing || !c.unwritten() {
+		l.mu.Unlock() // the goroutine that is writing looks again afterwards
+		return
+	}
+	if c.bytes > directLimit || c.pending > busyThreshold {
+		l.mu.Unlock()
+		c.wakeWriter()
+		return
+	}
+	if c.writeOnce(l) {
+		c.wakeWriter()
+	}
+	l.mu.Unlock()
+}

@@ -1,14 +1,12 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -32,60 +30,6 @@ func (l *Ordered) trackStale(c *conn) {
 		l.stale, l.killUnconfirmed = l.stale[1:], true
 	}
 	l.stale = append(l.stale, staleConn{c.info.RunID, c.info.ClientID})
-}
-
-// connect opens a connection and completes its handshake. Each step may take as
-// long as timeout, the whole maxConnect Stalls: see steady. It returns a
-// connection that no other goroutine knows, or an error with the socket closed.
-// If Hello was called, a failure is reported to HelloFailed, because neither Up
-// nor Down will be called for this connection.
-func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
-	defer cancel()
-	if err := l.aim(ctx); err != nil {
-		return nil, err
-	}
-	o, err := l.openFirst(ctx, timeout)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
-	}
-	nc := o.nc
-	if l.resp3 {
-		o.login = upgrade(o.login)
-	}
-	c := newConn(nc, l.cfg.Batch)
-	c.info.Addr = l.to().Addr
-	c.slotted = l.cluster != nil
-	// ctx ends all of the handshake, step only what makes no progress.
-	step := &steady{Conn: nc, timeout: timeout}
-	c.rd = resp.NewReader(step)
-	ctx, lost := context.WithCancelCause(ctx)
-	defer lost(nil)
-	stop := context.AfterFunc(ctx, func() { discard(nc) })
-	if timeout > l.cfg.Stall {
-		heard := make(chan struct{})
-		step.heard = sync.OnceFunc(func() { close(heard) })
-		l.guests.Go(func() { l.overtake(ctx, heard, lost) })
-	}
-	err = l.handshake(c, step, o.login)
-	if !stop() && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil {
-		// From here on inspect watches over the connection. A read may wait for
-		// as long as the node owes no answer.
-		step.timeout, step.heard = 0, nil
-		err = nc.SetDeadline(time.Time{})
-	}
-	if err != nil {
-		discard(nc)
-		err = fmt.Errorf("handshake with %s: %w", nc.RemoteAddr(), l.advise(err))
-		if c.greeted {
-			l.cfg.HelloFailed()
-		}
-		return nil, err
-	}
-	return c, nil
 }
 
 // handshake takes one round trip if there is nothing to tell the node, else
@@ -289,4 +233,24 @@ func (c *conn) whyClosed(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, why)
+}
+
+// identify fills c.info from the answers to questions. None is indispensable,
+// so a refusal is not an error.
+func (c *conn) identify() error {
+	for i := range questions {
+		v, refused, err := c.readReply()
+		switch {
+		case err != nil:
+			return err
+		case refused != nil || len(v) == 0:
+		case i == 0:
+			c.info.ClientID = v[0].Int
+		case i == 4:
+			c.info.FsyncAlways = len(v) == 2 && string(v[1].Str) == "always"
+		default:
+			c.info.parse(string(v[0].Str))
+		}
+	}
+	return nil
 }

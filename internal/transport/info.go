@@ -14,26 +14,6 @@ var questions = [][]string{
 	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
 }
 
-// identify fills c.info from the answers to questions. None is indispensable,
-// so a refusal is not an error.
-func (c *conn) identify() error {
-	for i := range questions {
-		v, refused, err := c.readReply()
-		switch {
-		case err != nil:
-			return err
-		case refused != nil || len(v) == 0:
-		case i == 0:
-			c.info.ClientID = v[0].Int
-		case i == 4:
-			c.info.FsyncAlways = len(v) == 2 && string(v[1].Str) == "always"
-		default:
-			c.info.parse(string(v[0].Str))
-		}
-	}
-	return nil
-}
-
 // parse takes one section of INFO. It ignores what it does not know: servers of
 // other makes send other fields. What is missing stays zero.
 func (i *Info) parse(section string) {

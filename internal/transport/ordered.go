@@ -147,26 +147,6 @@ func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	}
 }
 
-// Flush see [Transport]. The caller writes, unless another goroutine does, or
-// the writer goroutine shall.
-func (l *Ordered) Flush() {
-	l.mu.Lock()
-	c := l.cur
-	if c == nil || c.writing || !c.unwritten() {
-		l.mu.Unlock() // the goroutine that is writing looks again afterwards
-		return
-	}
-	if c.bytes > directLimit || c.pending > busyThreshold {
-		l.mu.Unlock()
-		c.wakeWriter()
-		return
-	}
-	if c.writeOnce(l) {
-		c.wakeWriter()
-	}
-	l.mu.Unlock()
-}
-
 // lastsUntil is until when a command may be sent again, since epoch; 0 for one
 // that is not Lasting. It is 1 at least, because 0 would turn a leave whose
 // time is over into a command that never lasted.

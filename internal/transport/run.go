@@ -3,26 +3,19 @@ package transport
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/resp"
 )
 
 // This file owns when a connection is opened, given up and opened again.
 // Invariant: at most one connection carries commands. The next one is opened
 // when all commands of the last one are settled.
 
-const (
-	// minBackoff is long enough that a node that refuses connections costs
-	// little, and short enough that a restarted node is back before a caller
-	// notices.
-	minBackoff = 20 * time.Millisecond
-	// maxBackoff bounds how long a node that is back stays unused. Many clients
-	// try at random times below it, so they do not all come at one moment.
-	maxBackoff = time.Second
-	// resendDelay is how long after connecting leaves are repeated when the old
-	// connection may still be alive at the node.
-	resendDelay = time.Second
-)
+// resendDelay is how long after connecting leaves are repeated when the old
+// connection may still be alive at the node.
+const resendDelay = time.Second
 
 // run connects, watches over the connection, and connects again. It is a
 // goroutine of its own, from NewOrdered to Close. Up and Down are called here
@@ -191,54 +184,56 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 	}
 }
 
-// backoff is the pause between attempts: 20 ms doubling to 1 s, each drawn from
-// its upper half, so that many clients of a node that comes back do not meet.
-// After a timeout the next attempt may take twice as long.
-type backoff struct {
-	next time.Duration
-	slow int // attempts that took too long
-}
-
-// The times that an attempt to connect may take, in Stalls.
-const (
-	maxStep    = 16 // one step
-	maxConnect = 32 // all of it
-)
-
-func (b *backoff) stepTimeout(stall time.Duration) time.Duration {
-	return min(stall<<b.slow, maxStep*stall)
-}
-
-// failed takes why an attempt has failed. Only a timeout makes the next attempt
-// more patient. A refused connection fails at once, however long it may take.
-func (b *backoff) failed(err error) {
-	if slow(err) {
-		b.slow = min(b.slow+1, 4)
+// connect opens a connection and completes its handshake. Each step may take as
+// long as timeout, the whole maxConnect Stalls: see steady. It returns a
+// connection that no other goroutine knows, or an error with the socket closed.
+// If Hello was called, a failure is reported to HelloFailed, because neither Up
+// nor Down will be called for this connection.
+func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
+	defer cancel()
+	if err := l.aim(ctx); err != nil {
+		return nil, err
 	}
-}
-
-// lasted takes how long a connection was up that has broken. After one that has
-// answered a command the pause is no longer than that, so a node whose
-// connections are reset again and again is up for half of the time. A
-// connection that breaks before any answer shortens no pause: its node may
-// refuse every one.
-func (b *backoff) lasted(d time.Duration, served bool) {
-	if d > maxBackoff {
-		*b = backoff{}
-	} else if served {
-		b.next = min(b.next, d)
+	o, err := l.openFirst(ctx, timeout)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
-}
-
-// sleep waits for the next attempt, and doubles the pause after that. It ends
-// early with Close.
-func (b *backoff) sleep(ctx context.Context) {
-	d := min(max(b.next, minBackoff), maxBackoff)
-	b.next = 2 * d
-	t := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+	nc := o.nc
+	if l.resp3 {
+		o.login = upgrade(o.login)
 	}
+	c := newConn(nc, l.cfg.Batch)
+	c.info.Addr = l.to().Addr
+	c.slotted = l.cluster != nil
+	// ctx ends all of the handshake, step only what makes no progress.
+	step := &steady{Conn: nc, timeout: timeout}
+	c.rd = resp.NewReader(step)
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	stop := context.AfterFunc(ctx, func() { discard(nc) })
+	if timeout > l.cfg.Stall {
+		heard := make(chan struct{})
+		step.heard = sync.OnceFunc(func() { close(heard) })
+		l.guests.Go(func() { l.overtake(ctx, heard, lost) })
+	}
+	err = l.handshake(c, step, o.login)
+	if !stop() && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		// From here on inspect watches over the connection. A read may wait for
+		// as long as the node owes no answer.
+		step.timeout, step.heard = 0, nil
+		err = nc.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		discard(nc)
+		err = fmt.Errorf("handshake with %s: %w", nc.RemoteAddr(), l.advise(err))
+		if c.greeted {
+			l.cfg.HelloFailed()
+		}
+		return nil, err
+	}
+	return c, nil
 }

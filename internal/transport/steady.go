@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -56,13 +55,6 @@ func (s *steady) Write(p []byte) (n int, err error) {
 		p = p[k:]
 	}
 	return n, nil
-}
-
-// slow reports whether err is a timeout: of a step here, of a dial, or of the
-// system. Only these let the next attempt take longer: see backoff.
-func slow(err error) bool {
-	t, ok := errors.AsType[net.Error](err)
-	return ok && t.Timeout()
 }
 
 // advise adds the remedy to an error of connecting.
