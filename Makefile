@@ -201,6 +201,11 @@ compat: ## The acceptance suite on given servers: make compat SERVER=/usr/bin/re
 page: redis ## The page of quorate ui in headless Chromium; with PICTURES=docs/pictures it takes new ones
 	QUORATE_REQUIRE_REDIS=1 QUORATE_PICTURES=$(abspath $(PICTURES)) go test -count=1 -tags browser -run '^TestPageInABrowser$$' ./cmd/quorate
 
+# Nor is Prometheus.
+.PHONY: alerts
+alerts: redis ## The alert rules and the queries of the dashboard in a real Prometheus
+	cd examples && QUORATE_REQUIRE_REDIS=1 go test -count=1 -tags prometheus -run '^TestProm' ./metrics
+
 .PHONY: cover
 cover: redis ## Test coverage of the library: coverage.out, coverage.html and the total
 	QUORATE_REQUIRE_REDIS=1 go test -timeout 8m -coverpkg=./... -coverprofile=coverage.out ./...

@@ -11,13 +11,13 @@
 //	quorate.lock.hold.duration  histogram, s      of holds that have ended
 //	quorate.lock.waiting        up-down counter   calls under way
 //	quorate.lock.held           up-down counter   holds
-//	quorate.lock.lost           counter           holds that ended by themselves
+//	quorate.lock.lost           counter           holds that ended without a release
 //	quorate.leader              up-down counter   elections that this process leads
 //	quorate.node.up             gauge             by quorate.node: 1 connected, 0 not
 //
 // The durations have quorate.outcome too: acquired, local (no node was asked)
 // or failed; released or lost. What failed or was lost has error.type: held,
-// no_quorum, lost, closed, invalid, canceled, timeout or _OTHER.
+// no_quorum, lost, evicted, closed, invalid, canceled, timeout or _OTHER.
 package otel
 
 import (
@@ -107,7 +107,7 @@ func New(opts ...Option) *Telemetry {
 		metric.WithDescription("Duration of holds that have ended."), metric.WithExplicitBucketBoundaries(bounds...))
 	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that acquire and are under way."))
 	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
-	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended by themselves."))
+	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64Gauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an
@@ -167,6 +167,9 @@ func (t *Telemetry) series(kind, name string) *series {
 	kept, twice := t.known.LoadOrStore(key, s)
 	if !twice {
 		t.kept.Add(1)
+		// Prometheus sees no increase in a series that begins with the first
+		// loss.
+		t.lost.Add(context.Background(), 0, metric.WithAttributes(append(s.attr, errorKey.String("lost"))...))
 	}
 	return kept.(*series)
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
@@ -116,6 +117,8 @@ func TestMetrics(t *testing.T) {
 		m, theirs := mutex.New(q, "order:1"), mutex.New(other, "order:1")
 		m.Lock()
 		got := s.metrics()
+		first, there := got["quorate.lock.lost lost mutex order"]
+		assert.True(t, there && first == 0, "the first loss is an increase")
 		assert.Equal(t, 1.0, got["quorate.lock.held mutex order"])
 		assert.Equal(t, 3.0, sum(got, "quorate.node.up "))
 		time.Sleep(3 * time.Second)
@@ -137,6 +140,10 @@ func TestMetrics(t *testing.T) {
 		assert.Equal(t, 1.0, s.metrics()["quorate.leader leader e"])
 		require.NoError(t, e.Resign(t.Context()))
 
+		m.Lock()
+		require.NoError(t, inspect.Evict(t.Context(), other, "order:1", m.Lease().Token()))
+		require.ErrorIs(t, m.UnlockContext(t.Context()), quorate.ErrEvicted)
+
 		p := semaphore.NewWeighted(q, "p", 1)
 		require.NoError(t, p.Acquire(t.Context(), 1))
 		c.Stop(0)
@@ -149,12 +156,14 @@ func TestMetrics(t *testing.T) {
 		assert.InDelta(t, 3, got["quorate.lock.hold.duration mutex order released sum"], 0.1)
 		assert.InDelta(t, 1, got["quorate.lock.wait.duration held mutex order failed sum"], 0.3)
 		for k, want := range map[string]float64{
-			"quorate.lock.wait.duration mutex order acquired":    1,
+			"quorate.lock.wait.duration mutex order acquired":    2,
 			"quorate.lock.wait.duration held mutex order failed": 2,
 			"quorate.lock.hold.duration mutex order released":    1,
 			"quorate.lock.hold.duration leader e released":       1,
 			"quorate.lock.hold.duration lost semaphore p lost":   1,
 			"quorate.lock.lost lost semaphore p":                 1,
+			"quorate.lock.lost evicted mutex order":              1,
+			"quorate.lock.lost lost mutex order":                 0,
 			"quorate.lock.waiting mutex order":                   0,
 			"quorate.lock.held mutex order":                      0,
 			"quorate.lock.held semaphore p":                      0,

@@ -133,21 +133,28 @@ func TestAlerts(t *testing.T) {
 	assert.GreaterOrEqual(t, n, 5)
 }
 
+// dashboard is what the tests need of it.
+type dashboard struct {
+	Panels []struct {
+		Title   string
+		Targets []struct{ Expr, LegendFormat string }
+	}
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	text, err := os.ReadFile("../../dashboards/quorate.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &d))
+	return d
+}
+
 // Each panel of the dashboard asks for what is exported, and each metric has a
 // panel.
 func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile("../../dashboards/quorate.json")
-	require.NoError(t, err)
-	var d struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr, LegendFormat string }
-		}
-	}
-	require.NoError(t, json.Unmarshal(text, &d))
 	series := exported(t)
 	var all []string
-	for _, p := range d.Panels {
+	for _, p := range readDashboard(t).Panels {
 		require.NotEmpty(t, p.Targets, p.Title)
 		for _, q := range p.Targets {
 			query(t, series, q.Expr)
