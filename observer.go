@@ -32,8 +32,9 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// EventLost ("lost"): a claim that was held ended by itself. Name, Token,
-	// Took and Err are set; Took is the length of the hold.
+	// EventLost ("lost"): a claim that was held ended without a release. Name,
+	// Token, Took and Err are set; Took is the length of the hold. Err matches
+	// ErrEvicted where an operator has ended it.
 	EventLost EventKind = "lost"
 	// EventRenewalLate ("renewal late"): less than half of a lease is left, as
 	// no majority has answered its renewal. It comes once, until a renewal
@@ -44,6 +45,9 @@ const (
 	// EventNodeDown ("node down"): the connection to a node ended. Node and Err
 	// are set.
 	EventNodeDown EventKind = "node down"
+	// EventNodeLeft ("node left"): a node does not count any more, as it has
+	// left the set. Node is set. It comes after all other events of the node.
+	EventNodeLeft EventKind = "node left"
 	// EventNodeRecovering ("node recovering"): a node is new or lost its data,
 	// and does not vote until its guard time is over. Node and Took are set, to
 	// how much longer.

@@ -66,7 +66,7 @@ func TestConnectSaysWhatEachNodeSaid(t *testing.T) {
 func TestEventKinds(t *testing.T) {
 	for kind, is := range map[quorate.EventKind]setup.EventKind{
 		quorate.EventLost: setup.EventLost, quorate.EventRenewalLate: setup.EventRenewalLate, quorate.EventSetChanged: setup.EventSetChanged,
-		quorate.EventNodeUp: setup.EventNodeUp, quorate.EventNodeDown: setup.EventNodeDown,
+		quorate.EventNodeUp: setup.EventNodeUp, quorate.EventNodeDown: setup.EventNodeDown, quorate.EventNodeLeft: setup.EventNodeLeft,
 		quorate.EventNodeRecovering: setup.EventNodeRecovering, quorate.EventNodeCaughtUp: setup.EventNodeCaughtUp,
 		quorate.EventClockJumped: setup.EventClockJumped, quorate.EventRecovering: setup.EventWaiting,
 	} {

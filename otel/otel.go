@@ -13,7 +13,7 @@
 //	quorate.lock.held           up-down counter   holds
 //	quorate.lock.lost           counter           holds that ended without a release
 //	quorate.leader              up-down counter   elections that this process leads
-//	quorate.node.up             gauge             by quorate.node: 1 connected, 0 not
+//	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
 //
 // The durations have quorate.outcome too: acquired, local (no node was asked)
 // or failed; released or lost. What failed or was lost has error.type: held,
@@ -59,11 +59,12 @@ type Telemetry struct {
 
 	known sync.Map // of *series, by kind and name
 	kept  atomic.Int64
+	nodes sync.Map // of int64, by address: 1 or 0
 
 	wait, hold            metric.Float64Histogram
 	waiting, held, leader metric.Int64ObservableUpDownCounter
 	lost                  metric.Int64Counter
-	nodeUp                metric.Int64Gauge
+	nodeUp                metric.Int64ObservableGauge
 }
 
 var (
@@ -109,10 +110,10 @@ func New(opts ...Option) *Telemetry {
 	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
-	t.nodeUp, errs[6] = m.Int64Gauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an
 	// instrument takes longer.
-	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader)
+	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader, t.nodeUp)
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
 	}
@@ -183,6 +184,9 @@ func (t *Telemetry) tell(_ context.Context, o metric.Observer) error {
 		if s.kind == "leader" {
 			o.ObserveInt64(t.leader, s.held.Load(), s.set)
 		}
+	}
+	for addr, up := range t.nodes.Range {
+		o.ObserveInt64(t.nodeUp, up.(int64), metric.WithAttributes(nodeKey.String(addr.(string))))
 	}
 	return nil
 }
@@ -266,15 +270,14 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 
 // Observe see [quorate.Observer].
 func (t *Telemetry) Observe(e quorate.Event) {
-	up := int64(0)
 	switch e.Kind {
 	case quorate.EventNodeUp:
-		up = 1
+		t.nodes.Store(e.Node, int64(1))
 	case quorate.EventNodeDown:
-	default:
-		return
+		t.nodes.Store(e.Node, int64(0))
+	case quorate.EventNodeLeft:
+		t.nodes.Delete(e.Node)
 	}
-	t.nodeUp.Record(context.Background(), up, metric.WithAttributes(nodeKey.String(e.Node)))
 }
 
 // errorType names an error, as one of few. What a context has cut short is what

@@ -1,9 +1,12 @@
 package otel_test
 
 import (
+	"context"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/judge"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/otel"
 	"github.com/quorate/quorate/semaphore"
 )
 
@@ -212,4 +217,49 @@ func TestMetricsAtRestOnRedis(t *testing.T) {
 		t.Logf("node %d: %d calls for %d claims with %d round trips, %.0f failed tries, %.0f local", i, n, again, more, u.failed, local)
 		assert.LessOrEqual(t, n, more+2*again+2*int(u.failed), "node %d", i)
 	}
+}
+
+// counted counts the changes of the set, too.
+type counted struct {
+	*otel.Telemetry
+	changes atomic.Int64
+}
+
+func (c *counted) Observe(e quorate.Event) {
+	if e.Kind == quorate.EventSetChanged {
+		c.changes.Add(1)
+	}
+	c.Telemetry.Observe(e)
+}
+
+// A node that has left the set is not shown any more: it would be down for as
+// long as this process lives.
+func TestANodeThatLeaves(t *testing.T) {
+	c, s := redistest.Start(t, 4), newSink(t)
+	list, timing := c.URLs()[:3], e2e.Timing(time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	op := e2e.OpenAt(t, list, timing)
+	require.True(t, e2e.Eventually(func() bool { return op.Bootstrap(ctx) == nil }))
+	observer := &counted{Telemetry: s.given}
+	e2e.OpenAt(t, list, timing, quorate.WithObserver(observer))
+	shows := func(up map[int]float64) {
+		t.Helper()
+		want := map[string]float64{}
+		for i, v := range up {
+			want["quorate.node.up "+c.Node(i).Addr()] = v
+		}
+		require.True(t, e2e.Eventually(func() bool { return maps.Equal(want, s.metrics()) }), "%v", s.metrics())
+	}
+	shows(map[int]float64{0: 1, 1: 1, 2: 1})
+	require.NoError(t, c.Node(2).Kill())
+	shows(map[int]float64{0: 1, 1: 1, 2: 0})
+	require.Zero(t, observer.changes.Load())
+	require.NoError(t, members.Replace(ctx, op, c.Node(2).Addr(), c.Node(3).URL()))
+	shows(map[int]float64{0: 1, 1: 1, 3: 1})
+	require.NoError(t, members.Remove(ctx, op, c.Node(3).Addr()))
+	shows(map[int]float64{0: 1, 1: 1})
+	require.GreaterOrEqual(t, observer.changes.Load(), int64(2))
+	require.NoError(t, members.Add(ctx, op, c.Node(3).Addr()))
+	shows(map[int]float64{0: 1, 1: 1, 3: 1})
 }

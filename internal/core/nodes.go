@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -146,6 +147,7 @@ func (n *node) drop() {
 		if !n.seed() {
 			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 			n.noteRecovering(protocol.Answer{Status: protocol.OK})
+			q.observer.call(setup.Event{Kind: setup.EventNodeLeft, Node: n.addr})
 		}
 		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
 	})

@@ -197,6 +197,7 @@ const (
 	EventRenewalLate    EventKind = "renewal late"
 	EventNodeUp         EventKind = "node up"
 	EventNodeDown       EventKind = "node down"
+	EventNodeLeft       EventKind = "node left"
 	EventNodeRecovering EventKind = "node recovering"
 	EventNodeCaughtUp   EventKind = "node caught up"
 	EventWaiting        EventKind = "recovering"
