@@ -61,7 +61,7 @@ func benches(set settings) []bench {
 	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: permits, Hold: 50 * time.Millisecond, Stretch: 2.5}
 	add(readers.bench("read-mostly", "sharing", perSecond, bothCPU), users.bench("semaphore", "sharing", perSecond, bothCPU))
 	add(locals()...)
-	add(seen(1), seen(5))
+	add(seen(1), seen(5), listing(set.leases))
 
 	for _, k := range []int{1, 10, 100, 1000, 10_000, 100_000} {
 		if k <= set.leases {

@@ -33,6 +33,8 @@ const (
 	renewals    = "renewal_requests_per_second"
 	allServed   = "all_served_ms"
 	firstServed = "first_served_ms"
+	longest     = "longest_ms"
+	listed      = "listed_per_second"
 )
 
 // units say in the tables what the figures are.
@@ -68,4 +70,6 @@ var units = map[string]string{
 	renewals:    "requests/s at each node, for many renewals each",
 	allServed:   "until all have had it, ms",
 	firstServed: "until the first has it, ms",
+	longest:     "longest script or SCAN at a node, ms",
+	listed:      "names listed/s",
 }

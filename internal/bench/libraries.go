@@ -68,6 +68,7 @@ const (
 	metricsName = "quorate (metrics)"
 	fewName     = "quorate (otel, 1% of spans)"
 	seenName    = "quorate (otel)"
+	listName    = "quorate (beside ls)"
 	redsyncName = "redsync"
 	fastName    = "redsync (fail-fast)"
 	rueidisName = "rueidislock"

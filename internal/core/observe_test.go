@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -48,4 +49,19 @@ func TestObserverThatExits(t *testing.T) {
 		t.Fatal("the goroutine has ended")
 	}
 	assert.Zero(t, o.busy.Load())
+}
+
+// What a lock costs more as it could be traced, and is not.
+func BenchmarkUntraced(b *testing.B) {
+	q, spec := &Quorum{}, &Spec{}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, span := q.Trace(b.Context(), spec, false)
+		for range 4 { // a request to each of two nodes, and the answers
+			(*seen)(nil).note(lease.Joining, 0, nil)
+		}
+		span.End(nil, nil, nil, nil)
+		span.finish(nil)
+		span.Ended()
+	}
 }

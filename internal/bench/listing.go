@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/mutex"
+)
+
+// listing is what a listing of k names takes of the nodes' other clients: all
+// wait while a node carries out a script or a SCAN.
+func listing(k int) bench {
+	return bench{
+		Name: "ls", Group: "ls", Title: fmt.Sprintf("8 clients on their own names, %d names held beside, N=3", k),
+		Show: []string{longest, perSecond, listed},
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			st.stretch = 10 // all are listed in a turn
+			n, err := st.run(3)
+			if err != nil {
+				return err
+			}
+			q, err := connect(ctx, n, long()...)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = q.Close() })
+			if err := many(k, func(i int) error { return mutex.New(q, fmt.Sprintf("listed %08d", i)).LockContext(ctx) }); err != nil {
+				return err
+			}
+			s := scenario{Nodes: 3, Clients: 8}
+			if err := s.join(ctx, st, library{name: quorateName, open: openQuorate(false, long()...), commands: byScript}, quorateName, n); err != nil {
+				return err
+			}
+			alone := st.sides[0].turn
+			st.sides = []side{
+				{quorateName, func(ctx context.Context, d time.Duration) (figures, error) {
+					return n.watched(ctx, func() (figures, error) { return alone(ctx, d) })
+				}},
+				{listName, func(ctx context.Context, d time.Duration) (figures, error) {
+					return n.watched(ctx, func() (figures, error) { return beside(ctx, q, func() (figures, error) { return alone(ctx, d) }) })
+				}},
+			}
+			return nil
+		},
+	}
+}
+
+// beside lists the names again and again while f runs.
+func beside(ctx context.Context, q *quorate.Quorum, f func() (figures, error)) (figures, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	names, began, ended := 0, time.Now(), make(chan error)
+	go func() {
+		for ctx.Err() == nil {
+			for _, err := range inspect.Names(ctx, q, "") {
+				if err != nil && ctx.Err() == nil {
+					ended <- err
+					return
+				}
+				names++
+			}
+		}
+		ended <- nil
+	}()
+	figs, err := f()
+	cancel()
+	err = errors.Join(err, <-ended)
+	return figs.and(figures{listed: float64(names) / time.Since(began).Seconds()}), err
+}
+
+// watched adds how long the longest script or SCAN has kept a node meanwhile.
+func (n nodes) watched(ctx context.Context, f func() (figures, error)) (figures, error) {
+	for i := range n.Len() {
+		c := n.Node(i).Client()
+		if err := errors.Join(c.ConfigSet(ctx, "latency-tracking-info-percentiles", "100").Err(), c.ConfigResetStat(ctx).Err()); err != nil {
+			return nil, err
+		}
+	}
+	figs, err := f()
+	if err != nil {
+		return nil, err
+	}
+	most := 0.0
+	for i := range n.Len() {
+		info, err := n.Node(i).Client().Info(ctx, "latencystats").Result()
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(info) {
+			of, p100, _ := strings.Cut(strings.TrimSpace(line), ":p100=")
+			if of != "latency_percentiles_usec_evalsha" && of != "latency_percentiles_usec_scan" {
+				continue
+			}
+			v, err := strconv.ParseFloat(p100, 64)
+			if err != nil {
+				return nil, err
+			}
+			most = max(most, v/1e3)
+		}
+	}
+	if most == 0 {
+		return nil, errors.New("no node has told how long a script has taken")
+	}
+	return figs.and(figures{longest: most}), nil
+}
