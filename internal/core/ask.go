@@ -6,6 +6,8 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // This file owns the commands whose caller waits for the answer: those of
@@ -62,4 +64,16 @@ func text(v []resp.Value, i int) string {
 		return ""
 	}
 	return string(v[i].Str)
+}
+
+// reload sends c again to a node that does not know the scripts. All of them go
+// before it, unless they are under way already.
+func (l *connection) reload(c transport.Command) {
+	if !l.loading.CompareAndSwap(false, true) {
+		l.send(c)
+		return
+	}
+	cmds := loads(script.All())
+	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { l.loading.Store(false) }
+	l.send(append(cmds, c)...)
 }

@@ -100,18 +100,6 @@ func (n *node) probe() []transport.Command {
 	return cmds
 }
 
-// reload sends c again to a node that does not know the scripts. All of them go
-// before it, unless they are under way already.
-func (l *connection) reload(c transport.Command) {
-	if !l.loading.CompareAndSwap(false, true) {
-		l.send(c)
-		return
-	}
-	cmds := loads(script.All())
-	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { l.loading.Store(false) }
-	l.send(append(cmds, c)...)
-}
-
 // oldest is the first version of Redis that replicates what a script has
 // written and not the script: so a script may read the clock and then write.
 const oldest = 5

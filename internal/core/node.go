@@ -5,6 +5,7 @@ package core
 // down and push on its own goroutines, which must not wait for the node.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -319,4 +320,29 @@ func (a *attempt) close() {
 	now := a.q.now()
 	a.claim.Leave(now)
 	a.endUnlock(now, closing)
+}
+
+// drop ends a node for good. It does not wait for that: n.ended is closed when
+// nothing of the node is left.
+func (n *node) drop() {
+	if n.dropped.Swap(true) {
+		return
+	}
+	q := n.q
+	// It is a task: the caller may be the link's own goroutine, which the
+	// link's Close waits for.
+	q.tasks.start(func() { // or Close ends it
+		defer close(n.ended)
+		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
+		defer cancel()
+		_ = n.end(ctx) // says how much was unanswered
+		n.settle()
+		q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
+		if !n.seed() {
+			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
+			n.noteRecovering(protocol.Answer{Status: protocol.OK})
+			q.observer.call(setup.Event{Kind: setup.EventNodeLeft, Node: n.addr})
+		}
+		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
+	})
 }

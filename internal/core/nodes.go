@@ -14,7 +14,6 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -128,31 +127,6 @@ func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, 
 	return nil
 }
 
-// drop ends a node for good. It does not wait for that: n.ended is closed when
-// nothing of the node is left.
-func (n *node) drop() {
-	if n.dropped.Swap(true) {
-		return
-	}
-	q := n.q
-	// It is a task: the caller may be the link's own goroutine, which the
-	// link's Close waits for.
-	q.tasks.start(func() { // or Close ends it
-		defer close(n.ended)
-		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
-		defer cancel()
-		_ = n.end(ctx) // says how much was unanswered
-		n.settle()
-		q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
-		if !n.seed() {
-			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
-			n.noteRecovering(protocol.Answer{Status: protocol.OK})
-			q.observer.call(setup.Event{Kind: setup.EventNodeLeft, Node: n.addr})
-		}
-		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
-	})
-}
-
 // close ends all nodes at the same time, each when it has acknowledged all
 // leaves, or acknowledges none any more.
 func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
@@ -219,3 +193,75 @@ func (nowhere) State(time.Time) transport.State {
 func (nowhere) Flush()                      {}
 func (nowhere) Reconnect(error)             {}
 func (nowhere) Close(context.Context) error { return nil }
+
+// whileAcknowledged returns a context that ends when the node acknowledges no
+// leave any more: none for a node timeout, or for patience of these after the
+// first one. It counts turns and not time, so that a process that gets no
+// processor does not take its nodes for hung.
+func (l *connection) whileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	const turns = 8
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		tick := time.NewTicker(timeout / turns)
+		defer tick.Stop()
+		seen := l.released.Load()
+		for left := turns; left > 0; left-- {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if now := l.released.Load(); now != seen {
+				seen, left = now, patience*turns
+			}
+		}
+		cancel(fmt.Errorf("no release was acknowledged any more: %w", context.DeadlineExceeded))
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// patience is for how many node timeouts Close bears with a node that has begun
+// to acknowledge leaves and has stopped: it is slow, and most likely goes on.
+const patience = 5
+
+// checkClients refuses clients that cannot be a set of independent masters.
+// Errors count the nodes from 1 on, as those of ParseNodes do.
+func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
+	if len(clients) == 0 {
+		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
+	}
+	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
+	if len(clients) > 31 {
+		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
+	}
+	if len(set.Names) > 0 && len(set.Names) != len(clients) {
+		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
+	}
+	at := map[string]int{}
+	for i, c := range clients {
+		missing := true
+		switch c := c.(type) {
+		case *redis.Client:
+			missing = c == nil
+		case *redis.ClusterClient:
+			missing = c == nil
+		default:
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
+		}
+		if missing {
+			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
+		}
+		// Equal addresses are only the simplest duplicate. Two addresses of one
+		// server show one identity once they have recorded their set.
+		name := set.NameOf(c, i)
+		if name == transport.SentinelAddr {
+			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
+				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
+		}
+		if j, dup := at[name]; dup {
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
+		}
+		at[name] = i
+	}
+	return nil
+}
