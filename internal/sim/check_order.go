@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file holds schedules to the order of claims.
+// This file holds schedules to the order of claims, and of runs on the record.
 
 // passed: whatever fails, a is not admitted past claims that a majority of the
 // nodes has before it. Each of these is in so many of a's views that a counts
@@ -85,4 +85,86 @@ func (c *checker) inOrder(w *world, a *attempt) {
 	if sum > max(w.capacity, w.permits.most) {
 		w.fail("order", "%v is admitted past the claims that waited before it", a)
 	}
+}
+
+// ledger is what the record has been seen to hold, by all readers together.
+type ledger struct {
+	void  bool             // more nodes have lost their data than may
+	best  protocol.Version // the newest that any reader got
+	opens []opened
+	puts  []protocol.Version
+
+	values map[protocol.Version]string
+}
+
+type opened struct{ run, found protocol.Version }
+
+// lost notes that a node has lost its data: of records a majority must remain
+// caught up, or be repaired before the next one goes. That is asked of a set
+// that is about to count alone, too: its nodes were looked at before, and what
+// they lose between the look and the decision is as lost as after it.
+func (l *ledger) lost(w *world) {
+	caughtUp := w.numbers(func(n *node) bool { return n.model.CaughtUp() && !n.unmarked && !n.unsettled() })
+	for _, sets := range append(w.next(), w.sets()) {
+		l.void = l.void || !sets.Attested(caughtUp)
+	}
+}
+
+// settled holds what an operation has found, or done, against all others.
+func (l *ledger) settled(w *world, i *registerOp) {
+	if l.void {
+		return
+	}
+	w.stats.RegisterOps++
+	found := i.Newest().Version
+	content := i.Newest()
+	if i.Op == protocol.OpPut {
+		content = i.Stored
+	}
+	l.same(w, i, content)
+	reported := found
+	switch i.Op {
+	case protocol.OpOpen:
+		// What it finds on a minority it does not return before it has recorded
+		// it again.
+		if _, few := i.Adopt(); few {
+			reported = protocol.Version{}
+		}
+		l.opens = append(l.opens, opened{i.Stored.Version, found})
+	case protocol.OpPut:
+		reported = i.Stored.Version
+		l.puts = append(l.puts, reported)
+	}
+	if i.Op != protocol.OpPut && found.Compare(i.before) < 0 {
+		w.fail("record", "%v finds %s though %s was there before it began", i, versionName(found), versionName(i.before))
+	}
+	for _, o := range l.opens {
+		for _, p := range l.puts {
+			if p.Run(o.run) < 0 && p.Compare(o.found) > 0 {
+				w.fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i, versionName(p), versionName(o.run), versionName(o.found))
+			}
+		}
+	}
+	if reported.Compare(l.best) > 0 {
+		l.best = reported
+	}
+}
+
+// same: under one version every reader gets the same.
+func (l *ledger) same(w *world, i *registerOp, s protocol.Stored) {
+	if l.values == nil {
+		l.values = map[protocol.Version]string{}
+	}
+	text := fmt.Sprintf("%t %s", s.Erased, s.Value)
+	if was, known := l.values[s.Version]; known && was != text {
+		w.fail("record", "%v: %s is %q and was %q", i, versionName(s.Version), text, was)
+	}
+	l.values[s.Version] = text
+}
+
+func versionName(v protocol.Version) string {
+	if v == (protocol.Version{}) {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s.%d", ticketName(v.Ticket), v.Seq)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/process"
 )
 
-// Close of a Quorum, and WithMaxHold.
+// This file owns how a process ends, stands still and begins again: Close of a
+// Quorum, crashes, pauses; and WithMaxHold.
 
 // close is what Close of a Quorum does: all claims leave, operations on the
 // record end, and callers get an error. The process is gone when the leaves are
@@ -149,4 +150,95 @@ func (a *attempt) passes(s process.Standing) process.Standing {
 		a.limit()
 	}
 	return s
+}
+
+// crash ends the process: nothing is left, and no message is sent.
+func (p *proc) crash() {
+	p.w.log("process %s crashes", p.name)
+	p.w.tape.note("kill %s", p.label)
+	defer p.w.tape.within()()
+	p.alive, p.paused, p.asleep, p.inbox = false, false, false, nil
+	for _, part := range p.parts {
+		part.vanish()
+	}
+	for _, l := range p.links {
+		l.snap()
+		l.leaves, l.backlog = nil, process.Backlog[*message]{}
+	}
+	p.registerOps = nil
+	p.epoch++ // what is still to happen in its old life does not
+}
+
+// restart is a new process in its place, which knows nothing.
+func (p *proc) restart() {
+	if p.alive {
+		return
+	}
+	p.w.log("process %s is started", p.name)
+	p.w.tape.note("start %s", p.label)
+	defer p.w.tape.within()()
+	p.alive, p.closed = true, false
+	p.waking, p.excused = false, 0
+	p.adjust()
+	if p.begin(); p.members != nil {
+		p.join()
+	}
+	p.begins()
+	for _, l := range p.links {
+		l.connect()
+	}
+	for _, part := range p.parts {
+		if part.value != nil && part.value.callers[0].auto {
+			part.value.loop()
+		}
+		part.idleFor(p.w.around(p.w.think))
+	}
+	if p.w.record {
+		p.reads()
+	}
+	for _, x := range p.w.exchangers {
+		if x.p == p {
+			x.begin()
+		}
+	}
+}
+
+func (p *proc) pause() {
+	if p.alive && !p.paused {
+		p.w.log("process %s stops", p.name)
+		p.w.tape.note("pause %s", p.label)
+		p.paused = true
+	}
+}
+
+// resume: what has come in is handled now. Whether timers or messages come
+// first is the operating system's choice.
+func (p *proc) resume() {
+	if !p.paused {
+		return
+	}
+	p.w.log("process %s goes on", p.name)
+	if p.w.wire == nil {
+		p.timersFirst = p.w.rng.IntN(2) == 0
+	}
+	p.w.tape.note("resume %s%s", p.label, map[bool]string{true: " timers"}[p.timersFirst])
+	p.paused = false
+	if p.asleep {
+		end := p.w.tape.within()
+		p.wake()
+		end()
+	}
+	inbox := p.inbox
+	p.inbox = nil
+	for _, timers := range []bool{p.timersFirst, !p.timersFirst} {
+		for _, e := range inbox {
+			if (e.kind == evTimer) == timers {
+				p.take(e)
+			}
+		}
+	}
+	defer p.w.tape.within()()
+	for _, l := range p.links {
+		l.connect()
+	}
 }

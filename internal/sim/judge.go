@@ -1,15 +1,17 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a process asks of a node beside its claims, and what the
-// simulation knows of clocks: which have jumped, and whether a process could
-// see that.
+// This file owns what a process asks of a node beside its claims, what the node
+// says of its set then, and what the simulation knows of clocks: which have
+// jumped, and whether a process could see that.
 
 // about is what a message is about.
 type about uint8
@@ -168,3 +170,86 @@ func (p *proc) wake() {
 // mayBeWrong: the process has slept, and cannot know that its leases have
 // ended.
 func (p *proc) mayBeWrong() bool { return p.asleep || p.waking || p.w.now < p.excused }
+
+// says is what a node says when it is asked so.
+func (n *node) says(m *message) {
+	m.set = n.keeps()
+	if m.next.Of = m.of; n.lie == nil {
+		has := n.model.Name(nodeset.SuccessorName(m.of)).Recorded()
+		m.next.Version = has.Version
+		m.next.Config, _ = nodeset.ParseConfiguration(string(has.Value))
+	}
+}
+
+// keeps is what the node says of its set. A client reads it from a text.
+func (n *node) keeps() nodeset.NodeSet {
+	text := n.model.SetText()
+	if n.lie != nil {
+		text = n.lie()
+	}
+	has, ok := nodeset.ParseNodeSet(text)
+	if !ok {
+		n.w.fail("set", "node %s keeps %q", n.address(), text)
+	}
+	return has
+}
+
+// step carries out a step of the set's register.
+func (n *node) step(s nodeset.RecordStep) nodeset.NodeSet {
+	w := n.w
+	n.lives++
+	n.model.Step(n.millis(w.now), s, n.incarnation())
+	if inc, _ := n.model.Incarnation(); inc == n.incarnation() {
+		n.unmarked, n.jumped, n.replica = false, false, false
+	} else {
+		n.lives--
+	}
+	has := n.keeps()
+	if c := has.Recorded(); c != nil && s.Kind == nodeset.SetCommit && c.Stamp == s.Config.Stamp {
+		w.decides(c)
+	}
+	if s.Kind == nodeset.SetAccept && w.allAccepted(s) {
+		w.decides(s.Config)
+	}
+	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
+	if w.stepped != nil {
+		w.stepped()
+	}
+	return has
+}
+
+// allAccepted reports whether each member of a configuration keeps that it has
+// accepted it at this ballot: it is decided before any of them records it.
+func (w *world) allAccepted(s nodeset.RecordStep) bool {
+	for _, m := range s.Config.Members {
+		i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == m.Addr })
+		if i < 0 {
+			return false
+		}
+		if has := w.nodes[i].keeps(); has.Phase != nodeset.SetAccepted || has.Accepted != s.Ballot {
+			return false
+		}
+	}
+	return true
+}
+
+// forges has the node show a later configuration, and serve every request: of
+// it alone if alone, else of the present members with the others elsewhere.
+func (n *node) forges(alone bool) {
+	n.w.log("node %s lies", n.address())
+	own := n.keeps()
+	n.lie = func() string {
+		c := *n.w.latest()
+		c.Stamp, c.Stage = nodeset.StampOf(99, nodeset.Ballot(fmt.Sprintf("%019d", 99))), nodeset.Stable
+		if c.Members = slices.Clone(c.Members); alone {
+			c.Members = []nodeset.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
+		}
+		for i := range c.Members {
+			m := &c.Members[i]
+			if m.Role = nodeset.Stays; m.Identity != own.Identity {
+				m.Addr += "x"
+			}
+		}
+		return (&nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: own.Identity, Config: &c}).String()
+	}
+}

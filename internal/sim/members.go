@@ -14,21 +14,6 @@ import (
 // (nodeset.Membership, nodeset.Recording). This file does what
 // core/members.go does.
 
-// address is what a process dials to reach the node.
-func (n *node) address() string {
-	if n.addr != "" {
-		return n.addr
-	}
-	return fmt.Sprintf("n%d", n.idx)
-}
-
-func addresses(nodes []*node) (addrs []string) {
-	for _, n := range nodes {
-		addrs = append(addrs, n.address())
-	}
-	return addrs
-}
-
 // assemble has each process begin with its list. If recorded, the first nodes
 // are a set already, and the others are blank.
 func (w *world) assemble(recorded bool) {
@@ -256,68 +241,6 @@ func (l *link) stepped(m *message) {
 	}
 }
 
-// says is what a node says when it is asked so.
-func (n *node) says(m *message) {
-	m.set = n.keeps()
-	if m.next.Of = m.of; n.lie == nil {
-		has := n.model.Name(nodeset.SuccessorName(m.of)).Recorded()
-		m.next.Version = has.Version
-		m.next.Config, _ = nodeset.ParseConfiguration(string(has.Value))
-	}
-}
-
-// keeps is what the node says of its set. A client reads it from a text.
-func (n *node) keeps() nodeset.NodeSet {
-	text := n.model.SetText()
-	if n.lie != nil {
-		text = n.lie()
-	}
-	has, ok := nodeset.ParseNodeSet(text)
-	if !ok {
-		n.w.fail("set", "node %s keeps %q", n.address(), text)
-	}
-	return has
-}
-
-// step carries out a step of the set's register.
-func (n *node) step(s nodeset.RecordStep) nodeset.NodeSet {
-	w := n.w
-	n.lives++
-	n.model.Step(n.millis(w.now), s, n.incarnation())
-	if inc, _ := n.model.Incarnation(); inc == n.incarnation() {
-		n.unmarked, n.jumped, n.replica = false, false, false
-	} else {
-		n.lives--
-	}
-	has := n.keeps()
-	if c := has.Recorded(); c != nil && s.Kind == nodeset.SetCommit && c.Stamp == s.Config.Stamp {
-		w.decides(c)
-	}
-	if s.Kind == nodeset.SetAccept && w.allAccepted(s) {
-		w.decides(s.Config)
-	}
-	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
-	if w.stepped != nil {
-		w.stepped()
-	}
-	return has
-}
-
-// allAccepted reports whether each member of a configuration keeps that it has
-// accepted it at this ballot: it is decided before any of them records it.
-func (w *world) allAccepted(s nodeset.RecordStep) bool {
-	for _, m := range s.Config.Members {
-		i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == m.Addr })
-		if i < 0 {
-			return false
-		}
-		if has := w.nodes[i].keeps(); has.Phase != nodeset.SetAccepted || has.Accepted != s.Ballot {
-			return false
-		}
-	}
-	return true
-}
-
 // refused is a request that a node does not serve because of its set.
 func (l *link) refused() {
 	if l.proc.members != nil {
@@ -387,27 +310,6 @@ func (p *proc) recount() {
 	}
 }
 
-// forges has the node show a later configuration, and serve every request: of
-// it alone if alone, else of the present members with the others elsewhere.
-func (n *node) forges(alone bool) {
-	n.w.log("node %s lies", n.address())
-	own := n.keeps()
-	n.lie = func() string {
-		c := *n.w.latest()
-		c.Stamp, c.Stage = nodeset.StampOf(99, nodeset.Ballot(fmt.Sprintf("%019d", 99))), nodeset.Stable
-		if c.Members = slices.Clone(c.Members); alone {
-			c.Members = []nodeset.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
-		}
-		for i := range c.Members {
-			m := &c.Members[i]
-			if m.Role = nodeset.Stays; m.Identity != own.Identity {
-				m.Addr += "x"
-			}
-		}
-		return (&nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: own.Identity, Config: &c}).String()
-	}
-}
-
 // leads has an address of a member lead to another server, for this process.
 // The server is reached at its own address, too.
 func (p *proc) leads(from, to *node) {
@@ -416,4 +318,19 @@ func (p *proc) leads(from, to *node) {
 	l.at = "nowhere"
 	p.links = append(p.links, &link{proc: p, node: to, idx: to.idx, no: -1, at: from.address()})
 	p.tend()
+}
+
+// address is what a process dials to reach the node.
+func (n *node) address() string {
+	if n.addr != "" {
+		return n.addr
+	}
+	return fmt.Sprintf("n%d", n.idx)
+}
+
+func addresses(nodes []*node) (addrs []string) {
+	for _, n := range nodes {
+		addrs = append(addrs, n.address())
+	}
+	return addrs
 }

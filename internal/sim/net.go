@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -164,31 +163,6 @@ func (w *world) request(e event) {
 			l.forward(answers, m)
 		}
 	}
-}
-
-// push carries a push to its owner, or not.
-func (n *node) push(o model.Out) {
-	w := n.w
-	p := w.owner(o.Owner)
-	if n.keep == p {
-		n.kept = append(n.kept, o)
-		return
-	}
-	l := p.to(n)
-	if l.pushCut {
-		w.log("node %d: push %v to %s is lost", n.idx, o.Push.ID, p.name)
-		return
-	}
-	at := w.now.add(n.delay())
-	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
-		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
-	}
-	leapt := n.wrong
-	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
-		if l.member() && l.judgePush(&o.Push, leapt) {
-			p.push(l.no, o.Push)
-		}
-	}})
 }
 
 // snap breaks the connection. What was on it is lost, or arrives late, or

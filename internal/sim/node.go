@@ -151,6 +151,31 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 	return a
 }
 
+// push carries a push to its owner, or not.
+func (n *node) push(o model.Out) {
+	w := n.w
+	p := w.owner(o.Owner)
+	if n.keep == p {
+		n.kept = append(n.kept, o)
+		return
+	}
+	l := p.to(n)
+	if l.pushCut {
+		w.log("node %d: push %v to %s is lost", n.idx, o.Push.ID, p.name)
+		return
+	}
+	at := w.now.add(n.delay())
+	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
+		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
+	}
+	leapt := n.wrong
+	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
+		if l.member() && l.judgePush(&o.Push, leapt) {
+			p.push(l.no, o.Push)
+		}
+	}})
+}
+
 // crash takes the node down, and every connection with it.
 func (n *node) crash() {
 	n.w.tape.note("crash %d", n.idx+1)
@@ -192,54 +217,6 @@ func (n *node) forget() {
 	n.saved, n.unmarked, n.jumped, n.replica = nil, false, false, false
 	n.names, n.turnEnds, n.turnOf = map[string]bool{}, 0, nil
 	n.w.ledger.lost(n.w)
-}
-
-// leap sets the clock forward or back. Leases end too early, or too late. A
-// client that notices has the node begin a new incarnation. At most a minority
-// of the nodes jumps within a time; a node that is alone may.
-func (n *node) leap(by time.Duration) {
-	w := n.w
-	recent := 0
-	for _, o := range w.nodes {
-		if o.leapAt > 0 && w.now < o.leapAt.add(2*w.guard) {
-			recent++
-		}
-	}
-	if recent+1 > max(1, w.spare()) || n.leapAt > 0 && w.now < n.leapAt.add(w.guard) {
-		return
-	}
-	n.jump(by)
-}
-
-func (n *node) jump(by time.Duration) {
-	w := n.w
-	w.tape.note("clock %d by %v", n.idx+1, by)
-	w.log("node %d: the clock jumps by %v", n.idx, by)
-	w.stats.Leaps++
-	n.clock.offset += int64(by)
-	n.setBack += max(0, -by)
-	n.wrong += by
-	n.leapAt = w.now
-	n.jumped = true
-	w.ledger.lost(w)
-}
-
-// unsettled: leases that a jump has ended early may still run.
-func (n *node) unsettled() bool {
-	return n.jumped && n.w.now < n.leapAt.add(n.w.ttl+n.w.ttl/50)
-}
-
-// setRight is what becomes of a clock that is wrong: it jumps once more.
-func (n *node) setRight() {
-	if n.wrong.Abs() > n.w.ttl/2 {
-		// A client that has heard nothing between two jumps that cancel
-		// out cannot see them. And all that are wrong are set right at
-		// one moment: that is a promise only where they are a minority,
-		// also of a set that has got smaller since.
-		n.righted = true
-		n.w.excused = n.w.excused || n.jumped || n.w.sets().Blocked(n.w.numbers(func(o *node) bool { return o.righted }))
-		n.jump(-n.wrong)
-	}
 }
 
 // copy has the node be another one's replica for a moment, and then a master
