@@ -1,7 +1,6 @@
 // Package e2e shows on real servers, with real processes, that the library
 // does what it promises. This file is what its tests and those of the
-// primitives share: a Quorum on a test's servers, the log of a Quorum, and what
-// is left on a server afterwards.
+// primitives share: a Quorum on a test's servers, and the log of a Quorum.
 package e2e
 
 import (
@@ -12,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +23,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/memory"
 	"github.com/quorate/quorate/internal/testkit/proxy"
@@ -220,63 +216,6 @@ func through(o *redis.Options) error {
 		}
 	}
 	return nil
-}
-
-// fenceOnly is a state key that remembers nothing but the highest ticket.
-var fenceOnly = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
-
-// recordKey is the key of a name's record, or of the one beside it.
-var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
-
-// Leftovers are the keys on a server that should not be there once there is no
-// holder and no waiter: all but the marker, the fences and the records.
-func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
-	keys, err := s.Client().Keys(ctx, "*").Result()
-	if err != nil {
-		return nil, err
-	}
-	left := []string{}
-	for _, k := range keys {
-		if strings.Contains(k, ":{}:") || recordKey.MatchString(k) {
-			continue
-		}
-		v, err := s.Client().Get(ctx, k).Result()
-		if err == redis.Nil || err == nil && fenceOnly.MatchString(v) {
-			continue
-		}
-		left = append(left, k+" = "+v)
-	}
-	slices.Sort(left)
-	return left, nil
-}
-
-// MarkerKey is the key of a server's marker, which moves when the set of the
-// server is recorded.
-func MarkerKey(ctx context.Context, s *redistest.Server) string {
-	text, _ := s.Client().Get(ctx, script.SetKey(setup.Defaults().Prefix)).Result()
-	set, _ := nodeset.ParseNodeSet(text)
-	return script.HomeOf(set.Stamp()).Marker(setup.Defaults().Prefix)
-}
-
-// Marker is what it has there.
-func Marker(ctx context.Context, s *redistest.Server) string {
-	return s.Client().Get(ctx, MarkerKey(ctx, s)).Val()
-}
-
-// Clean waits until nothing is left on any server of c.
-func Clean(t testing.TB, c *redistest.Cluster) {
-	t.Helper()
-	for i := range c.Len() {
-		var left []string
-		var err error
-		ok := Eventually(func() bool {
-			left, err = Leftovers(context.Background(), c.Node(i))
-			return err == nil && len(left) == 0
-		})
-		if !ok {
-			t.Errorf("node %d: %v left behind (%v)", i, left, err)
-		}
-	}
 }
 
 // Eventually waits until cond is so, and reports whether it came to that. It is
