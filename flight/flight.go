@@ -88,7 +88,9 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 // nodes' clocks, or that of a load which was under way when Do was called.
 // Otherwise it calls f, unless another caller does: then it waits for that. So
 // a fresh of 0 shares a result with those alone that wait for it. A negative
-// one is a programmer's error, and Do panics.
+// one is a programmer's error, and Do panics. Processes that reach other nodes
+// may be apart by the difference of these clocks, see [quorate.WithSkew]: by so
+// much a result may be older, or its load over before Do was called.
 //
 // Callers of one process act as one. They get one result, error or panic of f,
 // which runs in a goroutine of its own, with a context that has the values of
