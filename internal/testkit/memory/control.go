@@ -113,6 +113,13 @@ func (n *Node) Delay(d time.Duration) {
 	n.change(func(t *Transport) { t.delay = d })
 }
 
+// SetClock has the node's clock show so much more than this process's.
+func (n *Node) SetClock(ahead time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ahead = ahead
+}
+
 // change changes all connections to the node. Called with n.mu held.
 func (n *Node) change(f func(t *Transport)) {
 	for _, t := range n.listeners {
@@ -157,7 +164,7 @@ func (n *Node) Size() (claims int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range n.model.Names() {
-		claims += len(n.model.Name(name).Claims(millis()))
+		claims += len(n.model.Name(name).Claims(n.millis()))
 	}
 	return claims
 }

@@ -40,6 +40,7 @@ type Node struct {
 	listeners []*Transport // that listen
 	frozen    bool
 	delay     time.Duration // of each request, push and connection
+	ahead     time.Duration // its clock, of this process's
 	down      error         // why no connection can be made; nil: one can
 }
 
@@ -72,13 +73,14 @@ func NewNode() *Node {
 	return &Node{run: fmt.Sprintf("%040x", rand.Uint64()), model: model.New(0), texts: map[string]text{}}
 }
 
-func millis() int64 { return time.Now().UnixMilli() }
+// millis is what its clock shows. Called with n.mu held.
+func (n *Node) millis() int64 { return time.Now().Add(n.ahead).UnixMilli() }
 
 // execute carries out one command.
 func (n *Node) execute(words []string) ([]resp.Value, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := millis()
+	now := n.millis()
 	switch name := strings.ToUpper(words[0]); {
 	case name == "EVALSHA":
 		return n.eval(now, words[1:])

@@ -69,22 +69,20 @@ type Held struct {
 // Holders returns the claims of a name that a majority of the nodes votes for,
 // lowest ticket first, with any prefix.
 func (ns Nodes) Holders(name string) (held []Held) {
-	now := millis()
-	tickets, ends := map[protocol.ID]protocol.Ticket{}, map[protocol.ID][]int64{}
+	tickets, left := map[protocol.ID]protocol.Ticket{}, map[protocol.ID][]int64{}
 	for _, n := range ns {
-		for _, c := range n.claims(name, now) {
+		for _, c := range n.claims(name) {
 			tickets[c.ID] = max(tickets[c.ID], c.Ticket)
 			if c.Voted {
-				ends[c.ID] = append(ends[c.ID], c.Expiry)
+				left[c.ID] = append(left[c.ID], c.Expiry)
 			}
 		}
 	}
 	q := len(ns)/2 + 1
-	for _, id := range slices.Collect(maps.Keys(ends)) {
-		if e := ends[id]; len(e) >= q {
+	for _, id := range slices.Collect(maps.Keys(left)) {
+		if e := left[id]; len(e) >= q {
 			slices.Sort(e)
-			left := time.Duration(e[len(e)-q]-now) * time.Millisecond
-			held = append(held, Held{Ticket: tickets[id], Left: left})
+			held = append(held, Held{Ticket: tickets[id], Left: time.Duration(e[len(e)-q]) * time.Millisecond})
 		}
 	}
 	for i := range held {
@@ -94,14 +92,18 @@ func (ns Nodes) Holders(name string) (held []Held) {
 	return held
 }
 
-// claims are those of a name that live.
-func (n *Node) claims(name string, now int64) (all []model.Claim) {
+// claims are those of a name that live, with what is left as their Expiry.
+func (n *Node) claims(name string) (all []model.Claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	now := n.millis()
 	for _, key := range n.model.Names() {
 		if strings.HasSuffix(key, ":{"+name+"}") {
 			all = append(all, n.model.Name(key).Claims(now)...)
 		}
+	}
+	for i := range all {
+		all[i].Expiry -= now
 	}
 	return all
 }
