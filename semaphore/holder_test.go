@@ -19,10 +19,13 @@ func TestHolder(t *testing.T) {
 		_, err := s[0].Holder(ctx)
 		require.ErrorIs(t, err, quorate.ErrNotHeld)
 
+		// A node that has the second claim before the first has that in line.
 		first, err := s[0].AcquireLease(ctx, 1)
 		require.NoError(t, err)
+		synctest.Wait()
 		second, err := s[1].AcquireLease(ctx, 2)
 		require.NoError(t, err)
+		synctest.Wait()
 		waits := make(chan error, 1)
 		go func() { waits <- s[0].Acquire(ctx, 3) }()
 		synctest.Wait()
