@@ -28,11 +28,11 @@ func present(nodes []*node, r *roster, addrs []string) []string {
 	var now []string
 	known := 0
 	for _, n := range nodes {
-		addr, is := n.server.Addr(), slices.Contains(set, n.id)
-		if is {
+		addr := n.server.Addr()
+		if slices.Contains(set, n.id) {
 			now = append(now, addr)
 		}
-		if slices.Contains(addrs, addr) && (is || r.has(n.id) || n.server.Running()) {
+		if slices.Contains(addrs, addr) && (r.has(n.id) || n.server.Running()) {
 			known++
 		}
 	}
