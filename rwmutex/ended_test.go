@@ -28,20 +28,26 @@ func (l lost) Observe(e quorate.Event) {
 // one cause.
 func TestEndsNameOneCause(t *testing.T) {
 	ends := map[string]struct {
-		want error
-		end  func(t *testing.T, c *quoratetest.Cluster, q, eye *quorate.Quorum, token uint64)
+		want   error
+		closed bool
+		end    func(t *testing.T, c *quoratetest.Cluster, q, eye *quorate.Quorum, token uint64)
 	}{
-		"evicted": {quorate.ErrEvicted, func(t *testing.T, _ *quoratetest.Cluster, _, eye *quorate.Quorum, token uint64) {
+		"evicted": {quorate.ErrEvicted, false, func(t *testing.T, _ *quoratetest.Cluster, _, eye *quorate.Quorum, token uint64) {
 			require.NoError(t, inspect.Evict(t.Context(), eye, "m", token))
 		}},
-		"lost": {quorate.ErrLost, func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
+		"lost": {quorate.ErrLost, false, func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
 			c.Partition(q, 0, 1, 2)
 			time.Sleep(time.Minute)
 		}},
-		"held for too long": {quorate.ErrLost, func(*testing.T, *quoratetest.Cluster, *quorate.Quorum, *quorate.Quorum, uint64) {
+		"lost before Close": {quorate.ErrLost, true, func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
+			c.Partition(q, 0, 1, 2)
+			time.Sleep(time.Minute)
+			_ = q.Close() // no node has confirmed the release
+		}},
+		"held for too long": {quorate.ErrLost, false, func(*testing.T, *quoratetest.Cluster, *quorate.Quorum, *quorate.Quorum, uint64) {
 			time.Sleep(2 * time.Minute)
 		}},
-		"closed": {quorate.ErrClosed, func(t *testing.T, _ *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
+		"closed": {quorate.ErrClosed, true, func(t *testing.T, _ *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
 			require.NoError(t, q.Close())
 		}},
 	}
@@ -72,7 +78,7 @@ func TestEndsNameOneCause(t *testing.T) {
 				}
 				c.Partition(q)
 				named("Unlock", m.UnlockContext(t.Context()))
-				if err := <-next; as.want == quorate.ErrClosed {
+				if err := <-next; as.closed {
 					require.ErrorIs(t, err, quorate.ErrClosed)
 				} else {
 					require.NoError(t, err)
