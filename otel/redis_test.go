@@ -263,3 +263,55 @@ func TestANodeThatLeaves(t *testing.T) {
 	require.NoError(t, members.Add(ctx, op, c.Node(3).Addr()))
 	shows(map[int]float64{0: 1, 1: 1, 3: 1})
 }
+
+// late is an observer that is slow where a node leaves.
+type late struct {
+	*otel.Telemetry
+	node     string
+	leaves   atomic.Bool
+	release  chan struct{}
+	down, up chan quorate.EventKind // from then on
+}
+
+func (l *late) Observe(e quorate.Event) {
+	leaves := e.Node == l.node && l.leaves.Load()
+	if leaves && e.Kind == quorate.EventNodeDown {
+		select {
+		case l.down <- e.Kind:
+			<-l.release
+		default:
+		}
+	}
+	l.Telemetry.Observe(e)
+	if leaves && e.Kind != quorate.EventNodeDown {
+		l.up <- e.Kind
+	}
+}
+
+// A node enters the set again while its last connection still ends. It is shown
+// from then on: what the observer hears of that comes first.
+func TestANodeThatEntersAgain(t *testing.T) {
+	c, s := redistest.Start(t, 4), newSink(t)
+	timing := e2e.Timing(time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	op := e2e.OpenAt(t, c.URLs(), timing)
+	require.True(t, e2e.Eventually(func() bool { return op.Bootstrap(ctx) == nil }))
+	last := c.Node(3).Addr()
+	o := &late{Telemetry: s.given, node: last, release: make(chan struct{}), down: make(chan quorate.EventKind, 1), up: make(chan quorate.EventKind, 100)}
+	e2e.OpenAt(t, c.URLs()[:3], timing, quorate.WithObserver(o))
+	shown := func() bool { return s.metrics()["quorate.node.up "+last] == 1 }
+	require.True(t, e2e.Eventually(shown))
+	o.leaves.Store(true)
+	require.NoError(t, members.Remove(ctx, op, last))
+	e2e.Receive(t, o.down)
+	require.NoError(t, members.Add(ctx, op, last))
+	select {
+	case kind := <-o.up:
+		t.Errorf("%s comes before the end", kind)
+	case <-time.After(time.Second):
+	}
+	close(o.release)
+	require.Equal(t, quorate.EventNodeLeft, e2e.Receive(t, o.up))
+	require.True(t, e2e.Eventually(shown))
+}

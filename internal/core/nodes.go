@@ -32,7 +32,8 @@ const maxNodes = 32
 // Invariant: each index that claims know has a node. One that is dropped stays
 // in the list, with a connection that is closed, until another node takes the
 // index, and a number that no member has is one that was dropped.
-// Invariant: a node begins after the last one with its index has ended.
+// Invariant: a node begins after the last one with its index, or its address,
+// has ended.
 type nodes struct {
 	mu     sync.Mutex
 	base   int // what is added to a place in the list for the index
@@ -93,14 +94,17 @@ func (s *nodes) grow(q *Quorum, size int) {
 	s.list.Store(&list)
 }
 
-// connect begins a node with an index. It waits until the last one with that
-// index has ended, which is bounded, and for nothing else.
+// connect begins a node with an index. It waits until those that had the index
+// or the address have ended, which is bounded, and for nothing else.
 func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, own bool) error {
 	s.grow(q, i-s.base+1)
 	// Without mu: the task that ends old may have to wait for a node timeout,
 	// and nodes.close takes mu. closing ends the wait where Close has begun
 	// before that task could start.
-	if old := s.at(i); old.dropped.Load() {
+	for _, old := range s.all() {
+		if !old.dropped.Load() || old.index != i && old.addr != addr {
+			continue
+		}
 		select {
 		case <-old.ended:
 		case <-q.closing:
