@@ -54,3 +54,33 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	require.NoError(t, err)
 	h.Release()
 }
+
+// A try that its context cuts short says so while no set is known, too.
+func TestTryIsCutShortBeforeASetIsKnown(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	connect := make(chan struct{})
+	set := setup.Defaults()
+	set.NodeTimeout, set.TTL, set.Guard, set.Retention = time.Minute, 20*time.Minute, time.Hour, 2*time.Hour
+	set.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+		probe := cfg.Probe
+		cfg.Probe = func() []transport.Command { <-connect; return probe() }
+		return transport.NewOrdered(client, cfg)
+	}
+	q, err := New([]redis.UniversalClient{c.Node(0).Client()}, set)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, q.Close(context.Background())) }()
+	defer close(connect)
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if end == context.Canceled {
+			cancel()
+		}
+		_, err = q.Acquire(ctx, s, true, nil)
+		cancel()
+		require.ErrorIs(t, err, fault.ErrNoQuorum)
+		require.ErrorIs(t, err, end)
+	}
+}

@@ -88,8 +88,8 @@ func (s *members) await(ctx context.Context, try bool) error {
 			return &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
 			f := s.unknown()
-			if !try || ctx.Err() != context.DeadlineExceeded {
-				return f.Cut(ctx)
+			if caller.Err() != nil { // else a try has had its time
+				return f.Cut(caller)
 			}
 			return f
 		}
