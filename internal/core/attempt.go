@@ -32,6 +32,7 @@ type attempt struct {
 	q     *Quorum
 	spec  *Spec
 	owner Owner // nil: no callbacks
+	only  *node // of a set of one, while little else is under way: see node.read
 
 	// standing is for readers without mu: until when the claim is held, or 0.
 	// The lowest bit, a nanosecond, says whether a claim waits behind it. At
@@ -104,14 +105,19 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rule.Protocol(),
 	}, time.Now()
+	busy := false
 	for i, n := range q.nodes.all() {
 		state := n.link.State(wall)
+		busy = busy || state.Busy
 		q.driver.client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.attempts.add(id, a)
 	now := q.now()
 	q.driver.client.Start(now, &a.claim, s.shared, &begin)
+	if !busy {
+		a.only = q.nodes.only(a.claim.Sets.All())
+	}
 	for i, n := range q.nodes.all() {
 		if begin.Unhealthy&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join

@@ -100,6 +100,13 @@ func (a *attempt) publish(news process.News) {
 // Invariant: an attempt sends on done once: at its admission, or at its end if
 // it was never admitted.
 func (a *attempt) follow(news process.News, now protocol.Time) {
+	switch {
+	case !news.Changed():
+	case news.Phase == lease.Waiting:
+		a.q.waiting.Add(1)
+	case news.Was == lease.Waiting:
+		a.q.waiting.Add(-1)
+	}
 	if news.Changed() && news.Phase == lease.Holding {
 		// The time of WithMaxHold begins when the caller gets the lock.
 		if a.spec.Set.MaxHold > 0 {
@@ -221,6 +228,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 
 	// Without a.mu: the answers that make the condition hold need it. What
 	// wakes this goroutine has called so under a.mu.
+	a.only.read(w.woken)
 	w.timer.Reset(d)
 	woken := false
 	select {

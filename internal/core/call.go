@@ -86,8 +86,8 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-// Reply takes the answer; it runs on the node's reader goroutine, and so must
-// not block. Invariant: the answer is judged before the claim gets it.
+// Reply takes the answer; it runs on the goroutine that reads the node, and so
+// must not block. Invariant: the answer is judged before the claim gets it.
 func (c *call) Reply(v []resp.Value, err error) {
 	a, q := c.a, c.a.q
 	var ans protocol.Answer

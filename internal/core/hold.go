@@ -98,6 +98,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		case <-p.a.done:
 		default:
 			changed := q.members.forgotten(p.try)
+			p.a.only.read(p.a.done)
 			select {
 			case <-p.a.done:
 			case <-changed:

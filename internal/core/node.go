@@ -78,6 +78,7 @@ func newNode(q *Quorum, i int, addr string, c redis.UniversalClient) (*node, err
 		Channel:     channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
+		Alone:       func() bool { return q.waiting.Load() == 0 },
 		// link is set below, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,

@@ -182,6 +182,23 @@ func (s *nodes) flush(nodes uint32) {
 	}
 }
 
+// only returns the node of a set of one, else nil.
+func (s *nodes) only(set uint32) *node {
+	if bits.OnesCount32(set) != 1 {
+		return nil
+	}
+	return s.at(bits.TrailingZeros32(set))
+}
+
+// read has a caller read what the node answers: see [transport.Transport]. For
+// a quorum of more nodes than one a caller cannot read all answers itself, so
+// there n is nil.
+func (n *node) read(until <-chan struct{}) {
+	if n != nil {
+		n.link.Read(until)
+	}
+}
+
 // nowhere is the way to no node: each command is refused.
 type nowhere struct{}
 
@@ -195,6 +212,7 @@ func (nowhere) State(time.Time) transport.State {
 }
 
 func (nowhere) Flush()                      {}
+func (nowhere) Read(<-chan struct{})        {}
 func (nowhere) Reconnect(error)             {}
 func (nowhere) Close(context.Context) error { return nil }
 

@@ -46,6 +46,7 @@ type Quorum struct {
 	spares     spares
 	recovering recovering
 	intake     intake
+	waiting    atomic.Int64 // how many claims wait for their turn
 	reach      reach
 	records    records
 	watches    watches

@@ -20,7 +20,7 @@ import (
 // so that a lost connection, a jumped clock and Close reach it.
 
 // registerCall drives one lease.RegisterOp, as attempt drives a claim. It is
-// safe for concurrent use; mu guards the fields below mu. done is closed once,
+// safe for concurrent use; mu guards the fields below mu. done receives once,
 // when the operation is decided or given up. What stands above mu is set before
 // the registerCall starts. Lock order: i.mu, then records.mu or flow.mu. No
 // lock of an attempt is taken under i.mu: whether the hold is valid is read
@@ -30,6 +30,7 @@ type registerCall struct {
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
 	hold  *Hold          // of an open or a put
+	only  *node          // see attempt.only
 
 	mu    sync.Mutex
 	in    lease.RegisterOp
@@ -52,13 +53,14 @@ var (
 // The caller of start fills in what the call is about, and holds no lock.
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
-	i.q, i.spec, i.done = q, r.spec, make(chan struct{})
+	i.q, i.spec, i.done = q, r.spec, make(chan struct{}, 1)
 	i.in.Succession = r.spec.succession
 	i.errs = make([]error, q.nodes.size())
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
 	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
+	i.only = q.nodes.only((1<<i.in.Nodes - 1) &^ i.in.Absent)
 	// An hour is a start value: writeUnlock sets the time.
 	i.timer = time.AfterFunc(time.Hour, func() { i.event((*lease.RegisterOp).Tick) })
 	i.writeUnlock(now)
@@ -73,6 +75,7 @@ func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
 		changed := i.q.members.forgotten(false)
 		waits = false
+		i.only.read(i.done)
 		select {
 		case <-i.done:
 		case <-changed:
@@ -141,7 +144,7 @@ func (i *registerCall) finish() {
 	i.in.End()
 	i.timer.Stop()
 	i.q.records.drop(i)
-	close(i.done)
+	i.done <- struct{}{}
 }
 
 // event passes an event to the operation, unless it is over.

@@ -89,6 +89,22 @@ func (r *Reader) Read() ([]Value, error) {
 	return r.vals, nil
 }
 
+// Await waits until a whole reply has come, and takes nothing of it. One that
+// is longer than the buffer is bufio.ErrBufferFull.
+func (r *Reader) Await() error {
+	var f Framing
+	for seen := 0; ; {
+		b, _ := r.br.Peek(r.br.Buffered())
+		if f.ends(b[seen:]) {
+			return nil
+		}
+		seen = len(b)
+		if _, err := r.br.Peek(seen + 1); err != nil {
+			return err
+		}
+	}
+}
+
 // IsPush reports whether what Read returned last answers no command.
 func (r *Reader) IsPush() bool { return r.push }
 

@@ -41,6 +41,16 @@ func (f *Framing) Check(b []byte) error {
 	return nil
 }
 
+// ends reports whether a reply ends in the next bytes, or what cannot be one.
+func (f *Framing) ends(b []byte) bool {
+	for i := range b {
+		if f.Check(b[i:i+1]) != nil || f.kind == 0 && f.skip == 0 && f.depth == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // next takes one byte of a line.
 func (f *Framing) next(c byte) error {
 	last := f.last

@@ -1,11 +1,13 @@
 package resp_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -206,4 +208,46 @@ func FuzzRead(f *testing.F) {
 		}
 		t.Fatal("more replies than bytes")
 	})
+}
+
+// tired is a reader that has one byte at a time, and an error in between.
+type tired struct {
+	bytes []byte
+	next  bool
+}
+
+func (r *tired) Read(p []byte) (int, error) {
+	if r.next = !r.next; !r.next || len(r.bytes) == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	n := copy(p[:1], r.bytes)
+	r.bytes = r.bytes[n:]
+	return n, nil
+}
+
+// Await takes nothing of an answer before all of it is there.
+func TestAwait(t *testing.T) {
+	for _, in := range []string{
+		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$-1\r\n", "$0\r\n\r\n", "$5\r\nhe\r\no\r\n", "*0\r\n", "*-1\r\n", "_\r\n", "#t\r\n",
+		"*2\r\n*1\r\n:1\r\n$1\r\na\r\n", "%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n", ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n",
+	} {
+		src := &tired{bytes: []byte(in + in)}
+		r := resp.NewReader(src)
+		for range 2 {
+			waits := 0
+			for r.Await() != nil {
+				waits++
+			}
+			assert.GreaterOrEqual(t, waits, len(in)-1, "%q", in)
+			_, err := r.Read()
+			_, reply := err.(resp.Error)
+			assert.True(t, err == nil || reply, "%q: %v", in, err)
+		}
+	}
+	r := resp.NewReader(strings.NewReader("$100000\r\n" + strings.Repeat("x", 1<<17)))
+	assert.ErrorIs(t, r.Await(), bufio.ErrBufferFull)
+	r = resp.NewReader(strings.NewReader("nonsense\r\n"))
+	assert.NoError(t, r.Await())
+	_, err := r.Read()
+	assert.ErrorIs(t, err, resp.ErrProtocol)
 }

@@ -67,6 +67,9 @@ type Config struct {
 	// Room is called when there is room again for what did not find any, and
 	// when that may have lost its sense meanwhile.
 	Room func()
+	// Alone reports that no caller waits for a push. It is called before the
+	// reader goroutine rests: see Transport.Read.
+	Alone func() bool
 
 	// Probe gives the questions that each connection begins with, beside the
 	// transport's own. They must change nothing on the node, and an error as

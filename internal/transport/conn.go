@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -11,15 +12,15 @@ import (
 // This file owns one connection: its two goroutines, and the order of bytes and
 // receivers.
 // Invariant: each command that was appended to a connection gets exactly one
-// Reply, from the reader goroutine and in the order of Append, also when the
-// connection breaks.
+// Reply, from the goroutine that reads and in the order of Append, also when
+// the connection breaks.
 
 // conn is one connection of the link. It begins when the handshake is done and
 // ends in four steps, each exactly once: fail marks it; run closes the socket;
 // the writer ends, the reader ends; the reader settles the unanswered.
 //
-// What stands above wake is set before start, and is not changed later, except
-// for rd and items: these are the reader's alone.
+// What stands above asked is set before start, and is not changed later, except
+// for rd, items and spent: these are of the goroutine that reads.
 type conn struct {
 	nc      net.Conn
 	rd      *resp.Reader
@@ -28,7 +29,10 @@ type conn struct {
 	greeted bool // Hello was called
 	slotted bool // it is for a slot of a cluster
 
-	items []Command // the reader's: those of a batch
+	items []Command // those of a batch
+	spent []entry   // those of the last batch, to be used again
+
+	asked atomic.Bool // a caller would have read itself
 
 	wake chan struct{} // for the writer: there may be something to write
 	dead chan struct{} // closed by fail
@@ -47,7 +51,8 @@ type conn struct {
 	bytes      int       // encoded size of the unanswered
 	cause      error     // why it is dead
 	owed       bool      // answers were missing when it died
-	served     bool      // a command has been answered that is not the transport's own
+	reading    reading
+	served     bool // a command has been answered that is not the transport's own
 
 	refusedAt time.Duration // when the node refused the SUBSCRIBE, since Ordered.epoch; 0: it has not
 
@@ -74,6 +79,7 @@ func newConn(nc net.Conn, batcher Batch) *conn {
 		info:    &Info{Protocol: 2},
 		rd:      resp.NewReader(nc),
 		wake:    make(chan struct{}, 1),
+		reading: reading{look: make(chan struct{}, 1)},
 		dead:    make(chan struct{}),
 		done:    make(chan struct{}),
 
@@ -120,63 +126,6 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 func (c *conn) enter(e entry) {
 	c.bytes += int(e.size)
 	c.unanswered.push(e)
-}
-
-// read is the reader goroutine. It calls every Reply, with no lock held. A
-// Reply that blocks would block all later answers of the node.
-func (c *conn) read(l *Ordered) error {
-	var done []entry
-	for {
-		v, err := c.rd.Read()
-		if err != nil {
-			if _, answer := err.(resp.Error); !answer {
-				return err
-			}
-			if gone := c.elsewhere(err); gone != nil {
-				return gone
-			}
-		}
-		if !c.isAnswer(v) {
-			l.pushed(v)
-			continue
-		}
-		l.mu.Lock()
-		if c.misplaced(err) {
-			l.mu.Unlock()
-			return errMisplaced
-		}
-		e, ok := c.unanswered.pop()
-		c.bytes -= int(e.size)
-		if !e.own {
-			c.served = true
-			c.pending -= max(1, len(e.batch))
-		}
-		// The list of the last batch goes back here and not after its Reply:
-		// spares is guarded by the lock, which is held now in any case.
-		if done != nil && len(c.spares) < maxSpares {
-			c.spares = append(c.spares, done)
-		}
-		done = nil
-		// The counts change before Reply is called. So a Reply that appends
-		// finds the room that its own answer has made.
-		c.answers++
-		room := l.answered(c, e)
-		l.checkDrained()
-		l.mu.Unlock()
-		if room {
-			l.cfg.Room()
-		}
-		switch {
-		case !ok:
-			return errUnasked
-		case e.batch != nil:
-			c.replyBatch(e.batch, v, err)
-			clear(e.batch)
-			done = e.batch[:0]
-		default:
-			e.cmd.Reply(v, err)
-		}
-	}
 }
 
 // start runs the connection until it is dead and settled. Two goroutines. The

@@ -151,6 +151,9 @@ func whole(c transport.Config) transport.Config {
 	if c.Push == nil {
 		c.Push = func(string) {}
 	}
+	if c.Alone == nil {
+		c.Alone = func() bool { return true }
+	}
 	return c
 }
 

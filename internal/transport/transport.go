@@ -24,6 +24,10 @@ type Transport interface {
 	// Flush sends what Append has taken. The caller must not hold a lock for
 	// which another goroutine would wait long: Flush may write to a socket.
 	Flush()
+	// Read has the caller read what the node answers until something lies in
+	// the channel, if there is nothing else to read for. It returns within
+	// milliseconds in any case. The caller holds no lock that a Reply takes.
+	Read(until <-chan struct{})
 	// State returns how the transport stands at the given time.
 	State(now time.Time) State
 	// Reconnect gives the connection up and opens another: the node is not what

@@ -116,6 +116,9 @@ func (t *Transport) Flush() {
 	t.wake.Broadcast()
 }
 
+// Read see transport.Transport. Answers come by themselves.
+func (*Transport) Read(<-chan struct{}) {}
+
 // State see transport.Transport.
 func (t *Transport) State(now time.Time) transport.State {
 	t.mu.Lock()

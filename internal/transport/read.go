@@ -1,0 +1,182 @@
+package transport
+
+import (
+	"bufio"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// This file owns the turns at reading a connection: of its reader goroutine,
+// and of callers that are alone with the node. To wake another goroutine may
+// take longer than all else that a client does for a lock, and a caller that
+// reads its own answer need not be woken.
+// Invariant: one goroutine at a time reads a connection. It has given each
+// answer to its receiver before it or another one reads the next.
+
+// reading is the state of the turns. Ordered.mu guards it.
+type reading struct {
+	resting bool          // the reader goroutine does not
+	caller  bool          // a caller does, while that rests
+	cut     bool          // the caller has had its time: its read ends
+	turns   uint          // how often callers have read
+	not     time.Duration // no caller is asked to before that, since Ordered.epoch
+	look    chan struct{} // the reader goroutine is to look whether it should read; has room for one
+}
+
+const (
+	restTick = time.Millisecond // how often the reader goroutine looks while it rests
+	// A caller reads for so many ticks at the most. An answer that takes
+	// longer is left to the reader goroutine, and for a while the next ones
+	// are, too.
+	callerTicks = 3
+	callerPause = 100 * time.Millisecond
+	// So many ticks after the last caller has read the reader goroutine
+	// does again. Until then what the node says unasked lies unread.
+	restTicks = 10
+)
+
+// read is the reader goroutine. It calls every Reply that no caller calls, with
+// no lock held. A Reply that blocks would block all later answers of the node.
+func (c *conn) read(l *Ordered) error {
+	for {
+		if err := c.take(l); err != nil {
+			return err
+		}
+		if c.asked.Load() && c.leave(l) {
+			c.rest(l)
+		}
+	}
+}
+
+// leave leaves the connection to callers, unless an answer is to come or a push
+// is waited for. It reports whether it did.
+func (c *conn) leave(l *Ordered) bool {
+	alone := l.cfg.Alone()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.asked.Store(false)
+	c.reading.resting = alone && c.unanswered.n == 0
+	return c.reading.resting
+}
+
+// rest returns when the reader goroutine is to read: callers have ceased to, or
+// there is an answer to come that none of them reads.
+func (c *conn) rest(l *Ordered) {
+	tick := time.NewTicker(restTick)
+	defer tick.Stop()
+	r, seen, ticks := &c.reading, uint(0), 0
+	for resting := true; resting; {
+		select {
+		case <-tick.C:
+		case <-r.look:
+		}
+		l.mu.Lock()
+		if ticks++; r.turns != seen {
+			seen, ticks = r.turns, 0
+		}
+		switch {
+		case r.caller && ticks >= callerTicks && !r.cut:
+			r.cut = true
+			_ = c.nc.SetReadDeadline(l.epoch) // which is over
+		case !r.caller && (c.unanswered.n > 0 || ticks >= restTicks):
+			r.resting, resting = false, false
+		}
+		l.mu.Unlock()
+	}
+}
+
+// Read see [Transport].
+func (l *Ordered) Read(until <-chan struct{}) {
+	l.mu.Lock()
+	c := l.cur
+	if c == nil || !c.reading.resting || c.reading.caller {
+		if c != nil && l.now() >= c.reading.not {
+			c.asked.Store(true)
+		}
+		l.mu.Unlock()
+		return
+	}
+	r := &c.reading
+	r.caller = true
+	r.turns++
+	l.mu.Unlock()
+	var err error
+	for err == nil && len(until) == 0 {
+		// Half an answer could not be left to the reader goroutine.
+		if err = c.rd.Await(); err == nil {
+			err = c.take(l)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.caller = false
+	switch {
+	case r.cut:
+		r.cut = false
+		r.not = l.now() + callerPause
+		_ = c.nc.SetReadDeadline(time.Time{})
+	case err != nil && err != bufio.ErrBufferFull:
+		l.fail(c, err)
+	}
+	if c.unanswered.n > 0 {
+		select {
+		case r.look <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take reads one answer or push, and gives it to its receiver.
+func (c *conn) take(l *Ordered) error {
+	v, err := c.rd.Read()
+	if err != nil {
+		if _, answer := err.(resp.Error); !answer {
+			return err
+		}
+		if gone := c.elsewhere(err); gone != nil {
+			return gone
+		}
+	}
+	if !c.isAnswer(v) {
+		l.pushed(v)
+		return nil
+	}
+	l.mu.Lock()
+	if c.misplaced(err) {
+		l.mu.Unlock()
+		return errMisplaced
+	}
+	e, ok := c.unanswered.pop()
+	c.bytes -= int(e.size)
+	if !e.own {
+		c.served = true
+		c.pending -= max(1, len(e.batch))
+	}
+	// The list of the last batch goes back here and not after its Reply:
+	// spares is guarded by the lock, which is held now in any case.
+	if c.spent != nil && len(c.spares) < maxSpares {
+		c.spares = append(c.spares, c.spent)
+	}
+	c.spent = nil
+	// The counts change before Reply is called. So a Reply that appends
+	// finds the room that its own answer has made.
+	c.answers++
+	room := l.answered(c, e)
+	l.checkDrained()
+	l.mu.Unlock()
+	if room {
+		l.cfg.Room()
+	}
+	switch {
+	case !ok:
+		return errUnasked
+	case e.batch != nil:
+		c.replyBatch(e.batch, v, err)
+		clear(e.batch)
+		c.spent = e.batch[:0]
+	default:
+		e.cmd.Reply(v, err)
+	}
+	return nil
+}
