@@ -21,9 +21,9 @@ func WithObserver(o Observer) Option {
 // metrics and tests, see [WithObserver]. A [Tracer] gets the calls. It must be
 // safe for concurrent use.
 //
-// Observe is called by a goroutine of the library, which waits for it. The
-// events of one hold come in order. It must return soon and must not call the
-// library: [Quorum.Close] fails in it. A panic in it ends the process.
+// Observe is called in a goroutine of its own, for one event after the other:
+// the library waits for no call, and some may come after [Quorum.Close]. Events
+// that wait for a slow Observe take memory. A panic in it ends the process.
 type Observer interface{ Observe(Event) }
 
 // EventKind is the kind of an [Event]. It is a plain value, safe for concurrent

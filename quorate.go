@@ -2,7 +2,6 @@ package quorate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -130,8 +129,7 @@ func settings(opts []Option) (setup.Settings, error) {
 // none for a node timeout, one that has begun to acknowledge after five of
 // these, and every node after the ttl. Close then returns the error of that
 // node, and what was held there ends with its lease. A second Close returns
-// ErrClosed. Inside a call of an [Observer] Close does nothing and fails with
-// [ErrInvalid].
+// ErrClosed.
 //
 // Calls that cannot return an error and must not return without the lock, such
 // as Lock, RLock and once.Do, do not return any more; the log says so. They do
@@ -139,12 +137,8 @@ func settings(opts []Option) (setup.Settings, error) {
 // process before the nodes know of it. So to shut down end the goroutines
 // first, by the context of LockContext, DoContext or Run; then close.
 func (q *Quorum) Close() error {
-	err := q.mustCore().Close(context.Background())
-	if errors.Is(err, ErrInvalid) {
-		return err // it is open
-	}
-	q.closeOwn()
-	return err
+	defer q.closeOwn()
+	return q.mustCore().Close(context.Background())
 }
 
 func (q *Quorum) closeOwn() {

@@ -16,12 +16,12 @@
 //	flow.mu or the one of a link, never both
 //
 // shard.mu, intake.mu, members.mu, Lease.mu, repairer.mu, tasks.mu, reach.mu,
-// recovering.mu, jump.mu and those of packages wake and setup are leaves: no
-// lock is taken under them. No lock is held while a node is waited for: what
-// waits for a lock does not end with its context, and fake time stands still.
-// None is held in a callback of a primitive, the observer, the tracer or the
-// logger: a callback may call the same value again, so a lock held there would
-// deadlock.
+// recovering.mu, jump.mu, observer.mu and those of packages wake and setup are
+// leaves: no lock is taken under them. No lock is held while a node is waited
+// for: what waits for a lock does not end with its context, and fake time
+// stands still. None is held in a callback of a primitive, the observer, the
+// tracer or the logger: a callback may call the same value again, so a lock
+// held there would deadlock.
 //
 // # Goroutines
 //
@@ -37,6 +37,7 @@
 //	one of a recording        while the nodes are to record their set
 //	one for each deadline     that has passed: it ends the hold, which calls the primitive
 //	one for each lost hold    that is traced: it calls the tracer
+//	one of the observer       while it is called
 //
 // A caller's own goroutine waits for its claim, under its own context.
 package core

@@ -176,7 +176,7 @@ func (s *members) followed() bool {
 		s.noteList(c)
 	} else {
 		s.q.set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
-		go s.q.observer.call(setup.Event{Kind: setup.EventSetChanged}) // it may block
+		s.q.observer.call(setup.Event{Kind: setup.EventSetChanged})
 	}
 	// Each number has a node before a claim hears of it. Its connection begins
 	// when claims count on it, see keep.

@@ -11,44 +11,27 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Close inside the observer is noticed however deep the observer's calls are.
-func TestCloseDeepInsideTheObserver(t *testing.T) {
-	t.Parallel()
-	var o observer
-	inside := false
-	o.f = func(setup.Event) { deep(3000, func() { inside = o.inside() }) }
-	o.call(setup.Event{})
-	assert.True(t, inside)
-	assert.False(t, o.inside())
-}
-
-//go:noinline
-func deep(frames int, f func()) {
-	if frames == 0 {
-		f()
-		return
-	}
-	deep(frames-1, f)
-	runtime.KeepAlive(frames)
-}
-
-// A goroutine of the library goes on though the observer ends the goroutine
-// that calls it.
+// A call of the observer may end its goroutine: the next event comes all the
+// same, after it.
 func TestObserverThatExits(t *testing.T) {
 	t.Parallel()
 	var o observer
-	o.f = func(setup.Event) { runtime.Goexit() }
-	done := make(chan struct{})
-	go func() {
-		o.call(setup.Event{})
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal("the goroutine has ended")
+	got := make(chan string, 3)
+	o.f = func(e setup.Event) {
+		got <- e.Name
+		runtime.Goexit()
 	}
-	assert.Zero(t, o.busy.Load())
+	for _, name := range []string{"1", "2", "3"} {
+		o.call(setup.Event{Name: name})
+	}
+	for _, name := range []string{"1", "2", "3"} {
+		select {
+		case e := <-got:
+			assert.Equal(t, name, e)
+		case <-time.After(time.Minute):
+			t.Fatal("an event is missing")
+		}
+	}
 }
 
 // What a lock costs more as it could be traced, and is not.

@@ -213,13 +213,9 @@ func (q *Quorum) isClosed() bool {
 // Close ends things in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
 // schedulers, then the connections, which send the leaves. It waits for a node
-// for as long as that acknowledges leaves, see whileAcknowledged. In a call of
-// the observer it only fails with ErrInvalid: it would wait for the goroutine
-// that makes the call. A second call fails with ErrClosed.
+// for as long as that acknowledges leaves, see whileAcknowledged. A second
+// call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
-	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
-		return &fault.Failure{Err: errCloseInObserver}
-	}
 	if q.buckets != nil {
 		q.once.Do(func() { close(q.closing) })
 		return q.buckets.close(ctx)

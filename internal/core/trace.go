@@ -1,17 +1,19 @@
 package core
 
-// This file owns the calls of the tracer that the application gives.
+// This file owns the calls of the tracer and the observer that the application
+// gives. Those of the tracer are
 //
 //	AcquireStart ---> AcquireEnd ---> HoldEnd
 //
 // Invariant: no lock is held during a call, and none is on a goroutine that
-// does anything else for the library.
+// does anything else for the library: either may end it, as t.FailNow does.
 
 import (
 	"context"
 	"errors"
 	"runtime/pprof"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -144,4 +146,37 @@ func (l *Lease) follow(s *Span) bool {
 		go s.Ended()
 	}
 	return true
+}
+
+// observer calls the application's observer. It is safe for concurrent use; mu
+// guards waiting. No event waits for a call, so a call may use the Quorum, and
+// Close it.
+// Invariant: events come in their order, one after the other.
+type observer struct {
+	f       func(setup.Event) // nil: none
+	mu      sync.Mutex
+	waiting []setup.Event // the first one's call is under way
+}
+
+// call has the observer called. It does not block: a lock may be held.
+func (o *observer) call(e setup.Event) {
+	if o.f == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting = append(o.waiting, e); len(o.waiting) == 1 {
+		go o.deliver(e)
+	}
+}
+
+func (o *observer) deliver(e setup.Event) {
+	defer func() { // also when the call ends the goroutine
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.waiting = o.waiting[1:]; len(o.waiting) > 0 {
+			go o.deliver(o.waiting[0])
+		}
+	}()
+	o.f(e)
 }
