@@ -205,7 +205,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 	// Without this wait a short command would end while its own repair of the
 	// node is under way (cmd/quorate: TestShortCommandRepairsANode).
 	if !n.seed() {
-		q.repairs.await(ctx, n) // which began with the connection
+		n.awaitRepair(ctx) // which began with the connection
 	}
 	if r.Err = n.unfit(); r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
 		r.Err = fault.ErrRejudged

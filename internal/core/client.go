@@ -97,8 +97,6 @@ func (d *driver) act(a *process.Action) {
 		n.link.Reconnect(fault.ErrOtherIncarnation)
 	case process.ActStep:
 		d.q.repairs.start(a.Step)
-	case process.ActAttempted:
-		d.q.repairs.wake(n)
 	}
 }
 

@@ -29,10 +29,9 @@ import (
 // Invariant: mu is not held while a step is taken, so no event waits for a
 // node.
 type repairer struct {
-	q         *Quorum
-	mu        sync.Mutex
-	attempted [maxNodes]chan struct{} // per node: closed once its repair has been attempted; nil: no call waits for that
-	failed    [maxNodes]error         // per node: why the last attempt has failed; nil: it has not
+	q      *Quorum
+	mu     sync.Mutex
+	failed [maxNodes]error // per node: why the last attempt has failed; nil: it has not
 }
 
 // start has a step taken, by a task: the logger and the observer may block, and
@@ -103,37 +102,14 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	for _, n := range q.nodes.all() {
-		q.repairs.await(ctx, n)
+		n.awaitRepair(ctx)
 	}
 }
 
-// await waits until a repair of the node that is under way was attempted once.
-func (r *repairer) await(ctx context.Context, n *node) {
-	r.mu.Lock()
-	// The channel is made before the Client is asked.
-	if r.attempted[n.index] == nil {
-		r.attempted[n.index] = make(chan struct{})
-	}
-	c := r.attempted[n.index]
-	r.mu.Unlock()
-	if r.q.driver.client.Attempted(n.index) { // else the Client says so from here on
-		return
-	}
-	select {
-	case <-c:
-	case <-ctx.Done():
-	}
-}
-
-// wake has the calls go on that wait for a node's repair: those that came
-// before its end, as the next call of await makes a new channel.
-func (r *repairer) wake(n *node) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.attempted[n.index]; c != nil {
-		close(c)
-		r.attempted[n.index] = nil
-	}
+// awaitRepair waits until a repair of the node that is under way was attempted
+// once.
+func (n *node) awaitRepair(ctx context.Context) {
+	n.q.until(ctx, func() bool { return n.q.driver.client.Attempted(n.index) })
 }
 
 // turn is the key of the client whose turn it is to repair a node.

@@ -24,7 +24,6 @@ const (
 	ActJumped                          // Node's clock has jumped by By
 	ActDoubted                         // Node's clock or this process's has
 	ActStood                           // this process's clock has stood still for By
-	ActAttempted                       // the repair of Node has been attempted once, or is over
 )
 
 // Action is one thing that a Client has its runtime do. A Client returns

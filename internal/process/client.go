@@ -54,15 +54,14 @@ type Client struct {
 
 	ahead atomic.Int64 // see Clock. Written with mu held
 
-	mu        sync.Mutex
-	lives     *nodeset.Incarnations
-	clocks    *nodeset.Clocks // used with all bounds locked, too
-	repair    *repair.Repair
-	alarm     protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
-	poll      protocol.Time // when the nodes' times are looked at
-	attempted []bool
-	closed    bool
-	do        []Action
+	mu     sync.Mutex
+	lives  *nodeset.Incarnations
+	clocks *nodeset.Clocks // used with all bounds locked, too
+	repair *repair.Repair
+	alarm  protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
+	poll   protocol.Time // when the nodes' times are looked at
+	closed bool
+	do     []Action
 }
 
 // ClientConfig is what a Client is made with.
@@ -95,10 +94,6 @@ func NewClient(cfg ClientConfig) *Client {
 	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: protocol.Majority(cfg.Nodes), Deciders: protocol.Majority(cfg.Nodes), Window: protocol.WindowOf(cfg.Guard)})
 	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
-	c.attempted = make([]bool, cfg.Nodes)
-	for i := range c.attempted {
-		c.attempted[i] = true
-	}
 	return c
 }
 
@@ -112,9 +107,6 @@ func (c *Client) grow(nodes int) {
 	c.repair.Grow(nodes)
 	c.fanout.Grow(nodes)
 	c.clocks.Grow(c.boundsOf(had, nodes))
-	for len(c.attempted) < nodes {
-		c.attempted = append(c.attempted, true)
-	}
 	c.Nodes = nodes
 }
 
@@ -156,9 +148,8 @@ func (c *Client) Clock(now protocol.Time) protocol.Ticket {
 }
 
 // Attempted reports whether nothing is to be waited for at a node: its repair
-// was attempted once, or is not under way. When it becomes true, there is an
-// Action. Nothing is to be waited for at a node that the Client does not count
-// on yet.
+// was attempted once, or is not under way, or the Client does not count on that
+// node yet.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,11 +187,6 @@ func (c *Client) unlock(now protocol.Time) []Action {
 	for i := range c.Nodes {
 		if inc := uint64(c.lives.Voting(i)); c.votes[i].Load() != inc {
 			c.votes[i].Store(inc)
-		}
-		if is := c.repair.Attempted(i); is != c.attempted[i] {
-			if c.attempted[i] = is; is {
-				c.act(Action{Kind: ActAttempted, Node: i})
-			}
 		}
 	}
 	c.parted.Store(c.clocks.Open())
