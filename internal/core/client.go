@@ -61,7 +61,7 @@ func (d *driver) carryOut(do []process.Action) {
 	for i := range do {
 		d.act(&do[i])
 	}
-	for i := range do { // last: the observer or the logger may end the goroutine
+	for i := range do { // last: the logger may block
 		d.report(d.q.nodes.at(do[i].Node), &do[i])
 	}
 }
@@ -101,8 +101,8 @@ func (d *driver) act(a *process.Action) {
 }
 
 // report tells the log and the observer what the Client has found out.
-// Invariant: it runs after all of act. A logger may block, and an observer may
-// end its goroutine; what is to be done for safety is done by then.
+// Invariant: it runs after all of act. A logger may block; what is to be done
+// for safety is done by then.
 func (d *driver) report(n *node, a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:

@@ -167,11 +167,6 @@ func (s *members) followed() bool {
 	s.following, s.counted = true, c
 	g := s.known.Group()
 	s.mu.Unlock()
-	defer func() { // also when a callback ends the goroutine
-		s.mu.Lock()
-		s.following = false
-		s.mu.Unlock()
-	}()
 	if was == nil {
 		s.noteList(c)
 	} else {
@@ -182,6 +177,9 @@ func (s *members) followed() bool {
 	// when claims count on it, see keep.
 	s.q.nodes.grow(s.q, g.Nodes)
 	s.q.regroup(g)
+	s.mu.Lock()
+	s.following = false
+	s.mu.Unlock()
 	return true
 }
 

@@ -114,14 +114,6 @@ func refusedForGood(err error) bool {
 // the same moment, and each supersedes the others. So it waits for a random
 // time first, and longer after each failure.
 func (s *recorder) record() {
-	ended := false
-	defer func() { // a logger may end this goroutine: the next event starts the task again
-		if !ended {
-			s.mu.Lock()
-			s.recording = false
-			s.mu.Unlock()
-		}
-	}()
 	warned := false
 	for pause := s.q.set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.q.set.NodeTimeout) {
 		select {
@@ -141,7 +133,6 @@ func (s *recorder) record() {
 			s.q.set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err)
 		}
 	}
-	ended = true
 }
 
 // stillDue reports whether record has something to do. If not, the next event

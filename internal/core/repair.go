@@ -53,23 +53,18 @@ func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
 }
 
 // step takes a step and reports how it has ended.
-// Invariant: it reports also when the observer or the logger ends the
-// goroutine.
 func (r *repairer) step(s *repair.RepairStep) {
 	if !s.Reported() {
 		r.log(s, r.outcome(s))
 		return
 	}
-	res := repair.RepairResult{Err: errStepEnded}
-	defer func() { r.done(s, res) }()
-	res = r.take(s)
+	res := r.take(s)
 	res.ForGood = res.Err != nil && fault.ForGood(res.Err)
+	r.done(s, res)
 }
 
 const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
 	"if they are gone for good, replace them: quorate members replace"
-
-var errStepEnded = errors.New("the observer or the logger has ended the goroutine that repaired the node")
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
