@@ -2,9 +2,7 @@ package quorate_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,45 +69,4 @@ func TestRefusedAtOnce(t *testing.T) {
 		assert.NoError(t, client.Close())
 		cancel()
 	}
-}
-
-// records counts the lines of a log.
-type records struct {
-	slog.Handler
-	n *atomic.Int32
-}
-
-func (r records) Enabled(context.Context, slog.Level) bool { return true }
-
-func (r records) Handle(_ context.Context, x slog.Record) error {
-	if strings.Contains(x.Message, "makes no sense") {
-		r.n.Add(1)
-	}
-	return nil
-}
-
-// A program that publishes nonsense on a client's channel does not fill its
-// log.
-func TestMalformedPushesAreLoggedSeldom(t *testing.T) {
-	c := redistest.Start(t, 1)
-	var lines atomic.Int32
-	q, err := quorate.Connect(t.Context(), c.URLs(), quorate.WithLogger(slog.New(records{slog.DiscardHandler, &lines})))
-	require.NoError(t, err)
-	defer func() { _ = q.Close() }()
-	require.NoError(t, q.Bootstrap(t.Context()))
-	rdb := c.Node(0).Client()
-	var channel string
-	require.Eventually(t, func() bool {
-		channels := rdb.PubSubChannels(t.Context(), "quorate:push:*").Val()
-		if len(channels) == 1 {
-			channel = channels[0]
-		}
-		return channel != ""
-	}, 10*time.Second, time.Millisecond)
-	for range 1000 {
-		require.EqualValues(t, 1, rdb.Publish(t.Context(), channel, "malformed pushes").Val())
-	}
-	require.Eventually(t, func() bool { return lines.Load() > 0 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, q.Close())
-	assert.EqualValues(t, 1, lines.Load())
 }

@@ -122,24 +122,6 @@ func suits(info transport.Info) error {
 	return nil
 }
 
-// seldom limits a log line that others can cause: one a minute. It is not safe
-// for concurrent use.
-type seldom struct {
-	last time.Time
-	more int
-}
-
-// note takes one occasion. If a line is due, it returns how many there were
-// since the last one.
-func (s *seldom) note(now time.Time) (more int, due bool) {
-	if !s.last.IsZero() && now.Sub(s.last) < time.Minute {
-		s.more++
-		return 0, false
-	}
-	more, s.last, s.more = s.more, now, 0
-	return more, true
-}
-
 // marker is a node's record of its own data: its incarnation, when that began,
 // and whether it is caught up. mark.lua says how it is written.
 type marker struct {

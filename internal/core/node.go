@@ -30,21 +30,20 @@ import (
 // writes it; the others are set once, or have locks of their own.
 type node struct {
 	connection
-	q               *Quorum
-	index           int
-	addr            string
-	client          redis.UniversalClient
-	own             bool          // the client was made for a node beside the list, and ends with the node
-	slot            string        // of a cluster: a key of the bucket; else empty
-	ready           chan struct{} // closed when the first attempt to connect has succeeded or failed
-	first           sync.Once     // closes ready
-	fanout          *lease.Fanout // of all nodes
-	probed          probed        // only touched as a connection begins
-	later           *time.Timer   // has the node judged again; as probed
-	pause           time.Duration // before that; as probed
-	malformedPushes seldom        // only touched by the reader of its pushes
-	evicts          string        // the policy that was warned of; only touched as a connection begins
-	jump            jump
+	q      *Quorum
+	index  int
+	addr   string
+	client redis.UniversalClient
+	own    bool          // the client was made for a node beside the list, and ends with the node
+	slot   string        // of a cluster: a key of the bucket; else empty
+	ready  chan struct{} // closed when the first attempt to connect has succeeded or failed
+	first  sync.Once     // closes ready
+	fanout *lease.Fanout // of all nodes
+	probed probed        // only touched as a connection begins
+	later  *time.Timer   // has the node judged again; as probed
+	pause  time.Duration // before that; as probed
+	evicts string        // the policy that was warned of; only touched as a connection begins
+	jump   jump
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	dropped atomic.Bool   // it ends or has ended
@@ -287,14 +286,12 @@ func (n *node) recheck() {
 }
 
 // push takes a message on the channel of this client. Any program may publish
-// there, so one that makes no sense is dropped, and logged now and then.
+// there, so one that makes no sense is dropped.
 func (n *node) push(payload string) {
 	q := n.q
 	m, err := script.ParsePush(payload)
 	if err != nil {
-		if more, due := n.malformedPushes.note(time.Now()); due {
-			q.set.Logger.Warn("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.addr, "error", err, "more_like_it", more)
-		}
+		q.set.Logger.Debug("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.addr, "error", err)
 		return
 	}
 	// Invariant: a push is judged before a claim gets it, as a reply is in
