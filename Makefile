@@ -228,9 +228,9 @@ release: ## Rehearse a release: make release VERSION=v0.1.0; with DO=1 it tests,
 	@go run ./internal/release -version $(VERSION) $(if $(DO),-do)
 
 .PHONY: redis
-redis: ## Install redis-server and faketime with apt-get where missing; without apt-get, say how
+redis: ## Install redis-server and a C compiler with apt-get where missing; without apt-get, say how
 	@missing=; command -v redis-server >/dev/null || missing=redis-server; \
-	if command -v apt-get >/dev/null; then command -v faketime >/dev/null || missing="$${missing:+$$missing }faketime"; fi; \
+	command -v cc >/dev/null || missing="$${missing:+$$missing }gcc libc6-dev"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then sudo=none; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
@@ -239,7 +239,7 @@ redis: ## Install redis-server and faketime with apt-get where missing; without 
 	if [ "$$sudo" = none ]; then \
 		echo "missing, and cannot be installed from here: $$missing. Install it with"; \
 		echo "  Debian, Ubuntu   sudo apt-get install $$missing"; \
-		echo '  Fedora           sudo dnf install redis libfaketime'; \
+		echo '  Fedora           sudo dnf install redis gcc'; \
 		echo '  macOS            brew install redis'; \
 		exit 1; \
 	fi >&2; \

@@ -62,7 +62,7 @@
 // An interrupt ends everything, and is a run that says nothing.
 //
 // It needs a Unix system; where it is not Linux, processes of a harness that is
-// killed are left behind. The track clocks needs libfaketime: without it, name
-// the other tracks with -tracks. Disks are slow only where there is a C
-// compiler.
+// killed are left behind. The track clocks, and nodes that have each write on
+// their disk before they answer, need Linux and a C compiler: without, name the
+// other tracks with -tracks, and memory or everysec with -store.
 package main

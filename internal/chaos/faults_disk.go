@@ -13,7 +13,7 @@ import (
 func (n *nemesis) onSlowDisk(pick int, delay time.Duration, do func(*node) error) (string, error) {
 	var slow []*node
 	for _, nd := range n.voters() {
-		if nd.disk {
+		if nd.store == always {
 			slow = append(slow, nd)
 		}
 	}

@@ -36,8 +36,6 @@ type node struct {
 	server  *redistest.Server
 	admin   *redis.Client
 
-	disk bool // it has one that can be made slow
-
 	mu   sync.Mutex
 	rate float64 // of its clock
 }
@@ -71,14 +69,10 @@ func startNode(p *plan, i int) (nd *node, err error) {
 	if len(lo.Intersect(p.Tracks, clocks)) > 0 {
 		opts = append(opts, redistest.WithClock())
 	}
-	if nd.disk = nd.store == always; nd.disk {
-		nd.cluster, err = redistest.Run(1, append(opts, redistest.WithDisk())...)
-		nd.disk = !errors.Is(err, redistest.ErrNoCompiler) // else all but that can be done
+	if nd.store == always {
+		opts = append(opts, redistest.WithDisk())
 	}
-	if !nd.disk {
-		nd.cluster, err = redistest.Run(1, opts...)
-	}
-	if err != nil {
+	if nd.cluster, err = redistest.Run(1, opts...); err != nil {
 		return nil, err
 	}
 	nd.server = nd.cluster.Node(0)

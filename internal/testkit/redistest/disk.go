@@ -1,25 +1,15 @@
 package redistest
 
 import (
-	"bytes"
-	_ "embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"time"
 )
-
-// ErrNoCompiler says that there is no C compiler, or no Linux, without which a
-// server cannot have a disk of its own.
-var ErrNoCompiler = errors.New("there is no C compiler on Linux, which WithDisk needs: install one with " +
-	"`apt-get install gcc libc6-dev` (Debian, Ubuntu)")
 
 // WithDisk gives each server a disk of its own, which can be made slow with
 // [Server.SetDisk] and lose its power with [Server.CutPower]. It needs Linux
@@ -27,32 +17,6 @@ var ErrNoCompiler = errors.New("there is no C compiler on Linux, which WithDisk 
 func WithDisk() Option {
 	return func(c *config) { c.disk = true }
 }
-
-// disk is a library that stands between a server and the kernel. It is C, as
-// redis-server is.
-//
-//go:embed disk.c.txt
-var disk []byte
-
-// openDisk makes the library.
-func (s *Server) openDisk() error {
-	cc, err := exec.LookPath("cc")
-	if err != nil || runtime.GOOS != "linux" {
-		return fmt.Errorf("redistest: %w", ErrNoCompiler)
-	}
-	if err := os.Mkdir(s.diskDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("redistest: %w", err)
-	}
-	cmd := exec.Command(cc, "-O2", "-shared", "-fPIC", "-x", "c", "-o", s.diskLibrary(), "-", "-ldl")
-	cmd.Stdin = bytes.NewReader(disk)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("redistest: the disk of %s: %w\n%s", s.Addr(), err, out)
-	}
-	return s.setDisk(0)
-}
-
-func (s *Server) diskDir() string     { return filepath.Join(s.dir, "disk") }
-func (s *Server) diskLibrary() string { return filepath.Join(s.diskDir(), "disk.so") }
 
 // SetDisk has each write to the disk that the server waits for take that much
 // longer, from the next one on. It needs [WithDisk].
@@ -65,11 +29,7 @@ func (s *Server) SetDisk(delay time.Duration) error {
 	if s.closed {
 		return ErrClosed
 	}
-	return s.setDisk(delay)
-}
-
-func (s *Server) setDisk(delay time.Duration) error {
-	return replace(filepath.Join(s.diskDir(), "delay"), strconv.AppendInt(nil, delay.Microseconds(), 10))
+	return s.write(delayAt, uint64(delay))
 }
 
 // CutPower ends the server as a power cut ends its machine: it is killed, and
@@ -110,7 +70,7 @@ func (s *Server) settle() error {
 // syncedFile is where the library writes down how much of a file is on the
 // disk.
 func (s *Server) syncedFile(path string) string {
-	return filepath.Join(s.diskDir(), filepath.Base(path)+".synced")
+	return filepath.Join(s.machineDir(), filepath.Base(path)+".synced")
 }
 
 // logs calls f for each file that the server appends to.
@@ -128,16 +88,4 @@ func (s *Server) logs(f func(path string, size int64) error) error {
 		}
 		return f(path, info.Size())
 	})
-}
-
-// replace writes a file that another process may be reading: it finds the old
-// text or the new one, whole.
-func replace(path string, text []byte) error {
-	if err := os.WriteFile(path+".next", text, 0o600); err != nil {
-		return fmt.Errorf("redistest: %w", err)
-	}
-	if err := os.Rename(path+".next", path); err != nil {
-		return fmt.Errorf("redistest: %w", err)
-	}
-	return nil
 }

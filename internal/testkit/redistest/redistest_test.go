@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -196,24 +197,32 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 	assert.ErrorContains(t, err, "apt-get install redis-server")
 }
 
-func TestMissingRedisSkipsOrFails(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
+func TestMissingProgramSkipsOrFails(t *testing.T) {
+	redisAlone := t.TempDir()
+	if binary, err := exec.LookPath(redistest.Binary); err == nil {
+		require.NoError(t, os.Symlink(binary, filepath.Join(redisAlone, redistest.Binary)))
+	}
+	linux := runtime.GOOS == "linux" // elsewhere no program gives a server a clock
 	for _, c := range []struct {
-		name, ci, require string
-		skipped           bool
+		name, path, ci, require string
+		skipped                 bool
 	}{
-		{name: "neither", skipped: true},
-		{name: "CI", ci: "true"},
-		{name: "required", require: "1"},
+		{name: "no redis, neither", path: t.TempDir(), skipped: true},
+		{name: "no redis, CI", path: t.TempDir(), ci: "true"},
+		{name: "no redis, required", path: t.TempDir(), require: "1"},
+		{name: "no compiler, neither", path: redisAlone, skipped: true},
+		{name: "no compiler, CI", path: redisAlone, ci: "true"},
+		{name: "no compiler, required", path: redisAlone, require: "1", skipped: !linux},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("PATH", c.path)
 			t.Setenv("CI", c.ci)
 			t.Setenv(redistest.RequireEnv, c.require)
 			rec := &recorder{TB: t}
 			done := make(chan struct{})
 			go func() { // Skip and Fatal end the goroutine
 				defer close(done)
-				redistest.Start(rec, 1)
+				redistest.Start(rec, 1, redistest.WithClock())
 			}()
 			<-done
 			assert.Equal(t, c.skipped, rec.skipped)

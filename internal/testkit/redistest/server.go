@@ -42,12 +42,10 @@ type Server struct {
 	reservation net.PacketConn
 	bus         int // the port of the bus of a Redis Cluster; 0: none
 	busReserved net.PacketConn
-	libraries   []string // that are put before the server's own: see set
 
 	mu     sync.Mutex       // one change of state at a time; guards what follows
 	proc   *process.Process // one life of the server; nil before the first start
-	began  time.Time        // when proc was started; with a clock: from when its rate counts
-	clock  *clock           // nil where the server has the machine's
+	clock  clock            // the zero value is the machine's
 	client *redis.Client
 	closed bool
 }
@@ -201,16 +199,12 @@ func (s *Server) open() error {
 	return err
 }
 
+// machine says whether the server has a clock or a disk of its own.
+func (s *Server) machine() bool { return s.cfg.clock || s.cfg.disk }
+
 func (s *Server) firstStart() error {
-	s.libraries = nil
-	if s.cfg.disk {
-		if err := s.openDisk(); err != nil {
-			return err
-		}
-		s.libraries = append(s.libraries, s.diskLibrary())
-	}
-	if s.cfg.clock {
-		if err := s.openClock(); err != nil {
+	if s.machine() {
+		if err := s.openMachine(); err != nil {
 			return err
 		}
 	}
@@ -266,9 +260,10 @@ func (s *Server) start() error {
 	cmd := exec.Command(s.binary, append(args, s.cfg.args...)...)
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = log, log
-	s.began = time.Now()
-	if err := s.set(cmd, s.began); err != nil {
-		return err
+	if s.machine() {
+		if err := s.load(cmd); err != nil {
+			return err
+		}
 	}
 	p, err := process.Start(cmd)
 	if err != nil {
@@ -277,10 +272,8 @@ func (s *Server) start() error {
 	s.proc = p
 
 	err = s.awaitAnswer()
-	if s.clock != nil {
-		s.began = counted(p.Pid(), s.began)
-		err = errors.Join(err, s.clock.write(s.began))
-		s.clock.tidy(p.Pid())
+	if err == nil && s.machine() {
+		err = s.loaded()
 	}
 	if err != nil {
 		err = errors.Join(err, s.kill())
