@@ -25,6 +25,11 @@ func benches(set settings) []bench {
 		s := scenario{Nodes: 5, Clients: c}
 		add(inSeries("names", c, s.bench("names/"+strconv.Itoa(c), "free", perSecond, bothCPU)))
 	}
+	// At one node the others have a connection for each caller.
+	for _, c := range []int{2, 8, 64} {
+		s := scenario{Nodes: 1, Clients: c}
+		add(s.bench("names-one-node/"+strconv.Itoa(c), "free", perSecond, bothCPU))
+	}
 
 	// Kept for longer than a lock that only a quorum of nodes has heard of.
 	kept := scenario{Nodes: 5, Clients: 1024, Hold: 25 * time.Millisecond}
@@ -45,6 +50,12 @@ func benches(set settings) []bench {
 	}
 	alone := scenario{Nodes: 1, Clients: 8, Quorums: 8, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
 	add(alone.bench("queue-one-node/8", "queue", share, waitRatio, requests))
+	// Without a hold: a client of redsync mostly locks again what it has just
+	// unlocked, while the others sleep.
+	for _, q := range []int{1, 16} {
+		s := scenario{Nodes: 5, Clients: 16, Quorums: q, OneName: true, Only: []string{quorateName, asyncName, redsyncName, fastName}}
+		add(s.bench("queue-no-hold/"+strconv.Itoa(q), "queue", perSecond, bothCPU, servedLeast, servedMost, requests))
+	}
 	shared := scenario{Nodes: 5, Clients: 64, OneName: true, Shared: true}
 	add(shared.bench("goroutines/64", "queue", perSecond, requests))
 	add(burst(64))
