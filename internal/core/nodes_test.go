@@ -123,3 +123,23 @@ func TestCloseWithADroppedNode(t *testing.T) {
 	gone(t, ended)
 	require.ErrorIs(t, q.Connect(1, spare), fault.ErrClosed)
 }
+
+// A member that enters again gets another number. The observer hears that its
+// last connection has ended before it hears of the next one.
+func TestNodeBeginsAfterTheLastOneAtItsAddress(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, 1).Node(0)
+	q := opened(t, exchangeSettings(), server)
+	s := &q.nodes
+	i := s.size()
+	s.grow(q, i+2)
+	last := s.at(i)
+	last.addr, last.ended = "127.0.0.1:1", make(chan struct{})
+	began := make(chan error, 1)
+	go func() { began <- s.connect(q, i+1, last.addr, server.Client(), false) }()
+	time.Sleep(100 * time.Millisecond)
+	early := len(began) > 0
+	close(last.ended)
+	require.NoError(t, <-began)
+	require.False(t, early)
+}
