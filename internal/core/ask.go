@@ -1,20 +1,37 @@
 package core
 
+// This file owns the commands that belong to no claim: those of bootstrap,
+// check, inspection and repairs.
+// Invariant: no wait here is without a bound. A command itself has no timeout,
+// because a late answer keeps its place in the order of the connection; so each
+// caller brings a context that ends, and an answer that comes later is dropped.
+
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the commands whose caller waits for the answer: those of
-// bootstrap, check, inspection and repairs. They belong to no claim.
-// Invariant: no wait here is without a bound. A command itself has no timeout,
-// because a late answer keeps its place in the order of the connection; so each
-// caller brings a context that ends, and an answer that comes later is dropped.
+// adminRequest is a command outside any claim.
+// Its reply runs on the reader's goroutine, and must not block.
+type adminRequest struct {
+	command []byte
+	reply   func(v []resp.Value, err error) // nil: not of interest
+}
+
+func (c *adminRequest) Append(dst []byte) []byte { return append(dst, c.command...) }
+
+func (c *adminRequest) Reply(v []resp.Value, err error) {
+	if c.reply != nil {
+		c.reply(v, err)
+	}
+}
 
 // do has a node carry out one command, and waits for its answer until the
 // context ends: a node that hangs delays no other call. The caller holds no
@@ -76,4 +93,44 @@ func (l *connection) reload(c transport.Command) {
 	cmds := loads(script.All())
 	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { l.loading.Store(false) }
 	l.send(append(cmds, c)...)
+}
+
+// transmit see queued.
+func (c *adminRequest) transmit(l *connection) bool {
+	return l.link.Append(c, transport.Normal) != transport.Full
+}
+
+// notify sends a command whose answer is of no interest, the end of a watch,
+// after the operations on records that wait for room. watches.close may call it
+// for thousands of watches at once, of some kilobytes each. See
+// TestManyWatchesSurviveAReconnect.
+func (l *connection) notify(command []byte) {
+	c := &adminRequest{command: command}
+	waits := l.flow.backlog.Behind(protocol.Records) || !c.transmit(l)
+	if waits && l.put(protocol.Records, c) {
+		return
+	}
+	if waits {
+		l.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+	}
+	l.link.Flush()
+}
+
+// maxLoads is how often the scripts are loaded for one command: a client may
+// flush them again between the load and the command.
+const maxLoads = 8
+
+// forgotten reports whether a node does not know the script, which it did as
+// the connection began: a client has called SCRIPT FLUSH.
+func forgotten(err error) bool {
+	e, ok := errors.AsType[resp.Error](err)
+	return ok && e.Code() == "NOSCRIPT"
+}
+
+func loads(scripts []script.Script) []transport.Command {
+	cmds := make([]transport.Command, 0, len(scripts)+2)
+	for _, s := range scripts {
+		cmds = append(cmds, &adminRequest{command: script.AppendLoad(nil, s)})
+	}
+	return cmds
 }

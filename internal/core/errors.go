@@ -30,6 +30,14 @@ func (a *attempt) rejected() error {
 	return f
 }
 
+// tooHeavy is the error of a claim that asks for more than a Resize has left.
+func (a *attempt) tooHeavy() error {
+	a.mu.Lock()
+	limit, _ := a.claim.Limit(a.q.now())
+	a.mu.Unlock()
+	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", fault.ErrInvalid, a.spec.Weight, limit)
+}
+
 var (
 	errNotAsked = errors.New("has not been asked yet")
 	errQueued   = errors.New("others are ahead")

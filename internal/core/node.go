@@ -169,40 +169,6 @@ func (n *node) show(inc protocol.Incarnation) {
 	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
 }
 
-func loads(scripts []script.Script) []transport.Command {
-	cmds := make([]transport.Command, 0, len(scripts)+2)
-	for _, s := range scripts {
-		cmds = append(cmds, &adminRequest{command: script.AppendLoad(nil, s)})
-	}
-	return cmds
-}
-
-// maxLoads is how often the scripts are loaded for one command: a client may
-// flush them again between the load and the command.
-const maxLoads = 8
-
-// forgotten reports whether a node does not know the script, which it did as
-// the connection began: a client has called SCRIPT FLUSH.
-func forgotten(err error) bool {
-	e, ok := errors.AsType[resp.Error](err)
-	return ok && e.Code() == "NOSCRIPT"
-}
-
-// adminRequest is a command outside any claim.
-// Its reply runs on the reader's goroutine, and must not block.
-type adminRequest struct {
-	command []byte
-	reply   func(v []resp.Value, err error) // nil: not of interest
-}
-
-func (c *adminRequest) Append(dst []byte) []byte { return append(dst, c.command...) }
-
-func (c *adminRequest) Reply(v []resp.Value, err error) {
-	if c.reply != nil {
-		c.reply(v, err)
-	}
-}
-
 // up runs when a connection to a node is ready. Every claim asks the node
 // again, as it may have lost claims or given votes meanwhile.
 func (n *node) up() {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +15,13 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the set of a Quorum's nodes, and the questions that are put to
-// all of them.
+// This file owns the set of a Quorum's nodes, and whether a majority of them
+// can be asked.
 
 // maxNodes is how many nodes a client can have: sets of nodes are a uint32 in
 // the whole protocol.
@@ -151,6 +153,97 @@ func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
+// Ready waits until a majority of the nodes is connected. It gives up when the
+// context ends, or when so many have failed for good that this cannot be. With
+// buckets the first one must have a majority: a bucket begins with its first
+// name.
+func (q *Quorum) Ready(ctx context.Context) error {
+	if q.buckets != nil {
+		return q.buckets.all[0].Load().Ready(ctx)
+	}
+	return q.readyWith(ctx, &q.set)
+}
+
+// readyWith is Ready for claims with these settings.
+func (q *Quorum) readyWith(ctx context.Context, set *setup.Settings) error {
+	// Nothing says when a majority is connected, so this looks each 2 ms.
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := q.members.outOfSet(set); err != nil {
+			return &fault.Failure{Err: err}
+		}
+		err, hopeless := q.reached()
+		if err == nil || q.members.blank() {
+			return nil
+		}
+		if hopeless {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err.Cut(ctx)
+		case <-q.closing:
+			return &fault.Failure{Err: fault.ErrClosed}
+		}
+	}
+}
+
+// reached returns nil if a quorum of the set's members is connected, else what
+// each node says, and whether no waiting helps: so many refuse for good. While
+// no set is known the nodes are those of the list. A majority is enough, even
+// where another node is refused for good: that node's error is in Check.
+func (q *Quorum) reached() (f *fault.Failure, hopeless bool) {
+	// sets is read before the list: a node is made before claims count on it.
+	sets, list := q.driver.sets(), q.nodes.all()
+	if !q.members.usable() {
+		list = q.seeds.live()
+		sets = protocol.Majority(len(list))
+	}
+	f, met, hopeless := tally(list, sets, (*node).unfit)
+	if met {
+		return nil, false
+	}
+	return f, hopeless
+}
+
+// tally is what the nodes have against their votes, each by err, whether the
+// others are a quorum, and whether so many refuse for good that they cannot be.
+func tally(list []*node, sets protocol.Quorums, err func(n *node) error) (f *fault.Failure, met, hopeless bool) {
+	good, refused := uint32(0), uint32(0)
+	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
+	for i, n := range list {
+		if n.dropped.Load() {
+			continue
+		}
+		err := err(n)
+		if err == nil {
+			good |= 1 << i
+			continue
+		}
+		if fault.ForGood(err) {
+			refused |= 1 << i
+		}
+		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
+	}
+	f.Votes = bits.OnesCount32(good & sets.All())
+	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
+}
+
+// unfit is why a node is not connected, or has no vote in the set; nil: it has.
+func (n *node) unfit() error { return cmp.Or(n.err(), n.q.members.unfit(n.index)) }
+
+// tried waits for the first attempt to connect, which may still be under way.
+// Without it a process that has just begun would report each node as down. It
+// returns at once ever after, also while the node is down: that is an answer.
+func (n *node) tried(ctx context.Context) {
+	select {
+	case <-n.ready:
+	case <-ctx.Done():
+	}
+}
+
 // end ends what a node has: goroutines, connections and timers.
 func (n *node) end(ctx context.Context) error {
 	unsent := n.drain(ctx)
@@ -245,45 +338,3 @@ func (l *connection) whileAcknowledged(ctx context.Context, timeout time.Duratio
 // patience is for how many node timeouts Close bears with a node that has begun
 // to acknowledge leaves and has stopped: it is slow, and most likely goes on.
 const patience = 5
-
-// checkClients refuses clients that cannot be a set of independent masters.
-// Errors count the nodes from 1 on, as those of ParseNodes do.
-func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
-	if len(clients) == 0 {
-		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
-	}
-	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
-	if len(clients) > 31 {
-		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
-	}
-	if len(set.Names) > 0 && len(set.Names) != len(clients) {
-		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
-	}
-	at := map[string]int{}
-	for i, c := range clients {
-		missing := true
-		switch c := c.(type) {
-		case *redis.Client:
-			missing = c == nil
-		case *redis.ClusterClient:
-			missing = c == nil
-		default:
-			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
-		}
-		if missing {
-			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
-		}
-		// Equal addresses are only the simplest duplicate. Two addresses of one
-		// server show one identity once they have recorded their set.
-		name := set.NameOf(c, i)
-		if name == transport.SentinelAddr {
-			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
-				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
-		}
-		if j, dup := at[name]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
-		}
-		at[name] = i
-	}
-	return nil
-}

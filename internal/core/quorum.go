@@ -1,7 +1,7 @@
 package core
 
 // This file owns what all claims of a process share, from its beginning to its
-// end, and how primitives get to it.
+// end.
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/setup"
+	"github.com/quorate/quorate/internal/transport"
 	"github.com/quorate/quorate/internal/wake"
 )
 
@@ -77,6 +78,48 @@ func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 		return newBucketed(clients, set)
 	}
 	return open(clients, set)
+}
+
+// checkClients refuses clients that cannot be a set of independent masters.
+// Errors count the nodes from 1 on, as those of ParseNodes do.
+func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
+	if len(clients) == 0 {
+		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
+	}
+	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
+	if len(clients) > 31 {
+		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
+	}
+	if len(set.Names) > 0 && len(set.Names) != len(clients) {
+		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
+	}
+	at := map[string]int{}
+	for i, c := range clients {
+		missing := true
+		switch c := c.(type) {
+		case *redis.Client:
+			missing = c == nil
+		case *redis.ClusterClient:
+			missing = c == nil
+		default:
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
+		}
+		if missing {
+			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
+		}
+		// Equal addresses are only the simplest duplicate. Two addresses of one
+		// server show one identity once they have recorded their set.
+		name := set.NameOf(c, i)
+		if name == transport.SentinelAddr {
+			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
+				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
+		}
+		if j, dup := at[name]; dup {
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
+		}
+		at[name] = i
+	}
+	return nil
 }
 
 // open makes a Quorum of nodes that New has checked.
@@ -158,47 +201,6 @@ func newID() protocol.ID {
 	var id protocol.ID
 	_, _ = rand.Read(id[:]) // documented never to fail
 	return id
-}
-
-// The root package sets these: primitives get from a *quorate.Quorum to the
-// core, and from a Failure to a *quorate.Error, without the core knowing the
-// exported types or the exported types showing the core.
-var (
-	// CoreOf returns the core of a *quorate.Quorum.
-	CoreOf func(quorum any) *Quorum
-	// WrapError makes the exported error of a failed operation.
-	WrapError = func(_, _ string, err error) error { return err }
-	// Option makes a quorate.Option that users cannot make, for tests.
-	Option func(setup.Setting) any
-)
-
-// NoCopy has go vet report copies of a primitive that has it as a field. A copy
-// would not know of the holds of the original.
-type NoCopy struct{}
-
-// Lock and Unlock are what go vet looks for.
-func (*NoCopy) Lock() {}
-
-func (*NoCopy) Unlock() {}
-
-// Override returns the Quorum's settings as a primitive's options change them.
-// Without options it returns the Quorum's own, which must not be changed. It
-// panics when an option is wrong or contradicts another: a programmer's error.
-// The copy is made once for each value of a primitive, so an option costs
-// nothing at a Lock.
-func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
-	if len(opts) == 0 {
-		return &q.set
-	}
-	set := q.set
-	err := setup.Change(&set, opts)
-	if err == nil {
-		err = set.Check()
-	}
-	if err != nil {
-		panic("quorate: " + primitive + ": " + err.Error())
-	}
-	return &set
 }
 
 func (q *Quorum) isClosed() bool {

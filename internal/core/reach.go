@@ -1,7 +1,8 @@
 package core
 
 // This file owns what is said where too few nodes are connected or vote, in the
-// log and to a probe. Nothing else depends on it.
+// log and to a probe, and what of it buckets say once. Nothing else depends on
+// it.
 
 import (
 	"cmp"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -270,4 +272,59 @@ func (s *members) noteBlank() {
 	if s.blank() && !s.saidBlank.Swap(true) {
 		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
 	}
+}
+
+// far is a text without what each attempt to connect has of its own: the near
+// end, as in "10.0.0.1:40012->10.0.0.2:6379", and the time of day by which a
+// certificate was judged.
+func far(text string) string { return passing.ReplaceAllString(text, "") }
+
+var passing = regexp.MustCompile(`[^ ]*->|current time [^ ]+`)
+
+// sameFor is how long a line that says the same is left out.
+const sameFor = 10 * time.Second
+
+// spoken are lines that the buckets have logged. It is safe for concurrent use.
+type spoken struct {
+	mu   sync.Mutex
+	when map[string]time.Time
+}
+
+// first reports whether a line has not been logged lately.
+func (s *spoken) first(line string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, had := s.when[line]; had && now.Sub(at) < sameFor {
+		return false
+	}
+	for old, at := range s.when {
+		if now.Sub(at) >= sameFor {
+			delete(s.when, old)
+		}
+	}
+	s.when[line] = now
+	return true
+}
+
+// once is the log of one bucket. Of lines that differ in their bucket alone, in
+// the port of a connection, or in a time that passes, it passes the first one
+// on.
+type once struct {
+	slog.Handler
+	spoken *spoken
+}
+
+func (o once) Handle(ctx context.Context, r slog.Record) error {
+	var line strings.Builder
+	line.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Value.Kind() != slog.KindDuration {
+			line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
+		}
+		return true
+	})
+	if !o.spoken.first(line.String(), r.Time) {
+		return nil
+	}
+	return o.Handler.Handle(ctx, r)
 }

@@ -3,13 +3,18 @@ package core
 // This file owns the operations on the record of a name, as primitives see
 // them: read, open, put, erase, and the wait for a claim that a record may make
 // needless. Each is one lease.RegisterOp that a registerCall
-// (register_call.go) drives.
+// (register_call.go) drives. The number of a semaphore's permits is such a
+// record, beside the semaphore's name, and written under a lock of its own: a
+// full semaphore admits no claim, so a Resize under a claim of the semaphore
+// would wait for the holders. The nodes read it with every request of the
+// semaphore's claims, and return it with every answer.
 // Invariant: a value is returned as recorded only if a majority has it.
 
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -17,6 +22,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/script"
 )
 
 // Record is what a majority of the nodes keeps of a name beside its claims.
@@ -254,61 +260,63 @@ func (w *Watch) await(ctx context.Context, enough func(Record) bool) (Record, bo
 	}
 }
 
-// Retry paces attempts after one whose claim was lost, or superseded by a later
-// run, before it was admitted. The next attempt is above what overtook it, so
-// one retry is mostly enough.
-type Retry struct{ n int }
+// number is the register that keeps how many permits a semaphore has.
+func (q *Quorum) number(s *Spec) (*Register, error) {
+	lock, err := q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
+	return q.Register(lock), err
+}
 
-const (
-	// Longer than a round trip in one region: the run that was in the way is
-	// mostly over.
-	firstRetry = 5 * time.Millisecond
-	// The ninth failure in a row reaches it, and is the first that is logged.
-	lastRetry = time.Second
-)
-
-// Wait waits before the next attempt: twice as long each time, and not as long
-// as others. The pauses are random between a half and the whole.
-func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
-	pause := min(firstRetry<<min(r.n, 16), lastRetry)
-	if r.n++; pause == lastRetry {
-		q.set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
+// Resize changes how many permits a semaphore has, for all clients. It returns
+// when a majority has the number. From then on every quorum of votes contains a
+// node that knows it, so a smaller number holds for each claim that is admitted
+// later. Nodes that have missed it are given it by repairs. Claims that hold
+// are not ended by a smaller number: new ones wait until enough have left.
+func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
+	r, err := q.number(s)
+	if err != nil {
+		return err
 	}
-	pauseFor(ctx, q, pause/2+rand.N(pause/2))
-}
-
-// pauseFor waits for d, but not longer than ctx lasts, or until Close.
-func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-q.closing:
-	}
-}
-
-// TryAgain logs why a call that keeps trying has failed, and waits before it is
-// tried again.
-func TryAgain(ctx context.Context, q *Quorum, s *Spec, what string, err error) {
-	s.Set.Logger.Error("quorate: "+what+" keeps trying", "name", s.Name, "error", err)
-	pauseFor(ctx, q, time.Second)
-}
-
-// Must calls try until it succeeds. It panics where that cannot be, and does
-// not return when the Quorum is closed.
-func Must(q *Quorum, s *Spec, what string, try func() error) {
-	for {
-		err := try()
-		switch {
-		case err == nil:
-			return
-		case errors.Is(err, fault.ErrClosed):
-			s.Set.Logger.Error("quorate: a call that cannot return an error waits forever; end its goroutine before Close, or use the variant with a context", "error", err)
-			select {}
-		case fault.Misuse(err):
-			panic(err)
+	var h *Hold
+	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
+		if h, err = q.Acquire(ctx, r.spec, false, nil); err != nil {
+			return err
 		}
-		TryAgain(context.Background(), q, s, what, err)
+		if _, err = r.Open(ctx, h); err == nil {
+			break
+		}
+		// No other call resizes under this claim, so the next one is above what
+		// overtook it.
+		if h.Release(); !errors.Is(err, fault.ErrLost) {
+			return err
+		}
 	}
+	defer h.Release()
+	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
+		return err
+	}
+	// Have every node serve the claims that fit now: any request does that.
+	// Without it the waiters learn of a larger number with their next beat.
+	// This one is of an id that has no claim, so it changes nothing else.
+	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
+	for _, n := range q.nodes.all() {
+		n.send(&adminRequest{command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
+	}
+	return nil
+}
+
+// Permits asks the nodes how many permits a semaphore has: as the last Resize
+// said, or else as declared.
+func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
+	r, err := q.number(s)
+	if err != nil {
+		return 0, err
+	}
+	rec, err := r.Read(ctx)
+	if err == nil && rec.Undecided {
+		err = &fault.Failure{Err: fmt.Errorf("%w: a Resize is under way", fault.ErrHeld)}
+	}
+	if err != nil || !rec.Exists {
+		return s.Capacity, err
+	}
+	return strconv.ParseUint(string(rec.Value), 10, 53)
 }

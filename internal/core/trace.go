@@ -11,7 +11,6 @@ package core
 import (
 	"context"
 	"errors"
-	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -103,12 +102,6 @@ func (s *Span) Ended() {
 		r.Err = WrapError("hold", s.info.Name, &fault.Failure{Err: s.cause})
 	}
 	s.q.set.Trace.HoldEnd(s.ctx, r)
-}
-
-// Labeled runs what a primitive's Do is given, with labels for profiles.
-func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context) error) (err error) {
-	pprof.Do(ctx, pprof.Labels("quorate_kind", kind, "quorate_name", name), func(ctx context.Context) { err = f(ctx) })
-	return err
 }
 
 // tell completes what is reported of an admission.

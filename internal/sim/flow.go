@@ -5,8 +5,7 @@ import "github.com/quorate/quorate/internal/protocol"
 // A node has room for so many requests of one process. The others wait at the
 // process. What is sent, and when, is decided by the code that runs in
 // production (process.Attempt, lease.RegisterOp, process.Backlog). This
-// file does what core/flow.go, core/register_call.go and
-// core/register_request.go do.
+// file does what core/flow.go and core/register_call.go do.
 
 // full reports whether the node has no room for a request. An urgent one finds
 // room when others do not. Without a connection all requests fail, which takes

@@ -5,112 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// This file owns whether a majority of the nodes can be asked, and what an
-// onlooker finds out about one node.
-
-// Ready waits until a majority of the nodes is connected. It gives up when the
-// context ends, or when so many have failed for good that this cannot be. With
-// buckets the first one must have a majority: a bucket begins with its first
-// name.
-func (q *Quorum) Ready(ctx context.Context) error {
-	if q.buckets != nil {
-		return q.buckets.all[0].Load().Ready(ctx)
-	}
-	return q.readyWith(ctx, &q.set)
-}
-
-// readyWith is Ready for claims with these settings.
-func (q *Quorum) readyWith(ctx context.Context, set *setup.Settings) error {
-	// Nothing says when a majority is connected, so this looks each 2 ms.
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if err := q.members.outOfSet(set); err != nil {
-			return &fault.Failure{Err: err}
-		}
-		err, hopeless := q.reached()
-		if err == nil || q.members.blank() {
-			return nil
-		}
-		if hopeless {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err.Cut(ctx)
-		case <-q.closing:
-			return &fault.Failure{Err: fault.ErrClosed}
-		}
-	}
-}
-
-// reached returns nil if a quorum of the set's members is connected, else what
-// each node says, and whether no waiting helps: so many refuse for good. While
-// no set is known the nodes are those of the list. A majority is enough, even
-// where another node is refused for good: that node's error is in Check.
-func (q *Quorum) reached() (f *fault.Failure, hopeless bool) {
-	// sets is read before the list: a node is made before claims count on it.
-	sets, list := q.driver.sets(), q.nodes.all()
-	if !q.members.usable() {
-		list = q.seeds.live()
-		sets = protocol.Majority(len(list))
-	}
-	f, met, hopeless := tally(list, sets, (*node).unfit)
-	if met {
-		return nil, false
-	}
-	return f, hopeless
-}
-
-// tally is what the nodes have against their votes, each by err, whether the
-// others are a quorum, and whether so many refuse for good that they cannot be.
-func tally(list []*node, sets protocol.Quorums, err func(n *node) error) (f *fault.Failure, met, hopeless bool) {
-	good, refused := uint32(0), uint32(0)
-	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
-	for i, n := range list {
-		if n.dropped.Load() {
-			continue
-		}
-		err := err(n)
-		if err == nil {
-			good |= 1 << i
-			continue
-		}
-		if fault.ForGood(err) {
-			refused |= 1 << i
-		}
-		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: fault.NamesAge(err)})
-	}
-	f.Votes = bits.OnesCount32(good & sets.All())
-	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
-}
-
-// unfit is why a node is not connected, or has no vote in the set; nil: it has.
-func (n *node) unfit() error { return cmp.Or(n.err(), n.q.members.unfit(n.index)) }
-
-// tried waits for the first attempt to connect, which may still be under way.
-// Without it a process that has just begun would report each node as down. It
-// returns at once ever after, also while the node is down: that is an answer.
-func (n *node) tried(ctx context.Context) {
-	select {
-	case <-n.ready:
-	case <-ctx.Done():
-	}
-}
+// This file owns what an onlooker finds out about one node, and about all.
 
 // NodeReport is what Check finds out about one node.
 // What is unknown has its zero value.
@@ -340,4 +251,79 @@ func warnings(r *NodeReport, set *setup.Settings) []string {
 		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+r.lacks())
 	}
 	return w
+}
+
+// Survey is what Check finds out about all nodes. It is a view of one client at
+// one moment. An operator that restarts a node by MayRestart asks again before
+// the next one.
+type Survey struct {
+	Nodes      []NodeReport // in the order of the list
+	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
+	MayRestart bool
+	Set        *nodeset.Configuration // that this client counts on; nil: none is known
+}
+
+// Survey asks all nodes, see Check. It fails only if the Quorum is closed, or,
+// with buckets, if one of them cannot begin: a node that does not answer is a
+// report with an error.
+func (o Onlooker) Survey(ctx context.Context) (Survey, error) {
+	q := o.q
+	if q.buckets != nil {
+		return q.buckets.survey(ctx)
+	}
+	var s Survey
+	// All nodes are waited for, up to ten node timeouts: unlike a lock, a
+	// report is of use only with the nodes that fail.
+	err := o.Check(ctx, func(n NodeReport) bool {
+		s.Nodes = append(s.Nodes, n)
+		return false
+	})
+	slices.SortFunc(s.Nodes, func(a, b NodeReport) int { return cmp.Compare(a.Index, b.Index) })
+	if err != nil {
+		return Survey{}, err
+	}
+	for i := range s.Nodes {
+		if s.Nodes[i].Votes() {
+			s.Ready++
+		}
+	}
+	// The group is read after the reports. If the set has changed meanwhile, a
+	// node of the new one has no report, and counts as one that does not vote:
+	// the answer is then "not yet", and never a "yes" for a set of before.
+	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
+	s.Set = q.members.config.Load()
+	return s, nil
+}
+
+// lacks says why a node that votes is not caught up, as far as that is known,
+// and what to do about it. Another client's repair comes first: while it is
+// under way an operator only has to wait, whatever has failed here.
+func (r *NodeReport) lacks() string {
+	switch {
+	case r.Repairing != nil:
+		return r.Repairing.String() + "; wait"
+	case r.repairErr != nil:
+		return "the last try failed: " + r.repairErr.Error() + "; " + repairRemedy
+	}
+	return repairRemedy
+}
+
+// restartable reports whether one more node may be restarted of those that a
+// group counts: see repair.MayRestart. A node without a report counts as one
+// that does not vote: it was dropped, or made after the reports.
+func restartable(nodes []NodeReport, g protocol.Group) bool {
+	health := make([]repair.NodeHealth, g.Nodes)
+	for i := range nodes {
+		if n := &nodes[i]; n.Index < len(health) {
+			health[n.Index] = repair.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
+		}
+	}
+	return repair.MayRestart(rule.Protocol(), health, g.Sets)
+}
+
+// Votes reports whether the node answers and votes. An empty role is unknown:
+// the user may not ask INFO, and the handshake refuses a replica only where it
+// can tell.
+func (r *NodeReport) Votes() bool {
+	return r.Err == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
 }
