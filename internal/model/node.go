@@ -10,6 +10,7 @@ package model
 
 import (
 	"encoding/binary"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -145,9 +146,8 @@ func (n *Node) Name(name string) *Node {
 	return m
 }
 
-// Names returns the names that were asked for, but for the empty one, in their
-// order.
-func (n *Node) Names() []string { return slices.Sorted(maps.Keys(n.names)) }
+// Names are the names that were asked for, but for the empty one, in no order.
+func (n *Node) Names() iter.Seq[string] { return maps.Keys(n.names) }
 
 // Clone returns an independent copy, with all names.
 func (n *Node) Clone() *Node {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -266,7 +267,7 @@ func TestNamesShareAMarker(t *testing.T) {
 	assert.True(t, other.join('b', 641).Vote)
 	assert.Same(t, other.Node, b.Name("other"))
 	assert.Same(t, b.Node, other.Name(""))
-	assert.Equal(t, []string{"other"}, b.Names())
+	assert.Equal(t, []string{"other"}, slices.Collect(b.Names()))
 
 	was := other.Clone()
 	b.Forget()

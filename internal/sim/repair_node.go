@@ -64,7 +64,7 @@ func (n *node) list(cursor string) (names []string, next string) {
 	if n.model.HasRegister() {
 		all = append(all, recordName)
 	}
-	for _, name := range n.model.Names() {
+	for _, name := range slices.Sorted(n.model.Names()) {
 		if strings.HasPrefix(name, successor) && n.model.Name(name).HasRegister() {
 			all = append(all, name)
 		}

@@ -163,7 +163,7 @@ func (n *Node) cut(cause error) {
 func (n *Node) Size() (claims int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, name := range n.model.Names() {
+	for name := range n.model.Names() {
 		claims += len(n.model.Name(name).Claims(n.millis()))
 	}
 	return claims

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -60,7 +61,7 @@ func (n *Node) scan(words []string) []resp.Value {
 	}
 	is := glob(pattern)
 	v := str("0")
-	for _, key := range n.model.Names() {
+	for _, key := range slices.Sorted(n.model.Names()) {
 		if is.MatchString(key) {
 			v = append(v, resp.Value{Str: []byte(key)})
 		}

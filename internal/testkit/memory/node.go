@@ -170,9 +170,26 @@ func integer(s string) int64 {
 	return i
 }
 
+// readers read commands. A new one for each would cost more than all else that
+// a node does for a command.
+var readers = sync.Pool{New: func() any {
+	r := &reader{}
+	r.resp = resp.NewReader(&r.cmd)
+	return r
+}}
+
+// reader reads one command at a time, and all of it.
+type reader struct {
+	cmd  bytes.Reader
+	resp *resp.Reader
+}
+
 // words reads an encoded command.
 func words(cmd []byte) []string {
-	v, err := resp.NewReader(bytes.NewReader(cmd)).Read()
+	r := readers.Get().(*reader)
+	defer readers.Put(r)
+	r.cmd.Reset(cmd)
+	v, err := r.resp.Read()
 	if err != nil {
 		panic(fmt.Sprintf("memory: command %.80q: %v", cmd, err)) // of this library
 	}
@@ -184,20 +201,20 @@ func words(cmd []byte) []string {
 }
 
 // names of the scripts, by SHA.
-var scripts = func() map[string]string {
+var scripts = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, s := range script.All() {
 		m[s.SHA] = s.Name
 	}
 	return m
-}()
+})
 
 // eval carries out a script: its SHA, the number of its keys, the keys, the
 // arguments.
 func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	k := 2 + int(integer(w[1]))
 	keys, args := w[2:k], w[k:]
-	name := scripts[w[0]]
+	name := scripts()[w[0]]
 	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "caughtup": 0, "inspect": 4}[name]; ok {
 		stamp := stampOf(keys[at])
 		n.model.Count(stamp)

@@ -97,7 +97,7 @@ func (n *Node) claims(name string) (all []model.Claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.millis()
-	for _, key := range n.model.Names() {
+	for key := range n.model.Names() {
 		if strings.HasSuffix(key, ":{"+name+"}") {
 			all = append(all, n.model.Name(key).Claims(now)...)
 		}
