@@ -78,16 +78,27 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 			require.Equal(t, m.SetText(), c.Get(t.Context(), script.SetKey("test")).Val())
 			require.Equal(t, markerOf(m, now), markerAt(t, c, now, got.Stamp()), "seed %d, step %d: %v", seed, i, s)
 
+			type asked struct {
+				home script.Home
+				op   protocol.Op
+				cmd  *redis.Cmd
+			}
+			var all []asked
+			pipe := c.Pipeline()
 			for _, of := range sets {
 				home := script.HomeOf(of.Stamp)
 				n.keys = script.NewKeys("test", "a name").At(home)
 				for _, op := range []protocol.Op{protocol.OpBeat, protocol.OpLeave, protocol.OpRead} {
-					_, err := n.send(t, n.terms(1, 1), protocol.Request{Op: op})
-					refused := err != nil && strings.HasPrefix(err.Error(), script.OtherSet)
-					m.Count(home.Stamp())
-					a, _ := m.Handle(time.Now().UnixMilli(), n.terms(1, 1), "owner", protocol.Request{Op: op, Stored: &protocol.Stored{}})
-					require.Equal(t, a.Status == protocol.OtherSet, refused, "seed %d, step %d: %v as of %q at %q: %v", seed, i, op, home, m.SetText(), err)
+					all = append(all, asked{home, op, pipe.Do(t.Context(), n.args(t, n.terms(1, 1), protocol.Request{Op: op})...)})
 				}
+			}
+			_, _ = pipe.Exec(t.Context()) // each command has its own error
+			for _, q := range all {
+				err := q.cmd.Err()
+				refused := err != nil && strings.HasPrefix(err.Error(), script.OtherSet)
+				m.Count(q.home.Stamp())
+				a, _ := m.Handle(time.Now().UnixMilli(), n.terms(1, 1), "owner", protocol.Request{Op: q.op, Stored: &protocol.Stored{}})
+				require.Equal(t, a.Status == protocol.OtherSet, refused, "seed %d, step %d: %v as of %q at %q: %v", seed, i, q.op, q.home, m.SetText(), err)
 			}
 		}
 	}
