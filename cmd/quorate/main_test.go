@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // asCommand in the environment makes the test binary the command itself, so
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Setenv(asCommand, "1") // for all that is started from here
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(redistest.Share(m))
 }
 
 // startNodes starts nodes that all commands of the test use.

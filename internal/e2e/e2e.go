@@ -42,7 +42,7 @@ func Parallel(n int) {
 func Main(m *testing.M) {
 	flag.Parse()
 	Quiet()
-	goleak.VerifyTestMain(m, NeverReturns)
+	goleak.VerifyTestMain(redistest.Share(m), NeverReturns)
 }
 
 // Quiet drops what Quorums log by default, unless the tests are verbose: what a
@@ -62,11 +62,11 @@ const NodesVariable = "QUORATE_NODES"
 func MainWithNodes(m *testing.M) {
 	flag.Parse()
 	Quiet()
-	goleak.VerifyTestMain(withNodes{m}, NeverReturns)
+	goleak.VerifyTestMain(withNodes{redistest.Share(m)}, NeverReturns)
 }
 
 // withNodes runs tests while the nodes of the examples run.
-type withNodes struct{ *testing.M }
+type withNodes struct{ redistest.Tests }
 
 func (m withNodes) Run() int {
 	addrs := memory.NewNodes(3).Serve()
@@ -75,7 +75,7 @@ func (m withNodes) Run() int {
 		return 1
 	}
 	_ = os.Setenv(NodesVariable, strings.Join(addrs, ","))
-	return m.M.Run()
+	return m.Tests.Run()
 }
 
 // Declare declares nodes brand-new. They record their set.
@@ -226,12 +226,14 @@ func Eventually(cond func() bool) bool { return EventuallyWithin(Patience, cond)
 // the failover of a Sentinel that has stood still for two seconds: it does
 // nothing for half a minute then.
 func EventuallyWithin(d time.Duration, cond func() bool) bool {
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(d); !cond(); <-tick.C {
-		if time.Now().After(end) {
+	for began := time.Now(); !cond(); {
+		past := time.Since(began)
+		if past > d {
 			return false
 		}
+		// A look costs commands, and processors that what is waited for needs:
+		// the longer it takes, the less often.
+		time.Sleep(min(max(past/16, 2*time.Millisecond), 20*time.Millisecond))
 	}
 	return true
 }

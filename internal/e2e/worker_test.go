@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	e2e.Parallel(4)
 	e2e.Quiet()
-	goleak.VerifyTestMain(m, e2e.NeverReturns)
+	goleak.VerifyTestMain(redistest.Share(m), e2e.NeverReturns)
 }
 
 // terms are what a worker gets at its start.

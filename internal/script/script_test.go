@@ -19,7 +19,7 @@ var (
 	seed      = flag.Uint64("seed", 1, "first seed")
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.Share(m)) }
 
 func TestConformance(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

@@ -16,10 +16,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.Share(m)) }
 
 // call is a command whose answer can be waited for.
 type call struct {

@@ -95,13 +95,17 @@ type Cluster struct {
 // [SkipIfMissing].
 func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
-	c, err := Run(n, opts...)
+	var idle []*Server
+	if len(opts) == 0 {
+		idle = take(n)
+	}
+	c, err := run(idle, n, opts)
 	SkipIfMissing(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		if err := c.end((*Server).giveBack); err != nil {
 			t.Error(err)
 		}
 	})
@@ -123,7 +127,10 @@ func SkipIfMissing(t testing.TB, err error) {
 
 // Run runs n servers until [Cluster.Close]. It returns when all of them answer,
 // or none is left.
-func Run(n int, opts ...Option) (*Cluster, error) {
+func Run(n int, opts ...Option) (*Cluster, error) { return run(nil, n, opts) }
+
+// run runs so many servers that there are n with those that run.
+func run(running []*Server, n int, opts []Option) (*Cluster, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("redistest: a cluster needs at least one server, not %d", n)
 	}
@@ -136,11 +143,13 @@ func Run(n int, opts ...Option) (*Cluster, error) {
 		opt(&cfg)
 	}
 
-	c := &Cluster{}
-	for range n {
-		c.servers = append(c.servers, &Server{binary: binary, cfg: cfg})
+	more := &Cluster{}
+	for range n - len(running) {
+		more.servers = append(more.servers, &Server{binary: binary, cfg: cfg, own: len(opts) > 0})
 	}
-	if err := c.each((*Server).open); err != nil {
+	err = more.each((*Server).open)
+	c := &Cluster{servers: append(running, more.servers...)}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -148,10 +157,11 @@ func Run(n int, opts ...Option) (*Cluster, error) {
 
 // Close kills the servers, closes their clients and removes their files.
 // Closing again does nothing.
-func (c *Cluster) Close() error {
-	c.once.Do(func() {
-		c.err = c.each((*Server).close)
-	})
+func (c *Cluster) Close() error { return c.end((*Server).close) }
+
+// end ends the cluster by f, unless it has ended.
+func (c *Cluster) end(f func(*Server) error) error {
+	c.once.Do(func() { c.err = c.each(f) })
 	return c.err
 }
 

@@ -48,6 +48,10 @@ type Server struct {
 	clock  clock            // the zero value is the machine's
 	client *redis.Client
 	closed bool
+
+	// See share.go.
+	own     bool // it has options
+	touched bool // its process has been stopped, or is not the first one
 }
 
 // Addr is host:port.
@@ -93,6 +97,7 @@ func (s *Server) Kill() error {
 }
 
 func (s *Server) kill() error {
+	s.touched = true
 	if !s.proc.Running() {
 		return nil
 	}
@@ -118,6 +123,7 @@ func (s *Server) freeze(verb string, signal func(*process.Process) error) error 
 	if !s.proc.Running() {
 		return fmt.Errorf("redistest: %s %s: server is not running", verb, s.Addr())
 	}
+	s.touched = true
 	if err := signal(s.proc); err != nil {
 		return fmt.Errorf("redistest: %s %s: %w", verb, s.Addr(), err)
 	}
