@@ -30,7 +30,7 @@ type exchanges struct {
 
 // exchangeStats counts what operators have done.
 type exchangeStats struct {
-	Done, Failed int64 // by operators that were waited for
+	Done, Failed int64 // by operators whose end was waited for
 	Killed       int64 // operators, in the middle of an exchange
 	Copies       int64 // attempts to add a server with a copy of a member's data
 }
@@ -53,7 +53,7 @@ func (c change) String() string {
 }
 
 const (
-	exchangeWithin = 30 * time.Second // an operator gives up then
+	exchangeWithin = time.Minute // an operator gives up then; 12 s of an exchange are guard times
 	undoWithin     = 10 * time.Second
 	settleWithin   = time.Minute
 )
@@ -159,9 +159,11 @@ func (n *nemesis) exchange(ctx context.Context, changes ...change) error {
 	var set []string
 	for _, p := range started {
 		after, werr := p.wait(ctx)
-		if set, err = after, errors.Join(err, werr); werr == nil {
+		set, err = after, errors.Join(err, werr)
+		switch {
+		case werr == nil:
 			n.members.done.Add(1)
-		} else {
+		case ctx.Err() == nil: // else the faults end, and the exchange with them
 			n.members.failed.Add(1)
 		}
 	}
