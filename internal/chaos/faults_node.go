@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -216,18 +215,18 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	}
 	err = errors.Join(err, insist(func() error { return nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
 	wait(ctx, after)
-	return target, errors.Join(err, nd.empty(alive))
+	return target, errors.Join(err, nd.empty())
 }
 
-// empty does what an operator does with a copy of another node's data. The file
-// of the replication goes as well: a server that keeps its data in memory would
-// come back with it.
-func (n *node) empty(ctx context.Context) error {
-	err := insist(func() error { return n.admin.FlushAll(ctx).Err() })
-	if rerr := os.Remove(filepath.Join(n.server.Dir(), "dump.rdb")); !errors.Is(rerr, fs.ErrNotExist) {
-		err = errors.Join(err, rerr)
+// empty does what an operator does with a copy of another node's data. Its
+// files go as well: it would come back with that of the replication, or with a
+// log whose end, a FLUSHALL, a power cut has taken away.
+func (n *node) empty() error {
+	err := n.server.Kill()
+	for _, file := range []string{"dump.rdb", "appendonlydir"} {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(n.server.Dir(), file)))
 	}
-	return err
+	return errors.Join(err, n.restart())
 }
 
 // What is done to clients.
