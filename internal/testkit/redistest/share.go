@@ -93,7 +93,7 @@ func (s *Server) successor() *Server {
 	if s.closed || s.own || s.touched || !s.proc.Running() {
 		return nil
 	}
-	next := &Server{binary: s.binary, port: s.port, dir: s.dir, reservation: s.reservation, proc: s.proc, began: s.began}
+	next := &Server{binary: s.binary, port: s.port, dir: s.dir, reservation: s.reservation, proc: s.proc}
 	if s.client != nil {
 		_ = s.client.Close()
 	}
