@@ -4,18 +4,17 @@
 // an address. It is pure: the caller passes the time and an event, and takes
 // Out and Wake.
 //
-//	join, answers --> settle.go --> admit.go --> holding --> advance.go --> leave
-//	                  q nodes at T   q views vote   deadline
+//	join, answers --> settle -----> admitted --> holding --> advance --> leave
+//	                  q nodes at T  q views vote  deadline
 //
 //	claim.go        a claim, its phases, its requests and its end
 //	answer.go       what an answer, a push or a failure changes
 //	advance.go      start, tick, and what is sent when it is due: rules 1 and 6
-//	settle.go, admit.go             rules 2; 3, 4 and 5
-//	views.go        what the nodes' views say: which of them hold and vote, until when
+//	admit.go        rules 2 to 5
+//	views.go        what a claim knows of each node: which of them hold and vote, until when
 //	count.go, capacity.go           which lower claims count; the permits of a semaphore
 //	regroup.go      what claims and operations keep when the set of nodes changes
-//	peer.go         what a claim knows of one node
-//	register.go, register_result.go, attest.go, outbox_record.go   one operation on a record: Paxos with tickets
+//	register.go, attest.go, outbox_record.go   one operation on a record: Paxos with tickets
 //	run.go          the order of such operations: lock, open, put again
 //	ticketclock.go  which ticket a claim proposes
 //	fanout.go       which nodes are asked first, and how long to wait

@@ -317,3 +317,30 @@ func (c *Configuration) parseMember(words []string) bool {
 // have Succession set.
 // Invariant: the register counts the nodes that stay or leave, in every stage.
 func SuccessorName(s Stamp) string { return protocol.Successors + string(s) }
+
+// Stage is how far an exchange of nodes has come.
+type Stage uint8
+
+const (
+	Stable   Stage = iota // a majority of the members is a quorum
+	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
+	Jointly               // a quorum is a majority of those that stay or leave, and one of those that stay or enter
+)
+
+func (s Stage) String() string { return [...]string{"stable", "learning", "joint"}[s] }
+
+// Role says in which set a member counts while nodes are being exchanged.
+type Role uint8
+
+const (
+	Stays Role = iota
+	Leaves
+	Enters
+)
+
+func (r Role) String() string { return [...]string{"stays", "leaves", "enters"}[r] }
+
+const (
+	stages = "slj"
+	roles  = "sle"
+)

@@ -9,7 +9,7 @@ import (
 
 // This file owns what a client knows of the set of its nodes: which
 // configuration it counts on, and what each of its connections has shown. What
-// follows from that is in connection.go, binding.go, finding.go, following.go
+// follows from that is in binding.go, finding.go, following.go
 // and vouch.go.
 //
 //	connections to the client's list          connections to members

@@ -1,9 +1,11 @@
 package process
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
-	"time"
 )
 
 // This file owns one attempt of a process: its claim, what becomes of the
@@ -26,6 +28,28 @@ type Attempt struct {
 	met             bool        // a node knows of others at the name
 	taken           bool        // a caller has the hold
 	waitersReported bool        // and knows of claims that wait behind it
+}
+
+// Name is what all claims of one process at one name share. It is safe for
+// concurrent use. Nothing rests on it but how soon claims settle, and how many
+// nodes are asked.
+type Name struct {
+	Name     string
+	Counting bool // a semaphore's
+
+	contended atomic.Bool
+	tickets   lease.TicketClock
+}
+
+// Contended reports whether other claims were met at the name of late.
+func (n *Name) Contended() bool { return n.contended.Load() }
+
+// Meet says that other claims were met at the name, or that none were. The word
+// is one for requests of many names, so it is written only when it changes.
+func (n *Name) Meet(others bool) {
+	if n.contended.Load() != others {
+		n.contended.Store(others)
+	}
 }
 
 // Begin describes an attempt that is about to start.

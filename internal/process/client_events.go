@@ -1,10 +1,12 @@
 package process
 
 import (
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
-	"time"
 )
 
 // Reply judges the answer a to the request r of a claim, or of an operation on
@@ -264,5 +266,39 @@ func (c *Client) Close(now protocol.Time) (do []Action) {
 	c.mu.Lock()
 	c.closed = true
 	c.repair.Close(now)
+	return c.unlock(now)
+}
+
+// StartRegisterOp begins an operation on the record of a name. timeout and ttl
+// are those of the name.
+func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration, rules protocol.Rules) {
+	g := c.group.Load()
+	q.Sets, q.Absent = g.Of(q.Succession)
+	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
+	// A node that loses its data is not caught up before its guard time is
+	// over. So what it said less than a guard time ago it still has, or it says
+	// that it is recovering.
+	q.Fresh = g.Fresh()
+	if g.Past(q.Succession, name, rules) {
+		q.Supersede()
+		return
+	}
+	q.Start(now)
+}
+
+// Group returns which nodes the client asks now.
+func (c *Client) Group() protocol.Group { return *c.group.Load() }
+
+// Regroup has the client count on other nodes. The claims and the operations
+// under way are for the caller to tell.
+func (c *Client) Regroup(now protocol.Time, g protocol.Group) (do []Action) {
+	c.mu.Lock()
+	c.grow(g.Nodes)
+	c.group.Store(&g)
+	c.repair.Group = g
+	c.judgeClocks(func(j *nodeset.Clocks) { j.Regroup(g.Sets, g.Guard) })
+	if !c.closed {
+		c.repair.Hurry(now)
+	}
 	return c.unlock(now)
 }

@@ -12,9 +12,8 @@
 //	                 | (a lock for each)  |    | (a lock for each) |
 //	                 +--------------------+    +-------------------+
 //
-//	client.go, client_events.go, action.go   one process: what an event leads to
-//	client_regroup.go, client_record.go      another configuration; an operation on a record begins
-//	attempt.go, name.go       one claim in its process; what claims at a name share
+//	client.go, client_events.go   one process: what an event leads to
+//	attempt.go                one claim in its process; what claims at a name share
 //	outbox.go, backlog.go     what is sent when a node has no room
 //	intake.go                 how many claims may be on the way to their first answers
 //	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next

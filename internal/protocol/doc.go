@@ -35,7 +35,7 @@
 // These files are those of internal/lease.
 //
 //	1  Start     join(id, T0) goes to all nodes at once        advance.go
-//	2  Settle    q nodes hold the claim at exactly T           settle.go
+//	2  Settle    q nodes hold the claim at exactly T           admit.go
 //	3  Admit     q usable views vote; semaphores count, too    admit.go, views.go, count.go, capacity.go
 //	4  Wait      pushes and hints say when to ask again        admit.go, answer.go
 //	5  Deadline  rule 3 holds with the views usable at t       admit.go
@@ -46,9 +46,8 @@
 //
 // # Files
 //
-//	types.go        requests, answers, pushes
+//	types.go        requests, answers, pushes, and why a reply counts, or does not
 //	record.go       what is recorded of a name
-//	verdict.go      why a reply counts, or does not
 //	class.go        how urgent a request is where a node has no room
 //	window.go       how far tickets may be from clocks
 //	group.go        which nodes a client asks

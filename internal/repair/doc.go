@@ -2,7 +2,6 @@
 // have recorded. Until then it cannot attest that something was not recorded.
 // It is pure.
 //
-//	repair.go, repair_timing.go   which node is repaired, and when
-//	repair_attempt.go, repair_step.go, repair_node.go   by which steps
-//	repair_spare.go               whether one more node may be restarted
+//	repair.go, repair_timing.go   which node is repaired, when, and whether one more may be restarted
+//	repair_attempt.go, repair_node.go   by which steps
 package repair

@@ -7,9 +7,10 @@ package repair
 // after the node's guard time.
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"math/rand/v2"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // Repair decides for one client which nodes it repairs, by which steps and
@@ -143,4 +144,26 @@ func (r *Repair) Close(now protocol.Time) {
 func (r *Repair) Attempted(node int) bool {
 	n := &r.nodes[node]
 	return n.stage == repairIdle || n.attempted
+}
+
+// NodeHealth is what an onlooker has seen of a node.
+type NodeHealth struct {
+	Votes    bool // it answers, as a master, and its guard time is over
+	CaughtUp bool
+}
+
+// MayRestart reports whether one more node may be restarted, or lost with its
+// data: each node of each set that counts votes and is caught up. nodes are by
+// their numbers in sets. In a set of one node or two no restart keeps a
+// majority; then it reports that all is well.
+// Invariant: a set that lacks a node has none to spare. So while nodes are
+// being exchanged, neither of the two sets loses its majority.
+func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) bool {
+	well := uint32(0)
+	for i, n := range nodes {
+		if n.Votes && (n.CaughtUp || !r.On(protocol.RuleSpareCaughtUp)) {
+			well |= 1 << i
+		}
+	}
+	return sets.All()&^well == 0
 }
