@@ -1,13 +1,13 @@
 // Package setup owns what a Quorum is made with, and keeps no state of it.
 //
-//	settings.go  the settings, their defaults and bounds, names, events
-//	events.go    what a tracer gets
+//	settings.go  the settings, their defaults and bounds, names, events, what a tracer gets
 //	address.go   where a node is: a server, a Sentinel set, a cluster
 //	url.go       how an address is written
 //	clients.go   by which client an address is connected to
 package setup
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -220,3 +220,34 @@ type Event struct {
 // tests; nil for any other node. It is set before the first Quorum is
 // made.
 var InProcess = func(redis.UniversalClient, transport.Config) transport.Transport { return nil }
+
+// Tracer is what the application's tracer is to core.
+type Tracer interface {
+	AcquireStart(ctx context.Context, i AcquireInfo) context.Context
+	AcquireEnd(ctx context.Context, r AcquireResult)
+	HoldEnd(ctx context.Context, r HoldResult)
+}
+
+// AcquireInfo is an acquisition that begins.
+type AcquireInfo struct {
+	Kind, Name string
+	Try        bool
+}
+
+// AcquireResult is how an acquisition has ended.
+type AcquireResult struct {
+	Kind, Name                    string
+	Try, Contended, Local, Shared bool
+	Wait                          time.Duration
+	Queue, RoundTrips, Votes      int
+	Token                         uint64
+	Err                           error
+}
+
+// HoldResult is how a hold has ended.
+type HoldResult struct {
+	Kind, Name string
+	Token      uint64
+	Held       time.Duration
+	Err        error
+}
