@@ -49,7 +49,6 @@ type attempt struct {
 	place  bool          // it has one of the intake
 	warned bool          // the application knows that little of the lease is left
 	late   bool          // the observer knows that its renewal is late
-	told   chan struct{} // closed when it has had the last of these events; nil: there was none
 	seen   *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]

@@ -168,15 +168,7 @@ func (a *attempt) noteLate(now protocol.Time) {
 	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
 	if late && !a.late {
 		err := WrapError("renew", a.spec.Name, a.failureAt(now, fault.ErrNoQuorum))
-		before, told := a.told, make(chan struct{})
-		a.told = told
-		go func() {
-			defer close(told)
-			if before != nil {
-				<-before
-			}
-			a.q.observer.call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
-		}()
+		a.q.observer.call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
 	}
 	a.late = late
 }
@@ -185,12 +177,6 @@ func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
 		"name", a.spec.Name, "token", a.token(0), "error", err)
-	a.mu.Lock()
-	told := a.told
-	a.mu.Unlock()
-	if told != nil {
-		<-told
-	}
 	a.q.observer.call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 }
 
