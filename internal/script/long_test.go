@@ -54,7 +54,7 @@ func allScripts(t *testing.T, n *node) map[string][]any {
 // takes more of such a value than a text of its own has: to read 100 MB stops
 // a server for as long as it takes to lose holds.
 func TestNoScriptReadsALongValue(t *testing.T) {
-	const long = 4 << 20 // a record may have 1 MB
+	const long = 8 << 20 // a record may have 1 MB
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	ctx := t.Context()
