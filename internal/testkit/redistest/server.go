@@ -51,7 +51,7 @@ type Server struct {
 
 	// See share.go.
 	own     bool // it has options
-	touched bool // its process has been stopped, or is not the first one
+	stopped bool
 }
 
 // Addr is host:port.
@@ -97,7 +97,6 @@ func (s *Server) Kill() error {
 }
 
 func (s *Server) kill() error {
-	s.touched = true
 	if !s.proc.Running() {
 		return nil
 	}
@@ -123,10 +122,10 @@ func (s *Server) freeze(verb string, signal func(*process.Process) error) error 
 	if !s.proc.Running() {
 		return fmt.Errorf("redistest: %s %s: server is not running", verb, s.Addr())
 	}
-	s.touched = true
 	if err := signal(s.proc); err != nil {
 		return fmt.Errorf("redistest: %s %s: %w", verb, s.Addr(), err)
 	}
+	s.stopped = verb == "stop"
 	return nil
 }
 
@@ -275,7 +274,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
 	}
-	s.proc = p
+	s.proc, s.stopped = p, false
 
 	err = s.awaitAnswer()
 	if err == nil && s.machine() {

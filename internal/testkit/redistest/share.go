@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -90,7 +91,11 @@ func (s *Server) giveBack() error {
 func (s *Server) successor() *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.own || s.touched || !s.proc.Running() {
+	if s.closed || s.own || s.stopped || !s.proc.Running() {
+		return nil
+	}
+	files, err := os.ReadDir(s.dir)
+	if err != nil || len(files) > 1 { // more than its log: its next life would begin with data
 		return nil
 	}
 	next := &Server{binary: s.binary, port: s.port, dir: s.dir, reservation: s.reservation, proc: s.proc}
@@ -107,10 +112,12 @@ func (s *Server) successor() *Server {
 var harmless = func() map[string]bool {
 	all := map[string]bool{}
 	for _, c := range strings.Fields(`append auth client|getname client|id client|info client|kill client|list client|setinfo client|setname
-		config|get dbsize del discard dump echo eval evalsha exec exists expire flushall flushdb get getrange hello incr info keys
-		memory|usage mget mset multi object|encoding persist pexpire pexpireat ping psetex pttl publish quit rename restore role sadd
-		scan script|exists script|flush script|load select set setex setnx setrange smembers strlen subscribe time ttl type
-		unsubscribe unwatch watch zadd zcard zrange zrem zscore`) {
+		config|get dbsize decr del discard dump echo eval evalsha exec exists expire expireat expiretime flushall flushdb
+		get getdel getex getrange hdel hello hexists hget hgetall hincrby hlen hmget hset hsetnx incr incrby info keys llen lpop lpush lrange
+		memory|usage mget mset multi object|encoding persist pexpire pexpireat pexpiretime ping psetex psubscribe pttl publish
+		pubsub|channels pubsub|numsub quit rename restore role rpop rpush sadd scan scard script|exists script|flush script|load select
+		set setex setnx setrange sismember smembers srem strlen subscribe time touch ttl type unlink unsubscribe unwatch watch
+		zadd zcard zcount zincrby zrange zrangebyscore zrank zrem zremrangebyrank zremrangebyscore zrevrange zrevrank zscore`) {
 		all[c] = true
 	}
 	return all

@@ -69,7 +69,19 @@ func TestShare(t *testing.T) {
 			require.NoError(t, c.ConfigResetStat(t.Context()).Err())
 			require.NoError(t, c.ConfigResetStat(t.Context()).Err())
 		}), false},
-		{"restarts it", func(t *testing.T, s *redistest.Server) { require.NoError(t, s.Restart()) }, false},
+		{"restarts it", func(t *testing.T, s *redistest.Server) {
+			require.NoError(t, s.Stop())
+			require.NoError(t, s.Restart())
+		}, true},
+		{"leaves a file", func(t *testing.T, s *redistest.Server) {
+			require.NoError(t, s.Client().Save(t.Context()).Err())
+			require.NoError(t, s.Restart())
+		}, false},
+		{"lets it go on", func(t *testing.T, s *redistest.Server) {
+			require.NoError(t, s.Stop())
+			require.NoError(t, s.Cont())
+		}, true},
+		{"kills it", func(t *testing.T, s *redistest.Server) { require.NoError(t, s.Kill()) }, false},
 		{"stops it", func(t *testing.T, s *redistest.Server) { require.NoError(t, s.Stop()) }, false},
 		{"is the last", func(*testing.T, *redistest.Server) {}, true},
 	}
@@ -85,8 +97,11 @@ func TestShare(t *testing.T) {
 				if i > 0 {
 					assert.Equal(t, steps[i-1].shared, is == last, "the server of the one before")
 				}
-				last, addr = is, s.Addr()
+				last = is
 				step.f(t, s)
+				if step.shared {
+					last, addr = pid(t, s), s.Addr()
+				}
 			})
 		}
 	})).Run()
