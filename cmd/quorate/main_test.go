@@ -37,10 +37,17 @@ func TestMain(m *testing.M) {
 // startNodes starts nodes that all commands of the test use.
 func startNodes(t *testing.T, n int) *embedded.Nodes {
 	t.Helper()
+	ns := ownNodes(t, n)
+	t.Setenv("QUORATE_NODES", strings.Join(ns.URLs(), ","))
+	return ns
+}
+
+// ownNodes starts nodes for a parallel test, which names them to its commands.
+func ownNodes(t *testing.T, n int) *embedded.Nodes {
+	t.Helper()
 	ns, err := embedded.Start(n)
 	require.NoError(t, err)
 	t.Cleanup(ns.Close)
-	t.Setenv("QUORATE_NODES", strings.Join(ns.URLs(), ","))
 	return ns
 }
 
