@@ -130,6 +130,8 @@ func (d *dialer) openFirst(ctx context.Context, timeout time.Duration) (*opened,
 			next.Reset(minBackoff)
 		case <-next.C:
 			open(d.cfg.Stall, false)
+		case <-ctx.Done(): // results may never come: the attempts see it, too
+			return nil, context.Cause(ctx)
 		}
 	}
 }
