@@ -139,7 +139,11 @@ func connect(ctx context.Context, n nodes, opts ...quorate.Option) (*quorate.Quo
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Bootstrap(ctx); err != nil {
+	// On a machine that is busy new nodes may take longer than Bootstrap waits.
+	for err = q.Bootstrap(ctx); errors.Is(err, quorate.ErrNoQuorum) && ctx.Err() == nil; err = q.Bootstrap(ctx) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil
