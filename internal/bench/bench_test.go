@@ -83,7 +83,7 @@ func TestSmoke(t *testing.T) {
 	dir := t.TempDir()
 	doc := filepath.Join(dir, "doc.md")
 	require.NoError(t, os.WriteFile(doc, []byte("a\n<!-- bench:free -->\nold\n<!-- /bench -->\nb\n<!-- bench:other -->\nkept\n<!-- /bench -->\n"), 0o600))
-	require.NoError(t, run([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover)",
+	require.NoError(t, run([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover|stations)",
 		"-json", dir + "/out.json", "-plots", dir + "/plots", "-md", doc}))
 	// Without redsync, which takes its time for these.
 	require.NoError(t, run([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
@@ -106,18 +106,36 @@ func TestSmoke(t *testing.T) {
 
 	// What is drawn from a file is what was drawn from the run.
 	require.NoError(t, run([]string{"-from", dir + "/out.json", "-plots", dir + "/again"}))
-	drawn, err := os.ReadFile(dir + "/plots/nodes.svg")
-	require.NoError(t, err)
-	require.NotContains(t, string(drawn), "#-", "colours that a browser knows")
-	again, err := os.ReadFile(dir + "/again/nodes.svg")
-	require.NoError(t, err)
-	require.Equal(t, string(drawn), string(again))
+	for _, plot := range []string{"nodes.svg"} {
+		drawn, err := os.ReadFile(filepath.Join(dir, "plots", plot))
+		require.NoError(t, err)
+		require.NotContains(t, string(drawn), "#-", "colours that a browser knows")
+		again, err := os.ReadFile(filepath.Join(dir, "again", plot))
+		require.NoError(t, err)
+		require.Equal(t, string(drawn), string(again))
+	}
 }
 
 func TestFlags(t *testing.T) {
 	require.ErrorContains(t, run([]string{"-run", "no such bench"}), "no bench matches")
 	require.ErrorContains(t, run([]string{"-rounds", "0"}), "must be positive")
 	require.Error(t, run([]string{"-from", "no such file"}))
+}
+
+// What a document says about its tables is of the run of all of them.
+func TestAboutAllTables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "doc.md")
+	r := &Results{Date: "today", Benches: []Result{{Group: "a"}}}
+	for text, filled := range map[string]bool{
+		"<!-- bench:a -->\n<!-- /bench -->\n":                                    true,
+		"<!-- bench:a -->\n<!-- /bench -->\n<!-- bench:b -->\n<!-- /bench -->\n": false,
+	} {
+		require.NoError(t, os.WriteFile(file, []byte("<!-- bench:about -->\n<!-- /bench -->\n"+text), 0o600))
+		require.NoError(t, r.fill(file))
+		got, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, filled, strings.Contains(string(got), "today"), text)
+	}
 }
 
 // A lock that lets two in fails the benchmark.

@@ -73,6 +73,7 @@ func benches(set settings) []bench {
 	add(readers.bench("read-mostly", "sharing", perSecond, bothCPU), users.bench("semaphore", "sharing", perSecond, bothCPU))
 	add(locals()...)
 	add(seen(1), seen(5), listing(set.leases))
+	add(whereTime(1), whereTime(5))
 
 	for _, k := range []int{1, 10, 100, 1000, 10_000, 100_000} {
 		if k <= set.leases {

@@ -35,6 +35,14 @@ const (
 	firstServed = "first_served_ms"
 	longest     = "longest_ms"
 	listed      = "listed_per_second"
+
+	toFirstWrite  = "to_first_write_us"
+	inWrites      = "in_writes_us"
+	betweenWrites = "between_writes_us"
+	toAnswer      = "to_deciding_answer_us"
+	inScript      = "in_script_us"
+	toReturn      = "to_return_us"
+	inAll         = "in_all_us"
 )
 
 // units say in the tables what the figures are.
@@ -72,4 +80,12 @@ var units = map[string]string{
 	firstServed: "until the first has it, ms",
 	longest:     "longest script or SCAN at a node, ms",
 	listed:      "names listed/s",
+
+	toFirstWrite:  "from the call to the first write, µs",
+	inWrites:      "in writes, µs",
+	betweenWrites: "between writes, µs",
+	toAnswer:      "until the answer that decides is read, µs",
+	inScript:      "… of it in the script of one node, mean, µs",
+	toReturn:      "until the call returns, µs",
+	inAll:         "in all, µs",
 }

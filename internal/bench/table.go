@@ -110,17 +110,20 @@ func (t table) markdown() string {
 var place = regexp.MustCompile(`(?s)(<!-- bench:([a-z]+) -->\n).*?(<!-- /bench -->)`)
 
 // fill puts the tables into a Markdown file. What the results do not have stays
-// as it is.
+// as it is, and so does what it says about all tables where that is one of them.
 func (r *Results) fill(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	groups := r.groups()
+	all := lo.EveryBy(place.FindAllStringSubmatch(string(text), -1), func(part []string) bool {
+		return part[2] == "about" || slices.Contains(groups, part[2])
+	})
 	filled := place.ReplaceAllStringFunc(string(text), func(found string) string {
 		part := place.FindStringSubmatch(found)
 		switch {
-		case part[2] == "about":
+		case part[2] == "about" && all:
 			return part[1] + r.about() + "\n" + part[3]
 		case slices.Contains(groups, part[2]):
 			return part[1] + r.table(part[2]).markdown() + part[3]

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/samber/lo"
+
+	"github.com/quorate/quorate"
+)
+
+// stations are the parts of one call, one after the other: what is in none of
+// them was not in the call.
+type stations struct {
+	call    time.Duration // until the first write begins
+	writes  time.Duration // in writes
+	between time.Duration // between them
+	wait    time.Duration // until the answer that decides has been read
+	back    time.Duration // until the call has returned
+}
+
+// whole is how long the call took.
+func (s stations) whole() time.Duration { return s.call + s.writes + s.between + s.wait + s.back }
+
+// split divides a call, by what it has asked the nodes. The answer that
+// decides is the one that completes a quorum. It may come before the last write
+// has ended, and then none is waited for. split reports false where the record
+// lacks that answer.
+func (call span) split(asked []exchange, quorum int) (s stations, ok bool) {
+	var answers []time.Duration
+	for _, x := range asked {
+		if x.answered != 0 {
+			answers = append(answers, x.answered)
+		}
+	}
+	if len(answers) < quorum {
+		return s, false
+	}
+	slices.Sort(answers)
+	decided := answers[quorum-1]
+	if decided > call.ended {
+		return s, false
+	}
+	asked = slices.SortedFunc(slices.Values(asked), func(a, b exchange) int { return int(a.written.begun - b.written.begun) })
+	at := asked[0].written.begun
+	s.call = at - call.begun
+	for _, x := range asked {
+		begun, ended := max(at, x.written.begun), min(call.ended, x.written.ended)
+		s.between += max(0, begun-at)
+		s.writes += max(0, ended-begun)
+		at = max(begun, ended)
+	}
+	s.wait = max(0, decided-at)
+	s.back = call.ended - max(at, decided)
+	return s, true
+}
+
+// divide finds for each call, in the order of time, what it has asked, and
+// divides it. Those that did not ask each node once are left out: they took
+// more than one round, or were there while the process asked something else.
+func divide(calls []span, scripts [][]exchange, nodes int) []stations {
+	next := make([]int, len(scripts))
+	var all []stations
+	for _, call := range calls {
+		var asked []exchange
+		once := true
+		for c, of := range scripts {
+			begun := next[c]
+			for ; next[c] < len(of) && of[next[c]].written.begun < call.ended; next[c]++ {
+				if of[next[c]].written.begun < call.begun {
+					begun = next[c] + 1
+				}
+			}
+			once = once && next[c]-begun <= 1
+			asked = append(asked, of[begun:next[c]]...)
+		}
+		if !once || len(asked) != nodes {
+			continue
+		}
+		if s, ok := call.split(asked, nodes/2+1); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// The sides of the table.
+const (
+	lockSide   = "Lock"
+	lockP90    = "Lock, p90"
+	unlockSide = "Unlock"
+	unlockP90  = "Unlock, p90"
+)
+
+// whereTime is where the time of one lone lock goes, and of its unlock.
+func whereTime(n int) bench {
+	s := scenario{Nodes: n, Clients: 1}
+	return bench{
+		Name: "stations/" + strconv.Itoa(n), Group: "stations", X: float64(n), Title: s.title(),
+		Show: []string{toFirstWrite, inWrites, betweenWrites, toAnswer, inScript, toReturn, inAll},
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			nodes, err := st.run(n)
+			if err != nil {
+				return err
+			}
+			if err := nodes.bootstrap(ctx); err != nil {
+				return err
+			}
+			// One turn measures all sides.
+			var last map[string]figures
+			for _, name := range []string{lockSide, lockP90, unlockSide, unlockP90} {
+				st.sides = append(st.sides, side{name, func(ctx context.Context, d time.Duration) (_ figures, err error) {
+					if name == lockSide {
+						last, err = watchCalls(ctx, nodes, d)
+					}
+					return last[name], err
+				}})
+			}
+			return nil
+		},
+	}
+}
+
+// watchCalls locks and unlocks for d, by connections that are tapped.
+func watchCalls(ctx context.Context, n nodes, d time.Duration) (map[string]figures, error) {
+	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
+	defer cancel()
+	t := newTap()
+	inScripts, locks, unlocks, err := n.lockTapped(ctx, t, d)
+	if err != nil {
+		return nil, err
+	}
+	scripts, err := t.scripts()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]figures{}
+	for _, of := range []struct {
+		name, name90 string
+		calls        []span
+	}{{lockSide, lockP90, locks}, {unlockSide, unlockP90, unlocks}} {
+		all := divide(of.calls, scripts, n.Len())
+		if len(all) == 0 {
+			return nil, fmt.Errorf("%s: none of %d calls has asked each node once", of.name, len(of.calls))
+		}
+		found[of.name], found[of.name90] = percentile(all, 50), percentile(all, 90)
+		found[of.name][inScript] = inScripts[of.name]
+	}
+	return found, nil
+}
+
+// percentile is that of each station by itself.
+func percentile(all []stations, p int) figures {
+	f := figures{}
+	for name, of := range map[string]func(stations) time.Duration{
+		toFirstWrite:  func(s stations) time.Duration { return s.call },
+		inWrites:      func(s stations) time.Duration { return s.writes },
+		betweenWrites: func(s stations) time.Duration { return s.between },
+		toAnswer:      func(s stations) time.Duration { return s.wait },
+		toReturn:      func(s stations) time.Duration { return s.back },
+		inAll:         stations.whole,
+	} {
+		v := lo.Map(all, func(s stations, _ int) time.Duration { return of(s) })
+		slices.Sort(v)
+		f[name] = micros(v[len(v)*p/100])
+	}
+	f[inScript] = math.NaN() // of a mean there is none
+	return f
+}
+
+// bootstrap has new nodes vote for the clients to come.
+func (n nodes) bootstrap(ctx context.Context) error {
+	q, err := connect(ctx, n)
+	if err != nil {
+		return err
+	}
+	return q.Close()
+}
+
+// lockTapped has one caller lock and unlock for d, and tells when each call
+// was. The nodes vote already. When it returns all connections are closed.
+func (n nodes) lockTapped(ctx context.Context, t *tap, d time.Duration) (inScripts map[string]float64, locks, unlocks []span, err error) {
+	clients := lo.Map(n.addrs, func(addr string, _ int) redis.UniversalClient {
+		return redis.NewClient(&redis.Options{Addr: addr, Dialer: t.dial})
+	})
+	defer func() {
+		for _, c := range clients {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	q, err := quorate.New(clients, quorate.WithTTL(ttl), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	c := &quorateClient{q: q}
+	if inScripts, err = n.scriptTimes(ctx, c, d/4); err != nil {
+		return nil, nil, nil, err
+	}
+	runtime.GC() // what was before is not measured
+	m := c.Mutex("alone")
+	const least = 100 // where the machine does something else for longer than d
+	for until := t.now() + d; t.now() < until || len(locks) < least; {
+		called := t.now()
+		if err := m.Lock(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+		locked := t.now()
+		if err := m.Unlock(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+		locks = append(locks, span{called, locked})
+		unlocks = append(unlocks, span{locked, t.now()})
+	}
+	return inScripts, locks, unlocks, nil
+}
+
+// scriptTimes is how many microseconds a node is in a script, on average. The
+// node's account does not tell scripts apart, so locks and unlocks take turns
+// of many here.
+func (n nodes) scriptTimes(ctx context.Context, c client, d time.Duration) (map[string]float64, error) {
+	const many = 16
+	var ms []locker
+	for i := range many {
+		ms = append(ms, c.Mutex("of many "+strconv.Itoa(i)))
+	}
+	busy, calls := map[string]float64{}, map[string]float64{}
+	before := n.account(ctx)
+	turn := func(name string, f func(locker) error) error {
+		for _, m := range ms {
+			if err := f(m); err != nil {
+				return err
+			}
+		}
+		after := n.account(ctx)
+		busy[name] += sum(after.busy, byScript) - sum(before.busy, byScript)
+		calls[name] += sum(after.calls, byScript) - sum(before.calls, byScript)
+		before = after
+		return nil
+	}
+	for began := time.Now(); len(calls) == 0 || time.Since(began) < d; {
+		if err := turn(lockSide, func(m locker) error { return m.Lock(ctx) }); err != nil {
+			return nil, err
+		}
+		if err := turn(unlockSide, func(m locker) error { return m.Unlock(ctx) }); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]float64{lockSide: busy[lockSide] / calls[lockSide], unlockSide: busy[unlockSide] / calls[unlockSide]}, nil
+}
