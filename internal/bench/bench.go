@@ -27,6 +27,9 @@ type stage struct {
 	stretch float64 // turns are so many times as long as others; 0: once
 	single  bool    // one turn without a warm-up: what it finds is a size, and depends on no scheduler
 	ends    []func()
+
+	// What is drawn beside the figures; nil: nothing. It takes several times d.
+	profile func(ctx context.Context, d time.Duration) ([]frame, error)
 }
 
 // side is one of those that are compared. Its turn lasts about d, and fails
@@ -75,6 +78,8 @@ type Result struct {
 	// by round. Rounds differ by what else the machine does; the two of one
 	// round, side by side, differ less.
 	Ratios map[string]map[string]spread `json:"ratios"`
+	// What the client's processor time went into, in the order of [frame].
+	Flame []frame `json:"flame,omitempty"`
 }
 
 // patience is how long setting up may take, 100,000 locks included.
@@ -118,7 +123,12 @@ func measure(ctx context.Context, b bench, set settings) (Result, error) {
 		}
 	}
 	r.collect(turns)
-	return r, nil
+	if st.profile == nil {
+		return r, nil
+	}
+	var err error
+	r.Flame, err = st.profile(ctx, d)
+	return r, err
 }
 
 // collect makes medians of turns.

@@ -103,10 +103,11 @@ func TestSmoke(t *testing.T) {
 	require.Contains(t, string(text), "kept")
 	require.FileExists(t, dir+"/plots/nodes.svg")
 	require.FileExists(t, dir+"/plots/nodes-dark.svg")
+	require.FileExists(t, dir+"/plots/flame-5-dark.svg")
 
 	// What is drawn from a file is what was drawn from the run.
 	require.NoError(t, run([]string{"-from", dir + "/out.json", "-plots", dir + "/again"}))
-	for _, plot := range []string{"nodes.svg"} {
+	for _, plot := range []string{"nodes.svg", "flame-1.svg"} {
 		drawn, err := os.ReadFile(filepath.Join(dir, "plots", plot))
 		require.NoError(t, err)
 		require.NotContains(t, string(drawn), "#-", "colours that a browser knows")

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/quorate/quorate v0.1.0
 	github.com/quorate/quorate/otel v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0

@@ -94,7 +94,7 @@ func (r *Results) draw(folder string) error {
 			}
 		}
 	}
-	return nil
+	return r.drawFlames(folder)
 }
 
 // line is one side's medians, and how far the rounds were from them.

@@ -124,6 +124,7 @@ func whereTime(n int) bench {
 					return last[name], err
 				}})
 			}
+			st.profile = func(ctx context.Context, d time.Duration) ([]frame, error) { return s.flame(ctx, nodes, d) }
 			return nil
 		},
 	}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// frame is a function in a flame graph: it was called by the last frame before
+// it whose depth is less by one. The first frame is all there is, at depth 0.
+type frame struct {
+	depth   int
+	samples int    // those of what it called, too
+	kind    string // see kinds
+	name    string // package.func
+}
+
+// MarshalText makes a frame one line.
+func (f frame) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d %d %s %s", f.depth, f.samples, f.kind, f.name), nil
+}
+
+func (f *frame) UnmarshalText(text []byte) error {
+	parts := strings.SplitN(string(text), " ", 4)
+	if len(parts) < 4 {
+		return fmt.Errorf("no frame of a flame graph: %q", text)
+	}
+	f.kind, f.name = parts[2], parts[3]
+	var err, err2 error
+	f.depth, err = strconv.Atoi(parts[0])
+	f.samples, err2 = strconv.Atoi(parts[1])
+	return cmp.Or(err, err2)
+}
+
+// What code is of. Where a name begins with none of these it is of otherCode.
+const (
+	libraryCode = "quorate"
+	systemCode  = "system"
+	runtimeCode = "runtime"
+	otherCode   = "other"
+)
+
+var kinds = []struct{ kind, prefix string }{
+	{libraryCode, "github.com/quorate/quorate/"},
+	{systemCode, "net."}, {systemCode, "internal/poll."}, {systemCode, "syscall."}, {systemCode, "internal/syscall/"},
+	{systemCode, "internal/runtime/syscall"}, {systemCode, "runtime.futex"},
+	{runtimeCode, "runtime."}, {runtimeCode, "internal/runtime/"}, {runtimeCode, "runtime/"},
+}
+
+func kindOf(function string) string {
+	for _, k := range kinds {
+		if strings.HasPrefix(function, k.prefix) {
+			return k.kind
+		}
+	}
+	return otherCode
+}
+
+// short is a function's name without the path of its package, and without what
+// its types are made of.
+func short(function string) string {
+	if i, j := strings.IndexByte(function, '['), strings.LastIndexByte(function, ']'); i >= 0 && j > i {
+		function = function[:i] + "[…]" + function[j+1:]
+	}
+	return function[strings.LastIndexByte(function, '/')+1:]
+}
+
+const (
+	maxFrames = 40  // of a stack, the first one, which is all, included
+	leastPart = 100 // a frame with less than this part of all samples is merged
+	merged    = "…"
+)
+
+// calls are those of a function, and what it calls in turn.
+type calls struct {
+	samples int
+	of      map[string]*calls // by the function's whole name
+}
+
+func (c *calls) add(stack []string, samples int) {
+	c.samples += samples
+	if len(stack) == 0 {
+		return
+	}
+	if c.of == nil {
+		c.of = map[string]*calls{}
+	}
+	if c.of[stack[0]] == nil {
+		c.of[stack[0]] = &calls{}
+	}
+	c.of[stack[0]].add(stack[1:], samples)
+}
+
+// flameOf makes a flame graph of a profile of the processor time, nil of an
+// empty one. Equal profiles have equal graphs. Calls deeper than maxFrames are
+// their callers'. Frames below leastPart are one together, or none if they are
+// less than that together.
+func flameOf(p *profile.Profile) []frame {
+	all := &calls{}
+	for _, s := range p.Sample {
+		var stack []string
+		for _, at := range slices.Backward(s.Location) {
+			for _, line := range slices.Backward(at.Line) {
+				if line.Function != nil && line.Function.Name != "runtime.goexit" {
+					stack = append(stack, line.Function.Name)
+				}
+			}
+		}
+		all.add(stack[:min(len(stack), maxFrames-1)], int(s.Value[0]))
+	}
+	if all.samples == 0 {
+		return nil
+	}
+	return all.frames(frame{samples: all.samples, kind: otherCode, name: "all"}, all.samples)
+}
+
+// frames lists c, as f, and what it calls.
+func (c *calls) frames(f frame, total int) []frame {
+	list, small := []frame{f}, 0
+	for _, name := range slices.SortedFunc(maps.Keys(c.of), func(a, b string) int {
+		return cmp.Or(strings.Compare(short(a), short(b)), strings.Compare(a, b))
+	}) {
+		of := c.of[name]
+		if of.samples*leastPart < total {
+			small += of.samples
+			continue
+		}
+		list = append(list, of.frames(frame{f.depth + 1, of.samples, kindOf(name), short(name)}, total)...)
+	}
+	if small*leastPart >= total {
+		list = append(list, frame{f.depth + 1, small, otherCode, merged})
+	}
+	return list
+}
+
+// flame profiles this process, in which one caller locks and unlocks. It goes
+// on until that has used so many turns of processor time, where the system
+// tells, for there are 100 samples in a second of it.
+func (s scenario) flame(ctx context.Context, n nodes, d time.Duration) ([]frame, error) {
+	const turns, patience = 25, 4
+	t, err := assemble(ctx, libraries(s.Job)[0], s, n)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	var out bytes.Buffer
+	if err := pprof.StartCPUProfile(&out); err != nil {
+		return nil, err
+	}
+	used := ownCPU()
+	t.each(func(i int, m locker) {
+		for began := time.Now(); err == nil && ownCPU()-used < turns*d && time.Since(began) < patience*turns*d; {
+			_, err = t.client(ctx, m, t.guards[i], time.Now().Add(d))
+		}
+	})
+	pprof.StopCPUProfile()
+	if err != nil {
+		return nil, err
+	}
+	p, err := profile.Parse(&out)
+	if err != nil {
+		return nil, err
+	}
+	return flameOf(p), nil
+}
