@@ -110,7 +110,8 @@ func (t table) markdown() string {
 var place = regexp.MustCompile(`(?s)(<!-- bench:([a-z]+) -->\n).*?(<!-- /bench -->)`)
 
 // fill puts the tables into a Markdown file. What the results do not have stays
-// as it is, and so does what it says about all tables where that is one of them.
+// as it is, and so does what it says about all tables where that is one of
+// them.
 func (r *Results) fill(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
