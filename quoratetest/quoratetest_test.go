@@ -128,6 +128,7 @@ func TestOnlookers(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, m.LockContext(soon(t)))
+		time.Sleep(time.Second) // until all nodes have the release of the Once
 		var names []string
 		for e, err := range inspect.Names(soon(t), b, "job:*") {
 			require.NoError(t, err)
