@@ -25,15 +25,16 @@ type reading struct {
 }
 
 const (
-	restTick = time.Millisecond // how often the reader goroutine looks while it rests
-	// A caller reads for so many ticks at the most. An answer that takes
-	// longer is left to the reader goroutine, and for a while the next ones
-	// are, too.
-	callerTicks = 3
+	// How often the reader goroutine looks while it rests. Each look wakes it,
+	// and costs the caller a few microseconds.
+	restTick = 3 * time.Millisecond
+	// A caller reads until the reader goroutine has seen it do so for a tick.
+	// An answer that takes longer is left to that, and so are the next ones for
+	// a while.
 	callerPause = 100 * time.Millisecond
-	// So many ticks after the last caller has read the reader goroutine
-	// does again. Until then what the node says unasked lies unread.
-	restTicks = 10
+	// So many ticks after the last caller has read the reader goroutine does
+	// again. Until then what the node says unasked lies unread.
+	restTicks = 3
 )
 
 // read is the reader goroutine. It calls every Reply that no caller calls, with
@@ -61,7 +62,7 @@ func (c *conn) leave(l *Ordered) bool {
 }
 
 // rest returns when the reader goroutine is to read: callers have ceased to, or
-// there is an answer to come that none of them reads.
+// there is an answer to come that none of them reads, or a push is waited for.
 func (c *conn) rest(l *Ordered) {
 	tick := time.NewTicker(restTick)
 	defer tick.Stop()
@@ -71,15 +72,16 @@ func (c *conn) rest(l *Ordered) {
 		case <-tick.C:
 		case <-r.look:
 		}
+		alone := l.cfg.Alone()
 		l.mu.Lock()
 		if ticks++; r.turns != seen {
 			seen, ticks = r.turns, 0
 		}
 		switch {
-		case r.caller && ticks >= callerTicks && !r.cut:
+		case r.caller && ticks > 0 && !r.cut:
 			r.cut = true
 			_ = c.nc.SetReadDeadline(l.epoch) // which is over
-		case !r.caller && (c.unanswered.n > 0 || ticks >= restTicks):
+		case !r.caller && (!alone || c.unanswered.n > 0 || ticks >= restTicks):
 			r.resting, resting = false, false
 		}
 		l.mu.Unlock()
@@ -111,6 +113,7 @@ func (l *Ordered) Read(until <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.caller = false
+	look := r.cut || c.unanswered.n > 0
 	switch {
 	case r.cut:
 		r.cut = false
@@ -119,7 +122,7 @@ func (l *Ordered) Read(until <-chan struct{}) {
 	case err != nil && err != bufio.ErrBufferFull:
 		l.fail(c, err)
 	}
-	if c.unanswered.n > 0 {
+	if look {
 		select {
 		case r.look <- struct{}{}:
 		default:
