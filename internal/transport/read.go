@@ -2,6 +2,8 @@ package transport
 
 import (
 	"bufio"
+	"errors"
+	"os"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -114,12 +116,13 @@ func (l *Ordered) Read(until <-chan struct{}) {
 	defer l.mu.Unlock()
 	r.caller = false
 	look := r.cut || c.unanswered.n > 0
-	switch {
-	case r.cut:
+	if r.cut {
 		r.cut = false
 		r.not = l.now() + callerPause
 		_ = c.nc.SetReadDeadline(time.Time{})
-	case err != nil && err != bufio.ErrBufferFull:
+	}
+	// These two leave what has come to the reader goroutine.
+	if err != nil && err != bufio.ErrBufferFull && !errors.Is(err, os.ErrDeadlineExceeded) {
 		l.fail(c, err)
 	}
 	if look {

@@ -210,3 +210,32 @@ func TestCloseWhileACallerReads(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrClosed)
 	may <- struct{}{}
 }
+
+// tardy is a command whose Reply takes longer than a caller may read.
+type tardy struct{ *call }
+
+func (c tardy) Reply(v []resp.Value, err error) {
+	time.Sleep(50 * time.Millisecond)
+	c.call.Reply(v, err)
+}
+
+// A caller that has had its time as it reads what nothing has asked for ends
+// the connection, as the reader goroutine would.
+func TestCallerReadsAnUnaskedAnswer(t *testing.T) {
+	t.Parallel()
+	n := newFake(t, func(_ *fakeConn, words []string) string {
+		if words[0] == "TWO" {
+			return "+OK\r\n+OK\r\n"
+		}
+		return "+OK\r\n"
+	})
+	var seen events
+	l := open(t, n.client(t), seen.config(transport.Config{Stall: time.Minute}))
+	alone(t, l)
+	c := tardy{newCall("TWO")}
+	send(l, c)
+	l.Read(make(chan struct{}, 1))
+	_, err := c.wait(t)
+	require.NoError(t, err)
+	eventually(t, "the connection has ended", func() bool { return seen.count("down") == 1 })
+}
