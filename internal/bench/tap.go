@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -45,6 +46,11 @@ type tapped struct {
 	net.Conn
 	tap       *tap
 	out, back record
+}
+
+// SyscallConn says that it is a socket: else no caller would read it.
+func (c *tapped) SyscallConn() (syscall.RawConn, error) {
+	return c.Conn.(syscall.Conn).SyscallConn()
 }
 
 func (c *tapped) Write(p []byte) (int, error) {

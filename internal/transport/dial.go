@@ -249,10 +249,16 @@ func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T
 // discard closes nc at once: closing a TLS connection first sends an alert,
 // which can block for seconds on a node that does not read.
 func discard(nc net.Conn) {
-	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		t.NetConn().Close()
-	}
+	bare(nc).Close()
 	nc.Close()
+}
+
+// bare returns a connection without the TLS over it.
+func bare(nc net.Conn) net.Conn {
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		return t.NetConn()
+	}
+	return nc
 }
 
 // borrowed is the handle of a connection that ceases to work, and to close it,

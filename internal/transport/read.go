@@ -2,8 +2,7 @@ package transport
 
 import (
 	"bufio"
-	"errors"
-	"os"
+	"syscall"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -47,15 +46,19 @@ func (c *conn) read(l *Ordered) error {
 			return err
 		}
 		if c.asked.Load() && c.leave(l) {
-			c.rest(l)
+			if err := c.rest(l); err != nil {
+				return err
+			}
 		}
 	}
 }
 
 // leave leaves the connection to callers, unless an answer is to come or a push
-// is waited for. It reports whether it did.
+// is waited for. It reports whether it did. The read of a caller must end with
+// its deadline, which that of a Dialer's own connection may not do.
 func (c *conn) leave(l *Ordered) bool {
-	alone := l.cfg.Alone()
+	_, socket := bare(c.nc).(syscall.Conn)
+	alone := socket && l.cfg.Alone()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.asked.Store(false)
@@ -65,7 +68,9 @@ func (c *conn) leave(l *Ordered) bool {
 
 // rest returns when the reader goroutine is to read: callers have ceased to, or
 // there is an answer to come that none of them reads, or a push is waited for.
-func (c *conn) rest(l *Ordered) {
+// The error says that the connection is dead: what a caller has left in it is
+// no answer.
+func (c *conn) rest(l *Ordered) (dead error) {
 	tick := time.NewTicker(restTick)
 	defer tick.Stop()
 	r, seen, ticks := &c.reading, uint(0), 0
@@ -86,8 +91,10 @@ func (c *conn) rest(l *Ordered) {
 		case !r.caller && (!alone || c.unanswered.n > 0 || ticks >= restTicks):
 			r.resting, resting = false, false
 		}
+		dead = c.cause
 		l.mu.Unlock()
 	}
+	return dead
 }
 
 // Read see [Transport].
@@ -101,19 +108,36 @@ func (l *Ordered) Read(until <-chan struct{}) {
 		l.mu.Unlock()
 		return
 	}
-	r := &c.reading
-	r.caller = true
-	r.turns++
+	c.reading.caller = true
+	c.reading.turns++
 	l.mu.Unlock()
-	var err error
-	for err == nil && len(until) == 0 {
-		// Half an answer could not be left to the reader goroutine.
-		if err = c.rd.Await(); err == nil {
-			err = c.take(l)
+	err := errAbandoned // a Reply may end this goroutine
+	defer func() { l.turnEnds(c, err) }()
+	err = c.takeUntil(l, until)
+}
+
+// takeUntil reads until something lies in the channel, or what is to come must
+// be left to the reader goroutine. Half an answer could not be left.
+func (c *conn) takeUntil(l *Ordered, until <-chan struct{}) error {
+	for len(until) == 0 {
+		if err := c.rd.Await(); err == bufio.ErrBufferFull || slow(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := c.take(l); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// turnEnds has the reader goroutine look where it has to read. A caller whose
+// read fails ends the connection.
+func (l *Ordered) turnEnds(c *conn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	r := &c.reading
 	r.caller = false
 	look := r.cut || c.unanswered.n > 0
 	if r.cut {
@@ -121,8 +145,7 @@ func (l *Ordered) Read(until <-chan struct{}) {
 		r.not = l.now() + callerPause
 		_ = c.nc.SetReadDeadline(time.Time{})
 	}
-	// These two leave what has come to the reader goroutine.
-	if err != nil && err != bufio.ErrBufferFull && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err != nil {
 		l.fail(c, err)
 	}
 	if look {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -240,4 +242,72 @@ func TestCallerReadsAnUnaskedAnswer(t *testing.T) {
 	_, err := c.wait(t)
 	require.NoError(t, err)
 	eventually(t, "the connection has ended", func() bool { return seen.count("down") == 1 })
+}
+
+// A caller that has had its time in the middle of what is no reply ends the
+// connection, and takes nothing after it for its answer.
+func TestCallerReadsNoReply(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"Xgarbage", "%600000\r\n:1\r\n"} {
+		n, may := slowNode(t, first, "+wrong\r\n")
+		l := open(t, n.client(t), transport.Config{Stall: time.Minute})
+		alone(t, l)
+		c := ask(l, "SLOW")
+		may <- struct{}{}
+		_, err := c.wait(t)
+		require.Error(t, err, first)
+	}
+}
+
+// leaver is a command whose Reply ends the goroutine, as a logger may.
+type leaver struct{ *call }
+
+func (c leaver) Reply(v []resp.Value, err error) {
+	c.call.Reply(v, err)
+	runtime.Goexit()
+}
+
+// A caller that is ended as it reads leaves the node to a new connection.
+func TestCallerEndsWhileItReads(t *testing.T) {
+	t.Parallel()
+	n := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
+	l := open(t, n.client(t), transport.Config{})
+	for range 3 {
+		alone(t, l)
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			c := leaver{newCall("ONE")}
+			send(l, c)
+			l.Read(make(chan struct{}, 1))
+			<-c.done
+		}()
+		<-gone
+		eventually(t, "up again", func() bool { return healthy(l) })
+	}
+	require.NoError(t, l.Close(t.Context()))
+}
+
+// deaf is a connection whose reads end with no deadline.
+type deaf struct{ net.Conn }
+
+func (deaf) SetDeadline(time.Time) error     { return nil }
+func (deaf) SetReadDeadline(time.Time) error { return nil }
+
+// What a Dialer has made is left to the reader goroutine.
+func TestNoCallerReadsWhatIsNoSocket(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, 1).Node(0)
+	client := redis.NewClient(&redis.Options{Addr: n.Addr(), Dialer: func(_ context.Context, network, addr string) (net.Conn, error) {
+		nc, err := net.Dial(network, addr)
+		return deaf{nc}, err
+	}})
+	defer client.Close()
+	l := open(t, client, transport.Config{})
+	for range 100 {
+		c := ask(l, "PING")
+		_, err := c.wait(t)
+		require.NoError(t, err)
+		require.False(t, c.own)
+	}
 }

@@ -215,6 +215,7 @@ var (
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer to no command")
+	errAbandoned   = errors.New("the goroutine that read the connection was ended")
 	errMisplaced   = errors.New("an answer to another command than the next one")
 	errMoved       = errors.New("there is another master")
 	errConnecting  = errors.New("still connecting")
