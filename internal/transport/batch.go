@@ -9,7 +9,8 @@ import (
 // This file owns how commands become one: most of what a short script costs a
 // node is the same whatever it does. Where many callers are at work (see
 // busyThreshold), commands that go out in one write go out as one.
-// Invariant: the order stays that of Append, and no command waits for company.
+// Invariant: the order stays that of Append, and no command waits for company
+// but at a node that is far away: see farAway.
 
 // MaxBatch bounds for how long a node is busy with one command.
 const MaxBatch = 32

@@ -85,6 +85,11 @@ func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	y.not = began.Add(d + y.pause)
 }
 
+// farAway is the round trip from which on the writer waits for a twentieth of
+// it before it writes. A caller alone that needs no answer of such a node has
+// many commands unanswered there, and would pay for a write of each.
+const farAway = 10 * time.Millisecond
+
 // write is the writer goroutine. It and a sender that flushes take turns:
 // writing is true while either of them writes.
 func (c *conn) write(l *Ordered) {
@@ -98,6 +103,11 @@ func (c *conn) write(l *Ordered) {
 		// Without the lock: what runs meanwhile appends.
 		turn.yield()
 		l.mu.Lock()
+		if far := c.window.rtt; far >= farAway {
+			l.mu.Unlock()
+			time.Sleep(far / 20)
+			l.mu.Lock()
+		}
 		// When a sender is writing, it will wake us again if need be.
 		for !c.writing && c.unwritten() && c.cause == nil {
 			c.writeOnce(l)

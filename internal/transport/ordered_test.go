@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -245,4 +249,51 @@ func TestCloseWhileHung(t *testing.T) {
 	assert.ErrorContains(t, shut(l), "1 commands")
 	assert.Less(t, time.Since(began), 600*time.Millisecond)
 	assert.ErrorIs(t, c.err, transport.ErrClosed)
+}
+
+// written counts the writes to a connection.
+type written struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (w written) Write(p []byte) (int, error) {
+	w.n.Add(1)
+	return w.Conn.Write(p)
+}
+
+// What one caller after another sends to a node that is far away goes out
+// together.
+func TestWriterGathersForANodeFarAway(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, 1).Node(0)
+	far, err := proxy.Open(n.Addr())
+	require.NoError(t, err)
+	defer far.Close()
+	far.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: 50 * time.Millisecond})
+	var writes atomic.Int64
+	client := redis.NewClient(&redis.Options{Addr: far.Addr(), Dialer: func(_ context.Context, network, addr string) (net.Conn, error) {
+		nc, err := net.Dial(network, addr)
+		return written{nc, &writes}, err
+	}})
+	defer client.Close()
+	l := open(t, client, transport.Config{})
+	_, err = do(t, l, "PING") // measures the way
+	require.NoError(t, err)
+
+	before, began := writes.Load(), time.Now()
+	var calls []*call
+	for range 500 {
+		calls = append(calls, newCall("PING"))
+		send(l, calls[len(calls)-1])
+		runtime.Gosched()
+	}
+	took := time.Since(began)
+	for _, c := range calls {
+		_, err := c.wait(t)
+		require.NoError(t, err)
+	}
+	// The first ones are a caller's own, as are those after all have been
+	// answered.
+	assert.LessOrEqual(t, writes.Load()-before, 30+int64(took/(4*time.Millisecond)))
 }
