@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/report"
 )
 
 // A Report is what [Quorum.Check] found. It is a plain value, safe for
@@ -145,7 +145,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	}
 	r.Nodes = make([]NodeReport, len(s.Nodes))
 	for i := range s.Nodes {
-		r.Nodes[i] = report(&s.Nodes[i])
+		r.Nodes[i] = nodeReport(&s.Nodes[i])
 	}
 	r.Ready, r.MayRestart = s.Ready, s.MayRestart
 	r.reportSet(s.Set)
@@ -167,7 +167,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 }
 
 // report is what the core has found about a node, or a server of it.
-func report(n *core.NodeReport) NodeReport {
+func nodeReport(n *report.Node) NodeReport {
 	r := NodeReport{
 		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
 		Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
@@ -180,7 +180,7 @@ func report(n *core.NodeReport) NodeReport {
 		r.Repair = Repair{Running: true, Host: p.Host, PID: p.PID, Left: p.Left}
 	}
 	for i := range n.Shards {
-		r.Shards = append(r.Shards, report(&n.Shards[i]))
+		r.Shards = append(r.Shards, nodeReport(&n.Shards[i]))
 	}
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // An Entry is one name that is in use. It is a plain value, safe for concurrent
@@ -154,7 +156,7 @@ func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err e
 					next = ""
 				}
 				for _, v := range s.Values[1:] {
-					if name, ok := core.NameOf(string(v.Str)); ok && !l.named[name] {
+					if name, ok := nameOf(string(v.Str)); ok && !l.named[name] {
 						l.named[name] = true
 						names = append(names, name)
 					}
@@ -248,4 +250,13 @@ func (l *lister) entry(ctx context.Context, name string) *Entry {
 		return nil
 	}
 	return e
+}
+
+// nameOf returns the name that a key is of, if it is the key of a name's claims
+// or of its record, and no key of the library's own.
+func nameOf(key string) (name string, ok bool) {
+	_, name, ours := strings.Cut(key, ":{")
+	name, end, whole := strings.Cut(name, "}")
+	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessor(name)
+	return name, ok
 }

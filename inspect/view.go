@@ -179,7 +179,7 @@ func token(t protocol.Ticket) uint64 { return uint64(t) * core.MaxPasses }
 
 func (m *merged) claim() Claim {
 	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight), Votes: bits.OnesCount32(m.voted)}
-	if c.Host, c.PID, c.Label = core.ParseOwner(m.Owner); m.Weight == protocol.Writer {
+	if c.Host, c.PID, c.Label = script.ParseOwner(m.Owner); m.Weight == protocol.Writer {
 		c.Weight, c.Writer = 1, true
 	}
 	return c

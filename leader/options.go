@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -29,7 +30,7 @@ func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
 		}
 	}
 	if set.id == "" {
-		set.id = fmt.Sprintf("%s:%d:%s", core.Hostname(), os.Getpid(), rand.Text()[:8])
+		set.id = fmt.Sprintf("%s:%d:%s", script.Hostname(), os.Getpid(), rand.Text()[:8])
 	}
 	return set
 }

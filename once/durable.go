@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/report"
 )
 
 // durable looks, for WithDurable, whether a majority of the nodes keeps on disk
@@ -16,7 +16,7 @@ func (o *Once) durable(ctx context.Context) error {
 		return nil
 	}
 	f, lack := &fault.Failure{Needed: o.q.Size()/2 + 1}, 0
-	err := o.q.Onlooker().Check(ctx, func(n core.NodeReport) (enough bool) {
+	err := o.q.Onlooker().Check(ctx, func(n report.Node) (enough bool) {
 		// A node that could not be asked may be durable, or not.
 		err := unasked(n)
 		if err == nil {
@@ -48,7 +48,7 @@ func (o *Once) durable(ctx context.Context) error {
 
 // unasked says why it is unknown what a node keeps on disk. That comes with its
 // version.
-func unasked(n core.NodeReport) error {
+func unasked(n report.Node) error {
 	const what = "cannot be asked what it keeps on disk: "
 	switch {
 	case n.Version != "":
@@ -62,7 +62,7 @@ func unasked(n core.NodeReport) error {
 // lacking says what a node lacks to be durable. Where a node does not tell its
 // policy (some services refuse CONFIG), an append-only file is good enough:
 // the default is everysec.
-func lacking(n core.NodeReport) error {
+func lacking(n report.Node) error {
 	switch {
 	case !n.AOF:
 		return errors.New("appendonly no: it keeps no append-only file; set appendonly yes")

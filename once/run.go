@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/script"
 )
 
 // completion is a run that has been recorded.
@@ -203,7 +204,7 @@ func closed(ctx context.Context, err error) error {
 // again where they refuse otherwise, until such a run or the Quorum's end.
 func (o *Once) record(ctx context.Context, t *core.Lease, values [][]byte, insist bool) (*completion, error) {
 	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps
-	c := &completion{Version: format, Token: t.Token(), When: now, Host: core.Hostname(), PID: os.Getpid(), Values: values}
+	c := &completion{Version: format, Token: t.Token(), When: now, Host: script.Hostname(), PID: os.Getpid(), Values: values}
 	if o.set.keep > 0 {
 		c.Until, c.expires = now.Add(o.set.keep), true
 	}

@@ -16,11 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/rule"
-	"github.com/quorate/quorate/internal/transport"
 	"github.com/quorate/quorate/internal/wake"
 )
 
@@ -106,7 +106,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	}, time.Now()
 	busy := false
 	for i, n := range q.nodes.all() {
-		state := n.link.State(wall)
+		state := n.Link.State(wall)
 		busy = busy || state.Busy
 		q.driver.client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
@@ -119,7 +119,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	}
 	for i, n := range q.nodes.all() {
 		if begin.Unhealthy&(1<<i) != 0 {
-			a.note(i, n.err()) // a try may be over before the link has refused the join
+			a.note(i, n.Err()) // a try may be over before the link has refused the join
 		}
 	}
 	a.stepUnlock(now)
@@ -134,9 +134,6 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.stepUnlock(now)
 }
 
-// together is for how many claims at most requests are collected, then sent.
-const together = 2 * transport.MaxBatch
-
 // tick wakes the attempts that are due. Their requests, mostly renewals, are
 // queued first and written together: with a write for each, most of the time
 // that 100,000 renewals take would go into system calls. It runs on the
@@ -148,8 +145,8 @@ const together = 2 * transport.MaxBatch
 //		d.Sleeper().tick(ordinary)
 //	}
 func (q *Quorum) tick(due []wake.Alarm[attempt]) {
-	for ; len(due) > together; due = due[together:] {
-		q.tick(due[:together])
+	for ; len(due) > flow.Together; due = due[flow.Together:] {
+		q.tick(due[:flow.Together])
 		// Where processors are few, the readers of the answers would otherwise
 		// wait until all that is due has been sent.
 		runtime.Gosched()

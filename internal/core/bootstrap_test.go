@@ -67,7 +67,7 @@ func TestBootstrapBehindAnother(t *testing.T) {
 	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(q.seeds.live(), func(n *node) bool { return n.err() != nil || n.shown() == nil })
+		return !slices.ContainsFunc(q.seeds.live(), func(n *node) bool { return n.Err() != nil || n.shown() == nil })
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, c.Node(0).Stop())
 	first := make(chan error, 1)
@@ -76,7 +76,7 @@ func TestBootstrapBehindAnother(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Bootstrap(ctx), fault.ErrNoQuorum)
-	require.NoError(t, q.seeds.live()[0].err(), "the node that hangs is still waited for")
+	require.NoError(t, q.seeds.live()[0].Err(), "the node that hangs is still waited for")
 	require.Empty(t, first)
 	require.NoError(t, c.Node(0).Cont())
 	require.NoError(t, <-first)
@@ -161,7 +161,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		}
 		for i := range accepted {
 			r := &nodeset.Recording{Out: []nodeset.RecordStep{{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
-			require.Eventually(t, func() bool { return first.node(nodeset.Seed+i).err() == nil }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return first.node(nodeset.Seed+i).Err() == nil }, time.Minute, time.Millisecond)
 			require.NoError(t, first.members.recorder.recordSteps(within(t), r))
 		}
 		require.NoError(t, first.Close(context.Background()))

@@ -11,10 +11,12 @@ package core
 
 import (
 	"cmp"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
@@ -73,9 +75,9 @@ func (c *call) again(load bool) bool {
 	}
 	n := a.q.nodes.at(c.req.Node)
 	if load {
-		n.reload(c)
+		n.Reload(c)
 	} else {
-		n.send(c)
+		n.Send(c)
 	}
 	return true
 }
@@ -97,7 +99,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		err = q.members.checkSet(c.req.Node, err)
 	case c.req.Op == protocol.OpLeave:
 		if _, err = script.DecodeLeave(v); err == nil {
-			q.nodes.at(c.req.Node).released.Add(1)
+			q.nodes.at(c.req.Node).Released.Add(1)
 		}
 	default:
 		ans, err = script.Decode(v)
@@ -107,7 +109,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	}
 	a.mu.Lock()
 	// After a SCRIPT FLUSH the request goes again, unseen by the claim.
-	if forgotten(err) && c.loads < maxLoads {
+	if flow.Forgotten(err) && c.loads < flow.MaxLoads {
 		if c.loads++; c.again(true) {
 			a.mu.Unlock()
 			return
@@ -222,7 +224,72 @@ func (c *call) sendAlone(contended bool, err error) {
 	if contended {
 		a.spec.shared.Meet(true)
 	}
-	if c.alone = true; !c.again(forgotten(err)) {
+	if c.alone = true; !c.again(flow.Forgotten(err)) {
 		c.free()
 	}
+}
+
+var errTooLate = errors.New("the node had no room for the release before the lease ended")
+
+// Transmit see [flow.Queued]. process.Client.Depart decides what the claim
+// wants by now. It runs on pump's goroutine, and takes a.mu.
+func (c *call) Transmit(l *flow.Connection) bool {
+	a := c.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.q.driver.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
+		if !c.req.Withdrawn {
+			a.note(c.req.Node, errTooLate)
+			a.wakeWaits()
+		}
+		c.free()
+		return true
+	}
+	// Depart has set when it was sent, and so when the claim wakes.
+	if c.req.Op != protocol.OpLeave {
+		a.q.ticks.Set(&a.alarms, a.claim.Wake())
+	}
+	took := l.Link.Append(c, flow.Urgency(c.req.Class))
+	if took == transport.Full {
+		a.claim.Waits(&c.req)
+		return false
+	}
+	a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
+	return true
+}
+
+// taking is of a request that the link had room for: Full does not come here.
+func taking(took transport.Fate) protocol.Taking {
+	if took == transport.Taken {
+		return protocol.Accepted
+	}
+	return protocol.NotSent
+}
+
+// offer sends a request, or has it wait: where the link is full, or where
+// others of its class or a more urgent one wait, which it would overtake. It
+// reports whether the link is to be flushed. Called with a.mu held.
+func (a *attempt) offer(r *protocol.Request) (flush bool) {
+	n := a.q.nodes.at(r.Node)
+	way := a.q.driver.client.Offer(&a.claim, a.spec.shared, r, n.Behind)
+	if way == protocol.Drop {
+		return false
+	}
+	c := calls.Get().(*call)
+	c.a, c.req = a, *r
+	took := transport.Full
+	if way == protocol.Hand {
+		took = n.Link.Append(c, flow.Urgency(r.Class))
+	}
+	if took != transport.Full {
+		a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
+		return took == transport.Taken
+	}
+	a.claim.Waits(&c.req)
+	if !n.Put(r.Class, c) { // the Quorum closes: it has an error as answer
+		a.claim.Departed(&c.req, protocol.NotSent)
+		n.Link.Append(c, transport.Certain)
+		return true
+	}
+	return false
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
@@ -86,15 +87,15 @@ func (d *driver) act(a *process.Action) {
 		for i, n := range d.q.nodes.all() {
 			// A node that is down is left out: probe asks it for the time when
 			// it is connected to again.
-			if a.Nodes&(1<<i) != 0 && n.err() == nil {
-				n.send(n.askTime())
+			if a.Nodes&(1<<i) != 0 && n.Err() == nil {
+				n.Send(n.askTime())
 				n.askServes()
 			}
 		}
 	case process.ActMark:
 		n.beginIncarnation(a)
 	case process.ActReconnect:
-		n.link.Reconnect(fault.ErrOtherIncarnation)
+		n.Link.Reconnect(fault.ErrOtherIncarnation)
 	case process.ActStep:
 		d.q.repairs.start(a.Step)
 	}
@@ -140,11 +141,11 @@ func (j *jump) last() (time.Duration, time.Time) {
 
 // askTime returns a question for a node's time. It is to be sent at once: the
 // time from askTime to the answer bounds the node's clock.
-func (n *node) askTime() *adminRequest {
+func (n *node) askTime() *flow.Request {
 	q := n.q
 	sent := q.now()
-	return &adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
-		if millis, e := decodeTime(v); err == nil && e == nil {
+	return &flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
+		if millis, e := script.DecodeTime(v); err == nil && e == nil {
 			q.driver.showTime(n.index, nodeset.Reading{Sent: sent, Received: q.now(), Millis: millis})
 		}
 	}}
@@ -177,25 +178,11 @@ func (d *driver) nodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.client.Clock(at)))
 }
 
-// Microseconds are cut off, so the node's clock shows up to a millisecond more
-// than this: what judges by it allows for that.
-func decodeTime(v []resp.Value) (millis int64, err error) {
-	if len(v) != 2 {
-		return 0, script.ErrAnswer
-	}
-	s, err1 := strconv.ParseInt(string(v[0].Str), 10, 40)
-	us, err2 := strconv.ParseInt(string(v[1].Str), 10, 40)
-	if err1 != nil || err2 != nil {
-		return 0, script.ErrAnswer
-	}
-	return s*1000 + us/1000, nil
-}
-
 // a.Try comes back, so that the Client knows an answer to an older question.
 func (n *node) beginIncarnation(a *process.Action) {
 	q := n.q
 	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
-	n.send(&adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), n.info().Run(), jumped), reply: func(v []resp.Value, err error) {
+	n.Send(&flow.Request{Command: script.AppendMark(nil, q.members.markerKey(), newID(), n.Info().Run(), jumped), Then: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
 		q.driver.carryOut(q.driver.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
 	}})
@@ -238,7 +225,7 @@ func (d *driver) sets() protocol.Quorums { return d.client.Group().Sets }
 // timeout is how long to wait for an answer of this node.
 func (n *node) timeout(s *setup.Settings) time.Duration {
 	if n.seed() {
-		return max(s.NodeTimeout, min(2*n.info().RoundTrip, s.TTL/4))
+		return max(s.NodeTimeout, min(2*n.Info().RoundTrip, s.TTL/4))
 	}
 	return n.fanout.NodeTimeout(n.index, s.NodeTimeout, s.TTL)
 }

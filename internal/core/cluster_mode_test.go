@@ -26,6 +26,6 @@ func clusterModeIsForGood(t *testing.T) bool {
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
 	n := q.node(nodeset.Seed)
 	n.tried(t.Context())
-	err = n.err()
+	err = n.Err()
 	return err != nil && fault.ForGood(err)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // Drop ends a node. The channel is closed when nothing of it is left.
@@ -24,13 +26,8 @@ func (q *Quorum) Connected() bool {
 	return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *node) bool { return n.unfit() != nil })
 }
 
-// Waiting returns how many requests wait for room at a node.
-func (q *Quorum) Waiting(i int) int {
-	f := &q.nodes.at(i).flow
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.backlog.Len()
-}
+// Waits reports whether requests wait for room at a node.
+func (q *Quorum) Waits(i int) bool { return q.nodes.at(i).Behind(protocol.Classes - 1) }
 
 // Crowd returns how many callers wait for a place.
 func (q *Quorum) Crowd() int {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -56,17 +57,17 @@ func (n *node) probe() []transport.Command {
 		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
 	}
 	cmds := []transport.Command{
-		&adminRequest{command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(q.set.Prefix))...), reply: func(v []resp.Value, err error) {
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(q.set.Prefix))...), Then: func(v []resp.Value, err error) {
 			if err == nil {
-				p.set = text(v, 0)
+				p.set = flow.Text(v, 0)
 			}
 		}},
-		&adminRequest{command: resp.AppendCommand(nil, script.ReadShort(marker)...), reply: func(v []resp.Value, err error) {
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(marker)...), Then: func(v []resp.Value, err error) {
 			if err == nil {
-				p.marker = text(v, 0)
+				p.marker = flow.Text(v, 0)
 			}
 		}},
-		&adminRequest{command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...), reply: func(_ []resp.Value, err error) {
+		&flow.Request{Command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...), Then: func(_ []resp.Value, err error) {
 			if p.cluster = fault.ClusterMode(err); err != nil {
 				p.marker = ""
 			}
@@ -74,8 +75,8 @@ func (n *node) probe() []transport.Command {
 				p.refused = e
 			}
 		}},
-		&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
-			if millis, e := decodeTime(v); err == nil && e == nil {
+		&flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
+			if millis, e := script.DecodeTime(v); err == nil && e == nil {
 				p.clock = millis
 			}
 		}},
@@ -87,7 +88,7 @@ func (n *node) probe() []transport.Command {
 		for _, s := range some {
 			words = append(words, s.SHA)
 		}
-		cmds = append(cmds, &adminRequest{command: resp.AppendCommand(nil, words...), reply: func(v []resp.Value, err error) {
+		cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, words...), Then: func(v []resp.Value, err error) {
 			for i, s := range some {
 				// If the user may not ask, or the answer makes no sense, all
 				// are sent.
@@ -122,71 +123,34 @@ func suits(info transport.Info) error {
 	return nil
 }
 
-// marker is a node's record of its own data: its incarnation, when that began,
-// and whether it is caught up. mark.lua says how it is written.
-type marker struct {
-	inc      protocol.Incarnation
-	born     time.Time // when its guard time began, by its own clock
-	caughtUp bool      // it is caught up
-	kept     bool      // it was caught up when it entered the set, and has lost nothing since
-	run      string    // of the server: see transport.Info.Run
-
-	guard time.Duration
-}
-
-// A marker that cannot be read is treated as none: the node is taken for one
-// without data. That is safe: such a node does not vote.
-func parseMarker(text string) (m marker, ok bool) {
-	words := strings.Fields(text)
-	if len(words) < 4 {
-		return m, false
-	}
-	var numbers [4]int64
-	for i := range numbers {
-		n, err := strconv.ParseInt(words[i], 10, 64)
-		if err != nil && i != 2 { // which is the run
-			return m, false
-		}
-		numbers[i] = n
-	}
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	return marker{
-		inc: protocol.Incarnation(numbers[0]), born: time.UnixMilli(numbers[1]), run: words[2],
-		caughtUp: strings.HasSuffix(text, " w"), kept: strings.HasSuffix(text, " l"), guard: time.Duration(min(numbers[3], most)) * time.Millisecond,
-	}, true
-}
-
 // runOf is the run that a client tells the node as a connection begins. A
 // server forgets that it was a replica when it has been without replicas for an
 // hour, and has lost nothing then.
 func runOf(info *transport.Info, text string) string {
-	m, ok := parseMarker(text)
+	m, ok := script.ParseMarker(text)
 	switch {
 	case !rule.On(rule.Restart) && ok:
-		return m.run
-	case ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.run, info.RunID+"+"):
-		return m.run
+		return m.Run
+	case ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.Run, info.RunID+"+"):
+		return m.Run
 	}
 	return info.Run()
 }
 
-// recovers is what is left of the guard time when the node's clock shows now.
-func (m *marker) recovers(now time.Time) time.Duration { return max(0, m.born.Add(m.guard).Sub(now)) }
-
 // marker reads a node's marker, which is at the key of a configuration. One
 // that is not of the incarnation that the connection began with says nothing:
 // the node may have been another one's replica.
-func (n *node) marker(ctx context.Context, key string) (marker, error) {
+func (n *node) marker(ctx context.Context, key string) (script.Marker, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
 	q := n.q
-	v, err := n.do(ctx, script.ReadShort(key)...)
+	v, err := n.Do(ctx, script.ReadShort(key)...)
 	if err = q.members.checkSet(n.index, err); err != nil {
-		return marker{}, err
+		return script.Marker{}, err
 	}
-	m, ok := parseMarker(text(v, 0))
+	m, ok := script.ParseMarker(flow.Text(v, 0))
 	if !ok {
 		return m, errForgetful
 	}
-	return m, q.driver.checkIncarnation(n.index, m.inc)
+	return m, q.driver.checkIncarnation(n.index, m.Inc)
 }

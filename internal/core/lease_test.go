@@ -52,7 +52,7 @@ func loss(t *testing.T) (first, left bool) {
 	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	kept := func() bool {
-		_, err := q.nodes.at(0).do(t.Context(), "PING") // after what was sent before
+		_, err := q.nodes.at(0).Do(t.Context(), "PING") // after what was sent before
 		require.NoError(t, err)
 		return c.Node(0).Client().Exists(t.Context(), "n").Val() == 1
 	}

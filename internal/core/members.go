@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -164,7 +165,7 @@ func (s *members) carryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 func (s *members) rejudge(i int) {
 	s.q.tasks.start(func() {
 		if n := s.q.node(i); n != nil {
-			n.link.Reconnect(fault.ErrRejudged)
+			n.Link.Reconnect(fault.ErrRejudged)
 		}
 	})
 }
@@ -173,7 +174,7 @@ func (s *members) rejudge(i int) {
 // of the connection in the order of that.
 func (s *members) retire(step nodeset.RecordStep) {
 	if n := s.q.node(step.Node); n != nil {
-		n.send(&adminRequest{command: s.setStep(nil, step, n.info().Run())})
+		n.Send(&flow.Request{Command: s.setStep(nil, step, n.Info().Run())})
 	}
 }
 
@@ -194,14 +195,14 @@ func (s *members) ask(i int, number uint32) {
 	var before string
 	var unread error // the register: a node that refuses to say what follows says nothing
 	next := nodeset.RecordedNext{Of: c.Stamp}
-	n.send(&adminRequest{command: set, reply: func(v []resp.Value, _ error) {
-		before = text(v, 0)
-	}}, &adminRequest{command: resp.AppendCommand(nil, script.ReadLong(register)...), reply: func(v []resp.Value, err error) {
+	n.Send(&flow.Request{Command: set, Then: func(v []resp.Value, _ error) {
+		before = flow.Text(v, 0)
+	}}, &flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(register)...), Then: func(v []resp.Value, err error) {
 		unread = err
-		next.Version, next.Config = script.ParseSuccessor(text(v, 0))
-	}}, &adminRequest{command: set, reply: func(v []resp.Value, err error) {
-		has, ok := nodeset.ParseNodeSet(text(v, 0))
-		if err != nil || unread != nil || !ok || text(v, 0) != before {
+		next.Version, next.Config = script.ParseSuccessor(flow.Text(v, 0))
+	}}, &flow.Request{Command: set, Then: func(v []resp.Value, err error) {
+		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
+		if err != nil || unread != nil || !ok || flow.Text(v, 0) != before {
 			return
 		}
 		s.change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })
@@ -210,9 +211,9 @@ func (s *members) ask(i int, number uint32) {
 
 // keeps returns a command whose answer is what the node keeps of its set. The
 // answer goes to nodeset.Membership.
-func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *adminRequest {
-	return &adminRequest{command: command, reply: func(v []resp.Value, err error) {
-		has, ok := nodeset.ParseNodeSet(text(v, 0))
+func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
+	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
+		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
 		if err != nil || !ok {
 			return
 		}

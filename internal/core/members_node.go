@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
@@ -78,20 +79,20 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 // Invariant: a client that is idle asks too.
 func (n *node) askServes() {
 	s := n.q.members
-	n.send(&adminRequest{command: resp.AppendCommand(nil, script.ReadShort(s.markerKey())...), reply: func(v []resp.Value, err error) {
-		if err == nil && text(v, 0) == "" {
+	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.markerKey())...), Then: func(v []resp.Value, err error) {
+		if err == nil && flow.Text(v, 0) == "" {
 			s.change(n.index, func(m *nodeset.Membership) { m.Refused(n.index) })
 		}
 	}})
 }
 
 // step is a command by which a node takes a step of its set's register.
-func (n *node) step(s nodeset.RecordStep, run string) *adminRequest {
+func (n *node) step(s nodeset.RecordStep, run string) *flow.Request {
 	q := n.q
-	c := &adminRequest{command: q.members.setStep(nil, s, run)}
+	c := &flow.Request{Command: q.members.setStep(nil, s, run)}
 	switch {
 	case s.Kind == nodeset.SetLife:
-		return n.keeps(c.command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.index, has) })
+		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.index, has) })
 	case s.Kind != nodeset.SetRestore:
 	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
 		q.set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.addr)

@@ -236,7 +236,7 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(set.Prefix), data, 0).Err())
 	held(t, q, "first").Release()
 	moved.Store(true)
-	q.nodes.at(0).link.Reconnect(errors.New("as the test wants it"))
+	q.nodes.at(0).Link.Reconnect(errors.New("as the test wants it"))
 	require.Eventually(t, func() bool {
 		f, _ := q.reached()
 		return f != nil && len(f.Nodes) == 2 && strings.Contains(f.Nodes[0].Err.Error(), "has the data of "+c.Node(1).Addr()+", another member of this set")
@@ -266,7 +266,7 @@ func TestServerThatRefusesInfo(t *testing.T) {
 	t.Cleanup(func() { _ = limited.Close() })
 	q := started(t, []redis.UniversalClient{limited, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
 	held(t, q, "n").Release()
-	require.Eventually(t, func() bool { return errors.Is(q.nodes.at(0).err(), fault.ErrNoInfo) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(q.nodes.at(0).Err(), fault.ErrNoInfo) }, time.Minute, time.Millisecond)
 }
 
 // A set that another version of the library has recorded is refused with an

@@ -163,7 +163,7 @@ func (s *members) blank() bool {
 	list := s.q.seeds.live()
 	up := 0
 	for _, n := range list {
-		if n.err() != nil {
+		if n.Err() != nil {
 			continue
 		}
 		has := n.shown()
@@ -228,7 +228,7 @@ func (s *members) tried() bool {
 		default:
 			return false
 		}
-		has, err := n.shown(), n.err()
+		has, err := n.shown(), n.Err()
 		if err == nil && has == nil || errors.Is(err, fault.ErrRejudged) {
 			return false
 		}

@@ -15,10 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
@@ -29,7 +31,7 @@ import (
 // node is one master as this client sees it. Each field says which goroutine
 // writes it; the others are set once, or have locks of their own.
 type node struct {
-	connection
+	flow.Connection
 	q      *Quorum
 	index  int
 	addr   string
@@ -76,7 +78,7 @@ func newNode(q *Quorum, i int, addr string, c redis.UniversalClient) (*node, err
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
-		Room:        n.room,
+		Room:        n.Room,
 		Alone:       func() bool { return q.waiting.Load() == 0 },
 		// link is set below, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
@@ -91,7 +93,7 @@ func newNode(q *Quorum, i int, addr string, c redis.UniversalClient) (*node, err
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i, err)
 	}
-	n.link = l
+	n.Link = l
 	return n, nil
 }
 
@@ -132,7 +134,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	// Membership may want a step before anything else is said to the node, such
 	// as the move to the configuration that counts. The scripts come first.
 	own, done, err := n.meet(run)
-	cmds := append(loads(p.missing), own...)
+	cmds := append(flow.Loads(p.missing), own...)
 	if done {
 		return cmds, err
 	}
@@ -140,13 +142,13 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	// The marker was read at the home of the probe. If the set has become known
 	// since, that key counts no more, and the node is marked at the new one.
 	clock := time.UnixMilli(p.clock)
-	if m, ok := parseMarker(p.marker); ok && m.run == run && p.clock > 0 && !m.born.After(clock) && p.home == q.members.home() {
-		n.show(m.inc)
-		p.wait = m.recovers(clock)
+	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && p.clock > 0 && !m.Born.After(clock) && p.home == q.members.home() {
+		n.show(m.Inc)
+		p.wait = m.Recovers(clock)
 		q.driver.showTime(n.index, nodeset.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
-	return append(cmds, &adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), run, ""), reply: func(v []resp.Value, err error) {
+	return append(cmds, &flow.Request{Command: script.AppendMark(nil, q.members.markerKey(), newID(), run, ""), Then: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
 			p.wait = max(0, q.guard()-age)
@@ -183,13 +185,13 @@ func (n *node) up() {
 	q.observer.call(setup.Event{Kind: setup.EventNodeUp, Node: n.addr})
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
-	n.room()
+	n.Room()
 }
 
 // warnOfEviction logs once what otherwise only Check tells.
 func (n *node) warnOfEviction() {
-	policy := n.info().Eviction
-	if policy != n.evicts && evicts(policy) && n.q.set.First() {
+	policy := n.Info().Eviction
+	if policy != n.evicts && report.Evicts(policy) && n.q.set.First() {
 		n.q.set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.addr, "maxmemory-policy", policy)
 	}
 	n.evicts = policy
@@ -300,7 +302,7 @@ func (n *node) drop() {
 		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
 		defer cancel()
 		_ = n.end(ctx) // says how much was unanswered
-		n.settle()
+		n.Settle()
 		q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
 		if !n.seed() {
 			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))

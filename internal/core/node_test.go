@@ -49,9 +49,9 @@ func failedHandshakeEnds(t *testing.T) bool {
 	n := q.node(nodeset.Seed)
 	<-n.ready
 	open.Store(true)
-	require.Eventually(t, func() bool { return strings.Contains(n.err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(n.Err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
 	open.Store(false)
-	require.Eventually(t, func() bool { return errors.Is(n.err(), cut) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(n.Err(), cut) }, 20*time.Second, time.Millisecond)
 	q.members.mu.Lock()
 	defer q.members.mu.Unlock()
 	q.members.known.Want()

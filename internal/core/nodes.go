@@ -14,10 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/setup"
-	"github.com/quorate/quorate/internal/transport"
 )
 
 // This file owns the set of a Quorum's nodes, and whether a majority of them
@@ -87,7 +87,7 @@ func (s *nodes) grow(q *Quorum, size int) {
 	list := slices.Clone(s.all())
 	for i := len(list); i < size; i++ {
 		n := blankNode(q, s.base+i, "")
-		n.link = nowhere{}
+		n.Link = flow.Nowhere{}
 		n.dropped.Store(true)
 		n.first.Do(func() { close(n.ready) })
 		close(n.ended)
@@ -144,7 +144,7 @@ func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
 	var wg sync.WaitGroup
 	for i, n := range s.all() {
 		wg.Go(func() {
-			ctx, cancel := n.whileAcknowledged(ctx, timeout)
+			ctx, cancel := n.WhileAcknowledged(ctx, timeout)
 			defer cancel()
 			errs[i] = n.end(ctx)
 		})
@@ -232,7 +232,7 @@ func tally(list []*node, sets protocol.Quorums, err func(n *node) error) (f *fau
 }
 
 // unfit is why a node is not connected, or has no vote in the set; nil: it has.
-func (n *node) unfit() error { return cmp.Or(n.err(), n.q.members.unfit(n.index)) }
+func (n *node) unfit() error { return cmp.Or(n.Err(), n.q.members.unfit(n.index)) }
 
 // tried waits for the first attempt to connect, which may still be under way.
 // Without it a process that has just begun would report each node as down. It
@@ -246,10 +246,10 @@ func (n *node) tried(ctx context.Context) {
 
 // end ends what a node has: goroutines, connections and timers.
 func (n *node) end(ctx context.Context) error {
-	unsent := n.drain(ctx)
+	unsent := n.Drain(ctx)
 	// ready is closed after the link: a call that waits for the first attempt
 	// goes on, and finds the error of a closed node.
-	err := n.link.Close(ctx)
+	err := n.Link.Close(ctx)
 	if unsent > 0 {
 		err = errors.Join(fmt.Errorf("%d requests waited for room at the node: %w", unsent, context.Cause(ctx)), err)
 	}
@@ -271,7 +271,7 @@ func (s *nodes) mask() uint32 { return 1<<s.size() - 1 }
 // The caller holds no lock of an attempt: Flush may write to a socket.
 func (s *nodes) flush(nodes uint32) {
 	for ; nodes != 0; nodes &= nodes - 1 {
-		s.at(bits.TrailingZeros32(nodes)).link.Flush()
+		s.at(bits.TrailingZeros32(nodes)).Link.Flush()
 	}
 }
 
@@ -288,53 +288,6 @@ func (s *nodes) only(set uint32) *node {
 // there n is nil.
 func (n *node) read(until <-chan struct{}) {
 	if n != nil {
-		n.link.Read(until)
+		n.Link.Read(until)
 	}
 }
-
-// nowhere is the way to no node: each command is refused.
-type nowhere struct{}
-
-func (nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
-	go c.Reply(nil, transport.ErrDown)
-	return transport.Refused
-}
-
-func (nowhere) State(time.Time) transport.State {
-	return transport.State{Err: transport.ErrDown, Info: &transport.Info{}}
-}
-
-func (nowhere) Flush()                      {}
-func (nowhere) Read(<-chan struct{})        {}
-func (nowhere) Reconnect(error)             {}
-func (nowhere) Close(context.Context) error { return nil }
-
-// whileAcknowledged returns a context that ends when the node acknowledges no
-// leave any more: none for a node timeout, or for patience of these after the
-// first one. It counts turns and not time, so that a process that gets no
-// processor does not take its nodes for hung.
-func (l *connection) whileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	const turns = 8
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		tick := time.NewTicker(timeout / turns)
-		defer tick.Stop()
-		seen := l.released.Load()
-		for left := turns; left > 0; left-- {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if now := l.released.Load(); now != seen {
-				seen, left = now, patience*turns
-			}
-		}
-		cancel(fmt.Errorf("no release was acknowledged any more: %w", context.DeadlineExceeded))
-	}()
-	return ctx, func() { cancel(nil) }
-}
-
-// patience is for how many node timeouts Close bears with a node that has begun
-// to acknowledge leaves and has stopped: it is slow, and most likely goes on.
-const patience = 5

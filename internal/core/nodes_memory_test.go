@@ -56,13 +56,13 @@ func TestDroppedNodeAnswersWhatWaitsForRoom(t *testing.T) {
 		require.NoError(t, err)
 		holds = append(holds, h)
 	}
-	require.Positive(t, q.Waiting(2))
+	require.True(t, q.Waits(2))
 	select {
 	case <-q.Drop(2):
 	case <-soon(t).Done():
 		require.Fail(t, "the node has not ended")
 	}
-	assert.Zero(t, q.Waiting(2))
+	assert.False(t, q.Waits(2))
 	for _, h := range holds {
 		assert.True(t, h.Valid())
 		h.Release()

@@ -73,8 +73,8 @@ func TestANodeComesAndGoes(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		return strings.Count(c.Node(2).Client().ClientList(t.Context()).Val(), "\n") == 1
 	}, 30*time.Second, time.Millisecond, "a connection was left behind")
-	require.Error(t, q.nodes.at(2).err())
-	_, err = q.nodes.at(2).do(within(t), "PING")
+	require.Error(t, q.nodes.at(2).Err())
+	_, err = q.nodes.at(2).Do(within(t), "PING")
 	require.Error(t, err)
 	gone(t, q.Drop(2)) // once more
 	assert.True(t, h.Valid())
@@ -98,7 +98,7 @@ func TestDroppedNodeEndsWhatIsUnderWay(t *testing.T) {
 	require.NoError(t, c.Node(2).Stop())
 	errs := make(chan error, 1)
 	go func() {
-		_, err := q.nodes.at(2).do(context.Background(), "PING")
+		_, err := q.nodes.at(2).Do(context.Background(), "PING")
 		errs <- err
 	}()
 	h := held(t, q, "n")

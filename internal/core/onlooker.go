@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
@@ -94,10 +93,10 @@ func (o Onlooker) ask(ctx context.Context, question Question) ([]Said, protocol.
 	var all sync.WaitGroup
 	for i, n := range list {
 		s := &said[i]
-		s.Index, s.Addr, s.Server = n.index, n.addr, n.info().Addr
+		s.Index, s.Addr, s.Server = n.index, n.addr, n.Info().Addr
 		all.Go(func() {
 			if command := question(nil, s, keys); command != nil {
-				s.Values, s.Err = n.answer(ctx, command)
+				s.Values, s.Err = n.Answer(ctx, command)
 				s.Err = fault.NamesAge(q.members.checkSet(n.index, s.Err))
 			}
 		})
@@ -117,15 +116,6 @@ func (o Onlooker) Parts() (all []Onlooker, err error) {
 		all = append(all, Onlooker{b})
 	}
 	return all, err
-}
-
-// NameOf returns the name that a key is of, if it is the key of a name's claims
-// or of its record, and no key of the library's own.
-func NameOf(key string) (name string, ok bool) {
-	_, name, ours := strings.Cut(key, ":{")
-	name, end, whole := strings.Cut(name, "}")
-	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessor(name)
-	return name, ok
 }
 
 // Holder is the holder of a name as the nodes show it: see the root package's.
@@ -207,7 +197,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
 		h := Holder{Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
-		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
+		h.Host, h.PID, h.Label = script.ParseOwner(c.Owner)
 		return h, nil
 	case lease.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
@@ -216,18 +206,6 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, f
 	}
 	return Holder{}, &fault.Failure{Err: fault.ErrNotHeld}
-}
-
-// ParseOwner reads host, process and label from a channel. One of another form
-// has no host. Parts are counted from the end: a prefix may contain colons.
-func ParseOwner(channel string) (host string, pid int, label string) {
-	parts := strings.Split(channel, ":")
-	if len(parts) < 3 {
-		return "", 0, ""
-	}
-	pid, _ = strconv.Atoi(parts[len(parts)-2])
-	_, label, _ = strings.Cut(parts[len(parts)-1], ".")
-	return parts[len(parts)-3], pid, label
 }
 
 // Operating is a client as a change sees it. It is safe for concurrent use.
@@ -279,7 +257,7 @@ func (o Operating) Fanout() *lease.Fanout { return o.q.driver.client.Fanout() }
 func (o Operating) Servers() map[string]string {
 	runs := map[string]string{}
 	for _, n := range o.q.nodes.live() {
-		if run := n.info().RunID; run != "" {
+		if run := n.Info().RunID; run != "" {
 			runs[run] = n.addr
 		}
 	}
@@ -312,12 +290,12 @@ func (o Operating) Ask(ctx context.Context, number int, words ...string) (string
 	n := o.q.nodes.at(number)
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&o.q.set))
 	defer cancel()
-	v, err := n.do(ctx, words...)
-	return text(v, len(v)-1), err
+	v, err := n.Do(ctx, words...)
+	return flow.Text(v, len(v)-1), err
 }
 
 // Server is what such a member said of itself as its latest connection began.
-func (o Operating) Server(number int) *transport.Info { return o.q.nodes.at(number).info() }
+func (o Operating) Server(number int) *transport.Info { return o.q.nodes.at(number).Info() }
 
 // Succeed carries out a Run on the register that decides what follows.
 func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {

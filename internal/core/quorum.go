@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/quorate/quorate/internal/wake"
@@ -131,12 +130,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
 	}
-	// The channel ends in random text. Hosts may share a name and processes a
-	// pid, as in containers.
-	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, Hostname(), os.Getpid(), rand.Text()[:12])
-	if set.Label != "" {
-		q.channel += "." + set.Label
-	}
+	q.channel = script.NewChannel(set.Prefix, set.Label)
 	q.attempts.init()
 	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
@@ -171,22 +165,6 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	return q, nil
 }
 
-// Hostname lets an operator find the process by PUBSUB CHANNELS, by the queue
-// of a name, or by a record. It is this host's, fit to be part of a channel's
-// name: ParseOwner cuts the channel at colons, and parseTurn at a blank.
-func Hostname() string {
-	h, err := os.Hostname()
-	if err != nil || h == "" {
-		return "unknown"
-	}
-	return strings.Map(func(r rune) rune {
-		if r == ':' || r == ' ' {
-			return '-'
-		}
-		return r
-	}, h)
-}
-
 // Size returns N: the nodes that have a vote, of both sets while two count.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
@@ -215,7 +193,7 @@ func (q *Quorum) isClosed() bool {
 // Close ends things in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
 // schedulers, then the connections, which send the leaves. It waits for a node
-// for as long as that acknowledges leaves, see whileAcknowledged. A second
+// for as long as that acknowledges leaves, see WhileAcknowledged. A second
 // call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.buckets != nil {

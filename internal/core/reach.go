@@ -11,13 +11,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -89,7 +88,7 @@ func (r *reach) missing() *fault.Failure {
 		return f
 	}
 	list := q.seeds.live()
-	if down, met, _ := tally(list, protocol.Majority(len(list)), (*node).err); !met {
+	if down, met, _ := tally(list, protocol.Majority(len(list)), (*node).Err); !met {
 		return down
 	}
 	return q.members.unknown()
@@ -132,21 +131,12 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 	if r.armed = !closed && missing != nil; !r.armed {
 		return false
 	}
-	if said := gist(missing); said != r.said {
+	if said := report.Gist(missing); said != r.said {
 		r.said, say = said, true
 		defer func() { r.pause = min(2*r.pause, longestPause) }()
 	}
 	r.timer.Reset(r.pause)
 	return say
-}
-
-// gist is what a change of is news.
-func gist(f *fault.Failure) string {
-	var b strings.Builder
-	for _, n := range f.Nodes {
-		fmt.Fprintf(&b, "%s %s\n", n.Addr, far(n.Err.Error()))
-	}
-	return b.String()
 }
 
 // recovering logs once per episode that there is no quorum until the guard time
@@ -272,59 +262,4 @@ func (s *members) noteBlank() {
 	if s.blank() && !s.saidBlank.Swap(true) {
 		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
 	}
-}
-
-// far is a text without what each attempt to connect has of its own: the near
-// end, as in "10.0.0.1:40012->10.0.0.2:6379", and the time of day by which a
-// certificate was judged.
-func far(text string) string { return passing.ReplaceAllString(text, "") }
-
-var passing = regexp.MustCompile(`[^ ]*->|current time [^ ]+`)
-
-// sameFor is how long a line that says the same is left out.
-const sameFor = 10 * time.Second
-
-// spoken are lines that the buckets have logged. It is safe for concurrent use.
-type spoken struct {
-	mu   sync.Mutex
-	when map[string]time.Time
-}
-
-// first reports whether a line has not been logged lately.
-func (s *spoken) first(line string, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, had := s.when[line]; had && now.Sub(at) < sameFor {
-		return false
-	}
-	for old, at := range s.when {
-		if now.Sub(at) >= sameFor {
-			delete(s.when, old)
-		}
-	}
-	s.when[line] = now
-	return true
-}
-
-// once is the log of one bucket. Of lines that differ in their bucket alone, in
-// the port of a connection, or in a time that passes, it passes the first one
-// on.
-type once struct {
-	slog.Handler
-	spoken *spoken
-}
-
-func (o once) Handle(ctx context.Context, r slog.Record) error {
-	var line strings.Builder
-	line.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Value.Kind() != slog.KindDuration {
-			line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
-		}
-		return true
-	})
-	if !o.spoken.first(line.String(), r.Time) {
-		return nil
-	}
-	return o.Handler.Handle(ctx, r)
 }

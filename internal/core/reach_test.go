@@ -85,10 +85,10 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	assert.Contains(t, line, "node="+c.Node(1).Addr())
 	assert.Contains(t, line, "maxmemory-policy=volatile-ttl")
 	n := q.nodes.at(1)
-	require.Eventually(t, func() bool { return n.err() == nil || q.nodes.at(1).err() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return n.Err() == nil || q.nodes.at(1).Err() == nil }, time.Minute, time.Millisecond)
 	n = q.nodes.at(1)
 	for range 2 {
-		n.link.Reconnect(fault.ErrRejudged)
+		n.Link.Reconnect(fault.ErrRejudged)
 		log.await(t, "DEBUG quorate: node is up node="+n.addr)
 	}
 	require.NoError(t, q.Close(context.Background()))

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
@@ -299,7 +300,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	// This one is of an id that has no claim, so it changes nothing else.
 	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	for _, n := range q.nodes.all() {
-		n.send(&adminRequest{command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
+		n.Send(&flow.Request{Command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
 	}
 	return nil
 }

@@ -215,14 +215,14 @@ func chance() uint32 {
 // handshake has ended.
 func (q *Quorum) ready(i int) bool {
 	n := q.node(i)
-	return n != nil && n.err() == nil
+	return n != nil && n.Err() == nil
 }
 
 // twice is the error of a list that has a server twice, as far as runs tell.
 func (s *recorder) twice() error {
 	addrs := map[string]string{}
 	for _, n := range s.q.seeds.live() {
-		run := n.info().RunID
+		run := n.Info().RunID
 		if run == "" {
 			continue
 		}
@@ -254,7 +254,7 @@ func (s *recorder) recordSteps(ctx context.Context, r *nodeset.Recording) error 
 					errs[i] = fault.ErrNoAnswer
 					return
 				}
-				v, err := n.answer(ctx, s.setStep(nil, step, n.info().Run()))
+				v, err := n.Answer(ctx, s.setStep(nil, step, n.Info().Run()))
 				if err == nil {
 					has[i], err = script.DecodeSet(v)
 				}

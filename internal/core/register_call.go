@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
@@ -245,32 +246,32 @@ type registerRequest struct {
 // until the operation knows where its request is.
 func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 	n := i.q.nodes.at(r.Node)
-	way := i.in.Offer(r, n.flow.backlog.Behind)
+	way := i.in.Offer(r, n.Behind)
 	if way == protocol.Drop {
 		return false
 	}
 	c := &registerRequest{i: i, req: *r}
-	if way == protocol.Hand && n.link.Append(c, urgency(r.Class)) != transport.Full {
+	if way == protocol.Hand && n.Link.Append(c, flow.Urgency(r.Class)) != transport.Full {
 		return true
 	}
 	i.in.Waits(&c.req)
-	if n.put(r.Class, c) {
+	if n.Put(r.Class, c) {
 		return false
 	}
 	i.in.Departed(&c.req) // the Quorum closes: it has an error as answer
-	n.link.Append(c, transport.Certain)
+	n.Link.Append(c, transport.Certain)
 	return true
 }
 
 // transmit see queued. It runs on pump's goroutine, and takes i.mu.
-func (c *registerRequest) transmit(l *connection) bool {
+func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	i := c.i
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.in.Depart(&c.req) {
 		return true
 	}
-	if l.link.Append(c, urgency(c.req.Class)) == transport.Full {
+	if l.Link.Append(c, flow.Urgency(c.req.Class)) == transport.Full {
 		return false
 	}
 	i.in.Departed(&c.req)
@@ -300,9 +301,9 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	case i.over:
 	// The node has not carried the request out. It goes again behind the
 	// scripts, and the RegisterOp goes on to count it as under way.
-	case forgotten(err) && c.loads < maxLoads:
+	case flow.Forgotten(err) && c.loads < flow.MaxLoads:
 		c.loads++
-		i.q.nodes.at(node).reload(c)
+		i.q.nodes.at(node).Reload(c)
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, fault.ForGood(err))

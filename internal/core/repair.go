@@ -9,16 +9,17 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
@@ -39,7 +40,7 @@ type repairer struct {
 // claims and the readers of answers must not wait for these.
 func (r *repairer) start(s *repair.RepairStep) {
 	if s.Kind == repair.RepairYield { // should another client have its turn by now, the two do the same twice
-		r.q.nodes.at(s.Node).send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
+		r.q.nodes.at(s.Node).Send(&flow.Request{Command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
 	if !r.q.tasks.start(func() { r.step(s) }) && s.Reported() {
@@ -64,10 +65,6 @@ func (r *repairer) step(s *repair.RepairStep) {
 	r.done(s, res)
 }
 
-const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
-
-	"if they are gone for good, replace them: quorate members replace"
-
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
 // log logs why an attempt has failed, or that the node is caught up.
@@ -81,7 +78,7 @@ func (r *repairer) log(s *repair.RepairStep, err error) {
 	r.q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
 	if s.Warn {
 		r.q.set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
-			repairRemedy, "node", addr, "error", err)
+			report.Remedy, "node", addr, "error", err)
 	}
 }
 
@@ -125,13 +122,13 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
 		// NX and PX are the whole of the turn.
-		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
-		return repair.RepairResult{Err: err, OK: text(v, 0) == "OK"}
+		v, err := r.ask(n, "SET", r.turn(), script.TurnOf(q.channel, -1), "PX", millis(s.For), "NX")
+		return repair.RepairResult{Err: err, OK: flow.Text(v, 0) == "OK"}
 	// XX: a turn that has expired stays over, so the next client can take it.
 	// If one has it by now, the key names this client again, and both bring the
 	// same records. Check of any client shows the number.
 	case repair.RepairStay:
-		_, res.Err = r.ask(n, "SET", r.turn(), turnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
+		_, res.Err = r.ask(n, "SET", r.turn(), script.TurnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
 	case repair.RepairList:
 		res.Names, res.Cursor, res.Err = n.listNames(ctx, s.Cursor)
 	case repair.RepairRead:
@@ -152,43 +149,6 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
-
-// A Repairing is what a client that repairs a node says there of how far it is.
-type Repairing struct {
-	Host string
-	PID  int
-	Left int // records that it has yet to bring; -1: it lists them still
-}
-
-// The turn to repair a node is a key there. Its value is the client's channel
-// and how many records are left, so each client can tell how long it takes.
-
-func turnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
-
-// parseTurn reads what turnOf has written. ok is false if no client has the
-// turn. A channel has no blank: Hostname replaces those, and Settings.Check
-// refuses them in a prefix. What another program wrote there may show as
-// process 0, and harms nothing: only Check reads it.
-func parseTurn(value string) (r Repairing, ok bool) {
-	channel, left, found := strings.Cut(value, " ")
-	if !found {
-		return r, false
-	}
-	r.Left = -1
-	if n, err := strconv.Atoi(left); err == nil {
-		r.Left = n
-	}
-	r.Host, r.PID, _ = ParseOwner(channel)
-	return r, true
-}
-
-// String says how far the repair is.
-func (r *Repairing) String() string {
-	if r.Left < 0 {
-		return fmt.Sprintf("process %d on %s lists what was recorded", r.PID, r.Host)
-	}
-	return fmt.Sprintf("process %d on %s has %d records left to bring", r.PID, r.Host, r.Left)
-}
 
 // why returns why the last attempt to repair a node has failed; nil: it has
 // not, or another client had the turn.
@@ -231,7 +191,7 @@ func (r *repairer) ask(n *node, words ...string) ([]resp.Value, error) {
 func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 	ctx, cancel := context.WithTimeout(r.q.life, n.timeout(&r.q.set))
 	defer cancel()
-	return n.answer(ctx, command)
+	return n.Answer(ctx, command)
 }
 
 // lookAt reads a node's marker, at key, and what is left of its guard time.
@@ -240,19 +200,19 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.R
 	// The time is asked only of a node whose guard time may run: most looks are
 	// at healthy nodes, and take one command.
 	m, err := n.marker(ctx, key)
-	res = repair.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Kept: m.kept, Run: n.info().Run()}
-	if err != nil || !clock || m.caughtUp {
+	res = repair.RepairResult{Err: err, Incarnation: m.Inc, CaughtUp: m.CaughtUp, Kept: m.Kept, Run: n.Info().Run()}
+	if err != nil || !clock || m.CaughtUp {
 		return res
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
-	v, err := n.do(ctx, "TIME")
+	v, err := n.Do(ctx, "TIME")
 	var now int64
 	if err == nil {
-		now, err = decodeTime(v)
+		now, err = script.DecodeTime(v)
 	}
 	if res.Err = err; err == nil {
-		res.Wait = m.recovers(time.UnixMilli(now))
+		res.Wait = m.Recovers(time.UnixMilli(now))
 	}
 	return res
 }
@@ -271,7 +231,7 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 	if err := n.hasSlot(ctx); err != nil {
 		return nil, "", err
 	}
-	v, err := n.do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
+	v, err := n.Do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
 	if err == nil {
 		err = n.hasSlot(ctx)
 	}
@@ -279,11 +239,11 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 		return nil, "", err
 	}
 	for i := 1; i < len(v); i++ {
-		if name := strings.TrimSuffix(strings.TrimPrefix(text(v, i), begin), end); strings.Contains(name, "}") {
+		if name := strings.TrimSuffix(strings.TrimPrefix(flow.Text(v, i), begin), end); strings.Contains(name, "}") {
 			names = append(names, name)
 		}
 	}
-	if next = text(v, 0); next == "" {
+	if next = flow.Text(v, 0); next == "" {
 		err = script.ErrAnswer
 	}
 	return names, next, err
@@ -298,7 +258,7 @@ func (n *node) hasSlot(ctx context.Context) error {
 	if n.slot == "" || !rule.On(rule.WholeSlot) {
 		return nil
 	}
-	_, err := n.do(ctx, "EXISTS", n.slot, script.AbsentKey(n.slot))
+	_, err := n.Do(ctx, "EXISTS", n.slot, script.AbsentKey(n.slot))
 	return err
 }
 

@@ -24,11 +24,11 @@ func restartIsALoss(t *testing.T) bool {
 	c := redistest.Start(t, 1, redistest.WithAOF("always"))
 	q := idle(t, c)
 	n, inc := q.nodes.at(0), q.driver.client.Voting(0)
-	run := n.info().RunID
+	run := n.Info().RunID
 	require.NoError(t, c.Node(0).Restart())
 	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), q.members.markerKey()).Val(), "its marker has survived")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if now := q.driver.client.Voting(0); n.err() == nil && n.info().RunID != run && now != 0 {
+		if now := q.driver.client.Voting(0); n.Err() == nil && n.Info().RunID != run && now != 0 {
 			return now != inc
 		}
 		require.True(t, time.Now().Before(limit), "it has not connected again")
@@ -46,15 +46,15 @@ func TestARolledBackMasterHasLostData(t *testing.T) {
 func rollbackIsALoss(t *testing.T) bool {
 	a, b := redistest.Start(t, 1), redistest.Start(t, 1)
 	q := idle(t, a)
-	n, inc, run := q.nodes.at(0), q.driver.client.Voting(0), q.nodes.at(0).info().RunID
+	n, inc, run := q.nodes.at(0), q.driver.client.Voting(0), q.nodes.at(0).Info().RunID
 	replicate(t, a, b)
 	require.NoError(t, a.Node(0).Client().Set(t.Context(), "written last", 1, 0).Err())
 	replicate(t, b, a)
 	require.Zero(t, a.Node(0).Client().Exists(t.Context(), "written last").Val())
 	require.NoError(t, a.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err(), "as a Sentinel does")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if now := q.driver.client.Voting(0); n.err() == nil && n.info().Former != "" && now != 0 {
-			assert.Equal(t, run, n.info().RunID)
+		if now := q.driver.client.Voting(0); n.Err() == nil && n.Info().Former != "" && now != 0 {
+			assert.Equal(t, run, n.Info().RunID)
 			return now != inc
 		}
 		require.True(t, time.Now().Before(limit), "it has not connected again")

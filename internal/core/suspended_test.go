@@ -96,7 +96,7 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		for i := range 3 {
-			if q.nodes.at(i).err() != nil {
+			if q.nodes.at(i).Err() != nil {
 				return false
 			}
 		}

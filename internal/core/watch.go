@@ -76,7 +76,7 @@ func (w *Watch) forget() {
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
 	for _, n := range q.nodes.all() {
-		n.notify(q.command(nil, w.r.spec, &t, r))
+		n.Notify(q.command(nil, w.r.spec, &t, r))
 	}
 }
 

@@ -234,13 +234,13 @@ func TestLogLinesAreExplained(t *testing.T) {
 // The guide explains every warning of Check, and no other.
 func TestWarningsAreExplained(t *testing.T) {
 	t.Parallel()
-	files := source(t, "internal/core")["internal/core"]
+	files := source(t, "internal/report")["internal/report"]
 	known := constants(files)
 	var texts, rows []string
 	for _, f := range files {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Name.Name != "warnings" {
+			if !ok || fn.Name.Name != "Warn" {
 				continue
 			}
 			ast.Inspect(fn.Body, func(n ast.Node) bool {

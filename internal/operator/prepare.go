@@ -18,9 +18,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -191,7 +191,7 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	if err != nil {
 		return has, err
 	}
-	fields := core.InfoFields(info)
+	fields := report.InfoFields(info)
 	if role := fields["role"]; role != "master" {
 		return has, fault.ErrReplica
 	}

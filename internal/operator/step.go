@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/change"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -98,7 +98,7 @@ func (x *exchange) persistence(ctx context.Context, m nodeset.Member) change.Per
 	if err != nil {
 		return x.unsaved(m, err)
 	}
-	info, server := core.InfoFields(said), x.q.Server(m.Number)
+	info, server := report.InfoFields(said), x.q.Server(m.Number)
 	p := change.Persistence{
 		Known: true, Run: server.Run(), Log: info["aof_enabled"] == "1", Always: server.FsyncAlways,
 		Saving: info["rdb_bgsave_in_progress"] == "1", Saved: info["rdb_last_bgsave_status"] == "ok",

@@ -1,9 +1,11 @@
-package core
+package script_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/script"
 )
 
 // What a client writes of its repair is read by each other client, and what
@@ -11,23 +13,23 @@ import (
 func TestTurnToRepair(t *testing.T) {
 	t.Parallel()
 	const channel = "quorate:host-1:4711:0123456789abcdef"
-	host, pid, _ := ParseOwner(channel)
+	host, pid, _ := script.ParseOwner(channel)
 	for _, left := range []int{-1, 0, 1, 1000} {
-		r, ok := parseTurn(turnOf(channel, left))
+		r, ok := script.ParseTurn(script.TurnOf(channel, left))
 		assert.True(t, ok)
-		assert.Equal(t, Repairing{Host: host, PID: pid, Left: left}, r)
+		assert.Equal(t, script.Repairing{Host: host, PID: pid, Left: left}, r)
 	}
 	assert.Equal(t, 4711, pid)
 	for _, none := range []string{"", "x", channel} {
-		_, ok := parseTurn(none)
+		_, ok := script.ParseTurn(none)
 		assert.False(t, ok, none)
 	}
 	for _, odd := range []string{channel + " many", channel + " 1 2", channel + " "} {
-		r, ok := parseTurn(odd)
+		r, ok := script.ParseTurn(odd)
 		assert.True(t, ok, odd)
 		assert.Equal(t, -1, r.Left, "not a number: %s", odd)
 	}
-	listing, bringing := Repairing{"a", 1, -1}, Repairing{"a", 1, 7}
+	listing, bringing := script.Repairing{"a", 1, -1}, script.Repairing{"a", 1, 7}
 	assert.Equal(t, "process 1 on a lists what was recorded", listing.String())
 	assert.Equal(t, "process 1 on a has 7 records left to bring", bringing.String())
 }

@@ -1,4 +1,4 @@
-package core
+package flow
 
 // This file owns the commands that belong to no claim: those of bootstrap,
 // check, inspection and repairs.
@@ -18,45 +18,45 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// adminRequest is a command outside any claim.
+// Request is a command outside any claim.
 // Its reply runs on the reader's goroutine, and must not block.
-type adminRequest struct {
-	command []byte
-	reply   func(v []resp.Value, err error) // nil: not of interest
+type Request struct {
+	Command []byte
+	Then    func(v []resp.Value, err error) // nil: not of interest
 }
 
-func (c *adminRequest) Append(dst []byte) []byte { return append(dst, c.command...) }
+func (c *Request) Append(dst []byte) []byte { return append(dst, c.Command...) }
 
-func (c *adminRequest) Reply(v []resp.Value, err error) {
-	if c.reply != nil {
-		c.reply(v, err)
+func (c *Request) Reply(v []resp.Value, err error) {
+	if c.Then != nil {
+		c.Then(v, err)
 	}
 }
 
-// do has a node carry out one command, and waits for its answer until the
+// Do has a node carry out one command, and waits for its answer until the
 // context ends: a node that hangs delays no other call. The caller holds no
 // lock. It must not be the reader of this node, which would wait for an answer
 // that it reads itself.
-func (l *connection) do(ctx context.Context, words ...string) ([]resp.Value, error) {
-	return l.answer(ctx, resp.AppendCommand(nil, words...))
+func (l *Connection) Do(ctx context.Context, words ...string) ([]resp.Value, error) {
+	return l.Answer(ctx, resp.AppendCommand(nil, words...))
 }
 
-// answer is do for an encoded command. The values belong to the caller: those
+// Answer is Do for an encoded command. The values belong to the caller: those
 // of a reply are valid during the reply only. The channel has room for the
 // answer, so that the reader never waits for a caller that has given up.
-func (l *connection) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
+func (l *Connection) Answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value
 		err error
 	}
 	done := make(chan answer, 1)
-	c := &adminRequest{command: command}
+	c := &Request{Command: command}
 	again := 0
-	c.reply = func(v []resp.Value, err error) {
+	c.Then = func(v []resp.Value, err error) {
 		// It was not carried out. It goes again, behind the scripts.
-		if forgotten(err) && again < maxLoads {
+		if Forgotten(err) && again < MaxLoads {
 			again++
-			l.reload(c)
+			l.Reload(c)
 			return
 		}
 		kept := make([]resp.Value, len(v))
@@ -65,7 +65,7 @@ func (l *connection) answer(ctx context.Context, command []byte) ([]resp.Value, 
 		}
 		done <- answer{kept, err}
 	}
-	l.send(c)
+	l.Send(c)
 	select {
 	case a := <-done:
 		return a.v, a.err
@@ -74,63 +74,64 @@ func (l *connection) answer(ctx context.Context, command []byte) ([]resp.Value, 
 	}
 }
 
-// text is the i-th value of an answer as a string, empty if there is none.
+// Text is the i-th value of an answer as a string, empty if there is none.
 // Answers have the length that a node chose, so each access is checked here.
-func text(v []resp.Value, i int) string {
+func Text(v []resp.Value, i int) string {
 	if i < 0 || i >= len(v) {
 		return ""
 	}
 	return string(v[i].Str)
 }
 
-// reload sends c again to a node that does not know the scripts. All of them go
+// Reload sends c again to a node that does not know the scripts. All of them go
 // before it, unless they are under way already.
-func (l *connection) reload(c transport.Command) {
+func (l *Connection) Reload(c transport.Command) {
 	if !l.loading.CompareAndSwap(false, true) {
-		l.send(c)
+		l.Send(c)
 		return
 	}
-	cmds := loads(script.All())
-	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { l.loading.Store(false) }
-	l.send(append(cmds, c)...)
+	cmds := Loads(script.All())
+	cmds[len(cmds)-1].(*Request).Then = func([]resp.Value, error) { l.loading.Store(false) }
+	l.Send(append(cmds, c)...)
 }
 
-// transmit see queued.
-func (c *adminRequest) transmit(l *connection) bool {
-	return l.link.Append(c, transport.Normal) != transport.Full
+// Transmit see [Queued].
+func (c *Request) Transmit(l *Connection) bool {
+	return l.Link.Append(c, transport.Normal) != transport.Full
 }
 
-// notify sends a command whose answer is of no interest, the end of a watch,
+// Notify sends a command whose answer is of no interest, the end of a watch,
 // after the operations on records that wait for room. watches.close may call it
 // for thousands of watches at once, of some kilobytes each. See
 // TestManyWatchesSurviveAReconnect.
-func (l *connection) notify(command []byte) {
-	c := &adminRequest{command: command}
-	waits := l.flow.backlog.Behind(protocol.Records) || !c.transmit(l)
-	if waits && l.put(protocol.Records, c) {
+func (l *Connection) Notify(command []byte) {
+	c := &Request{Command: command}
+	waits := l.Behind(protocol.Records) || !c.Transmit(l)
+	if waits && l.Put(protocol.Records, c) {
 		return
 	}
 	if waits {
-		l.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+		l.Link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
 	}
-	l.link.Flush()
+	l.Link.Flush()
 }
 
-// maxLoads is how often the scripts are loaded for one command: a client may
+// MaxLoads is how often the scripts are loaded for one command: a client may
 // flush them again between the load and the command.
-const maxLoads = 8
+const MaxLoads = 8
 
-// forgotten reports whether a node does not know the script, which it did as
+// Forgotten reports whether a node does not know the script, which it did as
 // the connection began: a client has called SCRIPT FLUSH.
-func forgotten(err error) bool {
+func Forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"
 }
 
-func loads(scripts []script.Script) []transport.Command {
+// Loads are the commands that load scripts.
+func Loads(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
-		cmds = append(cmds, &adminRequest{command: script.AppendLoad(nil, s)})
+		cmds = append(cmds, &Request{Command: script.AppendLoad(nil, s)})
 	}
 	return cmds
 }

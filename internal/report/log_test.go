@@ -1,4 +1,4 @@
-package core
+package report
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ import (
 func TestOneLineForAllBuckets(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	all := spoken{when: map[string]time.Time{}}
+	all := Spoken{}
 	var logs []*slog.Logger
 	for i := range 64 {
-		logs = append(logs, slog.New(once{slog.NewTextHandler(&b, nil).WithAttrs([]slog.Attr{slog.Int("bucket", i)}), &all}))
+		logs = append(logs, slog.New(Once(slog.NewTextHandler(&b, nil).WithAttrs([]slog.Attr{slog.Int("bucket", i)}), &all)))
 	}
 	for i, l := range logs {
 		for server := range 3 {

@@ -1,0 +1,121 @@
+// Package report is what an operator reads of the nodes: what Check has found
+// out about them, and lines of the log that are not to be said twice. It asks
+// no node: package core does, and fills a Node in.
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Node is what Check finds out about one node.
+// What is unknown has its zero value.
+type Node struct {
+	Index      int
+	Addr       string
+	Err        error
+	Version    string
+	Role       string
+	AOF        bool
+	Fsync      string
+	Eviction   string
+	Offset     time.Duration
+	RoundTrip  time.Duration
+	Recovering time.Duration
+	CaughtUp   bool
+	Repairing  *script.Repairing // what the client says that repairs it; nil: none does now
+	Jumped     time.Duration
+	JumpedAt   time.Time
+	Warnings   []string
+	Standing   string // how it stands to the set; empty: unknown
+	Server     string // that the connection goes to
+	Buckets    []int  // of a shard: the buckets that it has
+	Shards     []Node // of a cluster: its servers that have buckets; the rest is the worst of them
+
+	Replicas  int   // that may take its place while it goes on
+	RepairErr error // why this client could not repair it
+}
+
+// Describe takes over what INFO says of the server. Replicas counts those of a
+// master that goes on when it is cut off from them: see Warn.
+func (r *Node) Describe(info string) {
+	fields := InfoFields(info)
+	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
+	r.AOF = fields["aof_enabled"] == "1"
+	// INFO has the second field where min-replicas-to-write is set.
+	if _, stops := fields["min_slaves_good_slaves"]; !stops {
+		r.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
+	}
+}
+
+// InfoFields returns the lines of an INFO.
+func InfoFields(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[key] = value
+		}
+	}
+	return fields
+}
+
+// Evicts reports whether a maxmemory-policy may throw leases away. An empty one
+// is unknown.
+func Evicts(policy string) bool { return policy != "" && policy != "noeviction" }
+
+// Warn sets the warnings. Each says what is wrong, what follows from it and
+// what to do. skew is that of the settings.
+func (r *Node) Warn(skew time.Duration) {
+	var w []string
+	if r.Role != "" && r.Role != "master" {
+		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
+	}
+	if Evicts(r.Eviction) {
+		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
+	}
+	if r.Replicas > 0 {
+		w = append(w, fmt.Sprintf("it has %d replicas and no min-replicas-to-write: if one takes its place while it is cut off, both vote for a while; "+
+			"set min-replicas-to-write %[1]d and min-replicas-max-lag 10 there and at the replicas", r.Replicas))
+	}
+	if r.Offset.Abs() > skew {
+		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), skew))
+	}
+	if r.Jumped != 0 {
+		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))
+	}
+	if r.Recovering > 0 {
+		w = append(w, fmt.Sprintf("it is new or lost its data, and votes in %v", r.Recovering.Round(time.Millisecond)))
+	}
+	if !r.CaughtUp && r.Recovering == 0 {
+		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+r.lacks())
+	}
+	r.Warnings = w
+}
+
+// lacks says why a node that votes is not caught up, as far as that is known,
+// and what to do about it. Another client's repair comes first: while it is
+// under way an operator only has to wait, whatever has failed here.
+func (r *Node) lacks() string {
+	switch {
+	case r.Repairing != nil:
+		return r.Repairing.String() + "; wait"
+	case r.RepairErr != nil:
+		return "the last try failed: " + r.RepairErr.Error() + "; " + Remedy
+	}
+	return Remedy
+}
+
+// Votes reports whether the node answers and votes. An empty role is unknown:
+// the user may not ask INFO, and the handshake refuses a replica only where it
+// can tell.
+func (r *Node) Votes() bool {
+	return r.Err == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
+}
+
+// Remedy is what to do about a node that cannot be repaired.
+const Remedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
+	"if they are gone for good, replace them: quorate members replace"
