@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -89,7 +90,7 @@ func (e *Error) Error() string {
 		}
 		fmt.Fprintf(&b, "%s%s %v", sep, n.Node, n.Err)
 	}
-	if advice := core.Advice(e.Needed, e.Unwrap()); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
+	if advice := peers.Advice(e.Needed, e.Unwrap()); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
 		fmt.Fprintf(&b, "; %s", advice)
 	}
 	return b.String()

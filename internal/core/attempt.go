@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/rule"
@@ -31,8 +32,8 @@ import (
 type attempt struct {
 	q     *Quorum
 	spec  *Spec
-	owner Owner // nil: no callbacks
-	only  *node // of a set of one, while little else is under way: see node.read
+	owner Owner       // nil: no callbacks
+	only  *peers.Node // of a set of one, while little else is under way: see node.read
 
 	// standing is for readers without mu: until when the claim is held, or 0.
 	// The lowest bit, a nanosecond, says whether a claim waits behind it. At
@@ -94,10 +95,10 @@ func (s *spares) done() chan struct{} {
 // a place of the intake, which goes to the attempt. It waits for no node. An
 // unhealthy node gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
-	id := newID()
+	id := peers.NewID()
 	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
 	a.alarms.Init(a)
-	if q.set.Trace != nil {
+	if q.Set.Trace != nil {
 		a.seen = new(seen)
 	}
 	begin, wall := process.Begin{
@@ -105,19 +106,19 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rule.Protocol(),
 	}, time.Now()
 	busy := false
-	for i, n := range q.nodes.all() {
+	for i, n := range q.Nodes.All() {
 		state := n.Link.State(wall)
 		busy = busy || state.Busy
-		q.driver.client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
+		q.Driver.Client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.attempts.add(id, a)
-	now := q.now()
-	q.driver.client.Start(now, &a.claim, s.shared, &begin)
+	now := q.Now()
+	q.Driver.Client.Start(now, &a.claim, s.shared, &begin)
 	if !busy {
-		a.only = q.nodes.only(a.claim.Sets.All())
+		a.only = q.Nodes.Only(a.claim.Sets.All())
 	}
-	for i, n := range q.nodes.all() {
+	for i, n := range q.Nodes.All() {
 		if begin.Unhealthy&(1<<i) != 0 {
 			a.note(i, n.Err()) // a try may be over before the link has refused the join
 		}
@@ -129,7 +130,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 // event takes the time under the lock: time does not go back for a claim.
 func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
-	now := a.q.now()
+	now := a.q.Now()
 	f(&a.claim, now)
 	a.stepUnlock(now)
 }
@@ -162,7 +163,7 @@ func (q *Quorum) tick(due []wake.Alarm[attempt]) {
 		}
 	}
 	if len(due) > 1 {
-		q.nodes.flush(q.nodes.mask())
+		q.Nodes.Flush(q.Nodes.Mask())
 	}
 }
 
@@ -175,9 +176,9 @@ func (a *attempt) touch() bool {
 
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
-	now := a.q.now()
+	now := a.q.Now()
 	a.claim.Tick(now)
-	if a.q.observer.f != nil {
+	if a.q.Observer.Wanted() {
 		a.noteLate(now)
 	}
 	a.endUnlock(now, how)
@@ -223,7 +224,7 @@ func (a *attempt) leave() {
 // so the channel is empty.
 func (a *attempt) take() lease.Phase {
 	a.mu.Lock()
-	now := a.q.now()
+	now := a.q.Now()
 	phase := a.claim.Take(now)
 	if phase == lease.Holding {
 		a.since = now
@@ -232,4 +233,13 @@ func (a *attempt) take() lease.Phase {
 	a.done = nil
 	a.stepUnlock(now)
 	return phase
+}
+
+// close ends an attempt because its Quorum closes. Its leaves are queued here
+// and sent by the links, which close after it.
+func (a *attempt) close() {
+	a.mu.Lock()
+	now := a.q.Now()
+	a.claim.Leave(now)
+	a.endUnlock(now, closing)
 }

@@ -53,10 +53,10 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	a.mu.Unlock()
 	switch {
 	case how != unflushed:
-		a.q.nodes.flush(nodes)
+		a.q.Nodes.Flush(nodes)
 	// A tick handles many claims and writes to the nodes once, at its end.
 	case ended || waiters: // requests of other attempts must not wait for the owner's callback
-		a.q.nodes.flush(a.q.nodes.mask())
+		a.q.Nodes.Flush(a.q.Nodes.Mask())
 	}
 	if ended {
 		a.owner.Ended()
@@ -64,7 +64,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.claim.Out = leaves
 		nodes = a.queue()
 		a.mu.Unlock()
-		a.q.nodes.flush(nodes)
+		a.q.Nodes.Flush(nodes)
 		a.q.telling.Add(-1)
 	}
 	// The log and the observer come last: the contexts have ended, and the
@@ -89,7 +89,7 @@ func (a *attempt) publish(news process.News) {
 		}
 	case a.claim.Evicted():
 		standing = evicted
-	case news.Phase == lease.Left && a.q.isClosed():
+	case news.Phase == lease.Left && a.q.IsClosed():
 		standing = shut
 	}
 	a.standing.Store(int64(standing))
@@ -168,16 +168,16 @@ func (a *attempt) noteLate(now protocol.Time) {
 	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
 	if late && !a.late {
 		err := WrapError("renew", a.spec.Name, a.failureAt(now, fault.ErrNoQuorum))
-		a.q.observer.call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
+		a.q.Observer.Call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
 	}
 	a.late = late
 }
 
 func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
-	a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
+	a.q.Set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
 		"name", a.spec.Name, "token", a.token(0), "error", err)
-	a.q.observer.call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
+	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 }
 
 // wait is a goroutine that waits until a condition of an attempt holds. A
@@ -214,7 +214,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 
 	// Without a.mu: the answers that make the condition hold need it. What
 	// wakes this goroutine has called so under a.mu.
-	a.only.read(w.woken)
+	a.only.Read(w.woken)
 	w.timer.Reset(d)
 	woken := false
 	select {

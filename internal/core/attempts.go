@@ -114,14 +114,14 @@ func (i *intake) enter(ctx context.Context, q *Quorum, try bool) error {
 	i.mu.Unlock()
 	var late <-chan time.Time
 	if try {
-		timer := time.NewTimer(q.driver.furthest(&q.set))
+		timer := time.NewTimer(q.Driver.Furthest(&q.Set))
 		defer timer.Stop()
 		late = timer.C
 	}
-	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: q.driver.client.Group().Sets.Need()}
+	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: q.Driver.Client.Group().Sets.Need()}
 	select {
 	case <-w: // Close may have begun, and has listed the attempts that it ends
-		if !q.isClosed() {
+		if !q.IsClosed() {
 			return nil
 		}
 		i.leave()
@@ -130,7 +130,7 @@ func (i *intake) enter(ctx context.Context, q *Quorum, try bool) error {
 	case <-late:
 	case <-ctx.Done():
 		_ = f.Cut(ctx)
-	case <-q.closing:
+	case <-q.Over:
 		f.Err = fault.ErrClosed
 	}
 	i.mu.Lock()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
@@ -48,10 +49,10 @@ func recorded(t *testing.T, c *redistest.Cluster, nodes ...int) (sets []string) 
 func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	t.Helper()
 	connected(t, q)
-	for _, n := range q.nodes.live() {
+	for _, n := range q.Nodes.Live() {
 		var res repair.RepairResult
 		require.Eventually(t, func() bool { // it may be connected to again
-			res = n.lookAt(within(t), q.members.markerKey(), true)
+			res = q.lookAt(within(t), n, q.Members.MarkerKey(), true)
 			return res.Err == nil
 		}, time.Minute, time.Millisecond)
 		left = append(left, res.Wait)
@@ -67,16 +68,16 @@ func TestBootstrapBehindAnother(t *testing.T) {
 	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(q.seeds.live(), func(n *node) bool { return n.Err() != nil || n.shown() == nil })
+		return !slices.ContainsFunc(q.Seeds.Live(), func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, c.Node(0).Stop())
 	first := make(chan error, 1)
 	go func() { first <- q.Bootstrap(context.Background()) }()
-	require.Eventually(t, func() bool { return len(q.members.recorder.one) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(q.Members.Recorder.One) == 1 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Bootstrap(ctx), fault.ErrNoQuorum)
-	require.NoError(t, q.seeds.live()[0].Err(), "the node that hangs is still waited for")
+	require.NoError(t, q.Seeds.Live()[0].Err(), "the node that hangs is still waited for")
 	require.Empty(t, first)
 	require.NoError(t, c.Node(0).Cont())
 	require.NoError(t, <-first)
@@ -154,15 +155,15 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		c := redistest.Start(t, 4)
 		first := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
 		ballot := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
-		shared := nodeset.Shared{Guard: first.set.Guard, Retention: first.set.Retention, Skew: first.set.Skew}
+		shared := nodeset.Shared{Guard: first.Set.Guard, Retention: first.Set.Retention, Skew: first.Set.Skew}
 		conf := &nodeset.Configuration{Stamp: nodeset.StampOf(1, ballot), Origin: nodeset.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
-		for i, addr := range first.clients.List() {
+		for i, addr := range first.Clients.List() {
 			conf.Members = append(conf.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 		}
 		for i := range accepted {
 			r := &nodeset.Recording{Out: []nodeset.RecordStep{{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
-			require.Eventually(t, func() bool { return first.node(nodeset.Seed+i).Err() == nil }, time.Minute, time.Millisecond)
-			require.NoError(t, first.members.recorder.recordSteps(within(t), r))
+			require.Eventually(t, func() bool { return first.Node(nodeset.Seed+i).Err() == nil }, time.Minute, time.Millisecond)
+			require.NoError(t, first.Members.Recorder.RecordSteps(within(t), r))
 		}
 		require.NoError(t, first.Close(context.Background()))
 		assert.Empty(t, recorded(t, c, 0, 1, 2))
@@ -220,7 +221,7 @@ func TestTryOnBrandNewNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, true, nil)
 	require.ErrorIs(t, err, fault.ErrNoQuorum)
@@ -252,7 +253,7 @@ func TestACallThatWaitsRecordsALostSet(t *testing.T) {
 	c := redistest.Start(t, 3)
 	q, waits := gives(t, c, 3)
 	first := held(t, q, "n")
-	s, err := waits.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &waits.set})
+	s, err := waits.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &waits.Set})
 	require.NoError(t, err)
 	p, err := waits.Begin(s, false, nil)
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
@@ -45,7 +46,7 @@ type buckets struct {
 // newBucketed makes a Quorum with buckets. The first one begins at once, so
 // that clients that cannot be used are refused here.
 func newBucketed(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	q := &Quorum{set: set, clients: setup.NewClients(clients, &set), closing: make(chan struct{}), buckets: &buckets{clients: clients}}
+	q := &Quorum{Peers: &peers.Peers{Set: set, Clients: setup.NewClients(clients, &set), Over: make(chan struct{})}, buckets: &buckets{clients: clients}}
 	q.buckets.q = q
 	_, err := q.buckets.begin(0)
 	return q, err
@@ -77,7 +78,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	}
 	// The prefix is all that tells a bucket from another: keys, markers and the
 	// record of the set are below it.
-	set := s.q.set
+	set := s.q.Set
 	set.Base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
 	set.Logger = slog.New(report.Once(set.Logger.With("bucket", b).Handler(), &s.spoken))
 	made, err := open(s.clients, set)
@@ -150,7 +151,7 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 
 // survey asks all nodes of all buckets, and puts the reports together.
 func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
-	if set.q.isClosed() {
+	if set.q.IsClosed() {
 		return report.Survey{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	var all [script.Buckets]report.Survey
@@ -160,8 +161,48 @@ func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
 	}); err != nil {
 		return report.Survey{}, err
 	}
-	list := set.q.clients.List()
-	return report.Merge(all[:], list, func(i int) bool { return isCluster(set.clients[i]) }, set.q.set.Skew), nil
+	list := set.q.Clients.List()
+	return report.Merge(all[:], list, func(i int) bool { return setup.IsCluster(set.clients[i]) }, set.q.Set.Skew), nil
+}
+
+// Ready waits until a majority of the nodes is connected. It gives up when the
+// context ends, or when so many have failed for good that this cannot be. With
+// buckets the first one must have a majority: a bucket begins with its first
+// name.
+func (q *Quorum) Ready(ctx context.Context) error {
+	if q.buckets != nil {
+		return q.buckets.all[0].Load().Ready(ctx)
+	}
+	return q.ReadyWith(ctx, &q.Set)
+}
+
+// Serving returns nil if a quorum is connected and votes, as far as this
+// process knows, else what is known of the nodes. It asks no node.
+func (q *Quorum) Serving() error {
+	if q.IsClosed() {
+		return &fault.Failure{Err: fault.ErrClosed}
+	}
+	if q.buckets != nil {
+		for _, b := range q.buckets.begun() {
+			if err := b.Serving(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return q.Peers.Serving()
+}
+
+// Bootstrap has brand-new nodes record that they are the set of this client's
+// list, and vote at once. Nodes that have recorded a set keep it.
+func (q *Quorum) Bootstrap(ctx context.Context) error {
+	if q.IsClosed() {
+		return &fault.Failure{Err: fault.ErrClosed}
+	}
+	if q.buckets != nil {
+		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
+	}
+	return q.Peers.Bootstrap(ctx)
 }
 
 // inBucket adds to the errors of nodes of which bucket they are. It copies the
@@ -177,9 +218,4 @@ func inBucket(b int, err error) error {
 		c.Nodes = append(c.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fmt.Errorf("bucket %d: %w", b, n.Err)})
 	}
 	return &c
-}
-
-func isCluster(c redis.UniversalClient) bool {
-	_, is := c.(*redis.ClusterClient)
-	return is
 }

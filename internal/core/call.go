@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
@@ -43,7 +44,7 @@ func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}
 	}
-	return c.a.q.clock.When(c.req.Sent.Add(c.a.spec.Set.TTL))
+	return c.a.q.Clock.When(c.req.Sent.Add(c.a.spec.Set.TTL))
 }
 
 // Append encodes the request. The link calls it with its own lock held, so it
@@ -73,7 +74,7 @@ func (c *call) again(load bool) bool {
 	if !a.claim.Reload(&c.req) {
 		return false
 	}
-	n := a.q.nodes.at(c.req.Node)
+	n := a.q.Nodes.At(c.req.Node)
 	if load {
 		n.Reload(c)
 	} else {
@@ -96,16 +97,16 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var verdict protocol.Verdict
 	switch {
 	case err != nil:
-		err = q.members.checkSet(c.req.Node, err)
+		err = q.Members.CheckSet(c.req.Node, err)
 	case c.req.Op == protocol.OpLeave:
 		if _, err = script.DecodeLeave(v); err == nil {
-			q.nodes.at(c.req.Node).Released.Add(1)
+			q.Nodes.At(c.req.Node).Released.Add(1)
 		}
 	default:
 		ans, err = script.Decode(v)
 	}
 	if err == nil {
-		verdict = q.driver.judge(a.spec, &c.req, &ans)
+		verdict = q.Judge(a.spec.shared, &c.req, &ans)
 	}
 	a.mu.Lock()
 	// After a SCRIPT FLUSH the request goes again, unseen by the claim.
@@ -115,24 +116,24 @@ func (c *call) Reply(v []resp.Value, err error) {
 			return
 		}
 	}
-	now := q.now()
+	now := q.Now()
 	var do []process.Action
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		q.driver.client.Fail(now, &a.claim, &c.req, fault.ForGood(err))
+		q.Driver.Client.Fail(now, &a.claim, &c.req, fault.ForGood(err))
 	case !verdict.Counts():
-		a.failed(&c.req, uncounted(verdict.Why))
-		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		a.failed(&c.req, peers.Uncounted(verdict.Why))
+		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
 		a.answered(&c.req, &ans)
-		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	}
 	// With a.mu held: offer still reads c after the link has taken it, under
 	// the same lock. carryOut comes last: it locks other attempts.
 	c.free()
 	a.stepUnlock(now)
-	q.driver.carryOut(do)
+	q.Driver.CarryOut(do)
 }
 
 // failed notes why a request has come to nothing. What a node said before
@@ -148,19 +149,8 @@ func (a *attempt) failed(r *protocol.Request, err error) {
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	if r.Op != protocol.OpLeave {
 		a.seen.note(a.claim.Phase(), r.Node, ans)
-		a.note(r.Node, cmp.Or(a.q.driver.mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
+		a.note(r.Node, cmp.Or(a.q.Driver.Mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
 	}
-}
-
-// judge has the Client judge an answer. The caller holds no lock: what follows
-// may be events of every claim.
-func (d *driver) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
-	v, do := d.client.Reply(d.q.now(), s.shared, r, a)
-	d.carryOut(do)
-	if v.Guarding {
-		d.q.nodes.at(r.Node).noteRecovering(*a)
-	}
-	return v
 }
 
 // refusal is what an answer says against the claim.
@@ -186,8 +176,8 @@ type batch struct {
 
 // The link calls Append with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
-	n := b.q.members.named.Load()
-	return script.AppendBatch(dst, n.home.Marker(b.q.set.Prefix), n.guard, n.retention, b.q.channel, kind, keys, args, nKeys, nArgs)
+	n := b.q.Members.Named.Load()
+	return script.AppendBatch(dst, n.Home.Marker(b.q.Set.Prefix), n.Guard, n.Retention, b.q.Channel, kind, keys, args, nKeys, nArgs)
 }
 
 // Reply gives each request its answer. It runs on the reader's goroutine.
@@ -237,7 +227,7 @@ func (c *call) Transmit(l *flow.Connection) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.q.driver.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
+	if !a.q.Driver.Client.Depart(a.q.Now(), &a.claim, a.spec.shared, &c.req) {
 		if !c.req.Withdrawn {
 			a.note(c.req.Node, errTooLate)
 			a.wakeWaits()
@@ -270,8 +260,8 @@ func taking(took transport.Fate) protocol.Taking {
 // others of its class or a more urgent one wait, which it would overtake. It
 // reports whether the link is to be flushed. Called with a.mu held.
 func (a *attempt) offer(r *protocol.Request) (flush bool) {
-	n := a.q.nodes.at(r.Node)
-	way := a.q.driver.client.Offer(&a.claim, a.spec.shared, r, n.Behind)
+	n := a.q.Nodes.At(r.Node)
+	way := a.q.Driver.Client.Offer(&a.claim, a.spec.shared, r, n.Behind)
 	if way == protocol.Drop {
 		return false
 	}

@@ -24,8 +24,8 @@ func clusterModeIsForGood(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{node.Client()}, setup.Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
-	n := q.node(nodeset.Seed)
-	n.tried(t.Context())
+	n := q.Node(nodeset.Seed)
+	n.Tried(t.Context())
 	err = n.Err()
 	return err != nil && fault.ForGood(err)
 }

@@ -18,7 +18,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	reader := func(q *Quorum) *Spec {
-		s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1 << 30, ShortHold: true, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1 << 30, ShortHold: true, Set: &q.Set})
 		require.NoError(t, err)
 		return s
 	}
@@ -34,7 +34,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 			a := (*attempt)(h)
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return a.claim.Votes(a.q.now()) == c.Len()
+			return a.claim.Votes(a.q.Now()) == c.Len()
 		}, 10*time.Second, time.Millisecond)
 	}
 	settled(h2)
@@ -52,10 +52,10 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	// know.
 	a := (*attempt)(h2)
 	for _, sum := range []int64{1, 0} {
-		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.now()}
+		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.Now()}
 		k := calls.Get().(*call)
 		k.a, k.req = a, r
-		inc := int64(there.driver.client.Voting(0))
+		inc := int64(there.Driver.Client.Voting(0))
 		k.Reply([]resp.Value{{Int: time.Now().UnixMilli()*8 + 1}, {Int: inc}, {Int: int64(r.Ticket)}, {Int: 1 | 8}, {}, {Int: sum}, {Int: sum}}, nil)
 		assert.False(t, two.quiet(), "the sum of others is %d", sum)
 	}

@@ -1,9 +1,8 @@
-// Package core runs the protocol: it gives the state machine of
-// internal/process a clock, connections and timers, does what that says, and
-// gives the primitives claims to build on. Package rule names what it must do
-// in a certain order. Its nodes are of two kinds: the members of the set that
-// it counts on, by their numbers, and the addresses of its list, which only
-// show which set that is.
+// Package core runs the claims of a process: it gives the state machine of
+// internal/process a clock and timers, does what that says, and gives the
+// primitives claims to build on. Package peers has the nodes, their connections
+// and the set that they are. Package rule names what the two must do in a
+// certain order.
 //
 // # Locks
 //

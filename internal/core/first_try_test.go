@@ -39,8 +39,8 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
 	open := sync.OnceFunc(func() { close(connect) })
 	defer open()
-	q.until(within(t), q.members.usable)
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	q.Until(within(t), q.Members.Usable)
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -48,7 +48,7 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	_, err = q.Acquire(short, s, true, nil)
 	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.False(t, q.members.serves(true), "no member is connected")
+	require.False(t, q.Members.Serves(true), "no member is connected")
 	open()
 	h, err := q.Acquire(within(t), s, true, nil)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestTryIsCutShortBeforeASetIsKnown(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
 	defer close(connect)
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -50,7 +50,7 @@ func keeps(t *testing.T, h *Hold) func() {
 func watched(t *testing.T, q *Quorum) *lateness.Lateness {
 	late := lateness.Measure(t)
 	for i := range q.Size() {
-		client := redis.NewClient(&redis.Options{Addr: q.addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+		client := redis.NewClient(&redis.Options{Addr: q.Addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 		t.Cleanup(func() { _ = client.Close() })
 		late.Watch(t, func(ctx context.Context) error { return client.Ping(ctx).Err() })
 	}
@@ -86,12 +86,12 @@ func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum
 	return operator, opened(t, exchangeSettings(), list...)
 }
 
-func nodesOf(q *Quorum) []string { return q.members.config.Load().Addrs() }
+func nodesOf(q *Quorum) []string { return q.Members.Config.Load().Addrs() }
 
 // finds shows that a client sees that another holds a name.
 func finds(t *testing.T, q *Quorum, name string, by *Hold) {
 	t.Helper()
-	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	h, err := q.Acquire(within(t), s, true, nil)
 	if by.Valid() {

@@ -44,14 +44,14 @@ type Owner interface {
 
 // Begin starts an acquisition, without waiting for a node. o may be nil.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
-	if q.isClosed() {
+	if q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
 	}
-	if err := q.members.outOfSet(s.Set); err != nil {
+	if err := q.Members.OutOfSet(s.Set); err != nil {
 		return nil, &fault.Failure{Err: err}
 	}
-	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.now()}
-	if q.members.serves(try) && (s.succession || q.intake.take()) {
+	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.Now()}
+	if q.Members.Serves(try) && (s.succession || q.intake.take()) {
 		p.a = q.start(s, try, o)
 	}
 	return p, nil
@@ -65,7 +65,7 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 // change of the set.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
-	if err := p.q.members.await(ctx, p.try); err != nil {
+	if err := p.q.Members.Await(ctx, p.try); err != nil {
 		return err
 	}
 	if !p.spec.succession {
@@ -73,7 +73,7 @@ func (p *Pending) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.q.members.outOfSet(p.spec.Set); err != nil {
+	if err := p.q.Members.OutOfSet(p.spec.Set); err != nil {
 		if !p.spec.succession {
 			p.q.intake.leave()
 		}
@@ -97,15 +97,15 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		select {
 		case <-p.a.done:
 		default:
-			changed := q.members.forgotten(p.try)
-			p.a.only.read(p.a.done)
+			changed := q.Members.Forgotten(p.try)
+			p.a.only.Read(p.a.done)
 			select {
 			case <-p.a.done:
 			case <-changed:
 				continue
 			case <-ctx.Done():
 				return nil, p.failure(ctx)
-			case <-q.closing:
+			case <-q.Over:
 				p.Cancel()
 				return nil, p.a.failure(fault.ErrClosed)
 			}
@@ -113,14 +113,14 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		phase := p.a.take()
 		if phase != lease.Holding && !p.a.spec.succession {
 			// The set may have changed since Begin looked.
-			if err := q.members.outOfSet(p.spec.Set); err != nil {
+			if err := q.Members.OutOfSet(p.spec.Set); err != nil {
 				p.Cancel()
 				return nil, &fault.Failure{Err: err}
 			}
 		}
 		switch phase {
 		case lease.Holding:
-			if q.isClosed() {
+			if q.IsClosed() {
 				p.Cancel()
 				return nil, p.a.failure(fault.ErrClosed)
 			}
@@ -136,7 +136,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		}
 		// It has lapsed, or was ended.
 		switch {
-		case q.isClosed(), phase == lease.Left:
+		case q.IsClosed(), phase == lease.Left:
 			return nil, p.a.failure(fault.ErrClosed)
 		case p.a.claim.Try:
 			return nil, p.a.failure(fault.ErrNoQuorum)
@@ -154,7 +154,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 // known whether there are others.
 func (p *Pending) failure(ctx context.Context) error {
 	p.a.mu.Lock()
-	known := p.a.claim.Known(p.a.q.now())
+	known := p.a.claim.Known(p.a.q.Now())
 	p.a.mu.Unlock()
 	sentinel := fault.ErrHeld
 	if !known {
@@ -226,14 +226,14 @@ func (h *Hold) Cause() error {
 func (h *Hold) ValidUntil() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.q.clock.When(h.claim.Deadline())
+	return h.q.Clock.When(h.claim.Deadline())
 }
 
 // Standing returns how the claim stands now. It takes no lock, since a
 // hand-over inside the process asks each time. standing holds deadline and
 // waiters in one word, so the two belong together.
 func (h *Hold) Standing() process.Standing {
-	standing, now := h.standing.Load(), h.q.now()
+	standing, now := h.standing.Load(), h.q.Now()
 	valid := int64(now) < standing&^1
 	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0 && standing > shut}
 }
@@ -267,7 +267,7 @@ func (h *Hold) Release() {
 // the release or was never asked; both count as Votes of the error.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
-	a.until(ctx, a.q.driver.furthest(a.spec.Set), func() bool {
+	a.until(ctx, a.q.Driver.Furthest(a.spec.Set), func() bool {
 		free, all := a.claim.Free()
 		return a.claim.Sets.Met(free) || all
 	})
@@ -281,9 +281,9 @@ func (h *Hold) Released(ctx context.Context) error {
 	if ctx.Err() != nil {
 		f.Err = fault.Cut(fault.ErrNoQuorum, ctx.Err())
 	}
-	for i, n := range a.q.nodes.all() {
+	for i, n := range a.q.Nodes.All() {
 		if free&(1<<i) == 0 && a.claim.Asks(i) {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], fault.ErrNoAnswer)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: cmp.Or(a.errs[i], fault.ErrNoAnswer)})
 		}
 	}
 	return f
@@ -299,7 +299,7 @@ func (h *Hold) Renew(ctx context.Context) error {
 		c.Renew(now)
 	})
 	phase := lease.Holding
-	renewed := a.until(ctx, 2*a.q.driver.furthest(a.spec.Set), func() bool {
+	renewed := a.until(ctx, 2*a.q.Driver.Furthest(a.spec.Set), func() bool {
 		phase = a.claim.Phase()
 		return phase != lease.Holding || a.claim.Deadline() >= want
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/lateness"
@@ -23,7 +24,7 @@ import (
 // A hold that has ended is over. That no longer says whether a claim waits.
 func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
-	h := &Hold{q: &Quorum{clock: wake.NewClock()}, spec: &Spec{Set: &setup.Settings{}}}
+	h := &Hold{q: &Quorum{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}
 	assert.Equal(t, fault.ErrLost, h.Cause())
 	for standing, cause := range map[int64]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
 		h.standing.Store(standing)
@@ -87,7 +88,7 @@ func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
 	set := exchangeSettings()
 	set.TTL, set.Guard = 10*set.TTL, 30*set.TTL
 	q := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	p, err := q.Begin(s, false, nil)
 	if err == nil { // the set was not known

@@ -294,7 +294,7 @@ func (l *Lease) end(cause error) *Span {
 func (l *Lease) expire() bool {
 	a := (*attempt)(l.hold)
 	a.mu.Lock()
-	now := a.q.now()
+	now := a.q.Now()
 	a.claim.Tick(now)
 	ended := a.claim.Phase().Final()
 	a.stepUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that

@@ -19,7 +19,7 @@ import (
 
 func held(t *testing.T, q *Quorum, name string) *Hold {
 	t.Helper()
-	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	h, err := q.Acquire(t.Context(), s, false, nil)
 	require.NoError(t, err)
@@ -49,10 +49,10 @@ func TestOwnerHearsOfALossBeforeTheNodes(t *testing.T) {
 func loss(t *testing.T) (first, left bool) {
 	c := redistest.Start(t, 1)
 	q := idle(t, c)
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	kept := func() bool {
-		_, err := q.nodes.at(0).Do(t.Context(), "PING") // after what was sent before
+		_, err := q.Nodes.At(0).Do(t.Context(), "PING") // after what was sent before
 		require.NoError(t, err)
 		return c.Node(0).Client().Exists(t.Context(), "n").Val() == 1
 	}

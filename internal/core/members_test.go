@@ -236,12 +236,12 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(set.Prefix), data, 0).Err())
 	held(t, q, "first").Release()
 	moved.Store(true)
-	q.nodes.at(0).Link.Reconnect(errors.New("as the test wants it"))
+	q.Nodes.At(0).Link.Reconnect(errors.New("as the test wants it"))
 	require.Eventually(t, func() bool {
-		f, _ := q.reached()
+		f, _ := q.Reached()
 		return f != nil && len(f.Nodes) == 2 && strings.Contains(f.Nodes[0].Err.Error(), "has the data of "+c.Node(1).Addr()+", another member of this set")
 	}, time.Minute, time.Millisecond)
-	s, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, true, nil)
 	require.ErrorIs(t, err, fault.ErrNoQuorum, "the server has no vote")
@@ -251,8 +251,8 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 func TestVerdictOfAnEarlierSet(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	v := nodeset.SetVerdict{Fault: nodeset.SetOther, As: "0123456789abcdef", Set: q.members.config.Load()}
-	assert.ErrorIs(t, q.members.verdictError(v), fault.ErrRejudged)
+	v := nodeset.SetVerdict{Fault: nodeset.SetOther, As: "0123456789abcdef", Set: q.Members.Config.Load()}
+	assert.ErrorIs(t, q.Members.VerdictError(v), fault.ErrRejudged)
 }
 
 // A server that refuses INFO has no vote: a loss of its data would not be
@@ -266,7 +266,7 @@ func TestServerThatRefusesInfo(t *testing.T) {
 	t.Cleanup(func() { _ = limited.Close() })
 	q := started(t, []redis.UniversalClient{limited, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
 	held(t, q, "n").Release()
-	require.Eventually(t, func() bool { return errors.Is(q.nodes.at(0).Err(), fault.ErrNoInfo) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(q.Nodes.At(0).Err(), fault.ErrNoInfo) }, time.Minute, time.Millisecond)
 }
 
 // A set that another version of the library has recorded is refused with an
@@ -297,20 +297,20 @@ func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 func namesTooEarly(t *testing.T) bool {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
-	joint := change.Begin(q.members.config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
+	joint := change.Begin(q.Members.Config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
 	h := held(t, q, "n")
 	a := (*attempt)(h)
 	a.mu.Lock() // it hears of nothing
 	changed := make(chan struct{})
 	go func() {
-		q.members.change(-1, func(m *nodeset.Membership) { m.Decide(joint) })
+		q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(joint) })
 		close(changed)
 	}()
-	require.Eventually(t, func() bool { return q.members.config.Load().Stamp == joint.Stamp }, time.Minute, time.Millisecond)
-	early := q.members.home().Stamp() == joint.Stamp
+	require.Eventually(t, func() bool { return q.Members.Config.Load().Stamp == joint.Stamp }, time.Minute, time.Millisecond)
+	early := q.Members.Home().Stamp() == joint.Stamp
 	a.mu.Unlock()
 	gone(t, changed)
-	require.Eventually(t, func() bool { return q.members.home().Stamp() == joint.Stamp }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Members.Home().Stamp() == joint.Stamp }, time.Minute, time.Millisecond)
 	h.Release()
 	return early
 }
@@ -321,23 +321,23 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
-	set := q.members.config.Load()
+	set := q.Members.Config.Load()
 	b := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 	decide := func(c *nodeset.Configuration) {
-		q.members.change(-1, func(m *nodeset.Membership) { m.Decide(c) })
+		q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 	}
-	late := func(a nodeset.SetAction) { q.members.carryOut(-1, []nodeset.SetAction{a}) }
+	late := func(a nodeset.SetAction) { q.Members.CarryOut(-1, []nodeset.SetAction{a}) }
 	ended := nodeset.SetAction{RecordStep: nodeset.RecordStep{Node: 2}, Cease: true}
 	begins := nodeset.SetAction{RecordStep: nodeset.RecordStep{Node: 2}, Begin: true}
-	n := q.nodes.at(2)
+	n := q.Nodes.At(2)
 	late(ended)
-	assert.False(t, n.dropped.Load(), "a member is dropped")
+	assert.False(t, n.Dropped.Load(), "a member is dropped")
 	joint := change.Begin(set, change.Goal{Remove: []string{c.Node(2).Addr()}}, b)
 	decide(joint)
 	decide(change.Finish(joint, b))
-	gone(t, n.ended)
+	gone(t, n.Ended)
 	late(begins)
-	assert.True(t, q.nodes.at(2).dropped.Load(), "a node that has left is connected to")
+	assert.True(t, q.Nodes.At(2).Dropped.Load(), "a node that has left is connected to")
 	connected(t, q)
 	held(t, q, "n").Release()
 }
@@ -351,7 +351,7 @@ func TestAWordNeedsTheRegister(t *testing.T) {
 	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 4*time.Second, 50*time.Millisecond, 9*time.Second, time.Second
 	set.Logger = slog.New(slog.DiscardHandler)
 	q := declared(t, c, set)
-	register := script.NewKeys(q.set.Prefix, nodeset.SuccessorName(q.members.config.Load().Stamp)).Record()
+	register := script.NewKeys(q.Set.Prefix, nodeset.SuccessorName(q.Members.Config.Load().Stamp)).Record()
 	refused := func(i int) bool {
 		stats := c.Node(i).Client().InfoMap(t.Context(), "commandstats").Item("Commandstats", "cmdstat_getrange")
 		_, after, _ := strings.Cut(stats, "failed_calls=")
@@ -361,7 +361,7 @@ func TestAWordNeedsTheRegister(t *testing.T) {
 	for i := 1; i < 3; i++ {
 		require.NoError(t, c.Node(i).Client().SAdd(t.Context(), register, "x").Err())
 	}
-	key := script.SetKey(q.set.Prefix)
+	key := script.SetKey(q.Set.Prefix)
 	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
 	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
 	require.Eventually(t, func() bool { return refused(1) && refused(2) }, time.Minute, time.Millisecond)

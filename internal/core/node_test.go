@@ -46,14 +46,16 @@ func failedHandshakeEnds(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	n := q.node(nodeset.Seed)
-	<-n.ready
+	n := q.Node(nodeset.Seed)
+	<-n.Ready
 	open.Store(true)
 	require.Eventually(t, func() bool { return strings.Contains(n.Err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
 	open.Store(false)
 	require.Eventually(t, func() bool { return errors.Is(n.Err(), cut) }, 20*time.Second, time.Millisecond)
-	q.members.mu.Lock()
-	defer q.members.mu.Unlock()
-	q.members.known.Want()
-	return !q.members.known.Due()
+	ended := false
+	q.Members.Change(-1, func(m *nodeset.Membership) {
+		m.Want()
+		ended = !m.Due()
+	})
+	return ended
 }

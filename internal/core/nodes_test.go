@@ -27,7 +27,7 @@ func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalCl
 	require.NoError(t, q.Bootstrap(within(t)))
 	connected(t, q)
 	run := func(i int) string { return c.Node(i).Client().InfoMap(t.Context(), "server").Item("Server", "run_id") }
-	for _, key := range []string{script.SetKey(set.Prefix), q.members.markerKey()} {
+	for _, key := range []string{script.SetKey(set.Prefix), q.Members.MarkerKey()} {
 		value := strings.Replace(c.Node(2).Client().Get(t.Context(), key).Val(), run(2), run(3), 1)
 		require.NoError(t, c.Node(3).Client().Set(t.Context(), key, value, 0).Err())
 	}
@@ -58,12 +58,12 @@ func TestANodeComesAndGoes(t *testing.T) {
 	has := func(i int) bool { return c.Node(i).Client().Exists(t.Context(), "n").Val() == 1 }
 	h := held(t, q, "n")
 	require.Eventually(t, func() bool { return has(2) }, 30*time.Second, time.Millisecond)
-	s, err := q.NewSpec(Spec{Name: "watched", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "watched", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	w := q.Register(s).Watch()
 	defer w.Close()
 	subscribed := func(i int) bool {
-		return strings.Contains(strings.Join(c.Node(i).Client().PubSubChannels(t.Context(), "*").Val(), " "), q.channel)
+		return strings.Contains(strings.Join(c.Node(i).Client().PubSubChannels(t.Context(), "*").Val(), " "), q.Channel)
 	}
 	require.Eventually(t, func() bool { return subscribed(2) }, 30*time.Second, time.Millisecond)
 
@@ -73,8 +73,8 @@ func TestANodeComesAndGoes(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		return strings.Count(c.Node(2).Client().ClientList(t.Context()).Val(), "\n") == 1
 	}, 30*time.Second, time.Millisecond, "a connection was left behind")
-	require.Error(t, q.nodes.at(2).Err())
-	_, err = q.nodes.at(2).Do(within(t), "PING")
+	require.Error(t, q.Nodes.At(2).Err())
+	_, err = q.Nodes.At(2).Do(within(t), "PING")
 	require.Error(t, err)
 	gone(t, q.Drop(2)) // once more
 	assert.True(t, h.Valid())
@@ -98,7 +98,7 @@ func TestDroppedNodeEndsWhatIsUnderWay(t *testing.T) {
 	require.NoError(t, c.Node(2).Stop())
 	errs := make(chan error, 1)
 	go func() {
-		_, err := q.nodes.at(2).Do(context.Background(), "PING")
+		_, err := q.Nodes.At(2).Do(context.Background(), "PING")
 		errs <- err
 	}()
 	h := held(t, q, "n")
@@ -130,16 +130,16 @@ func TestNodeBeginsAfterTheLastOneAtItsAddress(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, 1).Node(0)
 	q := opened(t, exchangeSettings(), server)
-	s := &q.nodes
-	i := s.size()
-	s.grow(q, i+2)
-	last := s.at(i)
-	last.addr, last.ended = "127.0.0.1:1", make(chan struct{})
+	s := &q.Nodes
+	i := s.Size()
+	s.Grow(q.Peers, i+2)
+	last := s.At(i)
+	last.Addr, last.Ended = "127.0.0.1:1", make(chan struct{})
 	began := make(chan error, 1)
-	go func() { began <- s.connect(q, i+1, last.addr, server.Client(), false) }()
+	go func() { began <- s.Connect(q.Peers, i+1, last.Addr, server.Client(), false) }()
 	time.Sleep(100 * time.Millisecond)
 	early := len(began) > 0
-	close(last.ended)
+	close(last.Ended)
 	require.NoError(t, <-began)
 	require.False(t, early)
 }

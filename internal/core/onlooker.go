@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -37,15 +38,15 @@ func (q *Quorum) Onlooker() Onlooker { return Onlooker{q} }
 func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	q := o.q
 	switch {
-	case q.isClosed():
+	case q.IsClosed():
 		return nil, &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
 		return Onlooker{q.buckets.all[0].Load()}.Configuration(ctx)
 	}
-	if err := q.members.await(ctx, true); err != nil {
+	if err := q.Members.Await(ctx, true); err != nil {
 		return nil, err
 	}
-	return q.members.config.Load(), nil
+	return q.Members.Config.Load(), nil
 }
 
 // Said is what one node answers to an onlooker.
@@ -65,16 +66,16 @@ type Question = func(dst []byte, s *Said, keys func(name string) script.Keys) []
 // which make a quorum. It fails only with ErrClosed.
 func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.Quorums, error) {
 	q := o.q
-	if q.isClosed() {
+	if q.IsClosed() {
 		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
 	}
-	q.members.settled(ctx)
-	if !q.members.usable() {
-		f, all := q.members.unknown(), []Said(nil)
+	q.Members.Settled(ctx)
+	if !q.Members.Usable() {
+		f, all := q.Members.Unknown(), []Said(nil)
 		for i, n := range f.Nodes {
 			all = append(all, Said{Index: i, Addr: n.Addr, Err: n.Err})
 		}
-		return all, protocol.Majority(len(q.seeds.live())), nil
+		return all, protocol.Majority(len(q.Seeds.Live())), nil
 	}
 	said, sets := o.ask(ctx, question)
 	return said, sets, nil
@@ -84,20 +85,20 @@ func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.
 // waits for its furthest node.
 func (o Onlooker) ask(ctx context.Context, question Question) ([]Said, protocol.Quorums) {
 	q := o.q
-	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
+	ctx, cancel := context.WithTimeout(ctx, q.Driver.Furthest(&q.Set))
 	defer cancel()
-	sets, home := q.driver.sets(), q.members.home() // before the list: a node is made before claims count on it
-	keys := func(name string) script.Keys { return script.NewKeys(q.set.Prefix, name).At(home) }
-	list := q.nodes.live()
+	sets, home := q.Driver.Sets(), q.Members.Home() // before the list: a node is made before claims count on it
+	keys := func(name string) script.Keys { return script.NewKeys(q.Set.Prefix, name).At(home) }
+	list := q.Nodes.Live()
 	said := make([]Said, len(list))
 	var all sync.WaitGroup
 	for i, n := range list {
 		s := &said[i]
-		s.Index, s.Addr, s.Server = n.index, n.addr, n.Info().Addr
+		s.Index, s.Addr, s.Server = n.Index, n.Addr, n.Info().Addr
 		all.Go(func() {
 			if command := question(nil, s, keys); command != nil {
 				s.Values, s.Err = n.Answer(ctx, command)
-				s.Err = fault.NamesAge(q.members.checkSet(n.index, s.Err))
+				s.Err = fault.NamesAge(q.Members.CheckSet(n.Index, s.Err))
 			}
 		})
 	}
@@ -139,10 +140,10 @@ const mostHolders = 100
 // has no claim, and the holder does not learn of it.
 func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	q := o.q
-	if q.isClosed() {
+	if q.IsClosed() {
 		return Holder{}, &fault.Failure{Err: fault.ErrClosed}
 	}
-	if err := q.members.await(ctx, true); err != nil {
+	if err := q.Members.Await(ctx, true); err != nil {
 		return Holder{}, err
 	}
 	most := 1
@@ -153,8 +154,8 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return script.AppendInspect(dst, keys(s.Name), most, 0)
 	})
 	// By number, for all that there can be.
-	var queues [maxNodes]script.Queue
-	var heads [maxNodes]lease.Head
+	var queues [peers.MaxNodes]script.Queue
+	var heads [peers.MaxNodes]lease.Head
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	answered, rest, at := uint32(0), time.Duration(0), map[string]map[protocol.Ticket]uint32{}
 	for _, n := range said {
@@ -166,8 +167,8 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			answered |= 1 << n.Index
 			// A node that began less than a guard time ago may lack the holder,
 			// and show the first waiter as the head.
-			if queue.Memory < q.guard() {
-				err = errForgetful
+			if queue.Memory < q.Guard() {
+				err = fault.ErrForgetful
 			}
 		}
 		if err != nil {
@@ -215,7 +216,7 @@ type Operating struct{ q *Quorum }
 // what a change of the set goes by.
 func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	switch {
-	case q.isClosed():
+	case q.IsClosed():
 		return Operating{}, &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
 		return Operating{}, &fault.Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", fault.ErrInvalid)}
@@ -224,41 +225,41 @@ func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	// that is another one than the set's, so such a client never proposes a
 	// configuration. A ttl that is too long for the set is none here: the
 	// remedy for it is a change that lengthens the guard time.
-	own := q.set
+	own := q.Set
 	own.TTL = 0
-	return Operating{q}, q.readyWith(ctx, &own)
+	return Operating{q}, q.ReadyWith(ctx, &own)
 }
 
 // Config returns the configuration that the client counts on now, nil for none.
-func (o Operating) Config() *nodeset.Configuration { return o.q.members.config.Load() }
+func (o Operating) Config() *nodeset.Configuration { return o.q.Members.Config.Load() }
 
 // Decide says that a configuration was decided. The client follows like every
 // other, and has the members moved.
 func (o Operating) Decide(c *nodeset.Configuration) {
-	o.q.members.change(-1, func(m *nodeset.Membership) { m.Decide(c) })
+	o.q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 }
 
-func (o Operating) Settings() setup.Settings { return o.q.set }
+func (o Operating) Settings() setup.Settings { return o.q.Set }
 
-func (o Operating) Now() protocol.Time { return o.q.now() }
+func (o Operating) Now() protocol.Time { return o.q.Now() }
 
-func (o Operating) Ballot() nodeset.Ballot { return nodeset.NewBallot(time.Now(), chance(), "") }
+func (o Operating) Ballot() nodeset.Ballot { return nodeset.NewBallot(time.Now(), peers.Chance(), "") }
 
 // Identity returns an identity for a server that enters.
-func (o Operating) Identity() string { return identity() }
+func (o Operating) Identity() string { return peers.Identity() }
 
 // Closing is closed when Close begins.
-func (o Operating) Closing() <-chan struct{} { return o.q.closing }
+func (o Operating) Closing() <-chan struct{} { return o.q.Over }
 
 // Fanout says how long the nodes take to answer.
-func (o Operating) Fanout() *lease.Fanout { return o.q.driver.client.Fanout() }
+func (o Operating) Fanout() *lease.Fanout { return o.q.Driver.Client.Fanout() }
 
 // Servers returns the addresses that are connected to, by their servers' runs.
 func (o Operating) Servers() map[string]string {
 	runs := map[string]string{}
-	for _, n := range o.q.nodes.live() {
+	for _, n := range o.q.Nodes.Live() {
 		if run := n.Info().RunID; run != "" {
-			runs[run] = n.addr
+			runs[run] = n.Addr
 		}
 	}
 	return runs
@@ -267,39 +268,39 @@ func (o Operating) Servers() map[string]string {
 // Client returns the client of an address. own is true for one that the caller
 // has to close.
 func (o Operating) Client(a setup.Address) (c redis.UniversalClient, own bool, err error) {
-	o.q.clients.Offer(a)
-	return o.q.clients.At(a.Name())
+	o.q.Clients.Offer(a)
+	return o.q.Clients.At(a.Name())
 }
 
 // Look asks a member how much of its guard time is left, and whether it is
 // caught up, as one of a configuration. A member that this client has no
 // connection to yet has not answered.
 func (o Operating) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
-	n := o.q.node(number)
+	n := o.q.Node(number)
 	if n == nil {
 		return 0, false, fault.ErrNoAnswer
 	}
-	n.tried(ctx)
-	res := n.lookAt(ctx, script.HomeOf(of).Marker(o.q.set.Prefix), true)
+	n.Tried(ctx)
+	res := o.q.lookAt(ctx, n, script.HomeOf(of).Marker(o.q.Set.Prefix), true)
 	return res.Wait, res.CaughtUp, res.Err
 }
 
 // Ask has a member that was looked at carry out a command, and waits for the
 // answer as long as that node takes. It returns the last text of the answer.
 func (o Operating) Ask(ctx context.Context, number int, words ...string) (string, error) {
-	n := o.q.nodes.at(number)
-	ctx, cancel := context.WithTimeout(ctx, n.timeout(&o.q.set))
+	n := o.q.Nodes.At(number)
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&o.q.Set))
 	defer cancel()
 	v, err := n.Do(ctx, words...)
 	return flow.Text(v, len(v)-1), err
 }
 
 // Server is what such a member said of itself as its latest connection began.
-func (o Operating) Server(number int) *transport.Info { return o.q.nodes.at(number).Info() }
+func (o Operating) Server(number int) *transport.Info { return o.q.Nodes.At(number).Info() }
 
 // Succeed carries out a Run on the register that decides what follows.
 func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
-	own := o.q.set
+	own := o.q.Set
 	own.TTL, own.NodeTimeout = ttl, nodeTimeout
 	spec, err := o.q.NewSpec(Spec{Name: register, Weight: 1, Capacity: 1, Set: &own})
 	if err != nil {

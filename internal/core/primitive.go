@@ -42,15 +42,15 @@ type Spec struct {
 // Invariant: the Quorum says which configuration that is, whatever settings the
 // spec has.
 func (q *Quorum) keys(s *Spec) script.Keys {
-	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.members.home())
+	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.Members.Home())
 }
 
 // command appends a request. Invariant: the configuration that it names and the
 // settings that it has are read at one moment. A node goes by these.
 func (q *Quorum) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
-	n := q.members.named.Load()
-	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.home)
-	return script.AppendCommand(dst, k, t, q.channel, n.guard, n.retention, r)
+	n := q.Members.Named.Load()
+	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.Home)
+	return script.AppendCommand(dst, k, t, q.Channel, n.Guard, n.Retention, r)
 }
 
 // WithWeight returns a copy that asks for another weight.
@@ -105,9 +105,9 @@ func (*NoCopy) Unlock() {}
 // nothing at a Lock.
 func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 	if len(opts) == 0 {
-		return &q.set
+		return &q.Set
 	}
-	set := q.set
+	set := q.Set
 	err := setup.Change(&set, opts)
 	if err == nil {
 		err = set.Check()
@@ -136,7 +136,7 @@ const (
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {
-		q.set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
+		q.Set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
 	}
 	pauseFor(ctx, q, pause/2+rand.N(pause/2))
 }
@@ -148,7 +148,7 @@ func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
 	select {
 	case <-t.C:
 	case <-ctx.Done():
-	case <-q.closing:
+	case <-q.Over:
 	}
 }
 

@@ -5,10 +5,8 @@ package core
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,8 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
@@ -30,36 +32,21 @@ import (
 // changes later has a lock of its own, named at its type. There is no lock of
 // the whole Quorum, so a call of one claim waits for no call of another one.
 type Quorum struct {
-	set     setup.Settings
-	nodes   nodes  // of its set, by number
-	seeds   nodes  // of its list, from nodeset.Seed on
-	channel string // pushes to this client, on every node
-	clock   *wake.Clock
-	waker   wake.Waker
-	built   chan struct{} // closed when seeds is complete: see awaitPlace
-	closing chan struct{}
-	once    sync.Once
+	*peers.Peers
+	waker wake.Waker
+	once  sync.Once
 
 	ticks, deadlines *wake.Scheduler[attempt]
 
-	attempts   attempts
-	spares     spares
-	recovering recovering
-	intake     intake
-	waiting    atomic.Int64 // how many claims wait for their turn
-	reach      reach
-	records    records
-	watches    watches
-	tasks      tasks
-	repairs    repairer
-	observer   observer
-	telling    atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
-	driver     driver
-	members    *members
-	life       context.Context // of what goes on beside callers; it ends when the Quorum closes
-	end        context.CancelFunc
-	clients    *setup.Clients
-	buckets    *buckets // nil: there are none, see bucket.go
+	attempts attempts
+	spares   spares
+	intake   intake
+	waiting  atomic.Int64 // how many claims wait for their turn
+	records  records
+	watches  watches
+	repairs  repairer
+	telling  atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
+	buckets  *buckets     // nil: there are none, see bucket.go
 }
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
@@ -73,7 +60,7 @@ func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	if err := checkClients(clients, &set); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(clients, isCluster) {
+	if slices.ContainsFunc(clients, setup.IsCluster) {
 		return newBucketed(clients, set)
 	}
 	return open(clients, set)
@@ -123,42 +110,27 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	q := &Quorum{
-		set: set, clock: wake.NewClock(),
-		built: make(chan struct{}), closing: make(chan struct{}),
-	}
+	q := &Quorum{Peers: peers.NewPeers(clients, set)}
+	q.Claims = q
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
 	}
-	q.channel = script.NewChannel(set.Prefix, set.Label)
 	q.attempts.init()
-	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
 	q.watches.all = map[protocol.ID]*Watch{}
-	q.driver.init(q)
-	q.repairs.q, q.reach.q = q, q
-	q.ticks = wake.NewScheduler(wake.Ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
+	q.repairs.q = q
+	q.ticks = wake.NewScheduler(wake.Ticks, q.Now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed.
-	q.deadlines = wake.NewScheduler(wake.Deadlines, q.now, func(due []wake.Alarm[attempt]) {
+	q.deadlines = wake.NewScheduler(wake.Deadlines, q.Now, func(due []wake.Alarm[attempt]) {
 		for _, d := range due {
 			go d.Sleeper().tick(ordinary)
 		}
 	})
-	q.clients, q.seeds.base = setup.NewClients(clients, &q.set), nodeset.Seed
-	q.members = newMembers(q, q.clients.List())
-	q.life, q.end = context.WithCancel(context.Background())
-	// Close ends the nodes that were made before the one that cannot be.
-	for i, c := range clients {
-		if err := q.seeds.connect(q, nodeset.Seed+i, q.clients.List()[i], c, false); err != nil {
-			q.Close(context.Background())
-			return nil, err
-		}
+	if err := q.Peers.Begin(clients); err != nil {
+		q.Close(context.Background()) // ends the nodes that were made before the one that cannot be
+		return nil, err
 	}
-	// From here on nodes have events. Tick sets the timer.
-	close(q.built)
-	q.driver.tick()
-	q.tasks.start(q.wakeUps)
-	q.reach.begin()
+	q.Tasks.Start(q.wakeUps)
 	if n := len(clients); n%2 == 0 && set.First() {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
@@ -168,27 +140,44 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 // Size returns N: the nodes that have a vote, of both sets while two count.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
-		return len(q.clients.List())
+		return len(q.Clients.List())
 	}
-	return bits.OnesCount32(q.driver.sets().All())
+	return q.Count()
 }
 
-func (q *Quorum) now() protocol.Time { return q.clock.Now() }
+// The methods from here to Alone are what the nodes pass on: see claims.
 
-func newID() protocol.ID {
-	var id protocol.ID
-	_, _ = rand.Read(id[:]) // documented never to fail
-	return id
-}
-
-func (q *Quorum) isClosed() bool {
-	select {
-	case <-q.closing:
-		return true
-	default:
-		return false
+func (q *Quorum) Each(event func(c *process.Attempt, now protocol.Time)) {
+	for _, a := range q.attempts.all() {
+		a.event(event)
 	}
 }
+
+func (q *Quorum) EachOperation(event func(in *lease.RegisterOp, now protocol.Time)) {
+	q.records.event(event)
+}
+
+func (q *Quorum) Signal() { q.watches.signal() }
+
+func (q *Quorum) Push(node int, m *protocol.Push) {
+	if m.Changed {
+		if w := q.watches.find(m.ID); w != nil {
+			w.push(node, m.Ticket)
+		}
+		return
+	}
+	if a := q.attempts.find(m.ID); a != nil {
+		a.event(func(c *process.Attempt, now protocol.Time) { c.Push(now, node, *m) })
+	}
+}
+
+func (q *Quorum) Repair(step *repair.RepairStep) { q.repairs.start(step) }
+
+func (q *Quorum) Batch() transport.Batch {
+	return &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)}
+}
+
+func (q *Quorum) Alone() bool { return q.waiting.Load() == 0 }
 
 // Close ends things in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
@@ -197,89 +186,62 @@ func (q *Quorum) isClosed() bool {
 // call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.buckets != nil {
-		q.once.Do(func() { close(q.closing) })
+		q.once.Do(func() { close(q.Over) })
 		return q.buckets.close(ctx)
 	}
 	err := error(&fault.Failure{Err: fault.ErrClosed})
 	q.once.Do(func() {
-		q.tasks.end()
-		close(q.closing)
-		q.end()
+		q.Tasks.End()
+		close(q.Over)
+		q.End()
 		q.watches.close()
 		// wakeUps sleeps in a read of the waker, and only this ends it.
 		q.waker.Close()
 		// The turns are given up, so that another client may go on before their
 		// keys expire.
-		q.driver.carryOut(q.driver.client.Close(q.now()))
-		q.tasks.running.Wait() // they end with closing or life
+		q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
+		q.Tasks.Wait() // they end with closing or life
 		for _, a := range q.attempts.all() {
 			a.close()
 		}
 		// No lock of an attempt is held: a batch under way may need it.
 		q.ticks.Close()
 		q.deadlines.Close()
-		q.driver.timer.Stop()
-		q.reach.stop()
+		q.Driver.Stop()
+		q.Reach.Stop()
 		// An Ended callback may be under way. Its leaves are sent after it, so
 		// wait for it, with a bound.
-		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
+		for end := time.Now().Add(q.Set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		ctx, cancel := context.WithTimeout(ctx, q.set.TTL)
+		ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
 		defer cancel()
-		err = errors.Join(q.nodes.close(ctx, q.driver.furthest(&q.set)), q.seeds.close(ctx, q.set.NodeTimeout))
-		q.clients.Close()
+		err = errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
+		q.Clients.Close()
 	})
 	return err
 }
 
 // Closing is closed when Close begins.
-func (q *Quorum) Closing() <-chan struct{} { return q.closing }
-
-// tasks are the goroutines of a Quorum that Close waits for: the waker,
-// recordings, steps of repairs, and connections that begin or end. Each ends by
-// itself when Quorum.closing is closed and Quorum.life ends. It is safe for
-// concurrent use; mu guards the beginning of a task.
-// Invariant: no task begins after end has returned.
-type tasks struct {
-	mu      sync.Mutex
-	ended   bool
-	running sync.WaitGroup
-}
-
-// start runs f in a goroutine, and reports false if end has been called.
-func (t *tasks) start(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.ended {
-		t.running.Go(f)
-	}
-	return !t.ended
-}
-
-func (t *tasks) end() {
-	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
-}
+func (q *Quorum) Closing() <-chan struct{} { return q.Over }
 
 // wakeUps looks at the clock whenever the machine wakes up, and has the
 // schedulers look at it: the timer that each of them sleeps by stood still too.
 // It is a goroutine of the Quorum.
 func (q *Quorum) wakeUps() {
-	for was, before := q.clock.Slept(); q.waker.Wait(); {
+	for was, before := q.Clock.Slept(); q.waker.Wait(); {
 		q.woken()
-		woke, all := q.clock.Slept()
+		woke, all := q.Clock.Slept()
 		if woke != was {
-			q.driver.carryOut(q.driver.client.Slept(q.now(), woke))
-			q.set.Logger.Warn("quorate: this machine was suspended; holds whose lease ended meanwhile are lost", "for", all-before)
+			q.Driver.CarryOut(q.Driver.Client.Slept(q.Now(), woke))
+			q.Set.Logger.Warn("quorate: this machine was suspended; holds whose lease ended meanwhile are lost", "for", all-before)
 		}
 		was, before = woke, all
 	}
 }
 
 func (q *Quorum) woken() {
-	q.clock.CountSleep()
+	q.Clock.CountSleep()
 	q.ticks.Look()
 	q.deadlines.Look()
 }

@@ -2,9 +2,6 @@ package core
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -84,45 +81,16 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	assert.Contains(t, line, "WARN")
 	assert.Contains(t, line, "node="+c.Node(1).Addr())
 	assert.Contains(t, line, "maxmemory-policy=volatile-ttl")
-	n := q.nodes.at(1)
-	require.Eventually(t, func() bool { return n.Err() == nil || q.nodes.at(1).Err() == nil }, time.Minute, time.Millisecond)
-	n = q.nodes.at(1)
+	n := q.Nodes.At(1)
+	require.Eventually(t, func() bool { return n.Err() == nil || q.Nodes.At(1).Err() == nil }, time.Minute, time.Millisecond)
+	n = q.Nodes.At(1)
 	for range 2 {
 		n.Link.Reconnect(fault.ErrRejudged)
-		log.await(t, "DEBUG quorate: node is up node="+n.addr)
+		log.await(t, "DEBUG quorate: node is up node="+n.Addr)
 	}
 	require.NoError(t, q.Close(context.Background()))
 	close(log)
 	for line := range log {
 		assert.NotContains(t, line, "may throw away leases", "once is enough")
 	}
-}
-
-// The line comes again when it says something else, and in no other case.
-func TestTooFewNodesAreLoggedOnce(t *testing.T) {
-	t.Parallel()
-	r := reach{timer: time.NewTimer(time.Hour), armed: true, pause: reachPause}
-	missing := func(port int, nodes ...string) *fault.Failure {
-		f := &fault.Failure{}
-		for _, n := range nodes {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n, Err: fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.2:6379: reset", port)})
-		}
-		return f
-	}
-	assert.True(t, r.note(false, missing(5001, "a", "b")))
-	assert.False(t, r.note(false, missing(5002, "a", "b")), "another local port is no news")
-	assert.True(t, r.note(false, missing(5003, "a", "c")))
-	other := missing(5003, "a", "c")
-	other.Nodes[0].Err = errors.New("refused")
-	assert.True(t, r.note(false, other))
-	expired := func(now time.Time) *fault.Failure { // as Certificate.Verify words it
-		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s", now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
-		return &fault.Failure{Nodes: []fault.NodeFailure{{Addr: "a", Err: err}}}
-	}
-	assert.True(t, r.note(false, expired(time.Now())))
-	assert.False(t, r.note(false, expired(time.Now().Add(time.Minute))), "the time of day is no news")
-	assert.Equal(t, 16*reachPause, r.pause, "the more lines, the seldomer")
-	assert.False(t, r.note(false, nil))
-	assert.False(t, r.armed, "a quorum is connected: the episode is over")
-	assert.False(t, r.note(true, other), "the Quorum is closed")
 }

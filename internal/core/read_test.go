@@ -41,7 +41,7 @@ func TestCallerReadsItsOwnAnswers(t *testing.T) {
 			servers = append(servers, c.Node(i))
 		}
 		q := opened(t, set, servers...)
-		s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 		require.NoError(t, err)
 		n.Store(0)
 		for range 100 {
@@ -66,7 +66,7 @@ func TestPushBesideACallerThatReads(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	spec := func(name string) *Spec {
-		s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.Set})
 		require.NoError(t, err)
 		return s
 	}

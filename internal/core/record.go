@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/rule"
@@ -83,7 +84,7 @@ func (r *Register) decide(ctx context.Context) bool {
 }
 
 func (r *Register) decideWithin() time.Duration {
-	return repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.driver.client.Fanout().Trip(0))
+	return repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.Driver.Client.Fanout().Trip(0))
 }
 
 // run carries out the steps of a Run under h, or under holds of its own if h is
@@ -131,10 +132,10 @@ func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record
 
 // await waits until there is a set to ask.
 func (r *Register) await(ctx context.Context) error {
-	if r.q.isClosed() {
+	if r.q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
-	return r.q.members.await(ctx, false)
+	return r.q.Members.Await(ctx, false)
 }
 
 func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol.Terms) (Record, error) {
@@ -159,7 +160,7 @@ func (h *Hold) version(seq uint64) protocol.Version {
 // counts, and is recorded again (lease.NewOpening). It fails with ErrLost
 // when the hold ends before, or a later one has begun a run.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
-	if r.q.isClosed() {
+	if r.q.IsClosed() {
 		return Record{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	rec, err := r.run(ctx, lease.NewOpening(h.version(0)), h)
@@ -192,7 +193,7 @@ func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Dur
 }
 
 func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) error {
-	if r.q.isClosed() {
+	if r.q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	in.Op = protocol.OpPut
@@ -206,7 +207,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) erro
 // puts an erasure into the class of the leaves, so it is before the leave also
 // where both wait for room.
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
-	if h.Valid() && !r.q.isClosed() {
+	if h.Valid() && !r.q.IsClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
 		r.start(&registerCall{in: lease.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
@@ -298,8 +299,8 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	// Have every node serve the claims that fit now: any request does that.
 	// Without it the waiters learn of a larger number with their next beat.
 	// This one is of an id that has no claim, so it changes nothing else.
-	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
-	for _, n := range q.nodes.all() {
+	t := protocol.Terms{ID: peers.NewID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
+	for _, n := range q.Nodes.All() {
 		n.Send(&flow.Request{Command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
@@ -36,7 +37,7 @@ type registerCall struct {
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
 	hold  *Hold          // of an open or a put
-	only  *node          // see attempt.only
+	only  *peers.Node    // see attempt.only
 
 	mu    sync.Mutex
 	in    lease.RegisterOp
@@ -49,7 +50,6 @@ type registerCall struct {
 }
 
 var (
-	errForgetful  = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
 	errSuperseded = errors.New("a later run has begun")
 	errFuture     = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: compare the clocks of the nodes")
 	errHidden     = errors.New("keeps a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
@@ -61,12 +61,12 @@ func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{}, 1)
 	i.in.Succession = r.spec.succession
-	i.errs = make([]error, q.nodes.size())
+	i.errs = make([]error, q.Nodes.Size())
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
-	now := q.now()
-	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
-	i.only = q.nodes.only((1<<i.in.Nodes - 1) &^ i.in.Absent)
+	now := q.Now()
+	q.Driver.Client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
+	i.only = q.Nodes.Only((1<<i.in.Nodes - 1) &^ i.in.Absent)
 	// An hour is a start value: writeUnlock sets the time.
 	i.timer = time.AfterFunc(time.Hour, func() { i.event((*lease.RegisterOp).Tick) })
 	i.writeUnlock(now)
@@ -79,16 +79,16 @@ func (r *Register) start(i *registerCall) *registerCall {
 // says that nothing was recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
-		changed := i.q.members.forgotten(false)
+		changed := i.q.Members.Forgotten(false)
 		waits = false
-		i.only.read(i.done)
+		i.only.Read(i.done)
 		select {
 		case <-i.done:
 		case <-changed:
 			waits = true
 		case <-ctx.Done():
 			i.end(fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx)))
-		case <-i.q.closing:
+		case <-i.q.Over:
 			i.end(fault.ErrClosed)
 		}
 	}
@@ -126,7 +126,7 @@ func (i *registerCall) failure(err error) *fault.Failure {
 		case err == nil:
 			f.Votes++
 		default:
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: i.q.nodes.at(n).addr, Err: err})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: i.q.Nodes.At(n).Addr, Err: err})
 		}
 	}
 	return f
@@ -156,7 +156,7 @@ func (i *registerCall) finish() {
 // event passes an event to the operation, unless it is over.
 func (i *registerCall) event(f func(in *lease.RegisterOp, now protocol.Time)) {
 	i.mu.Lock()
-	now := i.q.now()
+	now := i.q.Now()
 	if !i.over {
 		f(&i.in, now)
 	}
@@ -197,7 +197,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		i.timer.Reset(i.in.Wake().Sub(now))
 	}
 	i.mu.Unlock()
-	i.q.nodes.flush(nodes)
+	i.q.Nodes.Flush(nodes)
 }
 
 // records are the register calls under way. It is safe for concurrent use: mu
@@ -245,7 +245,7 @@ type registerRequest struct {
 // held. It reports whether the link is to be flushed. The lock keeps Reply out
 // until the operation knows where its request is.
 func (i *registerCall) offer(r *protocol.Request) (flush bool) {
-	n := i.q.nodes.at(r.Node)
+	n := i.q.Nodes.At(r.Node)
 	way := i.in.Offer(r, n.Behind)
 	if way == protocol.Drop {
 		return false
@@ -263,7 +263,7 @@ func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 	return true
 }
 
-// transmit see queued. It runs on pump's goroutine, and takes i.mu.
+// Transmit see queued. It runs on pump's goroutine, and takes i.mu.
 func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	i := c.i
 	i.mu.Lock()
@@ -288,27 +288,27 @@ func (c *registerRequest) Append(dst []byte) []byte {
 func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
-	if err = i.q.members.checkSet(node, err); err == nil {
+	if err = i.q.Members.CheckSet(node, err); err == nil {
 		a, err = script.DecodeRecord(v)
 	}
 	var verdict protocol.Verdict
 	if err == nil {
-		verdict = i.q.driver.judge(i.spec, &c.req, &a)
+		verdict = i.q.Judge(i.spec.shared, &c.req, &a)
 	}
 	i.mu.Lock()
-	now := i.q.now()
+	now := i.q.Now()
 	switch {
 	case i.over:
 	// The node has not carried the request out. It goes again behind the
 	// scripts, and the RegisterOp goes on to count it as under way.
 	case flow.Forgotten(err) && c.loads < flow.MaxLoads:
 		c.loads++
-		i.q.nodes.at(node).Reload(c)
+		i.q.Nodes.At(node).Reload(c)
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, fault.ForGood(err))
 	case !verdict.Counts():
-		i.errs[node] = uncounted(verdict.Why)
+		i.errs[node] = peers.Uncounted(verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)
 	default:
 		// What the node says against the operation is for the error only. What
@@ -324,7 +324,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		case a.Status == protocol.Ahead:
 			i.errs[node] = errFuture
 		case a.Record != nil && !a.Record.CaughtUp && i.in.Op != protocol.OpPut:
-			i.errs[node] = errForgetful
+			i.errs[node] = fault.ErrForgetful
 		}
 		i.in.Reply(now, c.req, a, verdict)
 	}

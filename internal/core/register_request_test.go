@@ -92,7 +92,7 @@ func breaksByWatches(t *testing.T) int {
 	})
 	all := make([]*Watch, watches)
 	for i := range all {
-		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)), Weight: 1, Capacity: 1, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)), Weight: 1, Capacity: 1, Set: &q.Set})
 		require.NoError(t, err)
 		all[i] = q.Register(s).Watch()
 	}

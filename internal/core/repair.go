@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/report"
@@ -33,17 +34,17 @@ import (
 type repairer struct {
 	q      *Quorum
 	mu     sync.Mutex
-	failed [maxNodes]error // per node: why the last attempt has failed; nil: it has not
+	failed [peers.MaxNodes]error // per node: why the last attempt has failed; nil: it has not
 }
 
 // start has a step taken, by a task: the logger and the observer may block, and
 // claims and the readers of answers must not wait for these.
 func (r *repairer) start(s *repair.RepairStep) {
 	if s.Kind == repair.RepairYield { // should another client have its turn by now, the two do the same twice
-		r.q.nodes.at(s.Node).Send(&flow.Request{Command: resp.AppendCommand(nil, "DEL", r.turn())})
+		r.q.Nodes.At(s.Node).Send(&flow.Request{Command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
-	if !r.q.tasks.start(func() { r.step(s) }) && s.Reported() {
+	if !r.q.Tasks.Start(func() { r.step(s) }) && s.Reported() {
 		r.done(s, repair.RepairResult{Err: fault.ErrClosed})
 	}
 }
@@ -51,7 +52,7 @@ func (r *repairer) start(s *repair.RepairStep) {
 // done reports the end of a step, also after Close has begun: then the turn is
 // given up.
 func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
-	r.q.driver.carryOut(r.q.driver.client.StepDone(r.q.now(), s, res))
+	r.q.Driver.CarryOut(r.q.Driver.Client.StepDone(r.q.Now(), s, res))
 }
 
 // step takes a step and reports how it has ended.
@@ -69,15 +70,15 @@ var errUndecided = errors.New("a run is under way that decides what is recorded"
 
 // log logs why an attempt has failed, or that the node is caught up.
 func (r *repairer) log(s *repair.RepairStep, err error) {
-	addr := r.q.nodes.at(s.Target).addr
+	addr := r.q.Nodes.At(s.Target).Addr
 	if s.Kind == repair.RepairDone {
-		r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
-		r.q.observer.call(setup.Event{Kind: setup.EventNodeCaughtUp, Node: addr})
+		r.q.Set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
+		r.q.Observer.Call(setup.Event{Kind: setup.EventNodeCaughtUp, Node: addr})
 		return
 	}
-	r.q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
+	r.q.Set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
 	if s.Warn {
-		r.q.set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
+		r.q.Set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
 			report.Remedy, "node", addr, "error", err)
 	}
 }
@@ -93,44 +94,44 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
 	defer cancel()
-	for _, n := range q.nodes.all() {
-		n.awaitRepair(ctx)
+	for _, n := range q.Nodes.All() {
+		q.awaitRepair(ctx, n)
 	}
 }
 
 // awaitRepair waits until a repair of the node that is under way was attempted
 // once.
-func (n *node) awaitRepair(ctx context.Context) {
-	n.q.until(ctx, func() bool { return n.q.driver.client.Attempted(n.index) })
+func (q *Quorum) awaitRepair(ctx context.Context, n *peers.Node) {
+	q.Until(ctx, func() bool { return q.Driver.Client.Attempted(n.Index) })
 }
 
 // turn is the key of the client whose turn it is to repair a node.
-func (r *repairer) turn() string { return script.TurnKey(r.q.set.Prefix) }
+func (r *repairer) turn() string { return script.TurnKey(r.q.Set.Prefix) }
 
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
 func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
-	q, ctx, n := r.q, r.q.life, r.q.nodes.at(s.Node)
+	q, ctx, n := r.q, r.q.Life, r.q.Nodes.At(s.Node)
 	switch s.Kind {
 	case repair.RepairLook:
-		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
+		return q.lookAt(ctx, n, q.Members.MarkerKey(), s.Node == s.Target)
 	case repair.RepairTurn:
 		// It is taken at the node that is repaired, and read from others.
-		for _, n := range q.nodes.all() {
-			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
+		for _, n := range q.Nodes.All() {
+			n.Tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
 		// NX and PX are the whole of the turn.
-		v, err := r.ask(n, "SET", r.turn(), script.TurnOf(q.channel, -1), "PX", millis(s.For), "NX")
+		v, err := r.ask(n, "SET", r.turn(), script.TurnOf(q.Channel, -1), "PX", millis(s.For), "NX")
 		return repair.RepairResult{Err: err, OK: flow.Text(v, 0) == "OK"}
 	// XX: a turn that has expired stays over, so the next client can take it.
 	// If one has it by now, the key names this client again, and both bring the
 	// same records. Check of any client shows the number.
 	case repair.RepairStay:
-		_, res.Err = r.ask(n, "SET", r.turn(), script.TurnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
+		_, res.Err = r.ask(n, "SET", r.turn(), script.TurnOf(q.Channel, s.Count), "PX", millis(s.For), "XX")
 	case repair.RepairList:
-		res.Names, res.Cursor, res.Err = n.listNames(ctx, s.Cursor)
+		res.Names, res.Cursor, res.Err = q.listNames(ctx, n, s.Cursor)
 	case repair.RepairRead:
 		return q.repairs.repairName(ctx, s)
 	case repair.RepairDecide:
@@ -140,7 +141,7 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 	// since the names were listed stays unmarked, as it lacks what was brought
 	// before.
 	case repair.RepairMark:
-		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
+		v, err := r.answer(q.Nodes.At(s.Target), script.AppendCaughtUp(nil, q.Members.MarkerKey(), s.Incarnation))
 		return repair.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case repair.RepairSpread:
 		res.Err = q.repairs.spreadNumber(ctx, s.Name)
@@ -152,10 +153,10 @@ func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Millisec
 
 // why returns why the last attempt to repair a node has failed; nil: it has
 // not, or another client had the turn.
-func (r *repairer) why(n *node) error {
+func (r *repairer) why(n *peers.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failed[n.index]
+	return r.failed[n.Index]
 }
 
 // outcome returns why an attempt has failed, nil if it has not, and keeps that
@@ -168,11 +169,11 @@ func (r *repairer) outcome(s *repair.RepairStep) error {
 	case errors.Is(err, repair.ErrUndecided):
 		err = errUndecided
 	case err == nil:
-		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
+		s.Nodes[s.Target] = fault.ErrForgetful // it is not one of those that are asked
 		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Size() - 1}
 		for i, why := range s.Nodes {
 			if why != nil {
-				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: q.addr(i), Err: fault.NamesAge(why)})
+				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: q.Addr(i), Err: fault.NamesAge(why)})
 			}
 		}
 		err = f
@@ -184,27 +185,26 @@ func (r *repairer) outcome(s *repair.RepairStep) error {
 }
 
 // ask asks a node for something that takes it no time.
-func (r *repairer) ask(n *node, words ...string) ([]resp.Value, error) {
+func (r *repairer) ask(n *peers.Node, words ...string) ([]resp.Value, error) {
 	return r.answer(n, resp.AppendCommand(nil, words...))
 }
 
-func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
-	ctx, cancel := context.WithTimeout(r.q.life, n.timeout(&r.q.set))
+func (r *repairer) answer(n *peers.Node, command []byte) ([]resp.Value, error) {
+	ctx, cancel := context.WithTimeout(r.q.Life, n.Timeout(&r.q.Set))
 	defer cancel()
 	return n.Answer(ctx, command)
 }
 
 // lookAt reads a node's marker, at key, and what is left of its guard time.
-func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.RepairResult) {
-	q := n.q
+func (q *Quorum) lookAt(ctx context.Context, n *peers.Node, key string, clock bool) (res repair.RepairResult) {
 	// The time is asked only of a node whose guard time may run: most looks are
 	// at healthy nodes, and take one command.
-	m, err := n.marker(ctx, key)
+	m, err := n.Marker(ctx, key)
 	res = repair.RepairResult{Err: err, Incarnation: m.Inc, CaughtUp: m.CaughtUp, Kept: m.Kept, Run: n.Info().Run()}
 	if err != nil || !clock || m.CaughtUp {
 		return res
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&q.Set))
 	defer cancel()
 	v, err := n.Do(ctx, "TIME")
 	var now int64
@@ -219,21 +219,20 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res repair.R
 
 // listNames lists a portion of the names, as "name}side", that have a record on
 // a node. SCAN gives each name that is there throughout at least once.
-func (n *node) listNames(ctx context.Context, cursor string) (names []string, next string, err error) {
-	q := n.q
+func (q *Quorum) listNames(ctx context.Context, n *peers.Node, cursor string) (names []string, next string, err error) {
 	// A name may hold any byte, so what is special to SCAN's patterns is
 	// quoted. A portion is bounded by COUNT: Redis looks at a thousand keys,
 	// some tenths of a millisecond, and the next portion is another command.
-	begin, end := q.set.Prefix+":{", ":r"
+	begin, end := q.Set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
 	defer cancel()
-	if err := n.hasSlot(ctx); err != nil {
+	if err := q.hasSlot(ctx, n); err != nil {
 		return nil, "", err
 	}
 	v, err := n.Do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
 	if err == nil {
-		err = n.hasSlot(ctx)
+		err = q.hasSlot(ctx, n)
 	}
 	if err != nil {
 		return nil, "", err
@@ -254,11 +253,11 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 // Invariant: a listing begins and ends on a server that has the whole slot.
 // SCAN has no keys, so the server that the slot has left answers it: without
 // the names that have moved.
-func (n *node) hasSlot(ctx context.Context) error {
-	if n.slot == "" || !rule.On(rule.WholeSlot) {
+func (q *Quorum) hasSlot(ctx context.Context, n *peers.Node) error {
+	if n.Slot == "" || !rule.On(rule.WholeSlot) {
 		return nil
 	}
-	_, err := n.Do(ctx, "EXISTS", n.slot, script.AbsentKey(n.slot))
+	_, err := n.Do(ctx, "EXISTS", n.Slot, script.AbsentKey(n.Slot))
 	return err
 }
 
@@ -266,7 +265,7 @@ func (n *node) hasSlot(ctx context.Context) error {
 // no brace (CheckName), so the first one ends it.
 func (r *repairer) specOf(step *repair.RepairStep) (*Spec, error) {
 	bare, side, _ := strings.Cut(step.Name, "}")
-	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.set})
+	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.Set})
 }
 
 // repairName brings one name's record to a node. It is a read that does not
@@ -278,7 +277,7 @@ func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repa
 		// Another program, or a later version, may have made such a key.
 		return repair.RepairResult{Outcome: lease.Settled} // there is no register of this name
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
+	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()
 	i := r.q.Register(s).start(&registerCall{in: lease.RegisterOp{Op: protocol.OpRead, Repair: step.Target + 1}})
 	err = i.wait(ctx)
@@ -287,15 +286,15 @@ func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repa
 
 // spreadNumber brings a semaphore's permits to the nodes that have missed them.
 func (r *repairer) spreadNumber(ctx context.Context, name string) error {
-	number, err := r.q.number(&Spec{Name: name, Set: &r.q.set})
+	number, err := r.q.number(&Spec{Name: name, Set: &r.q.Set})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
+	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()
 	_, err = number.read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
-		r.q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
+		r.q.Set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -24,7 +25,7 @@ import (
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
 func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bool)) error {
 	q := o.q
-	if q.isClosed() {
+	if q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -32,14 +33,14 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	var mu sync.Mutex
 	over := false
 	var all sync.WaitGroup
-	q.members.settled(ctx)
-	list := q.nodes.live()
-	if q.members.config.Load() == nil {
-		list = q.seeds.live()
+	q.Members.Settled(ctx)
+	list := q.Nodes.Live()
+	if q.Members.Config.Load() == nil {
+		list = q.Seeds.Live()
 	}
 	for _, n := range list {
 		all.Go(func() {
-			r := n.checkNode(ctx)
+			r := q.checkNode(ctx, n)
 			r.Err = fault.NamesAge(r.Err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -53,15 +54,15 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	return nil
 }
 
-func (n *node) checkNode(ctx context.Context) report.Node {
+func (q *Quorum) checkNode(ctx context.Context, n *peers.Node) report.Node {
 	// Ten node timeouts bound all of its questions together.
-	ctx, cancel := context.WithTimeout(ctx, 10*n.q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
 	defer cancel()
-	n.tried(ctx)
+	n.Tried(ctx)
 	// A client that learns the set from one node connects to others again.
-	lasts := time.After(n.q.set.NodeTimeout)
+	lasts := time.After(q.Set.NodeTimeout)
 	for {
-		r := n.look(ctx)
+		r := q.look(ctx, n)
 		if !errors.Is(r.Err, fault.ErrRejudged) && !errors.Is(r.Err, fault.ErrOtherSet) {
 			return r
 		}
@@ -76,23 +77,22 @@ func (n *node) checkNode(ctx context.Context) report.Node {
 }
 
 // look asks a node once what Check tells of it.
-func (n *node) look(ctx context.Context) report.Node {
-	q := n.q
-	r := report.Node{Index: n.index, Addr: n.addr}
+func (q *Quorum) look(ctx context.Context, n *peers.Node) report.Node {
+	r := report.Node{Index: n.Index, Addr: n.Addr}
 	// Without this wait a short command would end while its own repair of the
 	// node is under way (cmd/quorate: TestShortCommandRepairsANode).
-	if !n.seed() {
-		n.awaitRepair(ctx) // which began with the connection
+	if !n.Seed() {
+		q.awaitRepair(ctx, n) // which began with the connection
 	}
-	if r.Err = n.unfit(); r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
+	if r.Err = n.Unfit(); r.Err == nil && n.Seed() { // the set has become known meanwhile, and the connection ends
 		r.Err = fault.ErrRejudged
 	}
-	r.Standing = q.members.standing(n.index)
+	r.Standing = q.Members.Standing(n.Index)
 	if r.Err != nil {
 		return r
 	}
 	r.Server = n.Info().Addr
-	at, err := n.lookAtClock(ctx, &r)
+	at, err := q.lookAtClock(ctx, n, &r)
 	if r.Err = err; err != nil {
 		return r
 	}
@@ -106,25 +106,24 @@ func (n *node) look(ctx context.Context) report.Node {
 		return v
 	}
 	r.Describe(flow.Text(allowed("INFO"), 0))
-	if n.slot != "" { // a master of a cluster stops when it is cut off
+	if n.Slot != "" { // a master of a cluster stops when it is cut off
 		r.Replicas = 0
 	}
 	if r.AOF {
 		r.Fsync = flow.Text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	n.lookAtMarker(&r, at, allowed)
+	q.lookAtMarker(n, &r, at, allowed)
 	if r.Err != nil {
-		return report.Node{Index: n.index, Addr: n.addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
+		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
 	}
-	r.Jumped, r.JumpedAt = n.jump.last()
-	r.Warn(q.set.Skew)
+	r.Jumped, r.JumpedAt = n.Jump.Last()
+	r.Warn(q.Set.Skew)
 	return r
 }
 
 // lookAtMarker notes whether a node votes, and whether it has been repaired.
-func (n *node) lookAtMarker(r *report.Node, at time.Time, allowed func(words ...string) []resp.Value) {
-	q := n.q
-	m, ok := script.ParseMarker(flow.Text(allowed(script.ReadShort(q.members.markerKey())...), 0))
+func (q *Quorum) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allowed func(words ...string) []resp.Value) {
+	m, ok := script.ParseMarker(flow.Text(allowed(script.ReadShort(q.Members.MarkerKey())...), 0))
 	// The turn is a key at the node itself, so it tells of the repair by any
 	// client, also one that has died: the key ends with the turn.
 	if !m.CaughtUp && r.Err == nil {
@@ -136,21 +135,21 @@ func (n *node) lookAtMarker(r *report.Node, at time.Time, allowed func(words ...
 	if ok && r.Err == nil {
 		// A node that was a replica a moment ago has its master's marker, which
 		// says that the node votes.
-		r.Err = q.driver.checkIncarnation(n.index, m.Inc)
+		r.Err = q.Driver.CheckIncarnation(n.Index, m.Inc)
 	}
 	// Without a marker no client has met the node: its guard time has not
 	// begun, and takes the whole of it once it has.
-	if r.Recovering = q.guard(); ok {
+	if r.Recovering = q.Guard(); ok {
 		r.Recovering = m.Recovers(at)
 	}
 	r.CaughtUp = m.CaughtUp
 }
 
 // lookAtClock returns a node's time, and notes its round trip and offset.
-func (n *node) lookAtClock(ctx context.Context, r *report.Node) (time.Time, error) {
-	before := n.q.now()
+func (q *Quorum) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node) (time.Time, error) {
+	before := q.Now()
 	v, err := n.Do(ctx, "TIME")
-	r.RoundTrip = n.q.now().Sub(before)
+	r.RoundTrip = q.Now().Sub(before)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -161,7 +160,7 @@ func (n *node) lookAtClock(ctx context.Context, r *report.Node) (time.Time, erro
 	// The node took its time somewhere between the two looks at the clock. The
 	// middle is wrong by half a round trip at most.
 	at := time.UnixMilli(millis)
-	r.Offset = at.Sub(n.q.driver.nodesTime(before.Add(r.RoundTrip / 2)))
+	r.Offset = at.Sub(q.Driver.NodesTime(before.Add(r.RoundTrip / 2)))
 	return at, nil
 }
 
@@ -192,7 +191,7 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 	// The group is read after the reports. If the set has changed meanwhile, a
 	// node of the new one has no report, and counts as one that does not vote:
 	// the answer is then "not yet", and never a "yes" for a set of before.
-	s.MayRestart = report.Restartable(s.Nodes, q.driver.client.Group())
-	s.Set = q.members.config.Load()
+	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group())
+	s.Set = q.Members.Config.Load()
 	return s, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/testkit/redistest"
-	"github.com/quorate/quorate/internal/transport"
 )
 
 // A server that comes back with all its data, with fsync=always, too, begins a
@@ -23,12 +22,12 @@ func TestEachRestartIsALossOfData(t *testing.T) {
 func restartIsALoss(t *testing.T) bool {
 	c := redistest.Start(t, 1, redistest.WithAOF("always"))
 	q := idle(t, c)
-	n, inc := q.nodes.at(0), q.driver.client.Voting(0)
+	n, inc := q.Nodes.At(0), q.Driver.Client.Voting(0)
 	run := n.Info().RunID
 	require.NoError(t, c.Node(0).Restart())
-	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), q.members.markerKey()).Val(), "its marker has survived")
+	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), q.Members.MarkerKey()).Val(), "its marker has survived")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if now := q.driver.client.Voting(0); n.Err() == nil && n.Info().RunID != run && now != 0 {
+		if now := q.Driver.Client.Voting(0); n.Err() == nil && n.Info().RunID != run && now != 0 {
 			return now != inc
 		}
 		require.True(t, time.Now().Before(limit), "it has not connected again")
@@ -46,14 +45,14 @@ func TestARolledBackMasterHasLostData(t *testing.T) {
 func rollbackIsALoss(t *testing.T) bool {
 	a, b := redistest.Start(t, 1), redistest.Start(t, 1)
 	q := idle(t, a)
-	n, inc, run := q.nodes.at(0), q.driver.client.Voting(0), q.nodes.at(0).Info().RunID
+	n, inc, run := q.Nodes.At(0), q.Driver.Client.Voting(0), q.Nodes.At(0).Info().RunID
 	replicate(t, a, b)
 	require.NoError(t, a.Node(0).Client().Set(t.Context(), "written last", 1, 0).Err())
 	replicate(t, b, a)
 	require.Zero(t, a.Node(0).Client().Exists(t.Context(), "written last").Val())
 	require.NoError(t, a.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err(), "as a Sentinel does")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if now := q.driver.client.Voting(0); n.Err() == nil && n.Info().Former != "" && now != 0 {
+		if now := q.Driver.Client.Voting(0); n.Err() == nil && n.Info().Former != "" && now != 0 {
 			assert.Equal(t, run, n.Info().RunID)
 			return now != inc
 		}
@@ -72,23 +71,4 @@ func replicate(t *testing.T, from, to *redistest.Cluster) {
 	require.NoError(t, replica.Do(t.Context(), "REPLICAOF", host, port).Err())
 	require.NoError(t, redistest.AwaitReplica(t.Context(), replica))
 	require.NoError(t, replica.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
-}
-
-// A server that was a replica may forget that, without having lost anything.
-func TestRunOfAServer(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		info      transport.Info
-		run, want string
-	}{
-		{transport.Info{RunID: "a"}, "a", "a"},
-		{transport.Info{RunID: "a", Former: "x"}, "a", "a+x"},
-		{transport.Info{RunID: "a", Former: "y"}, "a+x", "a+y"},
-		{transport.Info{RunID: "a"}, "a+x", "a+x"},
-		{transport.Info{RunID: "b"}, "a+x", "b"},
-		{transport.Info{}, "a+x", ""},
-	} {
-		assert.Equal(t, c.want, runOf(&c.info, "7 1000 "+c.run+" 5 6 w"))
-	}
-	assert.Equal(t, "a", runOf(&transport.Info{RunID: "a"}, ""))
 }

@@ -22,7 +22,7 @@ func TestSuspendedHolder(t *testing.T) {
 	for what, over := range map[string]func(h *Hold, ctx context.Context) bool{
 		"Err":        func(_ *Hold, ctx context.Context) bool { return ctx.Err() != nil },
 		"Valid":      func(h *Hold, _ context.Context) bool { return !h.Valid() },
-		"ValidUntil": func(h *Hold, _ context.Context) bool { return h.q.now() > 0 && h.ValidUntil().Before(time.Now()) },
+		"ValidUntil": func(h *Hold, _ context.Context) bool { return h.q.Now() > 0 && h.ValidUntil().Before(time.Now()) },
 		"Extend": func(h *Hold, ctx context.Context) bool {
 			err := h.Renew(ctx)
 			return assert.ErrorIs(t, err, fault.ErrLost)
@@ -39,14 +39,14 @@ func TestSuspendedHolder(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			q := idle(t, redistest.Start(t, 1)) // whose clock does not go on meanwhile, so no other hold has any use of it
-			s, err := q.NewSpec(Spec{Name: what, Weight: 1, Capacity: 1, Set: &q.set})
+			s, err := q.NewSpec(Spec{Name: what, Weight: 1, Capacity: 1, Set: &q.Set})
 			require.NoError(t, err)
 			l, err := q.AcquireLease(t.Context(), s, false, new(Single))
 			require.NoError(t, err)
 			ctx := l.Context()
-			q.clock.Suspend(q.set.TTL / 2)
+			q.Clock.Suspend(q.Set.TTL / 2)
 			require.NoError(t, ctx.Err())
-			q.clock.Suspend(q.set.TTL / 2)
+			q.Clock.Suspend(q.Set.TTL / 2)
 			assert.True(t, over(l.Hold(), ctx))
 			l.Hold().Release()
 		})
@@ -61,7 +61,7 @@ func TestSuspendedHolderOfSeveralLeases(t *testing.T) {
 	var leases []*Lease
 	for range 3 {
 		q := idle(t, redistest.Start(t, 1))
-		s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 		require.NoError(t, err)
 		l, err := q.AcquireLease(t.Context(), s, false, new(Single))
 		require.NoError(t, err)
@@ -72,8 +72,8 @@ func TestSuspendedHolderOfSeveralLeases(t *testing.T) {
 	}
 	require.NoError(t, ctx.Err())
 	q := leases[0].Hold().q
-	q.clock.Suspend(q.set.TTL / 2)
-	q.clock.Suspend(q.set.TTL / 2)
+	q.Clock.Suspend(q.Set.TTL / 2)
+	q.Clock.Suspend(q.Set.TTL / 2)
 	assert.Error(t, ctx.Err())
 	assert.ErrorIs(t, context.Cause(ctx), fault.ErrLost)
 	assert.NoError(t, leases[2].Context().Err(), "the others go on")
@@ -90,19 +90,19 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = q.Close(context.Background()) }()
 	require.NoError(t, q.Bootstrap(within(t)))
-	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, false, new(Single))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		for i := range 3 {
-			if q.nodes.at(i).Err() != nil {
+			if q.Nodes.At(i).Err() != nil {
 				return false
 			}
 		}
 		return true
 	}, time.Minute, time.Millisecond)
-	q.clock.Suspend(2 * set.TTL)
+	q.Clock.Suspend(2 * set.TTL)
 	q.woken()
 	line := log.await(t, "a hold was lost")
 	assert.Contains(t, line, "lock lost: this process did not run for 1")

@@ -24,7 +24,7 @@ func TestBeatsGoOutTogether(t *testing.T) {
 	const claims = 100 // more than the scheduler collects
 	var due []wake.Alarm[attempt]
 	for i := range claims {
-		s, err := q.NewSpec(Spec{Name: strconv.Itoa(i), Weight: 1, Capacity: 1, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: strconv.Itoa(i), Weight: 1, Capacity: 1, Set: &q.Set})
 		require.NoError(t, err)
 		h, err := q.Acquire(t.Context(), s, false, nil)
 		require.NoError(t, err)
@@ -40,11 +40,11 @@ func TestBeatsGoOutTogether(t *testing.T) {
 		}
 		return n
 	}
-	due[0].At = q.now().Add(q.set.TTL - q.set.Drift())
+	due[0].At = q.Now().Add(q.Set.TTL - q.Set.Drift())
 	for _, d := range due {
 		d.Sleeper().mu.Lock()
-		for i := range q.nodes.all() {
-			d.Sleeper().claim.Up(q.now(), i) // has it ask, with the next tick
+		for i := range q.Nodes.All() {
+			d.Sleeper().claim.Up(q.Now(), i) // has it ask, with the next tick
 		}
 		d.Sleeper().mu.Unlock()
 	}

@@ -31,7 +31,7 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) }) // it cannot send the leaves
 	counting(t, q)
-	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 	var lead time.Duration
 	for range 100_000 {
@@ -55,7 +55,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	counting(t, q)
-	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, Set: &q.set})
+	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, Set: &q.Set})
 	require.NoError(t, err)
 	h, err := q.Begin(s, true, nil)
 	require.NoError(t, err)
@@ -75,11 +75,11 @@ func TestClaimsAreConfigured(t *testing.T) {
 func counting(t *testing.T, q *Quorum) {
 	t.Helper()
 	b := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
-	shared := nodeset.Shared{Guard: q.set.Guard, Retention: q.set.Retention, Skew: q.set.Skew}
-	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.clients.List()) - 1}
-	for i, addr := range q.clients.List() {
+	shared := nodeset.Shared{Guard: q.Set.Guard, Retention: q.Set.Retention, Skew: q.Set.Skew}
+	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.Clients.List()) - 1}
+	for i, addr := range q.Clients.List() {
 		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 	}
-	q.members.change(-1, func(m *nodeset.Membership) { m.Recorded(&nodeset.Recording{Config: c}) })
-	q.members.met.Store(true) // no try waits for a node
+	q.Members.Change(-1, func(m *nodeset.Membership) { m.Recorded(&nodeset.Recording{Config: c}) })
+	q.Members.Met.Store(true) // no try waits for a node
 }

@@ -1,22 +1,21 @@
 package core
 
-// This file owns the calls of the tracer and the observer that the application
-// gives. Those of the tracer are
+// This file owns the calls of the tracer that the application gives:
 //
 //	AcquireStart ---> AcquireEnd ---> HoldEnd
 //
 // Invariant: no lock is held during a call, and none is on a goroutine that
-// does anything else for the library: either may end it, as t.FailNow does.
+// does anything else for the library: it may end it, as t.FailNow does.
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -37,18 +36,18 @@ type Span struct {
 
 // seen is what an attempt notes for the tracer; a.mu guards it.
 type seen struct {
-	asked     [maxNodes]uint8 // requests by node, until the claim is admitted
+	asked     [peers.MaxNodes]uint8 // requests by node, until the claim is admitted
 	contended bool
 	queue     int // the highest rank
 }
 
 // Trace begins a span. The acquisition goes on with the context it returns.
 func (q *Quorum) Trace(ctx context.Context, s *Spec, try bool) (context.Context, *Span) {
-	t := q.set.Trace
+	t := q.Set.Trace
 	if t == nil {
 		return ctx, nil
 	}
-	span := &Span{q: q, began: q.now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{})}
+	span := &Span{q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{})}
 	span.ctx = t.AcquireStart(ctx, span.info)
 	return span.ctx, span
 }
@@ -61,7 +60,7 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 		return
 	}
 	r := setup.AcquireResult{Kind: s.info.Kind, Name: s.info.Name, Try: s.info.Try, Err: err}
-	s.since = s.q.now()
+	s.since = s.q.Now()
 	r.Wait = s.since.Sub(s.began)
 	if f, ok := errors.AsType[*fault.Failure](err); ok {
 		r.Votes = f.Votes
@@ -80,14 +79,14 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 			undo()
 		}
 	}()
-	s.q.set.Trace.AcquireEnd(s.ctx, r)
+	s.q.Set.Trace.AcquireEnd(s.ctx, r)
 	returned = true
 }
 
 // finish notes why the hold has ended, and for how long it was.
 func (s *Span) finish(cause error) {
 	if s != nil {
-		s.held, s.cause = s.q.now().Sub(s.since), cause
+		s.held, s.cause = s.q.Now().Sub(s.since), cause
 	}
 }
 
@@ -101,7 +100,7 @@ func (s *Span) Ended() {
 	if s.cause != fault.ErrReleased {
 		r.Err = WrapError("hold", s.info.Name, &fault.Failure{Err: s.cause})
 	}
-	s.q.set.Trace.HoldEnd(s.ctx, r)
+	s.q.Set.Trace.HoldEnd(s.ctx, r)
 }
 
 // tell completes what is reported of an admission.
@@ -139,37 +138,4 @@ func (l *Lease) follow(s *Span) bool {
 		go s.Ended()
 	}
 	return true
-}
-
-// observer calls the application's observer. It is safe for concurrent use; mu
-// guards waiting. No event waits for a call, so a call may use the Quorum, and
-// Close it.
-// Invariant: events come in their order, one after the other.
-type observer struct {
-	f       func(setup.Event) // nil: none
-	mu      sync.Mutex
-	waiting []setup.Event // the first one's call is under way
-}
-
-// call has the observer called. It does not block: a lock may be held.
-func (o *observer) call(e setup.Event) {
-	if o.f == nil {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waiting = append(o.waiting, e); len(o.waiting) == 1 {
-		go o.deliver(e)
-	}
-}
-
-func (o *observer) deliver(e setup.Event) {
-	defer func() { // also when the call ends the goroutine
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.waiting = o.waiting[1:]; len(o.waiting) > 0 {
-			go o.deliver(o.waiting[0])
-		}
-	}()
-	o.f(e)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -33,7 +34,7 @@ type Watch struct {
 	rec    Record
 	known  bool
 	err    error
-	pushed [maxNodes]protocol.Ticket // per node
+	pushed [peers.MaxNodes]protocol.Ticket // per node
 }
 
 // Watch follows the record until Close.
@@ -41,7 +42,7 @@ type Watch struct {
 func (r *Register) Watch() *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{
-		r: r, terms: protocol.Terms{ID: newID(), TTL: r.spec.Set.TTL},
+		r: r, terms: protocol.Terms{ID: peers.NewID(), TTL: r.spec.Set.TTL},
 		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 		cancel: cancel, over: make(chan struct{}),
 	}
@@ -75,7 +76,7 @@ func (w *Watch) forget() {
 	t := w.terms
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
-	for _, n := range q.nodes.all() {
+	for _, n := range q.Nodes.All() {
 		n.Notify(q.command(nil, w.r.spec, &t, r))
 	}
 }
@@ -112,7 +113,7 @@ func (w *Watch) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-q.closing:
+		case <-q.Over:
 			w.take(Record{}, &fault.Failure{Err: fault.ErrClosed})
 			return
 		case <-w.soon:
@@ -176,7 +177,7 @@ func (w *Watch) take(rec Record, err error) {
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)
-	have, sets := uint32(0), w.r.q.driver.sets()
+	have, sets := uint32(0), w.r.q.Driver.Sets()
 	for i, p := range w.pushed {
 		if p >= t {
 			have |= 1 << i

@@ -37,7 +37,7 @@ func source(t *testing.T, dirs ...string) map[string][]*ast.File {
 
 // library are the packages that a user links.
 var library = []string{
-	".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "internal/core", "internal/fault", "internal/setup", "internal/wake", "internal/operator", "internal/transport", "internal/localqueue", "internal/protocol", "internal/lease", "internal/nodeset", "internal/change",
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "internal/core", "internal/peers", "internal/flow", "internal/report", "internal/script", "internal/fault", "internal/setup", "internal/wake", "internal/operator", "internal/transport", "internal/localqueue", "internal/protocol", "internal/lease", "internal/nodeset", "internal/change",
 	"internal/repair", "internal/process", "internal/resp", "internal/script",
 }
 
@@ -295,7 +295,7 @@ var ours = regexp.MustCompile(`^(held by|no quorum|lock lost|not held|quorum clo
 func TestErrorsOfNodesAreExplained(t *testing.T) {
 	t.Parallel()
 	var texts, rows []string
-	for _, files := range source(t, "internal/core", "internal/fault", "internal/setup", "internal/operator", "internal/transport") {
+	for _, files := range source(t, "internal/core", "internal/peers", "internal/flow", "internal/fault", "internal/setup", "internal/operator", "internal/transport") {
 		known := constants(files)
 		for _, f := range files {
 			for _, d := range f.Decls {

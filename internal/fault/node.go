@@ -19,6 +19,7 @@ import (
 // What a client says of a node.
 var (
 	ErrNoAnswer         = errors.New("has not answered")
+	ErrForgetful        = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
 	ErrParted           = errors.New("its clock and this process's disagree, and its answers do not count until it is known which one is wrong")
 	ErrOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
 	ErrTooOld           = errors.New("is too old")

@@ -148,3 +148,9 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	}
 	return &o, nil
 }
+
+// IsCluster reports whether a client is that of a Redis Cluster.
+func IsCluster(c redis.UniversalClient) bool {
+	_, is := c.(*redis.ClusterClient)
+	return is
+}

@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns what follows from the set for the nodes: which of them this
 // client connects to and leaves, what claims count on, and what the beginning
@@ -25,8 +25,8 @@ import (
 // meet finds out what the server counts as that a connection has just reached,
 // of which this is the run. It runs in hello, on the goroutine that makes the
 // connection. If done, the node is not marked, and gets no request.
-func (n *node) meet(run string) (cmds []transport.Command, done bool, err error) {
-	q := n.q
+func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error) {
+	ps := n.ps
 	p := &n.probed
 	has, ok := nodeset.ParseNodeSet(p.set)
 	if layout := nodeset.LayoutOf(p.set); !ok && layout > 0 && layout != nodeset.Layout {
@@ -34,7 +34,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 			"run the same version in all clients", layout, nodeset.Layout)
 	}
 	if !ok {
-		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
+		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(ps.Set.Prefix))
 	}
 	// This connection judges the node, as the timer would have it do.
 	if n.later != nil {
@@ -42,9 +42,9 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	}
 	var v nodeset.SetVerdict
 	left := false
-	for _, s := range q.members.change(n.index, func(m *nodeset.Membership) {
+	for _, s := range ps.Members.Change(n.Index, func(m *nodeset.Membership) {
 		if left = !n.serves(m); !left {
-			v = m.Met(n.index, has)
+			v = m.Met(n.Index, has)
 		}
 	}) {
 		cmds = append(cmds, n.step(s, run))
@@ -57,8 +57,8 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	case nodeset.SetFits:
 		n.pause = 0
 		// A member has a marker, or makes one in its handshake.
-		if p.home == q.members.home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
-			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.index, Kind: nodeset.SetCommit, Identity: has.Identity, Config: has.Config}, run))
+		if p.home == ps.Members.Home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
+			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.Index, Kind: nodeset.SetCommit, Identity: has.Identity, Config: has.Config}, run))
 		}
 		return cmds, false, nil
 	// No error: recordings and exchanges need a connection to this node, which
@@ -67,37 +67,37 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		n.judgeAgain()
 		return cmds, true, nil
 	case nodeset.SetRetired:
-		if n.seed() {
+		if n.Seed() {
 			return cmds, true, nil // it is not needed, and its connection ends
 		}
 	}
-	return nil, true, q.members.verdictError(v)
+	return nil, true, ps.Members.VerdictError(v)
 }
 
 // askServes asks a node whether it still serves the configuration that requests
 // name. What it shows instead is found out by the next connection.
 // Invariant: a client that is idle asks too.
-func (n *node) askServes() {
-	s := n.q.members
-	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.markerKey())...), Then: func(v []resp.Value, err error) {
+func (n *Node) askServes() {
+	s := n.ps.Members
+	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...), Then: func(v []resp.Value, err error) {
 		if err == nil && flow.Text(v, 0) == "" {
-			s.change(n.index, func(m *nodeset.Membership) { m.Refused(n.index) })
+			s.Change(n.Index, func(m *nodeset.Membership) { m.Refused(n.Index) })
 		}
 	}})
 }
 
 // step is a command by which a node takes a step of its set's register.
-func (n *node) step(s nodeset.RecordStep, run string) *flow.Request {
-	q := n.q
-	c := &flow.Request{Command: q.members.setStep(nil, s, run)}
+func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
+	ps := n.ps
+	c := &flow.Request{Command: ps.Members.setStep(nil, s, run)}
 	switch {
 	case s.Kind == nodeset.SetLife:
-		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.index, has) })
+		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.Index, has) })
 	case s.Kind != nodeset.SetRestore:
 	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
-		q.set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.addr)
+		ps.Set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.Addr)
 	default:
-		q.set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.addr)
+		ps.Set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.Addr)
 	}
 	return c
 }
@@ -105,21 +105,21 @@ func (n *node) step(s nodeset.RecordStep, run string) *flow.Request {
 // judgeAgain has a node without a vote be judged again after a pause. What is
 // under way is over in a few round trips, so the pause is short at first.
 // Invariant: one pause at a time, whatever ends the connection meanwhile.
-func (n *node) judgeAgain() {
-	q := n.q
-	longest := 5 * q.set.NodeTimeout
+func (n *Node) judgeAgain() {
+	ps := n.ps
+	longest := 5 * ps.Set.NodeTimeout
 	if n.pause = min(2*n.pause, longest); n.pause == 0 {
-		n.pause = q.set.NodeTimeout / 4
+		n.pause = ps.Set.NodeTimeout / 4
 	}
 	n.later = time.AfterFunc(n.pause, func() {
-		q.members.change(-1, func(m *nodeset.Membership) { m.Again(n.index) })
+		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Again(n.Index) })
 	})
 }
 
 // logVerdict logs what is new about a node.
-func (n *node) logVerdict(v nodeset.SetVerdict) {
-	q := n.q
-	s := q.members
+func (n *Node) logVerdict(v nodeset.SetVerdict) {
+	ps := n.ps
+	s := ps.Members
 	switch {
 	// The node gets its place back once the members have answered.
 	case v.Fault == nodeset.SetLost && v.Asks,
@@ -133,14 +133,14 @@ func (n *node) logVerdict(v nodeset.SetVerdict) {
 		return
 	}
 	s.mu.Lock()
-	was := s.logged[n.index]
-	s.logged[n.index] = v.Fault
+	was := s.logged[n.Index]
+	s.logged[n.Index] = v.Fault
 	s.mu.Unlock()
 	switch v.Fault {
 	case was, nodeset.SetFits, nodeset.SetUnknown, nodeset.SetPending:
 		return
 	}
-	q.set.Logger.Warn("quorate: a node has no vote", "node", n.addr, "error", s.verdictError(v))
+	ps.Set.Logger.Warn("quorate: a node has no vote", "node", n.Addr, "error", s.VerdictError(v))
 }
 
 // follow has all that is under way count on the configuration that counts now.
@@ -153,7 +153,7 @@ func (s *members) follow() {
 
 // followed reports whether there was something to do.
 func (s *members) followed() bool {
-	if s.config.Load() == nil {
+	if s.Config.Load() == nil {
 		return false
 	}
 	s.mu.Lock()
@@ -171,13 +171,13 @@ func (s *members) followed() bool {
 	if was == nil {
 		s.noteList(c)
 	} else {
-		s.q.set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
-		s.q.observer.call(setup.Event{Kind: setup.EventSetChanged})
+		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
+		s.ps.Observer.Call(setup.Event{Kind: setup.EventSetChanged})
 	}
 	// Each number has a node before a claim hears of it. Its connection begins
 	// when claims count on it, see keep.
-	s.q.nodes.grow(s.q, g.Nodes)
-	s.q.regroup(g)
+	s.ps.Nodes.Grow(s.ps, g.Nodes)
+	s.ps.regroup(g)
 	s.mu.Lock()
 	s.following = false
 	s.mu.Unlock()
@@ -188,22 +188,21 @@ func (s *members) followed() bool {
 func (s *members) noteList(c *nodeset.Configuration) {
 	for _, addr := range s.list() {
 		if c.Place(addr) < 0 {
-			s.q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+			s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
 		}
 	}
 }
 
 // regroup has all that is under way count on other nodes.
-// Invariant: an attempt is in q.attempts, and an operation in q.records, before
-// it reads the Client's group. The Client gets the new group before they are
-// listed here. So each counts on the new group, by its start or by this call.
-func (q *Quorum) regroup(g protocol.Group) {
-	q.driver.carryOut(q.driver.client.Regroup(q.now(), g))
-	for _, a := range q.attempts.all() {
-		a.event(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
-	}
-	q.records.event(func(in *lease.RegisterOp, now protocol.Time) { in.Regroup(now, g) })
-	q.watches.signal()
+// Invariant: a claim gets the events of Each, and an operation those of
+// EachOperation, before it reads the Client's group. The Client gets the new
+// group before they are listed here. So each counts on the new group, by its
+// start or by this call.
+func (ps *Peers) regroup(g protocol.Group) {
+	ps.Driver.CarryOut(ps.Driver.Client.Regroup(ps.Now(), g))
+	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
+	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Regroup(now, g) })
+	ps.Claims.Signal()
 }
 
 // keep has a node be connected to while it is wanted, at the address that the
@@ -211,13 +210,13 @@ func (q *Quorum) regroup(g protocol.Group) {
 // Invariant: it looks again after what it has done. Two events may have their
 // actions carried out in either order.
 func (s *members) keep(i int) {
-	q := s.q
+	ps := s.ps
 	wanted, addr := s.wants(i)
-	n := q.node(i)
-	live := n != nil && !n.dropped.Load()
+	n := ps.Node(i)
+	live := n != nil && !n.Dropped.Load()
 	switch {
-	case live && (!wanted || n.addr != addr):
-		n.drop()
+	case live && (!wanted || n.Addr != addr):
+		n.Drop()
 		s.keep(i)
 		return
 	case live == wanted:
@@ -225,16 +224,16 @@ func (s *members) keep(i int) {
 	}
 	// A task: connect waits until the node that had the index has ended, for a
 	// node timeout, and the caller may be a reader.
-	q.tasks.start(func() {
+	ps.Tasks.Start(func() {
 		if !s.counts(i) {
 			return
 		}
-		c, own, err := q.clients.At(addr)
+		c, own, err := ps.Clients.At(addr)
 		if err != nil {
-			q.set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
+			ps.Set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
 			return
 		}
-		if err = q.pool(i).connect(q, i, addr, c, own); err == nil {
+		if err = ps.pool(i).Connect(ps, i, addr, c, own); err == nil {
 			s.keep(i)
 		} else if own {
 			_ = c.Close() // Close has begun, or another call has connected it
@@ -249,16 +248,16 @@ func (s *members) keep(i int) {
 // closes.
 func (s *members) counts(i int) bool {
 	for i < nodeset.Seed {
-		c := s.config.Load()
+		c := s.Config.Load()
 		if c == nil || c.Numbered(i) == nil {
 			return false // it is connected to when a configuration with it begins to count
 		}
-		if s.q.driver.client.Group().Nodes > i && s.home() == script.HomeOf(c.Stamp) {
+		if s.ps.Driver.Client.Group().Nodes > i && s.Home() == script.HomeOf(c.Stamp) {
 			return true
 		}
 		select {
 		case <-time.After(time.Millisecond):
-		case <-s.q.closing:
+		case <-s.ps.Over:
 			return false
 		}
 	}

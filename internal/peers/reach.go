@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns what is said where too few nodes are connected or vote, in the
 // log and to a probe, and what of it buckets say once. Nothing else depends on
@@ -24,7 +24,7 @@ import (
 // node. It is safe for concurrent use; mu guards it. An episode begins when a
 // node is down or the Quorum begins, and ends when a quorum is connected.
 type reach struct {
-	q     *Quorum
+	ps    *Peers
 	mu    sync.Mutex
 	timer *time.Timer   // runs while an episode lasts
 	armed bool          // the timer runs
@@ -42,7 +42,7 @@ const (
 func (r *reach) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.armed || r.q.isClosed() {
+	if r.armed || r.ps.IsClosed() {
 		return
 	}
 	r.armed, r.pause, r.said = true, reachPause, ""
@@ -53,8 +53,8 @@ func (r *reach) begin() {
 	}
 }
 
-// stop ends the timer for good. The Quorum is closing, so begin starts none.
-func (r *reach) stop() {
+// Stop ends the timer for good. The Quorum is closing, so begin starts none.
+func (r *reach) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.timer != nil {
@@ -65,13 +65,13 @@ func (r *reach) stop() {
 // look logs which nodes are missing, if a quorum is. It runs in a
 // goroutine of the timer, so a logger that blocks delays nothing else.
 func (r *reach) look() {
-	q, missing := r.q, r.missing()
-	if r.note(q.isClosed(), missing) {
+	ps, missing := r.ps, r.missing()
+	if r.note(ps.IsClosed(), missing) {
 		causes := make([]any, 0, len(missing.Nodes))
 		for _, n := range missing.Nodes {
 			causes = append(causes, slog.String(n.Addr, n.Err.Error()))
 		}
-		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn,
+		ps.Set.Logger.LogAttrs(context.Background(), slog.LevelWarn,
 			fmt.Sprintf("quorate: %d of %d nodes connected, %d needed; waiting", missing.Votes, missing.Votes+len(missing.Nodes), missing.Needed), slog.Group("missing", causes...))
 	}
 }
@@ -79,43 +79,31 @@ func (r *reach) look() {
 // missing says which nodes are not connected and why, or nil if a quorum is
 // connected, or the nodes are brand-new and wait for the first call.
 func (r *reach) missing() *fault.Failure {
-	q := r.q
-	f, _ := q.reached()
+	ps := r.ps
+	f, _ := ps.Reached()
 	switch {
-	case f == nil || q.members.blank():
+	case f == nil || ps.Members.blank():
 		return nil
-	case q.members.config.Load() != nil:
+	case ps.Members.Config.Load() != nil:
 		return f
 	}
-	list := q.seeds.live()
-	if down, met, _ := tally(list, protocol.Majority(len(list)), (*node).Err); !met {
+	list := ps.Seeds.Live()
+	if down, met, _ := tally(list, protocol.Majority(len(list)), (*Node).Err); !met {
 		return down
 	}
-	return q.members.unknown()
+	return ps.Members.Unknown()
 }
 
-// Serving returns nil if a quorum is connected and votes, as far as this
-// process knows, else what is known of the nodes. It asks no node.
-func (q *Quorum) Serving() error {
-	if q.isClosed() {
-		return &fault.Failure{Err: fault.ErrClosed}
+// Serving is Serving of nodes without buckets.
+func (ps *Peers) Serving() error {
+	if !ps.Members.Usable() {
+		return ps.Members.Unknown()
 	}
-	if q.buckets != nil {
-		for _, b := range q.buckets.begun() {
-			if err := b.Serving(); err != nil {
-				return err
-			}
+	f, met, _ := tally(ps.Nodes.All(), ps.Driver.Sets(), func(n *Node) error {
+		if wait := ps.recovering.left(n.Index); wait > 0 {
+			return cmp.Or(n.Unfit(), error(&fault.RecoveringError{Wait: wait}))
 		}
-		return nil
-	}
-	if !q.members.usable() {
-		return q.members.unknown()
-	}
-	f, met, _ := tally(q.nodes.all(), q.driver.sets(), func(n *node) error {
-		if wait := q.recovering.left(n.index); wait > 0 {
-			return cmp.Or(n.unfit(), error(&fault.RecoveringError{Wait: wait}))
-		}
-		return n.unfit()
+		return n.Unfit()
 	})
 	if met {
 		return nil
@@ -146,7 +134,7 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 // TestEpisodeOutlastsLateAnswers.
 type recovering struct {
 	mu     sync.Mutex
-	until  [maxNodes]time.Time // per node
+	until  [MaxNodes]time.Time // per node
 	logged bool
 }
 
@@ -170,34 +158,34 @@ const (
 // begins. So the log says at once that no lock can be acquired, before the
 // first call (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
 // handshake that has filled probed.
-func (n *node) begun() {
+func (n *Node) begun() {
 	p := &n.probed
 	// note takes answers, so the handshake's finding is put as one.
 	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
 	}
-	if n.q.driver.client.Recovers(n.index, p.wait > 0) {
+	if n.ps.Driver.Client.Recovers(n.Index, p.wait > 0) {
 		n.noteRecovering(a)
 	}
 }
 
 // noteRecovering notes for the log whether the node is within its guard time.
 // The caller holds no lock: the logger and the observer are called here.
-func (n *node) noteRecovering(a protocol.Answer) {
-	q := n.q
-	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
+func (n *Node) noteRecovering(a protocol.Answer) {
+	ps := n.ps
+	if ps.Driver.Sets().All()&(1<<n.Index) == 0 { // it enters the set, and is not needed for a quorum yet
 		a = protocol.Answer{Status: protocol.OK}
 	}
-	begins, out, wait := q.recovering.note(q.driver.sets(), n.index, a, time.Now())
+	begins, out, wait := ps.recovering.note(ps.Driver.Sets(), n.Index, a, time.Now())
 	if begins {
-		q.observer.call(setup.Event{Kind: setup.EventNodeRecovering, Took: a.Wait, Node: n.addr})
+		ps.Observer.Call(setup.Event{Kind: setup.EventNodeRecovering, Took: a.Wait, Node: n.Addr})
 	}
 	if out == 0 {
 		return
 	}
-	q.set.Logger.Warn(forgetfulNodes, "nodes", bits.OnesCount32(out), "of", q.Size(), "wait", wait.Round(time.Millisecond), "guard", q.guard())
-	q.observer.call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.addr})
+	ps.Set.Logger.Warn(forgetfulNodes, "nodes", bits.OnesCount32(out), "of", ps.Count(), "wait", wait.Round(time.Millisecond), "guard", ps.Guard())
+	ps.Observer.Call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.Addr})
 }
 
 // note takes an answer of a node. It reports whether that node has just begun
@@ -260,6 +248,6 @@ func Advice(need int, errs []error) string {
 // noteBlank logs that the nodes of the list hold no data, once.
 func (s *members) noteBlank() {
 	if s.blank() && !s.saidBlank.Swap(true) {
-		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
+		s.ps.Set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.ps.Guard())
 	}
 }

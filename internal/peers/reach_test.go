@@ -1,13 +1,46 @@
-package core
+package peers
 
 import (
+	"crypto/x509"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/protocol"
 )
+
+// The line comes again when it says something else, and in no other case.
+func TestTooFewNodesAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	r := reach{timer: time.NewTimer(time.Hour), armed: true, pause: reachPause}
+	missing := func(port int, nodes ...string) *fault.Failure {
+		f := &fault.Failure{}
+		for _, n := range nodes {
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n, Err: fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.2:6379: reset", port)})
+		}
+		return f
+	}
+	assert.True(t, r.note(false, missing(5001, "a", "b")))
+	assert.False(t, r.note(false, missing(5002, "a", "b")), "another local port is no news")
+	assert.True(t, r.note(false, missing(5003, "a", "c")))
+	other := missing(5003, "a", "c")
+	other.Nodes[0].Err = errors.New("refused")
+	assert.True(t, r.note(false, other))
+	expired := func(now time.Time) *fault.Failure { // as Certificate.Verify words it
+		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s", now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
+		return &fault.Failure{Nodes: []fault.NodeFailure{{Addr: "a", Err: err}}}
+	}
+	assert.True(t, r.note(false, expired(time.Now())))
+	assert.False(t, r.note(false, expired(time.Now().Add(time.Minute))), "the time of day is no news")
+	assert.Equal(t, 16*reachPause, r.pause, "the more lines, the seldomer")
+	assert.False(t, r.note(false, nil))
+	assert.False(t, r.armed, "a quorum is connected: the episode is over")
+	assert.False(t, r.note(true, other), "the Quorum is closed")
+}
 
 // The log says once per episode that nodes recover. Neither an answer that
 // is late nor a node that falls silent makes two of one.

@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns how the nodes record their set: nodeset.Membership says when,
 // and nodeset.Recording how.
@@ -24,35 +24,28 @@ import (
 // is safe for concurrent use; members.mu guards recording and promised.
 type recorder struct {
 	*members
-	one       chan struct{}  // full while a set is recorded: one at a time
+	One       chan struct{}  // full while a set is recorded: one at a time
 	recording bool           // record runs
 	promised  nodeset.Ballot // the highest one that a recording has met
 }
 
-// Bootstrap has brand-new nodes record that they are the set of this client's
-// list, and vote at once. Nodes that have recorded a set keep it.
-func (q *Quorum) Bootstrap(ctx context.Context) error {
-	if q.isClosed() {
-		return &fault.Failure{Err: fault.ErrClosed}
-	}
-	if q.buckets != nil {
-		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
-	}
-	ctx, cancel := context.WithTimeout(ctx, 20*q.set.NodeTimeout)
+// Bootstrap has the nodes of the list record their set at once.
+func (ps *Peers) Bootstrap(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*ps.Set.NodeTimeout)
 	defer cancel()
-	s := &q.members.recorder
+	s := &ps.Members.Recorder
 	mine, last := false, error(nil)
-	for pause := q.set.NodeTimeout / 8; ; {
+	for pause := ps.Set.NodeTimeout / 8; ; {
 		changed := s.changes()
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
 			return &fault.Failure{Err: wrong}
-		case s.usable():
+		case s.Usable():
 			if !mine {
-				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
+				ps.Set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.Config.Load().Addrs())
 			}
-			err := q.Ready(ctx)
-			s.settled(ctx) // what follows finds each node that answers connected
+			err := ps.ReadyWith(ctx, &ps.Set)
+			s.Settled(ctx) // what follows finds each node that answers connected
 			return err
 		}
 		if err := cmp.Or(s.twice(), s.hopeless()); err != nil {
@@ -63,14 +56,14 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		case refusedForGood(err):
 			return err
 		case err != nil: // another client may record it at this moment
-			last, wait, pause = err, mathrand.N(pause), min(2*pause, q.set.NodeTimeout)
+			last, wait, pause = err, mathrand.N(pause), min(2*pause, ps.Set.NodeTimeout)
 		case done:
 			mine = true
 		}
 		select {
 		case <-changed:
 		case <-time.After(wait + 2*time.Millisecond):
-		case <-q.closing:
+		case <-ps.Over:
 			return &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
 			return s.notRecorded(last)
@@ -82,7 +75,7 @@ func (s *recorder) notRecorded(last error) error {
 	if errors.Is(last, fault.ErrInvalid) {
 		return last
 	}
-	f := s.unknown()
+	f := s.Unknown()
 	if said, is := errors.AsType[*fault.Failure](last); is && len(f.Nodes) == 0 {
 		f.Nodes = said.Nodes // all are connected
 	}
@@ -94,10 +87,10 @@ func (s *recorder) notRecorded(last error) error {
 // hopeless is why the set of the list cannot be recorded, whatever is waited
 // for: each node was tried, they show no set, and one refuses for good.
 func (s *recorder) hopeless() error {
-	if s.config.Load() != nil || !s.tried() {
+	if s.Config.Load() != nil || !s.tried() {
 		return nil
 	}
-	if f := s.notRecorded(nil); refusedForGood(f) && s.config.Load() == nil {
+	if f := s.notRecorded(nil); refusedForGood(f) && s.Config.Load() == nil {
 		return f
 	}
 	return nil
@@ -115,22 +108,22 @@ func refusedForGood(err error) bool {
 // time first, and longer after each failure.
 func (s *recorder) record() {
 	warned := false
-	for pause := s.q.set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.q.set.NodeTimeout) {
+	for pause := s.ps.Set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.ps.Set.NodeTimeout) {
 		select {
 		case <-time.After(mathrand.N(pause)):
-		case <-s.q.closing:
+		case <-s.ps.Over:
 			return
 		}
-		switch done, err := s.recordOnce(s.q.life, false); {
+		switch done, err := s.recordOnce(s.ps.Life, false); {
 		case done:
-			s.q.set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
-				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.q.guard())
+			s.ps.Set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
+				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.ps.Guard())
 		// To be superseded by another client is no failure: that one records
 		// it. The warning comes once, as the attempts go on until an operator
 		// has acted.
 		case err != nil && !errors.Is(err, errRecordingSuperseded) && !warned:
 			warned = true
-			s.q.set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err)
+			s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err)
 		}
 	}
 }
@@ -150,7 +143,7 @@ var errRecordingSuperseded = errors.New("another client records the set at this 
 // recordOnce carries out the recording that is due, if one is. What the nodes
 // are is judged again then, whatever has become of it.
 func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*s.ps.Set.NodeTimeout)
 	defer cancel()
 	if err := s.twice(); err != nil {
 		return false, err
@@ -160,21 +153,21 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err e
 		return false, nil
 	}
 	if err != nil {
-		s.change(-1, func(m *nodeset.Membership) { m.Rejudge() })
+		s.Change(-1, func(m *nodeset.Membership) { m.Rejudge() })
 		return false, err
 	}
 	switch r.Outcome {
 	case nodeset.RecordDone:
-		s.change(-1, func(m *nodeset.Membership) { m.Recorded(r) })
+		s.Change(-1, func(m *nodeset.Membership) { m.Recorded(r) })
 		return true, nil
 	case nodeset.RecordOther:
 		err = &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case nodeset.RecordTwice:
-		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
+		err = sameServer(s.ps.Addr(r.Node), s.ps.Addr(r.Other))
 	default:
 		err = errRecordingSuperseded
 	}
-	s.change(-1, func(m *nodeset.Membership) { m.Rejudge() })
+	s.Change(-1, func(m *nodeset.Membership) { m.Rejudge() })
 	return false, err
 }
 
@@ -183,53 +176,53 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err e
 // before the outcome becomes known, as a logger may call Bootstrap.
 func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recording, error) {
 	select {
-	case s.one <- struct{}{}:
-		defer func() { <-s.one }()
+	case s.One <- struct{}{}:
+		defer func() { <-s.One }()
 	case <-ctx.Done():
 		return nil, nil
 	}
-	shared := nodeset.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
+	shared := nodeset.Shared{Guard: s.ps.Set.Guard, Retention: s.ps.Set.Retention, Skew: s.ps.Set.Skew}
 	s.mu.Lock()
-	r := s.known.Record(nodeset.NewBallot(time.Now(), chance(), s.promised), shared, ready, identity)
+	r := s.known.Record(nodeset.NewBallot(time.Now(), Chance(), s.promised), shared, ready, Identity)
 	s.mu.Unlock()
-	if r == nil || slices.ContainsFunc(r.Out, func(step nodeset.RecordStep) bool { return !s.q.ready(step.Node) }) {
+	if r == nil || slices.ContainsFunc(r.Out, func(step nodeset.RecordStep) bool { return !s.ps.ready(step.Node) }) {
 		return nil, nil
 	}
-	return r, s.recordSteps(ctx, r)
+	return r, s.RecordSteps(ctx, r)
 }
 
-// identity returns one for a server that becomes a member.
-func identity() string {
-	id := newID()
+// Identity returns one for a server that becomes a member.
+func Identity() string {
+	id := NewID()
 	return hex.EncodeToString(id[:8])
 }
 
-// chance tells two ballots of one moment apart. It comes from the system, as
+// Chance tells two ballots of one moment apart. It comes from the system, as
 // ids do: machines that go on from one snapshot have one state of math/rand.
-func chance() uint32 {
-	id := newID()
+func Chance() uint32 {
+	id := NewID()
 	return binary.BigEndian.Uint32(id[:4])
 }
 
 // ready reports whether a node can be asked: what it keeps is known before its
 // handshake has ended.
-func (q *Quorum) ready(i int) bool {
-	n := q.node(i)
+func (ps *Peers) ready(i int) bool {
+	n := ps.Node(i)
 	return n != nil && n.Err() == nil
 }
 
 // twice is the error of a list that has a server twice, as far as runs tell.
 func (s *recorder) twice() error {
 	addrs := map[string]string{}
-	for _, n := range s.q.seeds.live() {
+	for _, n := range s.ps.Seeds.Live() {
 		run := n.Info().RunID
 		if run == "" {
 			continue
 		}
 		if addrs[run] != "" {
-			return sameServer(n.addr, addrs[run])
+			return sameServer(n.Addr, addrs[run])
 		}
-		addrs[run] = n.addr
+		addrs[run] = n.Addr
 	}
 	return nil
 }
@@ -238,10 +231,10 @@ func sameServer(one, other string) error {
 	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", fault.ErrInvalid, one, other)}
 }
 
-// recordSteps asks the nodes what a Recording wants to be asked: all at once,
+// RecordSteps asks the nodes what a Recording wants to be asked: all at once,
 // and each must answer before the next step. It notes the highest ballot that a
 // node has promised: the next one is to be higher.
-func (s *recorder) recordSteps(ctx context.Context, r *nodeset.Recording) error {
+func (s *recorder) RecordSteps(ctx context.Context, r *nodeset.Recording) error {
 	for len(r.Out) > 0 {
 		steps := r.Out
 		r.Out = nil
@@ -249,7 +242,7 @@ func (s *recorder) recordSteps(ctx context.Context, r *nodeset.Recording) error 
 		var all sync.WaitGroup
 		for i, step := range steps {
 			all.Go(func() {
-				n := s.q.node(step.Node)
+				n := s.ps.Node(step.Node)
 				if n == nil || !stepIsFor(&step, n) {
 					errs[i] = fault.ErrNoAnswer
 					return
@@ -265,7 +258,7 @@ func (s *recorder) recordSteps(ctx context.Context, r *nodeset.Recording) error 
 		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(steps)}
 		for i, step := range steps {
 			if errs[i] != nil {
-				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: s.q.addr(step.Node), Err: errs[i]})
+				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: s.ps.Addr(step.Node), Err: errs[i]})
 				continue
 			}
 			f.Votes++
@@ -283,9 +276,9 @@ func (s *recorder) recordSteps(ctx context.Context, r *nodeset.Recording) error 
 
 // stepIsFor reports whether a step is for a node. The client may have got
 // another list meanwhile, with other addresses at these indexes.
-func stepIsFor(step *nodeset.RecordStep, n *node) bool {
-	if n.dropped.Load() {
+func stepIsFor(step *nodeset.RecordStep, n *Node) bool {
+	if n.Dropped.Load() {
 		return false
 	}
-	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.addr
+	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.Addr
 }

@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns what a connection asks a node before it is used, what makes a
 // server unfit to be a node, and the marker, in which a node keeps what it must
@@ -47,17 +47,17 @@ const perProbe = 8
 // so they cost one round trip together. The time is asked for right behind the
 // marker: what is left of the guard time is the difference of the two, by the
 // node's own clock.
-func (n *node) probe() []transport.Command {
-	q := n.q
+func (n *Node) probe() []transport.Command {
+	ps := n.ps
 	p := &n.probed
-	*p = probed{sent: q.now(), home: q.members.home()}
-	marker := p.home.Marker(q.set.Prefix)
-	keys := script.SpreadKeys(marker, cmp.Or(q.set.Base, q.set.Prefix))
-	if n.slot != "" {
+	*p = probed{sent: ps.Now(), home: ps.Members.Home()}
+	marker := p.home.Marker(ps.Set.Prefix)
+	keys := script.SpreadKeys(marker, cmp.Or(ps.Set.Base, ps.Set.Prefix))
+	if n.Slot != "" {
 		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
 	}
 	cmds := []transport.Command{
-		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(q.set.Prefix))...), Then: func(v []resp.Value, err error) {
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(ps.Set.Prefix))...), Then: func(v []resp.Value, err error) {
 			if err == nil {
 				p.set = flow.Text(v, 0)
 			}
@@ -137,20 +137,20 @@ func runOf(info *transport.Info, text string) string {
 	return info.Run()
 }
 
-// marker reads a node's marker, which is at the key of a configuration. One
+// Marker reads a node's marker, which is at the key of a configuration. One
 // that is not of the incarnation that the connection began with says nothing:
 // the node may have been another one's replica.
-func (n *node) marker(ctx context.Context, key string) (script.Marker, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
+func (n *Node) Marker(ctx context.Context, key string) (script.Marker, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&n.ps.Set))
 	defer cancel()
-	q := n.q
+	ps := n.ps
 	v, err := n.Do(ctx, script.ReadShort(key)...)
-	if err = q.members.checkSet(n.index, err); err != nil {
+	if err = ps.Members.CheckSet(n.Index, err); err != nil {
 		return script.Marker{}, err
 	}
 	m, ok := script.ParseMarker(flow.Text(v, 0))
 	if !ok {
-		return m, errForgetful
+		return m, fault.ErrForgetful
 	}
-	return m, q.driver.checkIncarnation(n.index, m.Inc)
+	return m, ps.Driver.CheckIncarnation(n.Index, m.Inc)
 }

@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns what the rest of this package reads of the set, and waits for.
 
@@ -24,15 +24,15 @@ func (s *members) unfit(i int) error {
 	s.mu.Lock()
 	v := s.known.Verdict(i)
 	s.mu.Unlock()
-	return s.verdictError(v)
+	return s.VerdictError(v)
 }
 
-// shown returns what a node has shown of its set, nil if it has shown nothing.
-func (n *node) shown() *nodeset.NodeSet {
-	s := n.q.members
+// Shown returns what a node has shown of its set, nil if it has shown nothing.
+func (n *Node) Shown() *nodeset.NodeSet {
+	s := n.ps.Members
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known.Has(n.index)
+	return s.known.Has(n.Index)
 }
 
 // changes returns a channel that is closed with the next change of what named,
@@ -40,54 +40,54 @@ func (n *node) shown() *nodeset.NodeSet {
 // asks, so it takes no lock.
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
-// await waits until this client counts on a set. From the first call on that is
+// Await waits until this client counts on a set. From the first call on that is
 // no try, blank nodes record the set of the list. It fails when the list is
 // refused, so many of its nodes refuse for good that no set can be found, the
 // context ends or the Quorum closes. A try fails when the nodes are blank, and
 // waits no longer than one connection to each node takes, and the rounds of a
 // recording.
-func (s *members) await(ctx context.Context, try bool) error {
-	if s.serves(try) {
+func (s *members) Await(ctx context.Context, try bool) error {
+	if s.Serves(try) {
 		return nil
 	}
 	caller := ctx
 	if try {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.q.driver.furthest(&s.q.set))
+		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.ps.Driver.Furthest(&s.ps.Set))
 		defer cancel()
 	}
 	// Nothing says that a node of the list refuses for good (see Ready).
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		changed := s.forgotten(try)
+		changed := s.Forgotten(try)
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &fault.Failure{Err: wrong}
 		}
-		if s.usable() {
+		if s.Usable() {
 			if try { // it would find no node connected
 				s.contacted(ctx)
 				if caller.Err() == nil {
-					s.met.Store(true)
-				} else if f, _ := s.q.reached(); f != nil { // the next try waits for the rest
+					s.Met.Store(true)
+				} else if f, _ := s.ps.Reached(); f != nil { // the next try waits for the rest
 					return f.Cut(caller)
 				}
 			}
 			return nil
 		}
-		if f, hopeless := s.q.reached(); hopeless && s.config.Load() == nil {
+		if f, hopeless := s.ps.Reached(); hopeless && s.Config.Load() == nil {
 			return f
 		}
 		if try && s.blank() && s.tried() {
-			return s.unknown()
+			return s.Unknown()
 		}
 		select {
 		case <-changed:
 		case <-tick.C:
-		case <-s.q.closing:
+		case <-s.ps.Over:
 			return &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
-			f := s.unknown()
+			f := s.Unknown()
 			if caller.Err() != nil { // else a try has had its time
 				return f.Cut(caller)
 			}
@@ -96,26 +96,26 @@ func (s *members) await(ctx context.Context, try bool) error {
 	}
 }
 
-// serves reports whether a call can begin at once. The first try of a process
+// Serves reports whether a call can begin at once. The first try of a process
 // cannot where the set has just been found: its members are being connected to,
 // and no node would be there for it.
-func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Load()) }
+func (s *members) Serves(try bool) bool { return s.Usable() && (!try || s.Met.Load()) }
 
 // AwaitServing waits until tries can begin at once, which the first ones of a
 // process cannot. It is bounded, and fails, as the wait of a try does.
-func (q *Quorum) AwaitServing(ctx context.Context) error {
-	return q.members.await(ctx, true)
+func (ps *Peers) AwaitServing(ctx context.Context) error {
+	return ps.Members.Await(ctx, true)
 }
 
-// forgotten is changes for a call that waits for nodes: if no set is known now,
+// Forgotten is changes for a call that waits for nodes: if no set is known now,
 // blank nodes record the set of the list. A try waits for none: brand-new nodes
 // must not begin their guard time before an operator can say that they are new.
 // Invariant: each such call looks again after each change. All nodes may lose
 // their data while it waits.
-func (s *members) forgotten(try bool) <-chan struct{} {
+func (s *members) Forgotten(try bool) <-chan struct{} {
 	changed := s.changes()
-	if !try && s.config.Load() == nil && !s.wanted.Load() {
-		s.change(-1, func(m *nodeset.Membership) { m.Want() })
+	if !try && s.Config.Load() == nil && !s.wanted.Load() {
+		s.Change(-1, func(m *nodeset.Membership) { m.Want() })
 		s.wanted.Store(true)
 	}
 	return changed
@@ -124,20 +124,20 @@ func (s *members) forgotten(try bool) <-chan struct{} {
 // contacted waits until a majority of the set's members is connected, or a
 // connection to each of them has been tried, or ctx ends.
 func (s *members) contacted(ctx context.Context) {
-	s.q.until(ctx, func() bool {
-		err, _ := s.q.reached()
+	s.ps.Until(ctx, func() bool {
+		err, _ := s.ps.Reached()
 		return err == nil || s.wrong.Load() != nil || s.tried()
 	})
 }
 
-// until looks each 2 ms whether something holds that nothing announces.
-func (q *Quorum) until(ctx context.Context, is func() bool) {
+// Until looks each 2 ms whether something holds that nothing announces.
+func (ps *Peers) Until(ctx context.Context, is func() bool) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !is() {
 		select {
 		case <-tick.C:
-		case <-q.closing:
+		case <-ps.Over:
 			return
 		case <-ctx.Done():
 			return
@@ -145,10 +145,10 @@ func (q *Quorum) until(ctx context.Context, is func() bool) {
 	}
 }
 
-// unknown is why no set is known: what each node of the list shows.
-func (s *members) unknown() *fault.Failure {
-	list := s.q.seeds.live()
-	f, _, _ := tally(list, protocol.Majority(len(list)), (*node).unfit)
+// Unknown is why no set is known: what each node of the list shows.
+func (s *members) Unknown() *fault.Failure {
+	list := s.ps.Seeds.Live()
+	f, _, _ := tally(list, protocol.Majority(len(list)), (*Node).Unfit)
 	f.Votes = 0 // a vote is for a set
 	return f
 }
@@ -160,19 +160,19 @@ const roundsToConnect = 5
 // blank reports whether a majority of the client's list is connected to, and no
 // node of it has recorded a set: they are brand-new, or have forgotten all.
 func (s *members) blank() bool {
-	list := s.q.seeds.live()
+	list := s.ps.Seeds.Live()
 	up := 0
 	for _, n := range list {
 		if n.Err() != nil {
 			continue
 		}
-		has := n.shown()
+		has := n.Shown()
 		if has == nil || has.Recorded() != nil {
 			return false
 		}
 		up++
 	}
-	return s.config.Load() == nil && up >= len(list)/2+1
+	return s.Config.Load() == nil && up >= len(list)/2+1
 }
 
 // standings are how a node stands to the set, by what is wrong with it.
@@ -181,8 +181,8 @@ var standings = map[nodeset.SetFault]string{
 	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
 }
 
-// standing says how a node stands to the set, empty if it has shown nothing.
-func (s *members) standing(i int) string {
+// Standing says how a node stands to the set, empty if it has shown nothing.
+func (s *members) Standing(i int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	has := s.known.Has(i)
@@ -195,14 +195,14 @@ func (s *members) standing(i int) string {
 	return standings[s.known.Verdict(i).Fault]
 }
 
-// settled waits until it is known which set this client counts on, or that none
+// Settled waits until it is known which set this client counts on, or that none
 // can be found, and until a connection to each node of it has been tried. It
 // waits for the time of two connections to each node at most.
-func (s *members) settled(ctx context.Context) {
-	q := s.q
-	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*q.driver.furthest(&q.set))
+func (s *members) Settled(ctx context.Context) {
+	ps := s.ps
+	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*ps.Driver.Furthest(&ps.Set))
 	defer cancel()
-	q.until(ctx, s.tried)
+	ps.Until(ctx, s.tried)
 }
 
 // tried reports whether each node of the set has been connected to, or tried.
@@ -210,12 +210,12 @@ func (s *members) settled(ctx context.Context) {
 // keeps, or does not answer. A connection that was ended so that the next one
 // judges the node is no answer.
 func (s *members) tried() bool {
-	list := s.q.seeds.live()
-	if c := s.config.Load(); c != nil {
+	list := s.ps.Seeds.Live()
+	if c := s.Config.Load(); c != nil {
 		list = nil
 		for _, m := range c.Members {
-			n := s.q.node(m.Number)
-			if n == nil || n.addr != m.Addr {
+			n := s.ps.Node(m.Number)
+			if n == nil || n.Addr != m.Addr {
 				return false
 			}
 			list = append(list, n)
@@ -224,11 +224,11 @@ func (s *members) tried() bool {
 	of := 0 // nodes that have shown a set, which is not known yet
 	for _, n := range list {
 		select {
-		case <-n.ready:
+		case <-n.Ready:
 		default:
 			return false
 		}
-		has, err := n.shown(), n.Err()
+		has, err := n.Shown(), n.Err()
 		if err == nil && has == nil || errors.Is(err, fault.ErrRejudged) {
 			return false
 		}
@@ -236,5 +236,5 @@ func (s *members) tried() bool {
 			of++
 		}
 	}
-	return s.config.Load() != nil || s.wrong.Load() != nil || of <= len(list)/2
+	return s.Config.Load() != nil || s.wrong.Load() != nil || of <= len(list)/2
 }

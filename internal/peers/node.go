@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns what this client knows of one node, and the events of its
 // connection: the handshake, up, down, and pushes. The link calls hello, up,
@@ -30,64 +30,64 @@ import (
 
 // node is one master as this client sees it. Each field says which goroutine
 // writes it; the others are set once, or have locks of their own.
-type node struct {
+type Node struct {
 	flow.Connection
-	q      *Quorum
-	index  int
-	addr   string
+	ps     *Peers
+	Index  int
+	Addr   string
 	client redis.UniversalClient
 	own    bool          // the client was made for a node beside the list, and ends with the node
-	slot   string        // of a cluster: a key of the bucket; else empty
-	ready  chan struct{} // closed when the first attempt to connect has succeeded or failed
+	Slot   string        // of a cluster: a key of the bucket; else empty
+	Ready  chan struct{} // closed when the first attempt to connect has succeeded or failed
 	first  sync.Once     // closes ready
 	fanout *lease.Fanout // of all nodes
 	probed probed        // only touched as a connection begins
 	later  *time.Timer   // has the node judged again; as probed
 	pause  time.Duration // before that; as probed
 	evicts string        // the policy that was warned of; only touched as a connection begins
-	jump   jump
+	Jump   jump
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
-	dropped atomic.Bool   // it ends or has ended
-	ended   chan struct{} // closed when it was dropped and has ended
+	Dropped atomic.Bool   // it ends or has ended
+	Ended   chan struct{} // closed when it was dropped and has ended
 }
 
-func blankNode(q *Quorum, i int, addr string) *node {
-	return &node{
-		q: q, index: i, fanout: q.driver.client.Fanout(), addr: addr,
-		ready: make(chan struct{}), placed: make(chan struct{}), ended: make(chan struct{}),
+func blankNode(ps *Peers, i int, addr string) *Node {
+	return &Node{
+		ps: ps, Index: i, fanout: ps.Driver.Client.Fanout(), Addr: addr,
+		Ready: make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
 	}
 }
 
 // A seed is a node of the client's list, which only shows what it keeps.
-func (n *node) seed() bool { return n.index >= nodeset.Seed }
+func (n *Node) Seed() bool { return n.Index >= nodeset.Seed }
 
 // It returns at once: the link connects by itself until the node ends.
-func newNode(q *Quorum, i int, addr string, c redis.UniversalClient) (*node, error) {
-	n := blankNode(q, i, addr)
+func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, error) {
+	n := blankNode(ps, i, addr)
 	n.client = c
-	if isCluster(c) {
-		n.slot = script.SetKey(q.set.Prefix)
+	if setup.IsCluster(c) {
+		n.Slot = script.SetKey(ps.Set.Prefix)
 	}
-	channel := q.channel
-	if n.seed() {
+	channel := ps.Channel
+	if n.Seed() {
 		channel = ""
 	}
-	l, err := q.set.Way(c, transport.Config{
-		Slot:        n.slot,
-		NodeTimeout: q.set.NodeTimeout,
+	l, err := ps.Set.Way(c, transport.Config{
+		Slot:        n.Slot,
+		NodeTimeout: ps.Set.NodeTimeout,
 		Channel:     channel,
-		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
+		Batch:       ps.Claims.Batch(),
 		Room:        n.Room,
-		Alone:       func() bool { return q.waiting.Load() == 0 },
+		Alone:       ps.Claims.Alone,
 		// link is set below, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: n.leaving,
-		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
-		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.ready) }) },
+		Up:          func() { n.up(); n.first.Do(func() { close(n.Ready) }) },
+		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.Ready) }) },
 		Push:        n.push,
-		Subscribed:  func() { q.driver.carryOut(q.driver.client.Subscribed(q.now(), n.index)) },
+		Subscribed:  func() { ps.Driver.CarryOut(ps.Driver.Client.Subscribed(ps.Now(), n.Index)) },
 		PushDown:    n.onSubscribeDown,
 	})
 	if err != nil {
@@ -100,11 +100,11 @@ func newNode(q *Quorum, i int, addr string, c redis.UniversalClient) (*node, err
 // awaitPlace has the first event of a connection wait until the node is in the
 // list, and all nodes of New are. It ends with Close, which waits for the link.
 // Invariant: what is judged by all nodes of the list is not judged by some.
-func (n *node) awaitPlace() {
+func (n *Node) awaitPlace() {
 	<-n.placed
 	select {
-	case <-n.q.built:
-	case <-n.q.closing:
+	case <-n.ps.built:
+	case <-n.ps.Over:
 	}
 }
 
@@ -113,8 +113,8 @@ func (n *node) awaitPlace() {
 // made on a node before the node knows that its guard time begins. It is the
 // second restart detector: the newest writes may be gone even though the marker
 // survived. That is so with fsync=always, too.
-func (n *node) hello(info transport.Info) ([]transport.Command, error) {
-	q := n.q
+func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
+	ps := n.ps
 	if err := suits(info); err != nil {
 		return nil, err
 	}
@@ -138,82 +138,82 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if done {
 		return cmds, err
 	}
-	q.driver.carryOut(q.driver.client.Connect(q.now(), n.index, info.RoundTrip))
+	ps.Driver.CarryOut(ps.Driver.Client.Connect(ps.Now(), n.Index, info.RoundTrip))
 	// The marker was read at the home of the probe. If the set has become known
 	// since, that key counts no more, and the node is marked at the new one.
 	clock := time.UnixMilli(p.clock)
-	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && p.clock > 0 && !m.Born.After(clock) && p.home == q.members.home() {
+	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && p.clock > 0 && !m.Born.After(clock) && p.home == ps.Members.Home() {
 		n.show(m.Inc)
 		p.wait = m.Recovers(clock)
-		q.driver.showTime(n.index, nodeset.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
+		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: ps.Now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
-	return append(cmds, &flow.Request{Command: script.AppendMark(nil, q.members.markerKey(), newID(), run, ""), Then: func(v []resp.Value, err error) {
+	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), run, ""), Then: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
-			p.wait = max(0, q.guard()-age)
+			p.wait = max(0, ps.Guard()-age)
 		}
 	}}, n.askTime()), nil
 }
 
 // leaving ends the connection's life in the state machine if the connection
 // fails before it is up: the link calls no Down for it.
-func (n *node) leaving() {
+func (n *Node) leaving() {
 	if rule.On(rule.Handshake) {
-		n.q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
+		n.ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
 	}
 }
 
 // show passes on which incarnation a node has as its connection begins. Until
 // then no push of the node counts.
-func (n *node) show(inc protocol.Incarnation) {
-	q := n.q
-	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
+func (n *Node) show(inc protocol.Incarnation) {
+	ps := n.ps
+	ps.Driver.CarryOut(ps.Driver.Client.Show(ps.Now(), n.Index, inc))
 }
 
 // up runs when a connection to a node is ready. Every claim asks the node
 // again, as it may have lost claims or given votes meanwhile.
-func (n *node) up() {
-	q := n.q
-	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
-	q.members.change(-1, func(m *nodeset.Membership) { m.Up(n.index) })
-	if n.seed() {
-		q.members.noteBlank()
+func (n *Node) up() {
+	ps := n.ps
+	ps.Set.Logger.Debug("quorate: node is up", "node", n.Addr)
+	ps.Members.Change(-1, func(m *nodeset.Membership) { m.Up(n.Index) })
+	if n.Seed() {
+		ps.Members.noteBlank()
 		return
 	}
 	n.warnOfEviction()
-	q.observer.call(setup.Event{Kind: setup.EventNodeUp, Node: n.addr})
+	ps.Observer.Call(setup.Event{Kind: setup.EventNodeUp, Node: n.Addr})
 	n.begun()
-	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
+	ps.Driver.CarryOut(ps.Driver.Client.Up(ps.Now(), n.Index))
 	n.Room()
 }
 
 // warnOfEviction logs once what otherwise only Check tells.
-func (n *node) warnOfEviction() {
+func (n *Node) warnOfEviction() {
 	policy := n.Info().Eviction
-	if policy != n.evicts && report.Evicts(policy) && n.q.set.First() {
-		n.q.set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.addr, "maxmemory-policy", policy)
+	if policy != n.evicts && report.Evicts(policy) && n.ps.Set.First() {
+		n.ps.Set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.Addr, "maxmemory-policy", policy)
 	}
 	n.evicts = policy
 }
 
 // down runs when a connection has ended. Claims learn it at once, so no waiter
 // counts on a push from that node.
-func (n *node) down(err error) {
-	q := n.q
-	q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
-	if !n.seed() {
-		q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
+func (n *Node) down(err error) {
+	ps := n.ps
+	ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
+	if !n.Seed() {
+		ps.Driver.CarryOut(ps.Driver.Client.Down(ps.Now(), n.Index))
 	}
-	if !q.isClosed() {
-		q.reach.begin()
-		if errors.Is(err, fault.ErrRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
-			q.set.Logger.Debug("quorate: a connection to a node has ended", "node", n.addr, "why", err)
+	if !ps.IsClosed() {
+		ps.Reach.begin()
+		if errors.Is(err, fault.ErrRejudged) || n.Dropped.Load() { // logVerdict says what is wrong with it
+			ps.Set.Logger.Debug("quorate: a connection to a node has ended", "node", n.Addr, "why", err)
 		} else {
-			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
+			ps.Set.Logger.Warn("quorate: node is down", "node", n.Addr, "error", err)
 		}
-		if !n.seed() { // its end may come after a member has begun at that address
-			q.observer.call(setup.Event{Kind: setup.EventNodeDown, Node: n.addr, Err: err})
+		if !n.Seed() { // its end may come after a member has begun at that address
+			ps.Observer.Call(setup.Event{Kind: setup.EventNodeDown, Node: n.Addr, Err: err})
 		}
 	}
 }
@@ -221,94 +221,71 @@ func (n *node) down(err error) {
 // gone passes on to the claims that a node's connection has ended. A waiter
 // then counts the node as dead until it answers again (rule 4), and settles at
 // q others if it has to. See internal/sim/testdata/down.txt.
-func (n *node) gone() {
-	q := n.q
-	if q.isClosed() {
+func (n *Node) gone() {
+	ps := n.ps
+	if ps.IsClosed() {
 		return
 	}
-	for _, a := range q.attempts.all() {
-		a.event(func(c *process.Attempt, now protocol.Time) { c.Down(now, n.index) })
-	}
+	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Down(now, n.Index) })
 }
 
 // onSubscribeDown logs that a node's pushes do not arrive, where the ACL
 // forbids the channel. The node votes all the same.
-func (n *node) onSubscribeDown(err error) {
-	q := n.q
-	if !q.isClosed() && fault.ForGood(err) {
-		q.set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.addr, "error", err)
+func (n *Node) onSubscribeDown(err error) {
+	ps := n.ps
+	if !ps.IsClosed() && fault.ForGood(err) {
+		ps.Set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.Addr, "error", err)
 	}
 }
 
 // recheck asks a node about every claim: pushes from the time without a
 // connection are lost, and the claims may be lost, too.
-func (n *node) recheck() {
-	q := n.q
-	for _, a := range q.attempts.all() {
-		a.event(func(c *process.Attempt, now protocol.Time) {
-			c.Up(now, n.index)
-		})
-	}
-	q.records.event(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, n.index) })
-	q.watches.signal()
+func (n *Node) recheck() {
+	ps := n.ps
+	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Up(now, n.Index) })
+	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, n.Index) })
+	ps.Claims.Signal()
 }
 
 // push takes a message on the channel of this client. Any program may publish
 // there, so one that makes no sense is dropped.
-func (n *node) push(payload string) {
-	q := n.q
+func (n *Node) push(payload string) {
+	ps := n.ps
 	m, err := script.ParsePush(payload)
 	if err != nil {
-		q.set.Logger.Debug("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.addr, "error", err)
+		ps.Set.Logger.Debug("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.Addr, "error", err)
 		return
 	}
 	// Invariant: a push is judged before a claim gets it, as a reply is in
 	// call.Reply.
-	counts, do := q.driver.client.Push(q.now(), n.index, &m)
-	q.driver.carryOut(do)
-	switch {
-	case !counts:
-	case m.Changed:
-		if w := q.watches.find(m.ID); w != nil {
-			w.push(n.index, m.Ticket)
-		}
-	default:
-		if a := q.attempts.find(m.ID); a != nil {
-			a.event(func(c *process.Attempt, now protocol.Time) { c.Push(now, n.index, m) })
-		}
+	counts, do := ps.Driver.Client.Push(ps.Now(), n.Index, &m)
+	ps.Driver.CarryOut(do)
+	if counts {
+		ps.Claims.Push(n.Index, &m)
 	}
 }
 
-// close ends an attempt because its Quorum closes. Its leaves are queued here
-// and sent by the links, which close after it.
-func (a *attempt) close() {
-	a.mu.Lock()
-	now := a.q.now()
-	a.claim.Leave(now)
-	a.endUnlock(now, closing)
-}
-
-// drop ends a node for good. It does not wait for that: n.ended is closed when
+// Drop ends a node for good. It does not wait for that: n.ended is closed when
 // nothing of the node is left.
-func (n *node) drop() {
-	if n.dropped.Swap(true) {
+func (n *Node) Drop() {
+	if n.Dropped.Swap(true) {
 		return
 	}
-	q := n.q
+	ps := n.ps
 	// It is a task: the caller may be the link's own goroutine, which the
 	// link's Close waits for.
-	q.tasks.start(func() { // or Close ends it
-		defer close(n.ended)
-		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
+	ps.Tasks.Start(func() { // or Close ends it
+		defer close(n.Ended)
+		ctx, cancel := context.WithTimeout(context.Background(), n.Timeout(&ps.Set))
 		defer cancel()
 		_ = n.end(ctx) // says how much was unanswered
 		n.Settle()
-		q.members.change(-1, func(m *nodeset.Membership) { m.Down(n.index) })
-		if !n.seed() {
-			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
+		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
+		if !n.Seed() {
+			ps.Driver.CarryOut(ps.Driver.Client.Down(ps.Now(), n.Index))
 			n.noteRecovering(protocol.Answer{Status: protocol.OK})
-			q.observer.call(setup.Event{Kind: setup.EventNodeLeft, Node: n.addr})
+			ps.Observer.Call(setup.Event{Kind: setup.EventNodeLeft, Node: n.Addr})
 		}
-		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
+		ps.Set.Logger.Debug("quorate: a node is not used any more", "node", n.Addr)
 	})
 }

@@ -1,4 +1,4 @@
-package core
+package peers
 
 // This file owns members: the lock around nodeset.Membership, and the order in
 // which its outcome reaches claims, requests and connections. errors.go has the
@@ -22,14 +22,14 @@ import (
 )
 
 // members owns the state machine that decides which set this client counts on,
-// and what follows from it for the claims and the connections of q. It is safe
+// and what follows from it for the claims and the connections. It is safe
 // for concurrent use: mu guards known, moving, counted,
 // following and logged, and each write of signal. The other fields are copies
 // for readers without mu. Lock order: mu is a leaf.
 // Invariant: requests name another configuration only once each claim knows
 // which nodes it has.
 type members struct {
-	q         *Quorum
+	ps        *Peers
 	mu        sync.Mutex
 	known     *nodeset.Membership
 	moving    int                    // events whose outcome claims have not heard yet
@@ -37,38 +37,38 @@ type members struct {
 	following bool                   // a goroutine has claims count on another configuration
 	logged    map[int]nodeset.SetFault
 	signal    atomic.Pointer[chan struct{}]         // closed when what named, config or wrong says has changed
-	named     atomic.Pointer[naming]                // what requests name
-	config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
+	Named     atomic.Pointer[naming]                // what requests name
+	Config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
 	wrong     atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
 	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
-	met       atomic.Bool                           // a try has waited for the members to be connected to
+	Met       atomic.Bool                           // a try has waited for the members to be connected to
 	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
-	recorder  recorder
+	Recorder  recorder
 }
 
 // naming is what requests name: the configuration, by the key of its marker,
 // and its settings.
 type naming struct {
-	home             script.Home
-	guard, retention time.Duration
+	Home             script.Home
+	Guard, Retention time.Duration
 }
 
-func newMembers(q *Quorum, list []string) *members {
-	s := &members{q: q, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
-	s.recorder.members, s.recorder.one = s, make(chan struct{}, 1)
+func newMembers(ps *Peers, list []string) *members {
+	s := &members{ps: ps, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
+	s.Recorder.members, s.Recorder.One = s, make(chan struct{}, 1)
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
-	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})
+	s.Named.Store(&naming{Guard: ps.Set.Guard, Retention: ps.Set.Retention})
 	return s
 }
 
-// change passes an event to nodeset.Membership, and does what it says about
+// Change passes an event to nodeset.Membership, and does what it says about
 // other nodes. It returns what is to be done about node by as its connection
 // begins; by is -1 for an event of no connection.
 // The order is: the copies for readers, then the claims, then the name in
 // requests. moving counts the calls between the first and the last step. Only
 // the last of several that overlap names the new configuration.
-func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodeset.RecordStep) {
+func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodeset.RecordStep) {
 	s.mu.Lock()
 	event(s.known)
 	todo := s.known.Out
@@ -80,11 +80,11 @@ func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodes
 	s.moving++
 	// recording is set under s.mu, so of two events that both find a recording
 	// to be due one starts the task.
-	due := !s.recorder.recording && s.known.Due()
-	s.recorder.recording = s.recorder.recording || due
+	due := !s.Recorder.recording && s.known.Due()
+	s.Recorder.recording = s.Recorder.recording || due
 	s.mu.Unlock()
 	if due {
-		s.q.tasks.start(s.recorder.record)
+		s.ps.Tasks.Start(s.Recorder.record)
 	}
 	s.follow()
 	s.mu.Lock()
@@ -92,13 +92,13 @@ func (s *members) change(by int, event func(m *nodeset.Membership)) (own []nodes
 		s.name()
 	}
 	s.mu.Unlock()
-	return s.carryOut(by, todo)
+	return s.CarryOut(by, todo)
 }
 
 // publish stores the copies for readers without mu. Called with s.mu held.
 func (s *members) publish() {
 	config, wrong := s.known.Config(), s.setError(s.known.Wrong())
-	was, before := s.config.Swap(config), s.wrong.Swap(wrong)
+	was, before := s.Config.Swap(config), s.wrong.Swap(wrong)
 	if config != was || (wrong == nil) != (before == nil) {
 		s.changed()
 	}
@@ -116,34 +116,34 @@ func (s *members) name() {
 	if c == nil {
 		return // no request is made
 	}
-	n := naming{home: script.HomeOf(c.Stamp), guard: c.Guard(), retention: c.Retention()}
-	if n != *s.named.Load() {
-		s.named.Store(&n)
+	n := naming{Home: script.HomeOf(c.Stamp), Guard: c.Guard(), Retention: c.Retention()}
+	if n != *s.Named.Load() {
+		s.Named.Store(&n)
 		s.changed()
 	}
 }
 
-// usable reports whether a claim can begin.
+// Usable reports whether a claim can begin.
 // Invariant: no claim begins before requests name a set.
-func (s *members) usable() bool { return s.config.Load() != nil && s.home() != "" }
+func (s *members) Usable() bool { return s.Config.Load() != nil && s.Home() != "" }
 
-func (s *members) home() script.Home { return s.named.Load().home }
+func (s *members) Home() script.Home { return s.Named.Load().Home }
 
-// markerKey is the key of the marker that this client's requests go by. Each
+// MarkerKey is the key of the marker that this client's requests go by. Each
 // caller takes it for one command. If the set goes on meanwhile, the command
 // names the marker of before, which the node has no more: no answer to it
 // counts (rule 1).
-func (s *members) markerKey() string { return s.home().Marker(s.q.set.Prefix) }
+func (s *members) MarkerKey() string { return s.Home().Marker(s.ps.Set.Prefix) }
 
-// guard is that of the set, or of this client while no set is known.
-func (q *Quorum) guard() time.Duration { return q.members.named.Load().guard }
+// Guard is that of the set, or of this client while no set is known.
+func (ps *Peers) Guard() time.Duration { return ps.Members.Named.Load().Guard }
 
-// carryOut does what nodeset.Membership says about other nodes than by, and
+// CarryOut does what nodeset.Membership says about other nodes than by, and
 // returns the rest. A step is for by alone: a node gets it on the connection
 // that has shown why it is needed. Another node that has to take one is
 // connected to again, and its own handshake finds out. A member that has left
 // is the exception: it gets its last step as its connection ends.
-func (s *members) carryOut(by int, todo []nodeset.SetAction) (own []nodeset.RecordStep) {
+func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.RecordStep) {
 	for _, a := range todo {
 		switch {
 		case a.Reconnect:
@@ -163,8 +163,8 @@ func (s *members) carryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 
 // rejudge has a node connect again. It is a task: no reader may wait for New.
 func (s *members) rejudge(i int) {
-	s.q.tasks.start(func() {
-		if n := s.q.node(i); n != nil {
+	s.ps.Tasks.Start(func() {
+		if n := s.ps.Node(i); n != nil {
 			n.Link.Reconnect(fault.ErrRejudged)
 		}
 	})
@@ -173,7 +173,7 @@ func (s *members) rejudge(i int) {
 // retire has a member that has left keep what followed. It goes before the end
 // of the connection in the order of that.
 func (s *members) retire(step nodeset.RecordStep) {
-	if n := s.q.node(step.Node); n != nil {
+	if n := s.ps.Node(step.Node); n != nil {
 		n.Send(&flow.Request{Command: s.setStep(nil, step, n.Info().Run())})
 	}
 }
@@ -184,14 +184,14 @@ func (s *members) retire(step nodeset.RecordStep) {
 //
 // Invariant: ask starts no goroutine and waits for nothing.
 func (s *members) ask(i int, number uint32) {
-	n, c := s.q.node(i), s.config.Load()
+	n, c := s.ps.Node(i), s.Config.Load()
 	if n == nil || c == nil {
 		return
 	}
 	// The set is read before and after: what the register says is the word of
 	// the member that the server is then.
-	set := resp.AppendCommand(nil, script.ReadLong(script.SetKey(s.q.set.Prefix))...)
-	register := script.NewKeys(s.q.set.Prefix, nodeset.SuccessorName(c.Stamp)).Record()
+	set := resp.AppendCommand(nil, script.ReadLong(script.SetKey(s.ps.Set.Prefix))...)
+	register := script.NewKeys(s.ps.Set.Prefix, nodeset.SuccessorName(c.Stamp)).Record()
 	var before string
 	var unread error // the register: a node that refuses to say what follows says nothing
 	next := nodeset.RecordedNext{Of: c.Stamp}
@@ -205,19 +205,19 @@ func (s *members) ask(i int, number uint32) {
 		if err != nil || unread != nil || !ok || flow.Text(v, 0) != before {
 			return
 		}
-		s.change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })
+		s.Change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })
 	}})
 }
 
 // keeps returns a command whose answer is what the node keeps of its set. The
 // answer goes to nodeset.Membership.
-func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
+func (n *Node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
 	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
 		if err != nil || !ok {
 			return
 		}
-		n.q.members.change(-1, func(m *nodeset.Membership) {
+		n.ps.Members.Change(-1, func(m *nodeset.Membership) {
 			if n.serves(m) {
 				then(m, has)
 			}
@@ -227,8 +227,8 @@ func (n *node) keeps(command []byte, then func(m *nodeset.Membership, has nodese
 
 // serves reports whether a node still is the one with its index, so that what
 // it shows is that of the address. Called with members.mu held.
-func (n *node) serves(m *nodeset.Membership) bool {
-	return !n.dropped.Load() && n.addr == m.Addr(n.index)
+func (n *Node) serves(m *nodeset.Membership) bool {
+	return !n.Dropped.Load() && n.Addr == m.Addr(n.Index)
 }
 
 // setStep encodes a step of the set's register. The id is that of the
@@ -236,7 +236,7 @@ func (n *node) serves(m *nodeset.Membership) bool {
 // each step, as in mark.
 func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byte {
 	if step.Kind == nodeset.SetLife {
-		step.Life = newID().String()
+		step.Life = NewID().String()
 	}
-	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), run)
+	return script.AppendSet(dst, s.ps.Set.Prefix, step, NewID(), run)
 }

@@ -1,0 +1,248 @@
+package peers
+
+// This file owns the process.Client, which decides which replies count, whether
+// clocks have parted and which nodes are repaired. This file gives it the time
+// and the nodes' answers, and does what it says.
+// Invariant: what the Client says is carried out without the Client's lock
+// held.
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
+	"github.com/quorate/quorate/internal/wake"
+)
+
+// driver owns the Client and the timer that it asks for. It is safe for
+// concurrent use: both have locks of their own.
+// Lock order: the lock of an attempt or a registerCall, then the Client's.
+type driver struct {
+	ps     *Peers
+	Client *process.Client
+	timer  wake.Timer
+}
+
+// The seed is random, so that the clients of a fleet do not try to repair a
+// node at the same moments.
+func (d *driver) init(ps *Peers) {
+	d.ps = ps
+	d.Client = process.NewClient(process.ClientConfig{
+		TTL: d.ps.Set.TTL, NodeTimeout: d.ps.Set.NodeTimeout, Guard: d.ps.Set.Guard,
+		Seed: rand.Uint64(), Rules: rule.Protocol(),
+	})
+	d.timer.Start(d.tick)
+}
+
+// Stop ends the timer for good.
+func (d *driver) Stop() { d.timer.Stop() }
+
+// It runs in the goroutine of the timer.
+func (d *driver) tick() {
+	if !d.ps.IsClosed() {
+		d.CarryOut(d.Client.Tick(d.ps.Now()))
+	}
+}
+
+// CarryOut does what the Client says. The caller holds no lock of an attempt or
+// a registerCall. Two goroutines may carry out their actions in any order: late
+// is right at any time.
+func (d *driver) CarryOut(do []process.Action) {
+	if len(do) > 0 && d.ps.Nodes.Size() == 0 { // the first group is yet to come, and an Action names a node
+		d.ps.Nodes.Grow(d.ps, 1)
+	}
+	for i := range do {
+		d.act(&do[i])
+	}
+	for i := range do { // last: the logger may block
+		d.report(d.ps.Nodes.At(do[i].Node), &do[i])
+	}
+}
+
+// It must not block for long: the goroutine may be the reader of a node. What
+// waits for nodes is a question with a reply, or a task.
+func (d *driver) act(a *process.Action) {
+	n := d.ps.Nodes.At(a.Node)
+	switch a.Kind {
+	case process.ActWake:
+		d.timer.Set(d.ps.Now(), a.At)
+	case process.ActAsk:
+		n.recheck()
+	case process.ActGone:
+		n.gone()
+	case process.ActEarly:
+		d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
+		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Early(now, a.By) })
+	case process.ActTime:
+		for i, n := range d.ps.Nodes.All() {
+			// A node that is down is left out: probe asks it for the time when
+			// it is connected to again.
+			if a.Nodes&(1<<i) != 0 && n.Err() == nil {
+				n.Send(n.askTime())
+				n.askServes()
+			}
+		}
+	case process.ActMark:
+		n.beginIncarnation(a)
+	case process.ActReconnect:
+		n.Link.Reconnect(fault.ErrOtherIncarnation)
+	case process.ActStep:
+		d.ps.Claims.Repair(a.Step)
+	}
+}
+
+// report tells the log and the observer what the Client has found out.
+// Invariant: it runs after all of act. A logger may block; what is to be done
+// for safety is done by then.
+func (d *driver) report(n *Node, a *process.Action) {
+	switch a.Kind {
+	case process.ActJumped:
+		// Noted first: a logger that blocks must not keep it from Check.
+		n.Jump.note(a.By)
+		d.ps.Set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.Addr, "by", a.By)
+		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
+	case process.ActDoubted:
+		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's disagree, and too few other nodes can be asked which one is wrong; "+
+			"it does not vote for half a guard time", "node", n.Addr, "by", a.By)
+	case process.ActStood:
+		d.ps.Set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
+	}
+}
+
+// jump is the last jump of a node's clock, for Check: an operator must see the
+// cause of a loss after the node has recovered. mu guards it.
+type jump struct {
+	mu   sync.Mutex
+	by   time.Duration
+	when time.Time // when it was seen
+}
+
+func (j *jump) note(by time.Duration) {
+	j.mu.Lock()
+	j.by, j.when = by, time.Now()
+	j.mu.Unlock()
+}
+
+func (j *jump) Last() (time.Duration, time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.by, j.when
+}
+
+// askTime returns a question for a node's time. It is to be sent at once: the
+// time from askTime to the answer bounds the node's clock.
+func (n *Node) askTime() *flow.Request {
+	ps := n.ps
+	sent := ps.Now()
+	return &flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
+		if millis, e := script.DecodeTime(v); err == nil && e == nil {
+			ps.Driver.showTime(n.Index, nodeset.Reading{Sent: sent, Received: ps.Now(), Millis: millis})
+		}
+	}}
+}
+
+// showTime takes the time that a node has told. It is evidence about clocks and
+// nothing else, so what the Client makes of the reading itself is dropped.
+func (d *driver) showTime(node int, r nodeset.Reading) {
+	_, do := d.Client.Time(node, r)
+	d.CarryOut(do)
+}
+
+// Mismatch says why a node's answer to a claim does not count because of
+// clocks, or nil. Called with a.mu held.
+func (d *driver) Mismatch(c *process.Attempt, r *protocol.Request, a *protocol.Answer) error {
+	far, old := d.Client.FarTicket(c, r, a)
+	if !far {
+		return nil
+	}
+	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMilli(a.Clock)); old || ahead > d.ps.Set.Skew {
+		return &fault.ClockError{Ahead: ahead}
+	}
+	return &fault.AheadError{Wait: a.Wait}
+}
+
+// NodesTime is the median of the nodes' clocks, near 1970 before any is known.
+func (ps *Peers) NodesTime() time.Time { return ps.Driver.NodesTime(ps.Now()) }
+
+func (d *driver) NodesTime(at protocol.Time) time.Time {
+	return time.UnixMicro(int64(d.Client.Clock(at)))
+}
+
+// a.Try comes back, so that the Client knows an answer to an older question.
+func (n *Node) beginIncarnation(a *process.Action) {
+	ps := n.ps
+	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
+	n.Send(&flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), n.Info().Run(), jumped), Then: func(v []resp.Value, err error) {
+		inc, _, e := script.DecodeMarker(v)
+		ps.Driver.CarryOut(ps.Driver.Client.Marked(ps.Now(), n.Index, try, inc, err == nil && e == nil))
+	}})
+}
+
+func (ps *Peers) Addr(i int) string {
+	if n := ps.Node(i); n != nil {
+		return n.Addr
+	}
+	return ""
+}
+
+// CheckIncarnation says why a reply of that incarnation does not count. It is
+// for answers beside claims and records, such as a marker. The caller holds no
+// lock: what follows may be an event of each claim.
+func (d *driver) CheckIncarnation(node int, inc protocol.Incarnation) error {
+	why, do := d.Client.Check(d.ps.Now(), node, inc)
+	d.CarryOut(do)
+	return Uncounted(why)
+}
+
+// Uncounted returns why a reply does not count, nil if it counts.
+func Uncounted(why protocol.Why) error {
+	switch why {
+	case protocol.Counts:
+		return nil
+	case protocol.Parted:
+		return fault.ErrParted
+	}
+	return fault.ErrOtherIncarnation
+}
+
+// Rounds is how long to wait for n questions of a majority, one after another.
+func (ps *Peers) Rounds(s *setup.Settings, n int) time.Duration {
+	return time.Duration(n) * ps.Driver.Client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
+}
+
+func (d *driver) Sets() protocol.Quorums { return d.Client.Group().Sets }
+
+// Timeout is how long to wait for an answer of this node.
+func (n *Node) Timeout(s *setup.Settings) time.Duration {
+	if n.Seed() {
+		return max(s.NodeTimeout, min(2*n.Info().RoundTrip, s.TTL/4))
+	}
+	return n.fanout.NodeTimeout(n.Index, s.NodeTimeout, s.TTL)
+}
+
+// Furthest is how long to wait for the answers of all nodes.
+func (d *driver) Furthest(s *setup.Settings) time.Duration {
+	return d.Client.Fanout().Longest(s.NodeTimeout, s.TTL)
+}
+
+// Judge has the Client judge an answer. The caller holds no lock: what follows
+// may be events of every claim.
+func (ps *Peers) Judge(name *process.Name, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
+	v, do := ps.Driver.Client.Reply(ps.Now(), name, r, a)
+	ps.Driver.CarryOut(do)
+	if v.Guarding {
+		ps.Nodes.At(r.Node).noteRecovering(*a)
+	}
+	return v
+}
