@@ -187,6 +187,17 @@ fuzz: ## Each fuzz target, one after the other (FUZZTIME=1m); for nightly runs
 		done; \
 	done; exit $$failed
 
+# Which functions one call runs: lock or unlock.
+CALL ?= lock
+
+.PHONY: walk
+walk: redis ## Which functions and files a Lock of a free name runs, and how many (CALL=lock, or unlock)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/cover" && \
+		go build -cover -covermode=atomic -coverpkg=./... -o "$$dir/walk" ./internal/testkit/walk && \
+		GOCOVERDIR="$$dir" "$$dir/walk" $(CALL) "$$dir/cover" && \
+		go tool covdata func -i="$$dir/cover" | grep -v -e '\s0.0%$$' -e ^total -e /testkit/ > "$$dir/run" && cat "$$dir/run" && \
+		echo "$$(wc -l < "$$dir/run") functions, $$(cut -d: -f1 "$$dir/run" | sort -u | wc -l) files"
+
 .PHONY: bench
 bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and the tables of docs/internals/performance.md (15 minutes)
 	cd internal/bench && go run . -json results.json -plots ../../docs/plots -md ../../docs/internals/performance.md
