@@ -220,12 +220,15 @@ func (l *Ordered) settle(c *conn) {
 // answered measures an answer, and reports whether Config.Room is to be called.
 // Ordered.mu is held.
 func (l *Ordered) answered(c *conn, e entry) (room bool) {
-	if !l.wanted && c.pending < leastWindow && !e.alone {
+	// A node that only seemed to be far away, as the machine had no time, shows
+	// that by any answer.
+	bounds := e.alone || c.window.rtt >= farAway
+	if !l.wanted && c.pending < leastWindow && !bounds {
 		return false
 	}
 	now := l.now()
-	if e.alone {
-		c.window.alone(now - e.at)
+	if bounds {
+		c.window.bound(now - e.at)
 	}
 	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.batch)), l.wanted)
 	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()

@@ -10,7 +10,7 @@ import "time"
 // for it.
 type window struct {
 	size int
-	rtt  time.Duration // the quickest answer to a command that was alone on the way; 0: none yet
+	rtt  time.Duration // the quickest answer that was measured; 0: none yet
 	cut  time.Duration // when the window was last made smaller, since Ordered.epoch
 }
 
@@ -38,8 +38,9 @@ func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 	}
 }
 
-// alone takes how long a command was unanswered that had none before it.
-func (w *window) alone(age time.Duration) {
+// bound takes how long a command was unanswered: no answer is quicker than the
+// round trip.
+func (w *window) bound(age time.Duration) {
 	if w.rtt == 0 || age < w.rtt {
 		w.rtt = age
 	}

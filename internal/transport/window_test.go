@@ -31,7 +31,7 @@ func play(w *window, rounds int, answer func(n int) time.Duration) {
 func TestWindowOfASlowNode(t *testing.T) {
 	t.Parallel()
 	w := window{size: firstWindow}
-	w.alone(ms)
+	w.bound(ms)
 	play(&w, 100, func(n int) time.Duration { return time.Duration(n) * 200 * time.Microsecond })
 	assert.Less(t, w.size, 1000, "5,000 commands a second")
 	assert.GreaterOrEqual(t, w.size, leastWindow)
@@ -44,7 +44,7 @@ func TestWindowOfASlowNode(t *testing.T) {
 func TestWindowOfAFarNode(t *testing.T) {
 	t.Parallel()
 	w := window{size: firstWindow}
-	w.alone(501 * ms)
+	w.bound(501 * ms)
 	play(&w, 100, func(n int) time.Duration { return 500*ms + time.Duration(n)*time.Microsecond })
 	assert.Equal(t, mostWindow, w.size)
 }

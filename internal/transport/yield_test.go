@@ -27,3 +27,16 @@ func TestYieldBackoff(t *testing.T) {
 	y.took(now, time.Second)
 	assert.Equal(t, now.Add(1100*time.Millisecond), y.not, "from the beginning")
 }
+
+// A node that has seemed to be far away is not any more once any answer comes
+// sooner.
+func TestAnyAnswerBoundsTheWay(t *testing.T) {
+	t.Parallel()
+	l, c := &Ordered{epoch: time.Now()}, &conn{pending: 7}
+	c.window.rtt = time.Hour
+	l.answered(c, entry{at: l.now()})
+	assert.Less(t, c.window.rtt, time.Minute)
+	c.window.rtt = farAway - 1
+	l.answered(c, entry{at: l.now()})
+	assert.Equal(t, farAway-1, c.window.rtt, "what is near is measured by commands that are alone")
+}
