@@ -142,9 +142,12 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 	}
 	defer func() { <-e.turn }()
 	if t := e.current(); t != nil && t.lease.Lost() == nil {
-		if err := e.write(ctx, t, value); !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
+		err := e.write(ctx, t, value)
+		// The context may be that of another hold, and end as that is lost.
+		if ctx.Err() != nil || !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
 			return err
 		}
+		_ = e.end(t)
 	}
 	e.become(nil)
 	for again := (core.Retry{}); ; {
@@ -153,7 +156,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 		case err == nil:
 			e.become(t)
 			return nil
-		case !errors.Is(err, fault.ErrLost):
+		case !errors.Is(err, fault.ErrLost), ctx.Err() != nil:
 			return err
 		}
 		again.Wait(ctx, e.q, e.name, err)
