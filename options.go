@@ -133,7 +133,9 @@ func WithLinger(d time.Duration) LockOption {
 // + 2*skew to 720 h (docs/internals/protocol.md, "Restarted nodes"). The nodes
 // record that of the client that has them record their set, and all clients go
 // by it. A longer one than is recorded is refused with [ErrInvalid], a shorter
-// one has no effect. Package members changes it for the set.
+// one has no effect. So give all clients the same one: where all nodes have
+// lost their data, a client that has not known their set records its own.
+// Package members changes it for the set.
 func WithGuard(d time.Duration) Option {
 	return setting{func(s *setup.Settings) { s.Guard, s.GuardGiven = d, true }}
 }

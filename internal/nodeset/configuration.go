@@ -94,6 +94,11 @@ type Shared struct {
 	Skew      time.Duration // the largest tolerated difference between node clocks
 }
 
+// orLonger returns what covers the leases that fit either.
+func (s Shared) orLonger(o Shared) Shared {
+	return Shared{Guard: max(s.Guard, o.Guard), Retention: max(s.Retention, o.Retention), Skew: max(s.Skew, o.Skew)}
+}
+
 // Configuration is which nodes make a quorum, and what all their clients share.
 // It does not change: another set of nodes is another Configuration.
 type Configuration struct {
@@ -110,8 +115,14 @@ type Configuration struct {
 // one.
 func (c *Configuration) Guard() time.Duration { return max(c.Now.Guard, c.Next.Guard) }
 
-// Retention returns the retention in force: the longer one.
-func (c *Configuration) Retention() time.Duration { return max(c.Now.Retention, c.Next.Retention) }
+// Retention returns the retention in force: the longer one, and no less than
+// the guard time.
+// Invariant: a node keeps what is of any lease for as long as that may run. It
+// takes a lease that is longer than the asker's and the retention for one of
+// before its clock was set back, and shortens it.
+func (c *Configuration) Retention() time.Duration {
+	return max(c.Now.Retention, c.Next.Retention, c.Guard())
+}
 
 // Skew returns the skew in force: the larger one.
 func (c *Configuration) Skew() time.Duration { return max(c.Now.Skew, c.Next.Skew) }

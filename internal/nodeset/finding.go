@@ -30,6 +30,8 @@ func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func()
 		m.mine = newRecording(d.again, d.at, b, true, false, m.rules)
 		return m.mine
 	}
+	// Leases that the set allowed which the nodes have forgotten may run yet.
+	shared = shared.orLonger(m.shared)
 	c := &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(m.list) - 1}
 	for i, addr := range m.list {
 		c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})

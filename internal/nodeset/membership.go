@@ -91,6 +91,7 @@ type Membership struct {
 	known   int                        // numbers up to here were members
 	claimed bool                       // a call waits for nodes: see Want
 	mine    *Recording                 // this client's last one
+	shared  Shared                     // those of the last configuration
 }
 
 // contact is one connection, and what the server has shown there.
@@ -285,7 +286,7 @@ func (m *Membership) Refused(i int) {
 // by new connections.
 func (m *Membership) adopt(by int, c *Configuration) {
 	was := m.config
-	m.config = c
+	m.config, m.shared = c, Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
 	m.skipped = m.skipped || !c.widens(was)
 	if was != nil {
 		for _, gone := range was.Members {

@@ -56,6 +56,16 @@ func acceptedAt(c *nodeset.Configuration, addr string, b int) nodeset.NodeSet {
 	return n
 }
 
+// A node keeps what is of a lease for as long as that may run, whatever
+// retention was recorded.
+func TestRetentionCoversTheGuardTime(t *testing.T) {
+	t.Parallel()
+	c := nodeset.Configuration{Now: nodeset.Shared{Guard: 7, Retention: 2}, Next: nodeset.Shared{Guard: 5, Retention: 3}}
+	assert.Equal(t, time.Duration(7), c.Retention())
+	c.Next.Retention = 9
+	assert.Equal(t, time.Duration(9), c.Retention())
+}
+
 func TestConfigurationAsText(t *testing.T) {
 	t.Parallel()
 	c := setOf(7, "10.0.0.1:6379", "/run/a b%20.sock", "[::1]:6379")

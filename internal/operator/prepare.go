@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -128,11 +129,32 @@ func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 		return nil
 	}
 	s := *x.ask.Shared
-	s.Guard, s.Retention, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Retention, c.Next.Retention), cmp.Or(s.Skew, c.Next.Skew)
+	s.Guard, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Skew, c.Next.Skew)
+	s.Retention = cmp.Or(s.Retention, max(c.Next.Retention, s.Guard))
+	if err := bounded(s); err != nil {
+		return fmt.Errorf("%w: %w", fault.ErrInvalid, err)
+	}
 	between := nodeset.Configuration{Now: c.Next, Next: s}
 	if x.goal.Shared = &s; between.LongestTTL() == 0 {
 		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", fault.ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
+	}
+	return nil
+}
+
+// bounded refuses what New refuses of the settings that all clients share.
+func bounded(s nodeset.Shared) error {
+	for _, d := range []time.Duration{s.Guard, s.Retention, s.Skew} {
+		if d < 0 || d%time.Millisecond != 0 {
+			return fmt.Errorf("%v: Redis counts in milliseconds; choose a whole number of them", d)
+		}
+	}
+	const longest, skew, retention = 720 * time.Hour, 24 * time.Hour, 87600 * time.Hour
+	switch {
+	case s.Guard > longest || s.Skew > skew || s.Retention > retention:
+		return fmt.Errorf("a guard time of %v, a skew of %v, a retention of %v: at most %v, %v and %v", s.Guard, s.Skew, s.Retention, longest, skew, retention)
+	case s.Retention < s.Guard:
+		return fmt.Errorf("a retention of %v is below the guard time of %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
 	}
 	return nil
 }
