@@ -27,10 +27,14 @@ import (
 // trip, as those of a [mutex.Mutex] do.
 //
 // A waiting writer stops new readers, in every process, and gets in after the
-// readers before it. The readers that waited behind it get in together when it
-// leaves. As with [sync.RWMutex], this rules out recursive read locking. It
-// also rules out upgrading: two readers that both upgrade would wait for each
-// other. Call RUnlock, then Lock, and look again at what was read.
+// readers before it. One that waits behind readers of its own value stops those
+// of that value, and asks the nodes when they have left. The readers that
+// waited behind a writer get in together when it leaves. If it gives up
+// instead, other processes know that within a third of the ttl. A reader that
+// has lost its hold keeps other callers of its value out until it calls
+// RUnlock. As with [sync.RWMutex], recursive read locking is ruled out. So is
+// upgrading: two readers that both upgrade would wait for each other. Call
+// RUnlock, then Lock, and look again at what was read.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {
@@ -110,7 +114,8 @@ func (m *RWMutex) TryLockContext(ctx context.Context) error {
 }
 
 // TryRLockContext is [RWMutex.TryRLock] with the reason, as
-// [RWMutex.TryLockContext]. A waiting writer is ahead of a new reader.
+// [RWMutex.TryLockContext]. A waiting writer is ahead of a new reader, and so
+// is another goroutine that gets m from the nodes at that moment.
 func (m *RWMutex) TryRLockContext(ctx context.Context) error {
 	return core.WrapError("try read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, true))
 }

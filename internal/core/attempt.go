@@ -36,8 +36,9 @@ type attempt struct {
 	only  *peers.Node // of a set of one, while little else is under way: see node.read
 
 	// standing is for readers without mu: until when the claim is held, or 0.
-	// The lowest bit, a nanosecond, says whether a claim waits behind it. At
-	// the end it may be evicted, or shut.
+	// The lowest bit, a nanosecond, says whether a claim waits behind it, the
+	// next one that it is renewed no more. At the end it may be evicted, or
+	// shut.
 	standing atomic.Int64
 
 	mu     sync.Mutex

@@ -26,7 +26,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	news := a.claim.News(a.spec.shared)
 	a.publish(news) // first: what is sent below may let the next one in
 	var why error
-	waiters := news.Waiting && a.owner != nil
+	waiters := (news.Waiting || news.Calm) && a.owner != nil
 	ended := news.Taken && news.Over() && a.owner != nil && (news.Lost() || how == closing)
 	if ended && news.Lost() {
 		why = a.lostWhy(now)
@@ -73,8 +73,11 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	if why != nil {
 		go a.reportLoss(now, why)
 	}
-	if waiters {
+	switch {
+	case waiters && news.Waiting:
 		a.owner.Waiting()
+	case waiters:
+		a.owner.Calm()
 	}
 }
 
@@ -84,8 +87,11 @@ func (a *attempt) publish(news process.News) {
 	standing := protocol.Time(0)
 	switch {
 	case news.Phase == lease.Holding:
-		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
+		if standing = a.claim.Deadline() &^ 3; a.claim.Waiters() {
 			standing |= 1
+		}
+		if a.claim.Muted() {
+			standing |= 2
 		}
 	case a.claim.Evicted():
 		standing = evicted

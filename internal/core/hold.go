@@ -36,6 +36,7 @@ type Pending struct {
 type Owner interface {
 	Ended()   // the hold has ended by itself, see Hold.Cause; called at most once
 	Waiting() // a claim has begun to wait behind it
+	Calm()    // none waits behind it any more
 
 	// Turn returns the lease of those that hold it now, to warn them; nil: none
 	// does, or has its lease yet. It runs on a goroutine of its own.
@@ -233,9 +234,9 @@ func (h *Hold) ValidUntil() time.Time {
 // hand-over inside the process asks each time. standing holds deadline and
 // waiters in one word, so the two belong together.
 func (h *Hold) Standing() process.Standing {
-	standing, now := h.standing.Load(), h.q.Now()
-	valid := int64(now) < standing&^1
-	return process.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0 && standing > shut}
+	standing, now, fixed := h.standing.Load(), h.q.Now(), h.spec.Set.NoRenewal
+	valid := int64(now) < standing&^3
+	return process.Standing{At: now, Valid: valid, Usable: valid && !fixed && standing&2 == 0, Fixed: fixed, Waiters: standing&1 != 0 && standing > shut}
 }
 
 // Pass lets the claim serve another holder of this process, if it is usable.

@@ -110,6 +110,8 @@ func (s *Single) Waiting() {
 	}
 }
 
+func (s *Single) Calm() {}
+
 // Turn returns the lease, if it has been taken.
 func (s *Single) Turn(*Hold) *Lease {
 	s.mu.Lock()

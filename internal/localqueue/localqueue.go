@@ -172,8 +172,9 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 	case <-q.quorum.Closing():
 	}
 	q.mu.Lock()
-	gone := q.state.GiveUp(w)
+	in, gone := q.state.GiveUp(w)
 	q.mu.Unlock()
+	letIn(in)
 	// The caller has asked for the end of its context: it gives the turn back.
 	if !gone { // the turn came at the same time: it goes to the next
 		if t := <-w.turn; t.locked {

@@ -119,6 +119,14 @@ func (q *Queue) Waiting() {
 	q.giveUp(q.state.Waiting())
 }
 
+// Calm is called when no claim waits behind this one any more.
+func (q *Queue) Calm() {
+	q.mu.Lock()
+	in := q.state.Calm()
+	q.mu.Unlock()
+	letIn(in)
+}
+
 // want says to a holder that may ask that another waits. Called with q.mu held.
 func (q *Queue) want() {
 	if q.lease != nil && q.leaseExposed {

@@ -246,6 +246,7 @@ type News struct {
 	Was, Phase lease.Phase
 	Taken      bool // a caller has the hold, and is to learn what follows
 	Waiting    bool // a claim has begun to wait behind the hold of that caller
+	Calm       bool // none waits there any more
 }
 
 func (n *News) Changed() bool { return n.Was != n.Phase }
@@ -273,6 +274,7 @@ func (a *Attempt) News(n *Name) News {
 				news.Waiting = true
 				n.Meet(true)
 			}
+			news.Calm = !waiters
 		}
 	}
 	return news

@@ -49,6 +49,7 @@ type Standing struct {
 	At      protocol.Time
 	Valid   bool // it is held
 	Usable  bool // and goes on being renewed, so it can serve another caller of this process as a fresh one would
+	Fixed   bool // no claim of this value is renewed by itself, so a fresh one is no better for a reader than what is left of this
 	Waiters bool // a claim is known to wait behind it
 }
 
@@ -124,8 +125,13 @@ func (q *LocalQueue[C, H]) shareable() bool {
 	if q.mode != Read && (q.mode != Write || q.Rules.On(protocol.RuleShare)) || q.line.size() > 0 && q.Rules.On(protocol.RuleInLine) {
 		return false
 	}
+	return q.shares()
+}
+
+// shares reports whether the claim may serve one more reader beside others.
+func (q *LocalQueue[C, H]) shares() bool {
 	s := q.claim.Standing()
-	return s.Usable && (!s.Waiters || !q.Rules.On(protocol.RuleReadersYield))
+	return (s.Usable || s.Valid && s.Fixed) && (!s.Waiters || !q.Rules.On(protocol.RuleReadersYield))
 }
 
 // Wait queues a caller that Lock has told to.
@@ -136,8 +142,21 @@ func (q *LocalQueue[C, H]) Waiters() bool { return q.line.size() > 0 }
 
 // GiveUp takes a caller that no longer wants to wait out of the queue. It
 // reports whether the caller was there. If not, the caller's turn has come at
-// the same time. Then the caller gives it back at once, by Unlock or Next.
-func (q *LocalQueue[C, H]) GiveUp(c C) bool { return q.line.remove(c) }
+// the same time. Then the caller gives it back at once, by Unlock or Next. It
+// returns the readers that come in: a writer was before them.
+func (q *LocalQueue[C, H]) GiveUp(c C) (in []C, ok bool) {
+	ok = q.line.remove(c)
+	return q.Calm(), ok
+}
+
+// Calm says that no claim may wait behind the shared one any more. It returns
+// the readers that come in, which have waited because of it.
+func (q *LocalQueue[C, H]) Calm() (in []C) {
+	if q.mode == Read && q.line.size() > 0 && q.shares() {
+		in = q.readersAhead()
+	}
+	return in
+}
 
 // Admitted says that the claim that a caller has got is held, in that caller's
 // mode. Readers at the head of the queue come in too: they were here before any

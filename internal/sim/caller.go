@@ -137,9 +137,11 @@ func (c *caller) giveUp() {
 	v := c.v
 	switch {
 	case c.doing == waiting:
-		gone, t := v.queue.GiveUp(c), c.turn
+		in, gone := v.queue.GiveUp(c)
+		t := c.turn
 		c.turn = nil
 		c.rest()
+		v.letIn(in)
 		switch {
 		case gone:
 		case t.lease != nil:

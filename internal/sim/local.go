@@ -204,6 +204,9 @@ func (v *value) tell(news process.News) {
 	if news.Lost() && v.queue.Ended() == process.EndedHold {
 		v.lease.ended = true
 	}
+	if news.Calm {
+		v.schedule(func() { v.letIn(v.queue.Calm()) })
+	}
 	if news.Waiting {
 		v.schedule(func() {
 			if l := v.queue.Waiting(); l != nil {
