@@ -23,6 +23,7 @@ type value struct {
 	stall   time.Duration // how much later than the claim's an Unlock reads the clock
 	lines   int           // counts the callers that waited
 	turns   int
+	kept    moment // since when a reader waits that need not; 0: none does
 }
 
 // localTurn is one turn under a claim.

@@ -46,6 +46,27 @@ func (l *localCheck) entered(w *world, c *caller) {
 	}
 }
 
+// keptOut: a reader that is next waits no longer beside readers, once no writer
+// waits anywhere.
+func (v *value) keptOut() {
+	var next *caller
+	for _, c := range v.callers {
+		if c.doing == waiting && c.turn == nil && (next == nil || c.line < next.line) {
+			next = c
+		}
+	}
+	w, a := v.t.proc.w, v.queue.Held(process.Read)
+	if !w.clean || a == nil || next == nil || next.mode != process.Read || !a.Standing().Usable || a.Standing().Waiters {
+		v.kept = 0
+		return
+	}
+	if v.kept == 0 {
+		v.kept = w.now
+	} else if w.now > v.kept.add(3*w.delay) {
+		w.fail("late", "%s waits beside readers, and no writer does", next.name)
+	}
+}
+
 // always is what must be so at every moment.
 func (l *localCheck) always(w *world) {
 	var sum uint64
@@ -55,6 +76,7 @@ func (l *localCheck) always(w *world) {
 			if t.lock != l.lock {
 				continue
 			}
+			t.value.keptOut()
 			for _, c := range t.value.callers {
 				if c.lease != nil && c.lease.a.phase == lease.Lost && !c.lease.ended {
 					w.fail("unaware", "%s holds what is lost and has not learned so", c.name)
