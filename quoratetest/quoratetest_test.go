@@ -2,6 +2,7 @@ package quoratetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -193,6 +194,25 @@ func TestStop(t *testing.T) {
 		require.ErrorIs(t, lockWithin(t, q, guard-time.Second), quorate.ErrNoQuorum)
 		require.NoError(t, lockWithin(t, q, 5*time.Second))
 		m.Unlock() // nothing: it was lost
+	})
+}
+
+// Two calls of Close at a time both return in a bubble, where the first waits
+// for time to pass. One of them fails with ErrClosed.
+func TestClosesAtATime(t *testing.T) {
+	stuck := time.AfterFunc(time.Minute, func() { panic("two calls of Close at a time hang") }) // the bubble's time stands still
+	defer stuck.Stop()
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		q := c.Quorum()
+		require.NoError(t, mutex.New(q, "m").LockContext(soon(t)))
+		c.Partition(q, 0, 1, 2)
+		closed := make(chan error, 2)
+		for range cap(closed) {
+			go func() { closed <- q.Close() }()
+		}
+		one, other := <-closed, <-closed
+		assert.NotEqual(t, errors.Is(one, quorate.ErrClosed), errors.Is(other, quorate.ErrClosed), "%v; %v", one, other)
 	})
 }
 

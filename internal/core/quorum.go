@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,8 +32,9 @@ import (
 // the whole Quorum, so a call of one claim waits for no call of another one.
 type Quorum struct {
 	*peers.Peers
-	waker wake.Waker
-	once  sync.Once
+	waker  wake.Waker
+	closes atomic.Bool   // Close has been called
+	ended  chan struct{} // closed when Close has done its work
 
 	ticks, deadlines *wake.Scheduler[attempt]
 
@@ -110,7 +110,7 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	q := &Quorum{Peers: peers.NewPeers(clients, set)}
+	q := &Quorum{Peers: peers.NewPeers(clients, set), ended: make(chan struct{})}
 	q.Claims = q
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
@@ -179,46 +179,57 @@ func (q *Quorum) Batch() transport.Batch {
 
 func (q *Quorum) Alone() bool { return q.waiting.Load() == 0 }
 
-// Close ends things in an order that matters: first what starts something new
+// Close ends the client, see end. A second call waits until the first has done
+// so, and fails with ErrClosed. It waits for a channel: while a goroutine waits
+// for a lock, the time of a testing/synctest bubble stands still.
+func (q *Quorum) Close(ctx context.Context) error {
+	first := q.closes.CompareAndSwap(false, true)
+	switch {
+	case q.buckets != nil:
+		if first {
+			close(q.Over)
+		}
+		return q.buckets.close(ctx)
+	case !first:
+		<-q.ended
+		return &fault.Failure{Err: fault.ErrClosed}
+	}
+	defer close(q.ended)
+	return q.end(ctx)
+}
+
+// end ends things in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
 // schedulers, then the connections, which send the leaves. It waits for a node
-// for as long as that acknowledges leaves, see WhileAcknowledged. A second
-// call fails with ErrClosed.
-func (q *Quorum) Close(ctx context.Context) error {
-	if q.buckets != nil {
-		q.once.Do(func() { close(q.Over) })
-		return q.buckets.close(ctx)
+// for as long as that acknowledges leaves, see WhileAcknowledged.
+func (q *Quorum) end(ctx context.Context) error {
+	q.Tasks.End()
+	close(q.Over)
+	q.End()
+	q.watches.close()
+	// wakeUps sleeps in a read of the waker, and only this ends it.
+	q.waker.Close()
+	// The turns are given up, so that another client may go on before their
+	// keys expire.
+	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
+	q.Tasks.Wait() // they end with closing or life
+	for _, a := range q.attempts.all() {
+		a.close()
 	}
-	err := error(&fault.Failure{Err: fault.ErrClosed})
-	q.once.Do(func() {
-		q.Tasks.End()
-		close(q.Over)
-		q.End()
-		q.watches.close()
-		// wakeUps sleeps in a read of the waker, and only this ends it.
-		q.waker.Close()
-		// The turns are given up, so that another client may go on before their
-		// keys expire.
-		q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
-		q.Tasks.Wait() // they end with closing or life
-		for _, a := range q.attempts.all() {
-			a.close()
-		}
-		// No lock of an attempt is held: a batch under way may need it.
-		q.ticks.Close()
-		q.deadlines.Close()
-		q.Driver.Stop()
-		q.Reach.Stop()
-		// An Ended callback may be under way. Its leaves are sent after it, so
-		// wait for it, with a bound.
-		for end := time.Now().Add(q.Set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
-		ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
-		defer cancel()
-		err = errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
-		q.Clients.Close()
-	})
+	// No lock of an attempt is held: a batch under way may need it.
+	q.ticks.Close()
+	q.deadlines.Close()
+	q.Driver.Stop()
+	q.Reach.Stop()
+	// An Ended callback may be under way. Its leaves are sent after it, so wait
+	// for it, with a bound.
+	for end := time.Now().Add(q.Set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
+	defer cancel()
+	err := errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
+	q.Clients.Close()
 	return err
 }
 
