@@ -235,6 +235,34 @@ func TestExtendWithoutQuorum(t *testing.T) {
 	})
 }
 
+// A lock that is released while it is extended was not lost.
+func TestExtendOfALockThatIsReleasedMeanwhile(t *testing.T) {
+	for ends, want := range map[string]error{"Unlock": quorate.ErrNotHeld, "Close": quorate.ErrClosed} {
+		t.Run(ends, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := nodes(t)
+				q := c.Quorum(e2e.Timing(quiet))
+				m := mutex.New(q, "m")
+				m.Lock()
+				time.Sleep(time.Millisecond) // a lease of this moment needs no other
+				delay(c, 20*time.Millisecond)
+				extended := make(chan error)
+				go func() { extended <- m.Extend(t.Context()) }()
+				synctest.Wait()
+				if ends == "Unlock" {
+					m.Unlock()
+				} else {
+					_ = q.Close()
+				}
+				err := <-extended
+				require.ErrorIs(t, err, want)
+				assert.NotErrorIs(t, err, quorate.ErrLost)
+				assert.NotContains(t, err.Error(), "votes")
+			})
+		})
+	}
+}
+
 // The claim that a push has admitted is being renewed at that very moment.
 func TestExtendRightAfterAHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

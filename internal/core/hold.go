@@ -305,6 +305,10 @@ func (h *Hold) Renew(ctx context.Context) error {
 		return phase != lease.Holding || a.claim.Deadline() >= want
 	})
 	switch {
+	case phase == lease.Left && a.q.IsClosed():
+		return &fault.Failure{Err: fault.ErrClosed}
+	case phase == lease.Left: // another goroutine has released it
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	case phase != lease.Holding:
 		return a.failure(h.Cause())
 	case renewed:
