@@ -183,6 +183,11 @@ func WithNodeNames(names ...string) Option {
 // WithLogger sets where the Quorum logs: nodes that come and go, waiting for
 // the guard time, clocks that jump, lost holds. Default [slog.Default]; nil
 // logs nothing.
+//
+// The handler of l is called by goroutines that the Quorum works with, such as
+// those of its connections. So it must not block: the nodes wait. It must not
+// call [Quorum.Close] either, which waits for these goroutines and would not
+// return. An [Observer] may.
 func WithLogger(l *slog.Logger) Option {
 	return setting{func(s *setup.Settings) { s.Logger = l }}
 }
