@@ -84,8 +84,10 @@ type List struct {
 	Settings Settings
 }
 
-// Get returns the set that q counts on. It waits until that is known, and fails
-// with [quorate.ErrNoQuorum] and the error of ctx when ctx ends before, with
+// Get returns the set that q counts on. It waits until that is known, also
+// while the nodes do not answer or are brand-new. It fails with
+// [quorate.ErrNoQuorum] and the error of ctx when ctx ends before, with
+// ErrNoQuorum alone when so many nodes refuse that waiting cannot help, with
 // [quorate.ErrInvalid] when the list of q is that of no set, and with
 // [quorate.ErrClosed].
 func Get(ctx context.Context, q *quorate.Quorum) (List, error) {

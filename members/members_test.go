@@ -241,3 +241,56 @@ func TestUndo(t *testing.T) {
 	assert.Equal(t, quorate.StageStable, get(t, q).Stage)
 	assert.ElementsMatch(t, c.Addrs()[:3], addrs(get(t, q)))
 }
+
+// Get waits until the set is known, for as long as its context lasts: while the
+// nodes hang, and while they are brand-new. It does not wait where that cannot
+// help.
+func TestGetWaits(t *testing.T) {
+	t.Parallel()
+	timing := e2e.Timing(400 * time.Millisecond) // a node timeout of at most 100 ms
+	get := func(ctx context.Context, q *quorate.Quorum) <-chan error {
+		got := make(chan error, 1)
+		go func() {
+			_, err := members.Get(ctx, q)
+			got <- err
+		}()
+		return got
+	}
+	const later = 4 * time.Second // than a try gives up
+	c := redistest.Start(t, 3)
+
+	// Brand-new nodes.
+	op := e2e.OpenAt(t, c.URLs(), timing)
+	got := get(bounded(t), op)
+	brief, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := members.Get(brief, op)
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Empty(t, got)
+	require.NoError(t, operator(t, c.URLs(), timing).Close())
+	require.NoError(t, e2e.Receive(t, got))
+
+	// Nodes that hang.
+	require.NoError(t, c.Node(0).Stop())
+	require.NoError(t, c.Node(1).Stop())
+	got = get(bounded(t), e2e.OpenAt(t, c.URLs(), timing))
+	closed := e2e.OpenAt(t, c.URLs(), timing)
+	ends := get(bounded(t), closed)
+	time.Sleep(later)
+	assert.Empty(t, got)
+	assert.Empty(t, ends)
+	require.NoError(t, closed.Close())
+	assert.ErrorIs(t, e2e.Receive(t, ends), quorate.ErrClosed)
+	require.NoError(t, c.Node(0).Cont())
+	require.NoError(t, c.Node(1).Cont())
+	require.NoError(t, e2e.Receive(t, got))
+
+	// Nodes that refuse.
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
+	}
+	err = e2e.Receive(t, get(bounded(t), e2e.OpenAt(t, c.URLs(), timing)))
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.NotErrorIs(t, err, context.DeadlineExceeded)
+}

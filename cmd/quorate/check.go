@@ -237,7 +237,7 @@ may run this each time.`,
 		RunE: t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			known, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
-			if c, err := core.CoreOf(q).Onlooker().Configuration(known); err == nil {
+			if c, err := core.CoreOf(q).Onlooker().Recorded(known); err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "Already recorded, nothing changed: the set is %s.\n", strings.Join(c.Addrs(), " "))
 				return nil
 			}

@@ -141,7 +141,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			x := what(args)
-			before, _ := core.CoreOf(q).Onlooker().Configuration(ctx) // the change fails where none is found
+			before, _ := core.CoreOf(q).Onlooker().Recorded(ctx) // the change fails where none is found
 			if ends := interrupts(x, before); ends != "" && !yes {
 				return &exit{1, errors.New("nothing was changed: " + ends)}
 			}

@@ -76,7 +76,9 @@ func (o *orders) carryOut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Within)
 	defer cancel()
 	err := o.exchange(ctx, e.quorum)
-	if l, gerr := members.Get(context.Background(), e.quorum); gerr == nil {
+	known, stop := context.WithTimeout(context.Background(), 5*time.Second) // the set was known as the exchange began
+	defer stop()
+	if l, gerr := members.Get(known, e.quorum); gerr == nil {
 		say := []string{saySet}
 		for _, m := range l.Members {
 			say = append(say, m.Addr)

@@ -5,6 +5,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -34,19 +35,49 @@ type Onlooker struct{ q *Quorum }
 // Onlooker returns one of this client's nodes.
 func (q *Quorum) Onlooker() Onlooker { return Onlooker{q} }
 
-// Configuration waits until one is known that this client counts on.
+// Configuration waits until one is known that this client counts on, for as
+// long as ctx lasts. It fails before only where no waiting helps: the list is
+// that of no set, so many nodes refuse for good that none can be found, or the
+// Quorum is closed. Brand-new nodes may still record their set.
 func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
-	q := o.q
-	switch {
-	case q.IsClosed():
-		return nil, &fault.Failure{Err: fault.ErrClosed}
-	case q.buckets != nil:
-		return Onlooker{q.buckets.all[0].Load()}.Configuration(ctx)
+	for q := o.first(); ; {
+		changed := q.Members.Forgotten(true)
+		c, err := o.Recorded(ctx)
+		if _, hopeless := q.Reached(); err == nil || hopeless || errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrClosed) {
+			return c, err
+		}
+		select {
+		case <-changed:
+		case <-time.After(q.Set.NodeTimeout):
+		case <-q.Over:
+		case <-ctx.Done():
+			return nil, q.Members.Unknown().Cut(ctx)
+		}
 	}
+}
+
+// Recorded is Configuration as a try waits for it: it also fails where the
+// nodes have recorded no set, or do not answer in the time of a try.
+func (o Onlooker) Recorded(ctx context.Context) (*nodeset.Configuration, error) {
+	if o.q.IsClosed() {
+		return nil, &fault.Failure{Err: fault.ErrClosed}
+	}
+	q := o.first()
 	if err := q.Members.Await(ctx, true); err != nil {
 		return nil, err
 	}
-	return q.Members.Config.Load(), nil
+	if c := q.Members.Config.Load(); c != nil {
+		return c, nil
+	}
+	return nil, q.Members.Unknown() // all nodes have lost their data since
+}
+
+// first returns the first bucket, which stands for all, or the client itself.
+func (o Onlooker) first() *Quorum {
+	if o.q.buckets != nil {
+		return o.q.buckets.all[0].Load()
+	}
+	return o.q
 }
 
 // Said is what one node answers to an onlooker.
