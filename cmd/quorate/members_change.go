@@ -95,8 +95,6 @@ the longer one of the guard times of before and after.
 // interrupts says what a change would end, empty for nothing.
 func interrupts(x operator.Exchange, c *nodeset.Configuration) string {
 	switch {
-	case c == nil:
-		return ""
 	case len(x.Remove) > len(x.Add):
 		return "while several clients contend for a name, its holder may have a majority only with the nodes that leave. Then it loses what it holds within its ttl. If that is meant, say --yes"
 	case x.Shared == nil:
@@ -140,17 +138,19 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			defer stop()
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			x := what(args)
-			before, _ := core.CoreOf(q).Onlooker().Recorded(ctx) // the change fails where none is found
-			if ends := interrupts(x, before); ends != "" && !yes {
-				return &exit{1, errors.New("nothing was changed: " + ends)}
+			x, before := what(args), (*nodeset.Configuration)(nil)
+			x.Allow = func(c *nodeset.Configuration) error {
+				before = c
+				if ends := interrupts(x, c); ends != "" && !yes {
+					return &exit{1, errors.New("nothing was changed: " + ends)}
+				}
+				return nil
 			}
 			x.Progress = func(p operator.Progress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
-			if err := operator.Run(ctx, core.CoreOf(q), x); err != nil {
-				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
-			}
-			now, err := core.CoreOf(q).Onlooker().Configuration(ctx)
-			if err != nil {
+			now, err := changed(ctx, q, x)
+			if refused, is := errors.AsType[*exit](err); is {
+				return refused
+			} else if err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
 			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), now.Addrs())
@@ -161,6 +161,14 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most before the change is given up")
 	cmd.Flags().BoolVar(&yes, "yes", false, "also if the change ends what clients hold")
 	return cmd
+}
+
+// changed makes a change, and returns what the set is then.
+func changed(ctx context.Context, q *quorate.Quorum, x operator.Exchange) (*nodeset.Configuration, error) {
+	if err := operator.Run(ctx, core.CoreOf(q), x); err != nil {
+		return nil, err
+	}
+	return core.CoreOf(q).Onlooker().Configuration(ctx)
 }
 
 // tellChanged prints what a change has made of a set, and what is left to do.

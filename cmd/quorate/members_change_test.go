@@ -144,6 +144,36 @@ func TestMembersMoveAndSet(t *testing.T) {
 	}), "%s", &out)
 }
 
+// What would end holds wants the operator's word also where the nodes answer
+// long after the command has begun.
+func TestMembersChangeOfLateNodes(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string]func(c *redistest.Cluster) []string{
+		"remove": func(c *redistest.Cluster) []string { return []string{"remove", c.Node(2).Addr()} },
+		"set":    func(*redistest.Cluster) []string { return []string{"set", "--guard", "1s"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 3)
+			nodes := []string{"--nodes", strings.Join(c.URLs(), ",")}
+			status, _, errs := call(append([]string{"bootstrap", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+			require.Equal(t, 0, status, errs)
+			require.NoError(t, c.Node(0).Stop())
+			require.NoError(t, c.Node(1).Stop())
+			p := start(t, append(append([]string{"members"}, args(c)...), nodes...)...)
+			time.Sleep(6 * time.Second) // more than ten node timeouts
+			require.NoError(t, c.Node(0).Cont())
+			require.NoError(t, c.Node(1).Cont())
+			assert.Equal(t, 1, p.status())
+			assert.Contains(t, p.err.String(), "nothing was changed: ")
+			assert.NotContains(t, p.err.String(), "panic")
+			_, out, _ := call(append([]string{"members", "list"}, nodes...)...)
+			assert.Contains(t, out, strings.Join(c.Addrs(), " ")+"\n")
+			assert.Contains(t, out, "guard time 3s")
+		})
+	}
+}
+
 // What makes no sense is refused as the command line is read.
 func TestMembersChangeUsage(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,10 @@ type Exchange struct {
 	Shared   *nodeset.Shared // what is not 0 is to be the set's
 	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(Progress)
+
+	// Allow is called once with the set as it is, before anything is done. An
+	// error of it is that of Run. nil: all is allowed.
+	Allow func(c *nodeset.Configuration) error
 }
 
 // Move is a member that gets another address.
@@ -90,6 +94,11 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	c := o.Config()
 	if c == nil {
 		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
+	}
+	if ask.Allow != nil {
+		if err := ask.Allow(c); err != nil {
+			return err
+		}
 	}
 	if err := x.prepare(ctx, c); err != nil {
 		return &fault.Failure{Err: err}
