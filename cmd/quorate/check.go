@@ -235,18 +235,25 @@ Nodes that have recorded a set keep it, and nothing is changed. So a deployment
 may run this each time.`,
 		Args: cobra.NoArgs,
 		RunE: t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+			already := func(set []string) error {
+				fmt.Fprintf(cmd.OutOrStdout(), "Already recorded, nothing changed: the set is %s.\n", strings.Join(set, " "))
+				return nil
+			}
 			known, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			if c, err := core.CoreOf(q).Onlooker().Recorded(known); err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "Already recorded, nothing changed: the set is %s.\n", strings.Join(c.Addrs(), " "))
-				return nil
+				return already(c.Addrs())
 			}
-			if err := q.Bootstrap(ctx); errors.Is(err, quorate.ErrInvalid) {
+			recorded, err := core.CoreOf(q).Record(ctx)
+			if err = core.WrapError("bootstrap", "", err); errors.Is(err, quorate.ErrInvalid) {
 				return &exit{1, plain(err)} // no node that answers later changes it
 			} else if err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", plain(err))}
 			}
 			r, _ := q.Check(ctx)
+			if !recorded { // the nodes have answered since, or another client was first
+				return already(r.Set.Members)
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", len(r.Set.Members))
 			fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
 			return nil

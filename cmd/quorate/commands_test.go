@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -108,6 +109,27 @@ func TestBootstrapWithoutANode(t *testing.T) {
 	assert.NotContains(t, errs, "Quorum.")
 	_, out, _ := call("members", "list", "--nodes", strings.Join(c.URLs(), ","))
 	assert.Contains(t, out, "Note: no set of nodes is recorded")
+}
+
+// The nodes of a recorded set answer long after the command has begun. It does
+// not claim that it has declared them brand-new.
+func TestBootstrapOfLateNodes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	nodes := "--nodes=" + strings.Join(c.URLs(), ",")
+	status, _, errs := call("bootstrap", nodes)
+	require.Equal(t, 0, status, errs)
+	var p *proc
+	require.True(t, e2e.Eventually(func() bool { // on a busy machine the nodes may be too late
+		require.NoError(t, c.Node(0).Stop())
+		require.NoError(t, c.Node(1).Stop())
+		p = start(t, "bootstrap", nodes)
+		time.Sleep(2500 * time.Millisecond) // longer than it asks whether a set is recorded
+		require.NoError(t, c.Node(0).Cont())
+		require.NoError(t, c.Node(1).Cont())
+		return p.status() == 0
+	}))
+	assert.Equal(t, "Already recorded, nothing changed: the set is "+strings.Join(c.Addrs(), " ")+".\n", p.out.String())
 }
 
 // The command waits until all nodes vote. It says what it waits for, and for

@@ -196,13 +196,28 @@ func (q *Quorum) Serving() error {
 // Bootstrap has brand-new nodes record that they are the set of this client's
 // list, and vote at once. Nodes that have recorded a set keep it.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
+	_, err := q.Record(ctx)
+	return err
+}
+
+// Record is Bootstrap, and reports whether the nodes have recorded their set by
+// this call, of one bucket at least.
+func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 	if q.IsClosed() {
-		return &fault.Failure{Err: fault.ErrClosed}
+		return false, &fault.Failure{Err: fault.ErrClosed}
 	}
-	if q.buckets != nil {
-		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
+	if q.buckets == nil {
+		return q.Peers.Bootstrap(ctx)
 	}
-	return q.Peers.Bootstrap(ctx)
+	var some atomic.Bool
+	err = q.buckets.each(func(_ int, bucket *Quorum) error {
+		mine, err := bucket.Record(ctx)
+		if mine {
+			some.Store(true)
+		}
+		return err
+	})
+	return some.Load(), err
 }
 
 // inBucket adds to the errors of nodes of which bucket they are. It copies the

@@ -29,32 +29,33 @@ type recorder struct {
 	promised  nodeset.Ballot // the highest one that a recording has met
 }
 
-// Bootstrap has the nodes of the list record their set at once.
-func (ps *Peers) Bootstrap(ctx context.Context) error {
+// Bootstrap has the nodes of the list record their set at once. It reports
+// whether they have: nodes that have recorded a set keep it.
+func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*ps.Set.NodeTimeout)
 	defer cancel()
 	s := &ps.Members.Recorder
-	mine, last := false, error(nil)
+	var last error
 	for pause := ps.Set.NodeTimeout / 8; ; {
 		changed := s.changes()
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
-			return &fault.Failure{Err: wrong}
+			return mine, &fault.Failure{Err: wrong}
 		case s.Usable():
 			if !mine {
 				ps.Set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.Config.Load().Addrs())
 			}
 			err := ps.ReadyWith(ctx, &ps.Set)
 			s.Settled(ctx) // what follows finds each node that answers connected
-			return err
+			return mine, err
 		}
 		if err := cmp.Or(s.twice(), s.hopeless()); err != nil {
-			return err
+			return mine, err
 		}
 		wait := time.Duration(0) // no node is asked before all are connected
 		switch done, err := s.recordOnce(ctx, true); {
 		case refusedForGood(err):
-			return err
+			return mine, err
 		case err != nil: // another client may record it at this moment
 			last, wait, pause = err, mathrand.N(pause), min(2*pause, ps.Set.NodeTimeout)
 		case done:
@@ -64,9 +65,9 @@ func (ps *Peers) Bootstrap(ctx context.Context) error {
 		case <-changed:
 		case <-time.After(wait + 2*time.Millisecond):
 		case <-ps.Over:
-			return &fault.Failure{Err: fault.ErrClosed}
+			return mine, &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
-			return s.notRecorded(last)
+			return mine, s.notRecorded(last)
 		}
 	}
 }
