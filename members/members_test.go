@@ -219,6 +219,22 @@ func TestSet(t *testing.T) {
 	m.Unlock()
 }
 
+// A process whose WithGuard is longer than the guard time of the set is refused
+// until that is lengthened, as its error says. The process does so itself.
+func TestSetTheGuardTimeToMyOwn(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	operator(t, c.URLs(), e2e.Timing(500*time.Millisecond))
+	ctx, q := bounded(t), e2e.OpenAt(t, c.URLs(), e2e.Timing(500*time.Millisecond), quorate.WithGuard(2*time.Second))
+	m := mutex.New(q, "m")
+	err := m.LockContext(ctx)
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+	require.ErrorContains(t, err, "lengthen that of the set")
+	require.NoError(t, members.Set(ctx, q, members.Settings{Guard: 2 * time.Second}))
+	require.NoError(t, m.LockContext(ctx))
+	m.Unlock()
+}
+
 // A change that ends with its context, or that is left half-way, is given up.
 func TestUndo(t *testing.T) {
 	t.Parallel()

@@ -254,10 +254,11 @@ func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	}
 	// Without a majority nothing can be decided. The wait also fails for a list
 	// that is another one than the set's, so such a client never proposes a
-	// configuration. A ttl that is too long for the set is none here: the
-	// remedy for it is a change that lengthens the guard time.
+	// configuration. A ttl or a guard time that is too long for the set is no
+	// hindrance here: the remedy for it is a change that lengthens the guard
+	// time of the set.
 	own := q.Set
-	own.TTL = 0
+	own.TTL, own.GuardGiven = 0, false
 	return Operating{q}, q.ReadyWith(ctx, &own)
 }
 
@@ -332,7 +333,7 @@ func (o Operating) Server(number int) *transport.Info { return o.q.Nodes.At(numb
 // Succeed carries out a Run on the register that decides what follows.
 func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
 	own := o.q.Set
-	own.TTL, own.NodeTimeout = ttl, nodeTimeout
+	own.TTL, own.NodeTimeout, own.GuardGiven = ttl, nodeTimeout, false // see Operate
 	spec, err := o.q.NewSpec(Spec{Name: register, Weight: 1, Capacity: 1, Set: &own})
 	if err != nil {
 		return err
