@@ -375,3 +375,40 @@ func TestAWordNeedsTheRegister(t *testing.T) {
 		return has.Recorded() != nil
 	}, time.Minute, time.Millisecond)
 }
+
+// A client whose list has more addresses than the set has members gives up the
+// connections to the others as it forgets the set: its list is that of the
+// members from then on. Else Ready, which takes brand-new nodes for reached,
+// waits without end.
+func TestTheRestOfAListIsForgottenWithItsSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	a, b := gives(t, c, 3)
+	q := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2), c.Node(3), c.Node(4))
+	_, _ = a.Close(context.Background()), b.Close(context.Background())
+	becomes := func(is func() bool, what string) {
+		t.Helper()
+		require.Eventually(t, is, time.Minute, time.Millisecond, what)
+	}
+	up := func() (n int) {
+		for _, s := range q.Seeds.Live() {
+			if s.Err() == nil {
+				n++
+			}
+		}
+		return n
+	}
+	becomes(func() bool { return len(q.Seeds.Live()) == 0 }, "it needs its set alone")
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	becomes(func() bool { return up() == 2 }, "it asks its list")
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Restart())
+	}
+	becomes(func() bool { return q.Members.Config.Load() == nil }, "it forgets its set")
+	becomes(func() bool { return len(q.Seeds.Live()) == 3 && up() == 3 }, "it has connections to its list")
+	require.NoError(t, q.Ready(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
+	becomes(func() bool { return len(q.Seeds.Live()) == 0 }, "it needs its set alone")
+}

@@ -150,6 +150,10 @@ func (m *Membership) forget() {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: member.Number}, Cease: true})
 		m.members[member.Number] = contact{}
 	}
+	// Relist knows nothing of the places behind the new list's.
+	for i := len(list); i < len(m.list); i++ {
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Cease: true})
+	}
 	m.config, m.list = nil, nil // what its list has shown before is over, too
 	m.Relist(list)
 }

@@ -445,3 +445,30 @@ func TestASetThatAllHaveForgotten(t *testing.T) {
 		assert.False(t, p.w.at("A").Recovering(p.w.now) == 0, "its guard time has begun")
 	}
 }
+
+// A client whose list has more addresses than its set has members lets go of
+// the others as it forgets the set: its list is that of the members from then
+// on.
+func TestTheRestOfAListIsForgottenWithItsSet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(protocol.Rules{}).serve(setOf(1, abc...), abc...)
+	p := w.start("A", "B", "C", "D", "E").settle(t)
+	w.lose(abc...)
+	for i := range 3 {
+		w.at(abc[i]).up = false
+		p.drop(i)
+	}
+	p.settle(t)
+	for _, i := range []int{3, 4} {
+		require.NotNil(t, p.conns[nodeset.Seed+i], "it asks its list")
+	}
+	for _, a := range abc {
+		w.at(a).up = true
+	}
+	p.settle(t)
+	require.Nil(t, p.Config())
+	assert.Equal(t, abc, p.List())
+	for i := range p.conns {
+		assert.Contains(t, abc, p.Addr(i), "connection %d", i-nodeset.Seed)
+	}
+}
