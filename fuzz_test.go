@@ -163,6 +163,7 @@ func FuzzOptions(f *testing.F) {
 	f.Add(8*s, 2000*3600*s, 2*s, s/5, int64(0), int64(0), 3000*3600*s, "quorate")
 	f.Add(int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), "")
 	f.Add(8*s+1, 20*s, 2*s, s/5, -s, -s, s, "a{b")
+	f.Add(8*s, 20*s+1, 2*s, s/5, int64(0), int64(0), 300*s, "quorate")
 	node := nowhere(f)
 	f.Fuzz(func(t *testing.T, ttl, guard, skew, timeout, most, linger, retention int64, prefix string) {
 		d := func(n int64) time.Duration { return time.Duration(n) }
@@ -180,6 +181,7 @@ func FuzzOptions(f *testing.F) {
 		least := new(big.Int).Mul(big.NewInt(2), new(big.Int).Add(big.NewInt(ttl), big.NewInt(skew)))
 		require.LessOrEqual(t, least.Cmp(big.NewInt(guard)), 0, "guard >= 2 ttl + 2 skew")
 		require.True(t, ttl > 0 && skew >= 0 && timeout > 0 && timeout <= ttl/4 && retention >= guard && most >= 0 && linger >= 0)
+		require.Zero(t, d(guard)%time.Millisecond+d(skew)%time.Millisecond+d(retention)%time.Millisecond, "the set keeps what is asked for")
 		require.Positive(t, d(ttl)+d(retention), "how long a queue is kept")
 		_, err = script.Decode([]resp.Value{{Int: int64(protocol.Recovering)}, {Int: 1}, {Int: d(guard).Milliseconds()}})
 		require.NoError(t, err, "a node that is new")

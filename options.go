@@ -130,12 +130,12 @@ func WithLinger(d time.Duration) LockOption {
 
 // WithGuard sets how long a node that lost its data does not vote, so that
 // every lease that it has forgotten has ended by then. Default 20 s; from 2*TTL
-// + 2*skew to 720 h (docs/internals/protocol.md, "Restarted nodes"). The nodes
-// record that of the client that has them record their set, and all clients go
-// by it. A longer one than is recorded is refused with [ErrInvalid], a shorter
-// one has no effect. So give all clients the same one: where all nodes have
-// lost their data, a client that has not known their set records its own.
-// Package members changes it for the set.
+// + 2*skew to 720 h, in whole milliseconds (docs/internals/protocol.md,
+// "Restarted nodes"). The nodes record that of the client that has them record
+// their set, and all clients go by it. A longer one than is recorded is refused
+// with [ErrInvalid], a shorter one has no effect. So give all clients the same
+// one: where all nodes have lost their data, a client that has not known their
+// set records its own. Package members changes it for the set.
 func WithGuard(d time.Duration) Option {
 	return setting{func(s *setup.Settings) { s.Guard, s.GuardGiven = d, true }}
 }
@@ -143,14 +143,16 @@ func WithGuard(d time.Duration) Option {
 // WithSkew sets the largest tolerated difference between the clocks of the
 // nodes. A node whose clock differs by more from those of a majority serves no
 // new claims, as one that is down. Tokens rise whatever the clocks show. The
-// clocks of clients do not matter. Default 2 s; from 0 to 24 h.
+// clocks of clients do not matter. Default 2 s; from 0 to 24 h, in whole
+// milliseconds.
 func WithSkew(d time.Duration) Option {
 	return setting{func(s *setup.Settings) { s.Skew = d }}
 }
 
 // WithRetention sets how long a node remembers the last ticket of a name that
 // no claim uses any more, so that tokens keep rising. As the guard time it is
-// recorded with the set. Default 5 min; from the guard time to 87600 h.
+// recorded with the set. Default 5 min; from the guard time to 87600 h, in
+// whole milliseconds.
 func WithRetention(d time.Duration) Option {
 	return setting{func(s *setup.Settings) { s.Retention = d }}
 }

@@ -118,11 +118,15 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithSkew(%v): cannot be negative", s.Skew)
 	case s.Skew > 24*time.Hour:
 		return fmt.Errorf("WithSkew(%v): at most 24h; set clocks right that differ by more", s.Skew)
+	case s.Skew%time.Millisecond != 0:
+		return fmt.Errorf("WithSkew(%v): the set keeps milliseconds; choose a whole number of them, such as %v", s.Skew, up(s.Skew))
 	case s.Guard > 720*time.Hour:
 		return fmt.Errorf("WithGuard(%v): at most 720h; a node that is new or lost its data votes only after that", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
 		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote before a lease that it forgot has ended; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
 			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)
+	case s.Guard%time.Millisecond != 0:
+		return fmt.Errorf("WithGuard(%v): the set keeps milliseconds; choose a whole number of them, such as %v", s.Guard, up(s.Guard))
 	case s.NodeTimeout <= 0:
 		return fmt.Errorf("WithNodeTimeout(%v): must be positive", s.NodeTimeout)
 	case s.NodeTimeout < time.Millisecond:
@@ -139,6 +143,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithRetention(%v): at most 87600h; keep what must last longer in a record", s.Retention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
+	case s.Retention%time.Millisecond != 0:
+		return fmt.Errorf("WithRetention(%v): the set keeps milliseconds; choose a whole number of them, such as %v", s.Retention, up(s.Retention))
 	case s.Base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty nor contain braces or white space", s.Prefix)
 	case len(s.Prefix) > 1024:
@@ -148,6 +154,9 @@ func (s *Settings) Check() error {
 	}
 	return nil
 }
+
+// up returns the next whole number of milliseconds.
+func up(d time.Duration) time.Duration { return (d + time.Millisecond - 1).Truncate(time.Millisecond) }
 
 // A Setting is what an option does.
 type Setting func(*Settings)
