@@ -153,6 +153,31 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
+// A writer that becomes a reader lets others in, also where its hold is not
+// renewed, or not any more.
+func TestDowngradeWithoutRenewal(t *testing.T) {
+	long := []quorate.Option{quorate.WithTTL(10 * time.Minute), quorate.WithGuard(time.Hour), quorate.WithRetention(2 * time.Hour)}
+	for what, opt := range map[string]quorate.Option{
+		"WithoutRenewal": quorate.WithoutRenewal(), "WithMaxHold": quorate.WithMaxHold(time.Second),
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := two(t, append(long, opt)...)
+				a.Lock()
+				time.Sleep(5 * time.Minute)
+				ends := a.Lease().ValidUntil()
+				began := time.Now()
+				require.NoError(t, a.Downgrade(t.Context()))
+				require.NoError(t, b.RLockContext(t.Context()))
+				assert.Less(t, time.Since(began), time.Second)
+				assert.Equal(t, ends, a.RLease().ValidUntil())
+				b.RUnlock()
+				a.RUnlock()
+			})
+		})
+	}
+}
+
 // rwmutexLater queues a writer behind the holder of the same value.
 func rwmutexLater(t *testing.T, m *rwmutex.RWMutex) <-chan error { return later(t, m.LockContext) }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,4 +65,33 @@ func TestReleaseOfALeaseByMany(t *testing.T) {
 			require.EqualValues(t, 1, released.Load())
 		}
 	})
+}
+
+// Permits that are given back one by one are free for others at once, also
+// where the hold is not renewed, or not any more. The hold ends no later for
+// it.
+func TestPartIsFreeWithoutRenewal(t *testing.T) {
+	long := []quorate.Option{quorate.WithTTL(10 * time.Minute), quorate.WithGuard(time.Hour), quorate.WithRetention(2 * time.Hour)}
+	for what, opt := range map[string]quorate.Option{
+		"WithoutRenewal": quorate.WithoutRenewal(), "WithMaxHold": quorate.WithMaxHold(time.Second),
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				s := semaphore.NewWeighted(c.Quorum(append(long, opt)...), "s", 5)
+				other := semaphore.NewWeighted(c.Quorum(long...), "s", 5)
+				began := time.Now()
+				require.NoError(t, s.Acquire(t.Context(), 5))
+				time.Sleep(5 * time.Minute)
+				released := time.Now()
+				s.Release(3)
+				require.NoError(t, other.Acquire(t.Context(), 3))
+				assert.Less(t, time.Since(released), time.Second)
+
+				require.NoError(t, other.Acquire(t.Context(), 2))
+				assert.Greater(t, time.Since(began), 9*time.Minute)
+				assert.LessOrEqual(t, time.Since(began), 10*time.Minute)
+			})
+		})
+	}
 }

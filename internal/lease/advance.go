@@ -109,7 +109,7 @@ func (c *Claim) Wake() protocol.Time {
 		}
 	case Holding:
 		if c.noRenewal {
-			return c.deadline
+			return c.wakeUnrenewed()
 		}
 		if c.Rules.On(protocol.RuleFinal) {
 			w = min(w, c.deadline)
@@ -120,6 +120,21 @@ func (c *Claim) Wake() protocol.Time {
 		if p.pendingSince != 0 {
 			w = min(w, p.pendingSince.Add(c.NodeTimeout))
 		} else if p.askAt != 0 && !p.hinted && c.Absent&(1<<i) == 0 {
+			w = min(w, p.askAt)
+		}
+	}
+	return w
+}
+
+// wakeUnrenewed is Wake of a hold that is not renewed.
+func (c *Claim) wakeUnrenewed() protocol.Time {
+	w := c.deadline
+	for i := range c.peers {
+		switch p := &c.peers[i]; {
+		case !c.owesWeight(i):
+		case p.pendingSince != 0:
+			w = min(w, p.pendingSince.Add(c.NodeTimeout))
+		case p.askAt != 0:
 			w = min(w, p.askAt)
 		}
 	}
@@ -146,14 +161,15 @@ func (c *Claim) Renew(now protocol.Time) {
 }
 
 // StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
-// works while no node can be reached.
+// works while no node can be reached. Only Shrink and Renew still send.
 func (c *Claim) StopRenewal() { c.noRenewal = true }
 
 func (c *Claim) Muted() bool { return c.noRenewal }
 
 // Shrink makes an admitted claim lighter: a writer becomes a reader, a
 // semaphore gets permits back. That frees capacity and takes none, so it is
-// safe at any time; every node is settled again, with the new weight.
+// safe at any time; every node is settled again, with the new weight. Where the
+// claim is not renewed its deadline stays, see leaseBrought.
 func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 	if c.expire(now); c.phase != Holding || weight >= c.Weight {
 		return
@@ -181,6 +197,7 @@ func (c *Claim) nextBeat(now protocol.Time) protocol.Time {
 // sendDue sends what is due (rule 6), hinted questions included.
 func (c *Claim) sendDue(now protocol.Time) {
 	if c.phase == Holding && c.noRenewal {
+		c.sendWeight(now)
 		return
 	}
 	due := now >= c.beatAt
@@ -212,6 +229,24 @@ func (c *Claim) sendDue(now protocol.Time) {
 			c.send(now, i, protocol.OpBeat)
 		}
 	}
+}
+
+// sendWeight is sendDue of a hold that is not renewed: what Shrink gives back
+// is free all the same.
+func (c *Claim) sendWeight(now protocol.Time) {
+	for i := range c.peers {
+		p := &c.peers[i]
+		if again := p.askAt != 0 && now >= p.askAt; c.owesWeight(i) && p.pendingSince == 0 && (p.failures == 0 || again) {
+			c.send(now, i, protocol.OpSettle)
+		}
+	}
+}
+
+// owesWeight reports whether a node is to learn the weight of Shrink from a
+// hold that is not renewed.
+func (c *Claim) owesWeight(node int) bool {
+	p := &c.peers[node]
+	return p.held && p.extra().shrinkPending && !p.refused && c.Absent&(1<<node) == 0
 }
 
 // outOfVotes has the deferred nodes asked early: those that have been asked

@@ -115,9 +115,10 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
 	}
+	ends := c.leaseBrought(p, r, same)
 	p.held, p.ticket, p.incarnation, p.ackSent, p.evicts = true, a.Ticket, a.Incarnation, r.Sent, false
-	if p.extraOrNil != nil {
-		p.extraOrNil.leaseEnds = 0
+	if ends != 0 || p.extraOrNil != nil {
+		p.mutableExtra().leaseEnds = ends
 	}
 	if a.Foreign {
 		c.distrustPushes(p)
@@ -135,6 +136,25 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 	if early := p.extra().earlyPush; early.Vote && c.takeVote(p, early) {
 		p.extraOrNil.earlyPush = protocol.Push{}
 	}
+}
+
+// leaseBrought is when the lease ends that the answer to r has brought, 0 if as
+// its ttl tells. The node gives a whole one to each settle, also to one that is
+// for the weight of Shrink alone. Where the claim is not renewed such a one
+// moves no deadline: the claim counts on no more than it did.
+//
+// Note: Here is an incorrect way: to settle with the rest of the lease for its
+// ttl. The answer to an Extend that is still to come would promise more than
+// the node then keeps.
+func (c *Claim) leaseBrought(p *peer, r protocol.Request, same bool) protocol.Time {
+	if c.phase != Holding || !c.noRenewal || r.Op != protocol.OpSettle || !p.held || c.shrunkAt == 0 || r.Sent < c.shrunkAt {
+		return 0
+	}
+	ends := min(c.deadline, c.leaseEnds(&peer{ackSent: r.Sent}))
+	if same {
+		ends = max(ends, c.leaseEnds(p))
+	}
+	return ends
 }
 
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {

@@ -43,3 +43,51 @@ func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
 		}
 	}
 }
+
+// A hold that is not renewed gives back a part. Each node learns it, also one
+// that is silent at first, and the hold ends when it would have ended. Only a
+// renewal that is asked for makes that later.
+func TestShrinkMovesNoDeadline(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Claim = lease.NewClaim(lease.Config{
+		Terms: protocol.Terms{ID: protocol.ID{3: 1}, Weight: 4, Capacity: 4, TTL: benchTTL, Counting: true},
+		Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond,
+	})
+	weights := func() (all []uint64) {
+		for _, n := range b.nodes {
+			for _, c := range n.Claims(b.millis()) {
+				all = append(all, c.Weight)
+			}
+		}
+		return all
+	}
+	b.Start(b.now, 128, 0, 0)
+	b.reach(0, 1, 2)
+	b.StopRenewal()
+	ends := b.Deadline()
+	b.pass(benchTTL/4, 0, 1, 2)
+	assert.Equal(t, []uint64{4, 4, 4}, weights())
+
+	b.Shrink(b.now, 3)
+	b.reach(0, 1)
+	assert.Equal(t, []uint64{3, 3, 4}, weights())
+	assert.Equal(t, ends, b.Deadline())
+	b.pass(benchTTL/4, 0, 1) // the third is asked again
+	b.held = nil
+	b.pass(benchTTL/4, 0, 1, 2)
+	assert.Equal(t, []uint64{3, 3, 3}, weights())
+	assert.Equal(t, ends, b.Deadline())
+
+	b.Renew(b.now)
+	b.reach(0, 1, 2)
+	later := b.Deadline()
+	assert.Greater(t, later, ends)
+	b.Shrink(b.now.Add(time.Millisecond), 1)
+	b.reach(0, 1, 2)
+	assert.Equal(t, []uint64{1, 1, 1}, weights())
+	assert.Equal(t, later, b.Deadline())
+	b.pass(benchTTL, 0, 1, 2)
+	assert.Equal(t, lease.Lost, b.Phase())
+	assert.Equal(t, later, b.Deadline())
+}
