@@ -208,7 +208,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 	done := false
 	defer func() {
 		if !done { // also when the tracer panics
-			release(held)
+			_ = release(held)
 		}
 	}()
 	for {
@@ -240,7 +240,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 		if got == len(g.parts) { // one was lost while another was waited for
 			got = 0
 		}
-		release(held[got:])
+		_ = release(held[got:])
 		if held = held[:got]; err == nil {
 			continue
 		}
@@ -312,11 +312,22 @@ func (h *hold) end() error {
 }
 
 // release ends them, the last one first. A waiter that gets its first name then
-// finds the others free.
-func release(held []*hold) {
-	for _, h := range slices.Backward(held) {
-		_ = h.end()
+// finds the others free. It ends the rest also when the tracer of one panics.
+// It returns how the first of the names was lost, if any was.
+func release(held []*hold) (lost error) {
+	if len(held) == 0 {
+		return nil
 	}
+	last := len(held) - 1
+	defer func() {
+		if err := release(held[:last]); err != nil {
+			lost = err
+		}
+	}()
+	if err := held[last].end(); err != nil {
+		lost = core.WrapError("do", held[last].spec.Name, err)
+	}
+	return lost
 }
 
 // unlock gives all names and the turn back. It returns how the first of the
@@ -329,11 +340,6 @@ func (g *Group) unlock() (lost error, ok bool) {
 	if held == nil {
 		return nil, false
 	}
-	for _, h := range slices.Backward(held) {
-		if err := h.end(); err != nil {
-			lost = core.WrapError("do", h.spec.Name, err)
-		}
-	}
-	<-g.turn
-	return lost, true
+	defer func() { <-g.turn }() // also when the tracer panics
+	return release(held), true
 }

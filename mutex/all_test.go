@@ -327,6 +327,41 @@ func TestAllAndPanics(t *testing.T) {
 	})
 }
 
+// endTracer is a Tracer that calls the function at the end of each hold.
+type endTracer func(name string)
+
+func (endTracer) AcquireStart(ctx context.Context, _ quorate.AcquireInfo) context.Context { return ctx }
+func (endTracer) AcquireEnd(context.Context, quorate.AcquireResult)                       {}
+func (f endTracer) HoldEnd(_ context.Context, r quorate.HoldResult)                       { f(r.Name) }
+
+// Unlock has unlocked all names, and the Group, when the tracer panics at the
+// end of a hold. That holds for each of the names.
+func TestAllAndATracerThatPanicsInUnlock(t *testing.T) {
+	for _, bad := range []string{"a", "b", "c", ""} {
+		t.Run(bad, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				panics := true
+				q := c.Quorum(quorate.WithTracer(endTracer(func(name string) {
+					if panics && (bad == "" || name == bad) {
+						panic("tracer")
+					}
+				})))
+				g := mutex.All(q, "a", "b", "c")
+				require.NoError(t, g.LockContext(hour(t)))
+				assert.PanicsWithValue(t, "tracer", g.Unlock)
+				panics = false
+				time.Sleep(time.Second)
+				for _, name := range []string{"a", "b", "c"} {
+					assert.Empty(t, c.Holders(name), name)
+				}
+				require.NoError(t, g.LockContext(hour(t)))
+				g.Unlock()
+			})
+		})
+	}
+}
+
 func TestAllMisuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := quoratetest.New(t, 1).Quorum()
