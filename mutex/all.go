@@ -52,7 +52,7 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	for _, name := range names {
 		c := core.CoreOf(q).For(name)
 		set := core.Override(c, "mutex.All", []quorate.LockOption(nil))
-		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true, Set: set, ShortHold: true})
+		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true, Set: set, ShortHold: !set.NoRenewal, BoundLater: true})
 		if err != nil && g.err == nil {
 			g.err, g.bad = err, name
 		}
@@ -68,6 +68,9 @@ var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mu
 // for one of them at a time, first come first served at each, and holds only
 // names that come before that one in the order of their bytes. So no two Groups
 // wait for each other.
+//
+// The time of [quorate.WithMaxHold] and of [quorate.WithoutRenewal] begins when
+// all names are held.
 //
 // It fails as [Mutex.LockContext] does, with the error of the first name that
 // could not be locked. No name is held then.
@@ -202,10 +205,13 @@ func (g *Group) wait(more int) {
 // It takes a round trip for each name, and of two callers that give them in
 // different orders each may hold what the other one waits for.
 //
+// What bounds a hold begins when all names are held. The first one would
+// otherwise end while another is waited for.
+//
 // Invariant: a claim that waits is of a name that comes after all names that
 // are held. Tries of later names do not wait, and are given up before.
 func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name string, err error) {
-	done := false
+	done, waited := false, false
 	defer func() {
 		if !done { // also when the tracer panics
 			_ = release(held)
@@ -235,6 +241,9 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 		}
 		if got == len(g.parts) && !slices.ContainsFunc(held, (*hold).lost) {
 			done = true
+			for _, h := range held {
+				h.lease.Hold().Bound(waited)
+			}
 			return held, "", nil
 		}
 		if got == len(g.parts) { // one was lost while another was waited for
@@ -249,7 +258,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 			return held, name, err
 		}
 		h := g.parts[got].begin(ctx, false)
-		held = append(held, h)
+		held, waited = append(held, h), true
 		if err := h.wait(ctx); err != nil {
 			return held, name, err
 		}

@@ -295,6 +295,80 @@ func TestAllIsLost(t *testing.T) {
 	})
 }
 
+// What bounds a hold begins when all names are held, however long one of them
+// was waited for. So each name is held for as long as it says, and not longer.
+func TestAllIsBoundOnceItIsHeld(t *testing.T) {
+	const ttl, most = 8 * time.Second, 10 * time.Second
+	for what, c := range map[string]struct {
+		opt         quorate.Option
+		least, most time.Duration
+	}{
+		"WithMaxHold":    {quorate.WithMaxHold(most), most, most + ttl},
+		"WithoutRenewal": {quorate.WithoutRenewal(), ttl - ttl/16, ttl},
+	} {
+		for _, wait := range []time.Duration{0, most + 2*time.Second} {
+			t.Run(fmt.Sprint(what, " after ", wait), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					nodes := quoratetest.New(t, 3)
+					other := mutex.New(nodes.Quorum(), "b")
+					g := mutex.All(nodes.Quorum(quorate.WithTTL(ttl), c.opt), "a", "b", "c")
+					if wait > 0 {
+						require.NoError(t, other.LockContext(hour(t)))
+						time.AfterFunc(wait, other.Unlock)
+					}
+					require.NoError(t, g.LockContext(hour(t)))
+					began := time.Now()
+					for _, name := range []string{"a", "b", "c"} {
+						l := g.Lease(name)
+						context.AfterFunc(l.Context(), func() {
+							held := time.Since(began)
+							assert.ErrorIs(t, context.Cause(l.Context()), quorate.ErrLost, name)
+							assert.GreaterOrEqual(t, held, c.least, name)
+							assert.LessOrEqual(t, held, c.most, name)
+						})
+					}
+					time.Sleep(time.Minute)
+					for _, name := range []string{"a", "b", "c"} {
+						assert.Error(t, g.Lease(name).Context().Err(), name)
+					}
+					g.Unlock()
+				})
+			})
+		}
+	}
+}
+
+// A queue for one name that takes longer than the time of WithMaxHold and a
+// lease keeps no Group out.
+func TestAllGetsThroughALongQueue(t *testing.T) {
+	for what, opt := range map[string]quorate.Option{
+		"WithMaxHold": quorate.WithMaxHold(time.Second), "WithoutRenewal": quorate.WithoutRenewal(),
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				ctx, cancel := context.WithCancel(t.Context())
+				var others sync.WaitGroup
+				defer others.Wait()
+				defer cancel()
+				for range 15 { // each has a turn every 10.5 s
+					m := mutex.New(c.Quorum(), "b")
+					others.Go(func() {
+						for m.LockContext(ctx) == nil {
+							time.Sleep(700 * time.Millisecond)
+							m.Unlock()
+						}
+					})
+				}
+				time.Sleep(time.Minute)
+				g := mutex.All(c.Quorum(opt), "a", "b")
+				require.NoError(t, g.LockContext(minute(t)))
+				g.Unlock()
+			})
+		})
+	}
+}
+
 // tracer is a Tracer that calls the function for each name that is held.
 type tracer func(name string)
 

@@ -104,7 +104,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	}
 	begin, wall := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rule.Protocol(),
+		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal && !s.BoundLater, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rule.Protocol(),
 	}, time.Now()
 	busy := false
 	for i, n := range q.Nodes.All() {

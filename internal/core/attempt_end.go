@@ -115,7 +115,7 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 	}
 	if news.Changed() && news.Phase == lease.Holding {
 		// The time of WithMaxHold begins when the caller gets the lock.
-		if a.spec.Set.MaxHold > 0 {
+		if a.spec.Set.MaxHold > 0 && !a.spec.BoundLater {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
 		a.done <- struct{}{}

@@ -75,7 +75,7 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	}
 	slept := late.By > a.spec.Set.NodeTimeout && late.At > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
-	case a.spec.Set.NoRenewal:
+	case a.spec.Set.NoRenewal && a.claim.Muted():
 		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", fault.ErrLost)
 	case a.claim.Muted():
 		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", fault.ErrLost, a.spec.Set.MaxHold)

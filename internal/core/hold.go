@@ -250,6 +250,29 @@ func (h *Hold) Pass() process.Standing {
 	return s
 }
 
+// Bound has WithMaxHold or WithoutRenewal bound a hold whose spec has
+// BoundLater, from now on. The time of WithoutRenewal is a lease. If the caller
+// has waited since it got this one, the nodes are asked for another first.
+func (h *Hold) Bound(waited bool) {
+	set := h.spec.Set
+	if set.MaxHold == 0 && !set.NoRenewal {
+		return
+	}
+	a := (*attempt)(h)
+	a.event(func(c *process.Attempt, now protocol.Time) {
+		switch {
+		case c.Phase() != lease.Holding:
+			return
+		case !set.NoRenewal:
+			a.ends = time.AfterFunc(set.MaxHold, a.stopRenewal)
+			return
+		case waited:
+			c.Renew(now)
+		}
+		c.StopRenewal()
+	})
+}
+
 // Shrink makes the claim lighter. It reports whether the claim was held.
 // The nodes learn it with the next requests. Until then they count the larger
 // weight, which admits fewer claims and never too many.

@@ -31,6 +31,7 @@ type Spec struct {
 	Counting   bool // a semaphore: votes alone do not suffice
 	Notify     bool // push to the holder when a claim begins to wait
 	ShortHold  bool // often given back at once: see lease.Fanout
+	BoundLater bool // it is renewed without a bound until Hold.Bound
 	Set        *setup.Settings
 	shared     *process.Name // what all claims at the name share
 	succession bool          // it is the register that decides which configuration follows
