@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -309,4 +310,38 @@ func TestGetWaits(t *testing.T) {
 	err = e2e.Receive(t, get(bounded(t), e2e.OpenAt(t, c.URLs(), timing)))
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A Sentinel set takes the place of a server. A client follows whose list has
+// the server alone, and whose user and password come from a provider.
+func TestASentinelSetGetsProvidedCredentials(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]redis.Options{
+		"provider":                {CredentialsProvider: func() (string, string) { return "", "secret" }},
+		"provider with a context": {CredentialsProviderContext: func(context.Context) (string, string, error) { return "", "secret", nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := redistest.Start(t, 1, redistest.WithPassword("secret"))
+			second := redistest.Start(t, 1, redistest.WithPassword("secret"))
+			s := redistest.StartGuarded(t, second, "mymaster", redistest.Guard{Lines: []string{"sentinel auth-pass NAME secret"}})
+			ctx, timing := bounded(t), e2e.Timing(500*time.Millisecond)
+			op := operator(t, first.URLs(), timing)
+			o.Addr = first.Addrs()[0]
+			client := redis.NewClient(&o)
+			defer client.Close()
+			q, err := quorate.New([]redis.UniversalClient{client}, timing, quorate.WithLogger(nil))
+			require.NoError(t, err)
+			defer q.Close()
+			m := mutex.New(q, "m")
+			require.NoError(t, m.LockContext(ctx))
+			m.Unlock()
+
+			require.NoError(t, members.Replace(ctx, op, first.Addrs()[0], s.URL()+"&password=secret"))
+			soon, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			require.NoError(t, m.LockContext(soon), "it reaches the Sentinel set")
+			m.Unlock()
+		})
+	}
 }

@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -74,4 +76,59 @@ func TestNamesOfClusters(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "secret", url)
 	}
+}
+
+// The name in the certificate of the first node of a list is its own: neither a
+// server that enters is asked for it, nor a Sentinel set. Of a Sentinel set it
+// is the host of a Sentinel. A name that is no host of the node is that of all.
+func TestNameInACertificate(t *testing.T) {
+	t.Parallel()
+	at := func(url, name, addr string) string {
+		list, err := ParseNodes([]string{url})
+		require.NoError(t, err)
+		first := list[0].Client()
+		defer first.Close()
+		if name != "" {
+			first.(*redis.Client).Options().TLSConfig.ServerName = name
+		}
+		c, own, err := NewClients([]redis.UniversalClient{first}, &Settings{Names: []string{list[0].Name()}}).At(addr)
+		require.NoError(t, err)
+		require.True(t, own)
+		defer c.Close()
+		return c.(*redis.Client).Options().TLSConfig.ServerName
+	}
+	const server, set = "rediss://:secret@lock-a:6379", "rediss://s1:26379?master_name=m&addr=s2:26379"
+	const other = "sentinel:m@s3:26379,s4:26379"
+	assert.Equal(t, "lock-b", at(server, "", "lock-b:6379"))
+	assert.Empty(t, at(server, "", other), "each of its servers has its own")
+	assert.Equal(t, "lock-b", at(set, "", "lock-b:6379"))
+	assert.Empty(t, at(set, "", other))
+	for _, first := range []string{server, set} {
+		assert.Equal(t, "locks", at(first, "locks", "lock-b:6379"))
+		assert.Equal(t, "locks", at(first, "locks", other))
+	}
+}
+
+// A Sentinel set that enters is connected to as the first node of the list is.
+func TestOptionsOfASentinelSet(t *testing.T) {
+	t.Parallel()
+	first := redis.NewClient(&redis.Options{
+		Addr: "lock-a:6379", ClientName: "locks", Protocol: 2, DB: 3, Username: "u", Password: "secret",
+		CredentialsProvider:        func() (string, string) { return "u", "provided" },
+		CredentialsProviderContext: func(context.Context) (string, string, error) { return "u", "asked for", nil },
+		OnConnect:                  func(context.Context, *redis.Conn) error { return errors.New("it is called") },
+	})
+	defer first.Close()
+	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@s3:26379")
+	require.NoError(t, err)
+	defer c.Close()
+	o := c.(*redis.Client).Options()
+	assert.Equal(t, transport.SentinelAddr, o.Addr)
+	require.Equal(t, []any{"locks", 2, 3, "u", "secret"}, []any{o.ClientName, o.Protocol, o.DB, o.Username, o.Password})
+	_, password := o.CredentialsProvider()
+	assert.Equal(t, "provided", password)
+	_, password, err = o.CredentialsProviderContext(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "asked for", password)
+	require.ErrorContains(t, o.OnConnect(t.Context(), nil), "it is called")
 }

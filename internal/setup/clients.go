@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -109,7 +110,10 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	}
 	return redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
-		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
+		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
+		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		ClientName: o.ClientName, OnConnect: o.OnConnect, Protocol: o.Protocol,
+		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
 	}), nil
 }
@@ -117,14 +121,16 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 // optionsAt returns options for an address: those of the first node of the list
 // that is a single server, with its user, password, TLS and timeouts. What
 // belongs to the address of that node does not come along: its socket, its name
-// in the certificate. A dialer does: it gets the address.
+// in the certificate. A dialer does: it gets the address. The empty address is
+// that of a Sentinel set, whose servers are named as they are dialled.
 func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	var first *redis.Client
+	var was string // its address in the record
 	s.mu.Lock()
 	for _, name := range s.list {
 		c, single := s.by[name].(*redis.Client)
 		if single && (first == nil || first.Options().Addr == transport.SentinelAddr) {
-			first = c
+			first, was = c, name
 		}
 	}
 	s.mu.Unlock()
@@ -135,18 +141,32 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	if o.Addr == transport.SentinelAddr || o.TLSConfig != nil {
 		o.Dialer = nil // it asks the Sentinels, or names the address of before
 	}
-	was, _, err := net.SplitHostPort(o.Addr)
+	own := append(hosts(was), hosts(o.Addr)...)
 	o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
 	if strings.HasPrefix(addr, "/") {
 		o.Network = "unix"
 	}
 	if o.TLSConfig != nil {
 		o.TLSConfig = o.TLSConfig.Clone()
-		if host, _, e := net.SplitHostPort(addr); err == nil && e == nil && o.TLSConfig.ServerName == was {
-			o.TLSConfig.ServerName = host
+		if o.Network == "tcp" && slices.Contains(own, o.TLSConfig.ServerName) {
+			o.TLSConfig.ServerName, _, _ = net.SplitHostPort(addr)
 		}
 	}
 	return &o, nil
+}
+
+// hosts returns the hosts in an address: those of the Sentinels, if it is that
+// of a Sentinel set.
+func hosts(addr string) (all []string) {
+	if rest, is := strings.CutPrefix(addr, sentinelName); is {
+		addr = rest[strings.LastIndexByte(rest, '@')+1:]
+	}
+	for a := range strings.SplitSeq(addr, ",") {
+		if host, _, err := net.SplitHostPort(a); err == nil {
+			all = append(all, host)
+		}
+	}
+	return all
 }
 
 // IsCluster reports whether a client is that of a Redis Cluster.
