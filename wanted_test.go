@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/flight"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
@@ -194,4 +195,104 @@ func TestWantedByAnotherGoroutineOfAGroup(t *testing.T) {
 		assert.False(t, isClosed(g.Lease("g").Wanted()), "none waits")
 		g.Unlock()
 	})
+}
+
+// behind are calls that wait behind another call of their process. Each blocks
+// until it has the lock or its context ends, and f runs under the lock where it
+// is given.
+var behind = map[string]func(q *quorate.Quorum) func(ctx context.Context, f func()) error{
+	"mutex": func(q *quorate.Quorum) func(context.Context, func()) error {
+		m := mutex.New(q, "m")
+		return func(ctx context.Context, f func()) error {
+			return m.Do(ctx, func(context.Context) error { f(); return nil })
+		}
+	},
+	"group": func(q *quorate.Quorum) func(context.Context, func()) error {
+		g := mutex.All(q, "a", "b")
+		return func(ctx context.Context, f func()) error {
+			return g.Do(ctx, func(context.Context) error { f(); return nil })
+		}
+	},
+	"rwmutex": func(q *quorate.Quorum) func(context.Context, func()) error {
+		m := rwmutex.New(q, "rw")
+		return func(ctx context.Context, f func()) error {
+			return m.Do(ctx, func(context.Context) error { f(); return nil })
+		}
+	},
+	"flight": func(q *quorate.Quorum) func(context.Context, func()) error {
+		g := flight.New[int](q, "f")
+		return func(ctx context.Context, f func()) error {
+			_, err := g.Do(ctx, "k", time.Minute, func(context.Context) (int, error) { f(); return 1, nil })
+			return err
+		}
+	},
+	"once": func(q *quorate.Quorum) func(context.Context, func()) error {
+		o := once.New(q, "o")
+		return func(ctx context.Context, f func()) error {
+			return o.DoContext(ctx, func(context.Context) error { f(); return nil })
+		}
+	},
+	"leader": func(q *quorate.Quorum) func(context.Context, func()) error {
+		e := leader.New(q, "l")
+		return func(ctx context.Context, _ func()) error { return e.Campaign(ctx, "") }
+	},
+}
+
+// Of two calls of one process that wait while no node can be reached, each says
+// that nodes are missing, also the one behind the other.
+func TestWaitBehindACallThatWaitsForNodes(t *testing.T) {
+	for what, open := range behind {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				q := c.Quorum()
+				call := open(q)
+				c.Partition(q, 0, 1, 2)
+				long, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				first := make(chan error, 1)
+				go func() { first <- call(long, func() {}) }()
+				time.Sleep(time.Second)
+				short, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				for _, err := range []error{call(short, func() {}), <-first} {
+					require.ErrorIs(t, err, quorate.ErrNoQuorum)
+					assert.NotErrorIs(t, err, quorate.ErrHeld)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					var e *quorate.Error
+					if assert.ErrorAs(t, err, &e) {
+						assert.Len(t, e.Nodes, 3)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A call that waits for the lock of another goroutine of its process says that
+// the turn is missing, while no node can be reached, too.
+func TestWaitBehindAHolderOfTheProcess(t *testing.T) {
+	for what, open := range behind {
+		if what == "leader" { // it does not wait: the process leads
+			continue
+		}
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := quoratetest.New(t, 3)
+				q := c.Quorum()
+				call := open(q)
+				held, done, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+				go func() { first <- call(t.Context(), func() { close(held); <-done }) }()
+				<-held
+				c.Partition(q, 0, 1, 2)
+				time.Sleep(time.Second)
+				short, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				assert.ErrorIs(t, call(short, func() {}), quorate.ErrHeld)
+				c.Partition(q)
+				close(done)
+				<-first
+			})
+		})
+	}
 }

@@ -133,8 +133,11 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f fu
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if loading, last := g.leave(w, c, ctx); loading || !last {
+		switch loading, last := g.leave(w, c, ctx); {
+		case loading:
 			return *new(T), core.WrapError("do", g.prefix+key, fault.CutShort(fault.ErrHeld, ctx))
+		case !last:
+			return *new(T), core.WrapError("do", g.prefix+key, g.q.For(g.prefix+key).CutShort(ctx))
 		}
 		<-c.done // which does not wait: its context has ended, and f does not run
 		if c.err != nil {

@@ -175,7 +175,7 @@ func (e *Election) enter(ctx context.Context) error {
 	case e.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fault.CutShort(fault.ErrHeld, ctx)
+		return e.q.CutShort(ctx)
 	case <-e.q.Closing():
 		return &fault.Failure{Err: fault.ErrClosed}
 	}

@@ -176,10 +176,19 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 	case g.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fault.CutShort(fault.ErrHeld, ctx)
+		if g.locked() {
+			return fault.CutShort(fault.ErrHeld, ctx)
+		}
+		return g.parts[0].q.CutShort(ctx)
 	case <-g.parts[0].q.Closing():
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
+}
+
+func (g *Group) locked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.held != nil
 }
 
 // wait says that so many more goroutines wait for the turn, and to those that

@@ -56,6 +56,7 @@ type Once struct {
 	set  settings
 	err  error         // of the name; every call that would ask the nodes tells it
 	turn chan struct{} // full while a goroutine acts for all of this process
+	runs atomic.Bool   // f runs in that goroutine
 }
 
 // New returns the Once of the given name. All values of the name share the

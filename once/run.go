@@ -117,7 +117,10 @@ func (o *Once) enter(ctx context.Context) error {
 	case o.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fault.CutShort(fault.ErrHeld, ctx)
+		if o.runs.Load() {
+			return fault.CutShort(fault.ErrHeld, ctx)
+		}
+		return o.q.CutShort(ctx)
 	case <-o.q.Closing():
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
@@ -164,7 +167,7 @@ func (o *Once) run(ctx context.Context, t *core.Lease, w work) (*completion, err
 	if err != nil {
 		return nil, before(ctx, t, err)
 	}
-	values, err := w.f(inner)
+	values, err := o.call(inner, w.f)
 	if own, ok := err.(*failed); ok {
 		own.lost = t.Lost()
 	}
@@ -172,6 +175,12 @@ func (o *Once) run(ctx context.Context, t *core.Lease, w work) (*completion, err
 		return nil, err
 	}
 	return o.record(ctx, t, values, w.insist)
+}
+
+func (o *Once) call(ctx context.Context, f func(context.Context) ([][]byte, error)) ([][]byte, error) {
+	o.runs.Store(true)
+	defer o.runs.Store(false)
+	return f(ctx)
 }
 
 // before is what a failure under the claim means before f was called. The

@@ -4,6 +4,7 @@ package core
 // and a set had to do with them.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,6 +88,17 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
 	}
 	return f
+}
+
+// CutShort is the error of a call that has waited behind another call of this
+// process, which asks the nodes, until ctx ended. What was missing is the turn,
+// or nodes where no quorum is connected and votes. Where that other call has
+// the lock the turn is missing, and the caller says so by itself.
+func (q *Quorum) CutShort(ctx context.Context) *fault.Failure {
+	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
+		return f.Cut(ctx)
+	}
+	return fault.CutShort(fault.ErrHeld, ctx)
 }
 
 // failure describes where the attempt stands, for an error.

@@ -173,6 +173,7 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 	}
 	q.mu.Lock()
 	in, gone := q.state.GiveUp(w)
+	held := q.state.Held(Write) != nil || q.state.Held(Read) != nil
 	q.mu.Unlock()
 	letIn(in)
 	// The caller has asked for the end of its context: it gives the turn back.
@@ -183,10 +184,13 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 			q.next(w.mode, false, t.pending)
 		}
 	}
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() == nil:
 		return nil, &fault.Failure{Err: fault.ErrClosed}
+	case held:
+		return nil, fault.CutShort(fault.ErrHeld, ctx)
 	}
-	return nil, fault.CutShort(fault.ErrHeld, ctx)
+	return nil, q.quorum.CutShort(ctx)
 }
 
 // acquire gets the lock from the nodes; getting it is this goroutine's task.
