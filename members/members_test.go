@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -325,7 +326,7 @@ func TestASentinelSetGetsProvidedCredentials(t *testing.T) {
 			first := redistest.Start(t, 1, redistest.WithPassword("secret"))
 			second := redistest.Start(t, 1, redistest.WithPassword("secret"))
 			s := redistest.StartGuarded(t, second, "mymaster", redistest.Guard{Lines: []string{"sentinel auth-pass NAME secret"}})
-			ctx, timing := bounded(t), e2e.Timing(500*time.Millisecond)
+			ctx, timing := bounded(t), e2e.Timing(2*time.Second) // the Sentinels of a busy machine take a second
 			op := operator(t, first.URLs(), timing)
 			o.Addr = first.Addrs()[0]
 			client := redis.NewClient(&o)
@@ -341,6 +342,41 @@ func TestASentinelSetGetsProvidedCredentials(t *testing.T) {
 			soon, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
 			require.NoError(t, m.LockContext(soon), "it reaches the Sentinel set")
+			m.Unlock()
+		})
+	}
+}
+
+// What a call says of a node is forgotten when the call fails: a wrong
+// password, or none. The next call of the process is carried out with the right
+// one, and the password of the list does for a node that another process adds.
+func TestAWrongPasswordIsForgotten(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]func(url string) string{
+		"wrong": func(url string) string { return strings.Replace(url, "secret", "typo", 1) },
+		"none":  func(url string) string { return strings.Replace(url, ":secret@", "", 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 3, redistest.WithPassword("secret"))
+			ctx, timing := bounded(t), e2e.Timing(500*time.Millisecond)
+			q := operator(t, c.URLs()[:1], timing)
+			for i := range 3 {
+				require.NotEqual(t, c.URLs()[i], url(c.URLs()[i]))
+			}
+			for _, to := range []int{1, 2} {
+				require.ErrorIs(t, members.Replace(ctx, q, c.Addrs()[0], url(c.URLs()[to])), quorate.ErrInvalid)
+				require.ErrorIs(t, members.Move(ctx, q, c.Addrs()[0], url(c.URLs()[to])), quorate.ErrInvalid)
+			}
+			require.NoError(t, members.Replace(ctx, q, c.Addrs()[0], c.URLs()[1]), "with the right password")
+
+			other := e2e.OpenAt(t, c.URLs()[1:2], timing)
+			require.NoError(t, members.Replace(ctx, other, c.Addrs()[1], c.URLs()[2]))
+			require.True(t, e2e.Eventually(func() bool { return slices.Equal(addrs(get(t, q)), c.Addrs()[2:]) }), "it follows")
+			m := mutex.New(q, "m")
+			soon, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			require.NoError(t, m.LockContext(soon), "it reaches the new node")
 			m.Unlock()
 		})
 	}

@@ -297,12 +297,15 @@ func (o Operating) Servers() map[string]string {
 	return runs
 }
 
-// Client returns the client of an address. own is true for one that the caller
-// has to close.
+// Client returns a client for an address that a call names. own is true for one
+// that the caller has to close.
 func (o Operating) Client(a setup.Address) (c redis.UniversalClient, own bool, err error) {
-	o.q.Clients.Offer(a)
-	return o.q.Clients.At(a.Name())
+	return o.q.Clients.For(a)
 }
+
+// Offer has this process connect to an address as Client does. See
+// [setup.Clients.Offer].
+func (o Operating) Offer(a setup.Address) (end func(stays bool)) { return o.q.Clients.Offer(a) }
 
 // Look asks a member how much of its guard time is left, and whether it is
 // caught up, as one of a configuration. A member that this client has no

@@ -228,9 +228,7 @@ func (q *Quorum) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
 	defer cancel()
-	err := errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
-	q.Clients.Close()
-	return err
+	return errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
 }
 
 // Closing is closed when Close begins.

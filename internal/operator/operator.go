@@ -70,6 +70,7 @@ type exchange struct {
 	shown   Progress         // the last one
 	stopped error            // the end of the caller's context
 	refused map[string]error // by address: what a node refuses for good
+	offers  []func(stays bool)
 
 	steps  context.Context // of the steps under way
 	cancel context.CancelFunc
@@ -100,6 +101,12 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 			return err
 		}
 	}
+	stays := false // what the call says of new addresses
+	defer func() {
+		for _, end := range x.offers {
+			end(stays)
+		}
+	}()
 	if err := x.prepare(ctx, c); err != nil {
 		return &fault.Failure{Err: err}
 	}
@@ -107,7 +114,10 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rule.Protocol()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
 		Fanout: o.Fanout(), Ballot: o.Ballot,
 	}
-	if err := x.run(ctx); err != nil {
+	err = x.run(ctx)
+	end := x.o.End()
+	stays = end != change.OperatorUndone && end != change.OperatorUnfit // else the set is as before, and stays so
+	if err != nil {
 		return &fault.Failure{Err: err}
 	}
 	return nil

@@ -186,17 +186,21 @@ func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Config
 // own, not by a node, and a blank one keeps the word of its life from then on.
 // runs are the servers that are known, by their runs: with them another address
 // of one of these is refused.
+//
+// Invariant: this process connects to a server as the call says only once the
+// server has accepted that. A wrong password would keep it from a server that
+// another process adds meanwhile.
 func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]string) (has nodeset.NodeSet, err error) {
 	c, own, err := x.q.Client(a)
 	if err != nil {
 		return has, err
 	}
+	if own {
+		defer func() { _ = c.Close() }()
+	}
 	client, single := c.(*redis.Client)
 	if !single {
 		return has, fmt.Errorf("%w: %s is a cluster", fault.ErrInvalid, a.Name())
-	}
-	if own {
-		defer func() { _ = client.Close() }()
 	}
 	// Ten node timeouts are for the dials, a login and three commands together.
 	// An operator waits for no longer if the address is mistyped and a firewall
@@ -232,5 +236,6 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	if !ok {
 		return has, errNotEmpty
 	}
+	x.offers = append(x.offers, x.q.Offer(a))
 	return has, nil
 }

@@ -132,3 +132,50 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 	assert.Equal(t, "asked for", password)
 	require.ErrorContains(t, o.OnConnect(t.Context(), nil), "it is called")
 }
+
+// How an address is connected to is what the latest call says, as long as that
+// call is of use. The addresses of the list are no call's.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	parse := func(url string) Address {
+		all, err := ParseNodes([]string{url})
+		require.NoError(t, err)
+		return all[0]
+	}
+	first := parse("redis://:list@a:6379").Client()
+	defer first.Close()
+	clients := NewClients([]redis.UniversalClient{first}, &Settings{})
+	password := func(addr string) string {
+		c, own, err := clients.At(addr)
+		require.NoError(t, err)
+		if own {
+			defer c.Close()
+		}
+		assert.Equal(t, addr != "a:6379", own)
+		return c.(*redis.Client).Options().Password
+	}
+	const b = "b:6379"
+	failed := clients.Offer(parse("redis://:failed@b:6379"))
+	assert.Equal(t, "failed", password(b))
+	done := clients.Offer(parse("redis://:done@b:6379"))
+	assert.Equal(t, "done", password(b))
+	failed(false)
+	assert.Equal(t, "done", password(b))
+	done(true)
+
+	failed = clients.Offer(parse("redis://b:6379"))
+	assert.Empty(t, password(b), "a URL without a password")
+	failed(false)
+	assert.Equal(t, "done", password(b))
+
+	failed = clients.Offer(parse("redis://:failed@b:6379"))
+	done = clients.Offer(parse(b))
+	assert.Equal(t, "list", password(b), "no URL")
+	done(true)
+	failed(true)
+	failed(false)
+	assert.Equal(t, "list", password(b), "the later one has taken the place")
+
+	clients.Offer(parse("redis://:other@a:6379"))(true)
+	assert.Equal(t, "list", password("a:6379"))
+}

@@ -15,18 +15,19 @@ import (
 
 // This file owns by which client an address is connected to.
 
-// Clients are the clients of the list, and those that an operator's call has
-// offered. It is safe for concurrent use; mu guards by and offered.
+// Clients are the clients of the list, and what calls that change the set have
+// offered for other addresses. It is safe for concurrent use: mu guards offers.
+// The other fields do not change.
 type Clients struct {
-	list    []string
-	mu      sync.Mutex
-	by      map[string]redis.UniversalClient // by address
-	offered []redis.UniversalClient          // of these: those that end with the Quorum
+	list   []string
+	by     map[string]redis.UniversalClient // by address
+	mu     sync.Mutex
+	offers map[string][]*Address // by address, the latest last
 }
 
 // NewClients has the clients of a list, whose addresses the settings name.
 func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
-	s := &Clients{by: map[string]redis.UniversalClient{}}
+	s := &Clients{by: map[string]redis.UniversalClient{}, offers: map[string][]*Address{}}
 	for i, c := range clients {
 		s.list = append(s.list, set.NameOf(c, i))
 		s.by[s.list[i]] = c
@@ -37,34 +38,57 @@ func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
 // List has the addresses of the list, in its order.
 func (s *Clients) List() []string { return s.list }
 
-// Close ends what was offered.
-func (s *Clients) Close() {
+// Offer says how an address is to be connected to from now on, which the call
+// has done. end is to be called when the call is over: an offer stays if it may
+// be of use to the set, and takes the place of those of before. Otherwise it
+// leaves no trace.
+func (s *Clients) Offer(a Address) (end func(stays bool)) {
+	name, offer := a.Name(), &a
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.offered {
-		_ = c.Close() // it has no connections
+	s.offers[name] = append(s.offers[name], offer)
+	return func(stays bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all := s.offers[name]
+		switch i := slices.Index(all, offer); {
+		case i < 0: // a later one has taken its place
+		case stays:
+			s.offers[name] = all[i:]
+		default:
+			s.offers[name] = slices.Delete(all, i, i+1)
+		}
 	}
 }
 
-// Offer says with which credentials an address is to be connected to. Without a
-// URL they are those of the first node of the list.
-func (s *Clients) Offer(a Address) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name := a.Name(); !a.plain && s.by[name] == nil {
-		s.by[name] = a.Client()
-		s.offered = append(s.offered, s.by[name])
-	}
-}
-
-// At returns the client for an address: that of the list, if the list has
-// the address, else a new one with the options of the first node of the list.
-// own is true for a new one.
+// At returns the client for an address: that of the list, if the list has the
+// address, else a new one as the latest offer says, else one with the options
+// of the first node of the list. own is true for a new one.
 func (s *Clients) At(addr string) (c redis.UniversalClient, own bool, err error) {
 	s.mu.Lock()
-	c = s.by[addr]
+	var offer *Address
+	if all := s.offers[addr]; len(all) > 0 {
+		offer = all[len(all)-1]
+	}
 	s.mu.Unlock()
-	if c != nil {
+	if offer != nil {
+		return s.For(*offer)
+	}
+	return s.like(addr)
+}
+
+// For is At for an address that has just been given. Without a URL it says
+// nothing but where the node is.
+func (s *Clients) For(a Address) (c redis.UniversalClient, own bool, err error) {
+	if name := a.Name(); a.plain || s.by[name] != nil {
+		return s.like(name)
+	}
+	return a.Client(), true, nil
+}
+
+// like is At without the offers.
+func (s *Clients) like(addr string) (c redis.UniversalClient, own bool, err error) {
+	if c = s.by[addr]; c != nil {
 		return c, false, nil
 	}
 	if rest, is := strings.CutPrefix(addr, sentinelName); is {
@@ -85,8 +109,6 @@ func (s *Clients) At(addr string) (c redis.UniversalClient, own bool, err error)
 // clusterAt returns a client of a cluster with the options of the first one of
 // the list. Another client may have named other nodes of it.
 func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, name := range s.list {
 		if c, is := s.by[name].(*redis.ClusterClient); is {
 			o := *c.Options()
@@ -126,14 +148,12 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	var first *redis.Client
 	var was string // its address in the record
-	s.mu.Lock()
 	for _, name := range s.list {
 		c, single := s.by[name].(*redis.Client)
 		if single && (first == nil || first.Options().Addr == transport.SentinelAddr) {
 			first, was = c, name
 		}
 	}
-	s.mu.Unlock()
 	if first == nil {
 		return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", fault.ErrInvalid)
 	}
