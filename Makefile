@@ -53,7 +53,7 @@ JSON ?=
 SUM  := go run ./internal/testsum
 
 .PHONY: test
-test: ## gofmt, go vet, the tests of all modules, 5,000 schedules: six minutes on two idle processors
+test: ## gofmt, go vet, the tests of all modules, 5,000 schedules: about five minutes on two idle processors
 	@$(SUM) redis vet unit 'sim SEEDS=5000'
 
 .PHONY: weight
