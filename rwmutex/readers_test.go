@@ -62,6 +62,23 @@ func TestReadersComeInAfterATryOfAWriter(t *testing.T) {
 	})
 }
 
+// A node that has said that a writer waits does not answer any more. The others
+// say that none does.
+func TestReadersComeInAsANodeIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 5)
+		q := c.Quorum()
+		m, other := rwmutex.New(q, "x"), rwmutex.New(c.Quorum(), "x")
+		m.RLock()
+		defer m.RUnlock()
+		time.Sleep(time.Second)
+		require.False(t, other.TryLock())
+		c.Partition(q, 4)
+		time.Sleep(100 * time.Millisecond)
+		assert.Less(t, comesIn(t, m), time.Minute)
+	})
+}
+
 // A reader of another process that waited for the writer does not wait for a
 // reader.
 func TestReadersComeInAfterDowngrade(t *testing.T) {

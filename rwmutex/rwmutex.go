@@ -30,11 +30,14 @@ import (
 // readers before it. One that waits behind readers of its own value stops those
 // of that value, and asks the nodes when they have left. The readers that
 // waited behind a writer get in together when it leaves. If it gives up
-// instead, other processes know that within a third of the ttl. A reader that
+// instead, other processes learn that with their next renewal. A reader that
 // has lost its hold keeps other callers of its value out until it calls
 // RUnlock. As with [sync.RWMutex], recursive read locking is ruled out. So is
 // upgrading: two readers that both upgrade would wait for each other. Call
 // RUnlock, then Lock, and look again at what was read.
+//
+// With [quorate.WithoutRenewal] readers of one value share what is left of the
+// first one's lease.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {

@@ -95,3 +95,30 @@ func TestPartIsFreeWithoutRenewal(t *testing.T) {
 		})
 	}
 }
+
+// WithMaxHold bounds a hold by its time and a lease, however it is given back.
+func TestMaxHoldOfAHoldThatIsGivenBackInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		for i := range 3 {
+			c.Delay(i, 5*time.Millisecond)
+		}
+		const most, ttl = time.Second, 10 * time.Second
+		s := semaphore.NewWeighted(c.Quorum(), "s", 20, quorate.WithMaxHold(most))
+		require.NoError(t, s.Acquire(t.Context(), 20))
+		began, other := time.Now(), semaphore.NewWeighted(c.Quorum(), "s", 20)
+		got := make(chan time.Duration, 1)
+		go func() {
+			assert.NoError(t, other.Acquire(t.Context(), 20))
+			got <- time.Since(began)
+		}()
+		for range 9 { // two at a time, within a round trip
+			time.Sleep(6 * time.Second)
+			s.Release(1)
+			time.Sleep(time.Millisecond)
+			s.Release(1)
+		}
+		assert.Less(t, <-got, most+ttl+time.Second)
+		other.Release(20)
+	})
+}

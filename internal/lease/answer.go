@@ -147,7 +147,7 @@ func (c *Claim) acknowledge(now protocol.Time, p *peer, r protocol.Request, a pr
 // ttl. The answer to an Extend that is still to come would promise more than
 // the node then keeps.
 func (c *Claim) leaseBrought(p *peer, r protocol.Request, same bool) protocol.Time {
-	if c.phase != Holding || !c.noRenewal || r.Op != protocol.OpSettle || !p.held || c.shrunkAt == 0 || r.Sent < c.shrunkAt {
+	if c.phase != Holding || !c.noRenewal || r.Op != protocol.OpSettle || !p.held || c.shrunkAt == 0 {
 		return 0
 	}
 	ends := min(c.deadline, c.leaseEnds(&peer{ackSent: r.Sent}))

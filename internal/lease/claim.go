@@ -116,10 +116,12 @@ func (c *Claim) Evicted() bool { return c.evicted }
 // Deadline returns until when the claim is held unless more is heard (rule 5).
 func (c *Claim) Deadline() protocol.Time { return c.deadline }
 
-// Waiters reports whether another claim is known to wait behind the claim.
+// Waiters reports whether another claim is known to wait behind the claim. What
+// a node said that does not answer any more is forgotten: no other answer says
+// that the claim has gone.
 func (c *Claim) Waiters() bool {
 	for i := range c.peers {
-		if c.peers[i].waiters {
+		if p := &c.peers[i]; p.waiters && p.failures < 2 && c.Absent&(1<<i) == 0 {
 			return true
 		}
 	}

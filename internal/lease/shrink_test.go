@@ -91,3 +91,23 @@ func TestShrinkMovesNoDeadline(t *testing.T) {
 	assert.Equal(t, lease.Lost, b.Phase())
 	assert.Equal(t, later, b.Deadline())
 }
+
+// Two parts are given back before the nodes have answered the first.
+func TestTwoShrinksMoveNoDeadline(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Claim = lease.NewClaim(lease.Config{
+		Terms: protocol.Terms{ID: protocol.ID{3: 1}, Weight: 4, Capacity: 4, TTL: benchTTL, Counting: true},
+		Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond,
+	})
+	b.Start(b.now, 128, 0, 0)
+	b.reach(0, 1, 2)
+	b.StopRenewal()
+	ends := b.Deadline()
+	b.pass(benchTTL/4, 0, 1, 2)
+	b.Shrink(b.now, 3)
+	b.now = b.now.Add(time.Millisecond)
+	b.Shrink(b.now, 2)
+	b.reach(0, 1, 2)
+	assert.Equal(t, ends, b.Deadline())
+}
