@@ -67,8 +67,10 @@ const (
 )
 
 // Settings are what all clients of a set share. A zero field of [Set]'s
-// argument is left as it is. They are a plain value, safe for concurrent use as
-// long as no goroutine changes it.
+// argument is left as it is, but for a retention that is shorter than the new
+// guard time, which becomes as long. They have the bounds that [quorate.New]
+// has. They are a plain value, safe for concurrent use as long as no goroutine
+// changes it.
 type Settings struct {
 	Guard     time.Duration // how long a node that lost its data does not vote: see [quorate.WithGuard]
 	Retention time.Duration // how long a name's last ticket is kept: see [quorate.WithRetention]
