@@ -33,7 +33,7 @@ type attempt struct {
 	q     *Quorum
 	spec  *Spec
 	owner Owner       // nil: no callbacks
-	only  *peers.Node // of a set of one, while little else is under way: see node.read
+	only  *peers.Node // of a set of one, while little else is under way: see [transport.Transport]
 
 	// standing is for readers without mu: until when the claim is held, or 0.
 	// The lowest bit, a nanosecond, says whether a claim waits behind it, the

@@ -33,7 +33,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 	// Note: Here is an incorrect order:
 	//
-	//	a.q.nodes.flush(a.queue())
+	//	a.q.Nodes.Flush(a.queue())
 	//	a.owner.Ended()
 	var leaves []protocol.Request
 	if ended {
@@ -256,7 +256,7 @@ func (a *attempt) dropWait(w *wait) bool {
 }
 
 // wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
-// endUnlock calls it after each event, and transmit when it gives a leave up: a
+// endUnlock calls it after each event, and Transmit when it gives a leave up: a
 // release that waits for that leave would otherwise wait for its whole bound.
 func (a *attempt) wakeWaits() {
 	for p := &a.waits; *p != nil; {

@@ -6,7 +6,7 @@ package core
 // calls Reply, which puts it back. The transport decides which go together, and
 // script how the call looks.
 // Invariant: a call ends once: in Reply, or where it turns out to be needless
-// (transmit, sendAlone). Each request of a batch gets its own answer. If the
+// (Transmit, sendAlone). Each request of a batch gets its own answer. If the
 // batch has none for it, the request is sent once more, by itself.
 
 import (

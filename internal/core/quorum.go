@@ -212,7 +212,7 @@ func (q *Quorum) end(ctx context.Context) error {
 	// The turns are given up, so that another client may go on before their
 	// keys expire.
 	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
-	q.Tasks.Wait() // they end with closing or life
+	q.Tasks.Wait() // they end with Over or Life
 	for _, a := range q.attempts.all() {
 		a.close()
 	}

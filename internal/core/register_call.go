@@ -263,7 +263,7 @@ func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 	return true
 }
 
-// Transmit see queued. It runs on pump's goroutine, and takes i.mu.
+// Transmit see [flow.Queued]. It runs on pump's goroutine, and takes i.mu.
 func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	i := c.i
 	i.mu.Lock()

@@ -149,10 +149,9 @@ func bounded(s nodeset.Shared) error {
 			return fmt.Errorf("%v: Redis counts in milliseconds; choose a whole number of them", d)
 		}
 	}
-	const longest, skew, retention = 720 * time.Hour, 24 * time.Hour, 87600 * time.Hour
 	switch {
-	case s.Guard > longest || s.Skew > skew || s.Retention > retention:
-		return fmt.Errorf("a guard time of %v, a skew of %v, a retention of %v: at most %v, %v and %v", s.Guard, s.Skew, s.Retention, longest, skew, retention)
+	case s.Guard > setup.MostGuard || s.Skew > setup.MostSkew || s.Retention > setup.MostRetention:
+		return fmt.Errorf("a guard time of %v, a skew of %v, a retention of %v: at most %v, %v and %v", s.Guard, s.Skew, s.Retention, setup.MostGuard, setup.MostSkew, setup.MostRetention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("a retention of %v is below the guard time of %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
 	}

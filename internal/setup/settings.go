@@ -116,11 +116,11 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithTTL(%v): at most 24h; a lease is renewed while it is held, so it need not be long", s.TTL)
 	case s.Skew < 0:
 		return fmt.Errorf("WithSkew(%v): cannot be negative", s.Skew)
-	case s.Skew > 24*time.Hour:
+	case s.Skew > MostSkew:
 		return fmt.Errorf("WithSkew(%v): at most 24h; set clocks right that differ by more", s.Skew)
 	case s.Skew%time.Millisecond != 0:
 		return fmt.Errorf("WithSkew(%v): the set keeps milliseconds; choose a whole number of them, such as %v", s.Skew, up(s.Skew))
-	case s.Guard > 720*time.Hour:
+	case s.Guard > MostGuard:
 		return fmt.Errorf("WithGuard(%v): at most 720h; a node that is new or lost its data votes only after that", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
 		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote before a lease that it forgot has ended; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
@@ -139,7 +139,7 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithWarning(%v): must be above 0 and at most half of the ttl (%v); about two thirds are left when a renewal begins, so a longer one would warn while all is well", s.WarnBefore, s.TTL)
 	case s.Linger < 0:
 		return fmt.Errorf("WithLinger(%v): cannot be negative; 0 means none", s.Linger)
-	case s.Retention > 87600*time.Hour:
+	case s.Retention > MostRetention:
 		return fmt.Errorf("WithRetention(%v): at most 87600h; keep what must last longer in a record", s.Retention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
@@ -154,6 +154,13 @@ func (s *Settings) Check() error {
 	}
 	return nil
 }
+
+// The bounds of what all clients of a set share.
+const (
+	MostGuard     = 720 * time.Hour
+	MostSkew      = 24 * time.Hour
+	MostRetention = 87600 * time.Hour
+)
 
 // up returns the next whole number of milliseconds.
 func up(d time.Duration) time.Duration { return (d + time.Millisecond - 1).Truncate(time.Millisecond) }
