@@ -207,11 +207,16 @@ func TestClosesAtATime(t *testing.T) {
 		q := c.Quorum()
 		require.NoError(t, mutex.New(q, "m").LockContext(soon(t)))
 		c.Partition(q, 0, 1, 2)
-		closed := make(chan error, 2)
+		began, closed := time.Now(), make(chan error, 2)
+		took := make(chan time.Duration, 2)
 		for range cap(closed) {
-			go func() { closed <- q.Close() }()
+			go func() {
+				closed <- q.Close()
+				took <- time.Since(began)
+			}()
 		}
 		one, other := <-closed, <-closed
+		assert.Equal(t, <-took, <-took, "the second one waits for the first")
 		assert.NotEqual(t, errors.Is(one, quorate.ErrClosed), errors.Is(other, quorate.ErrClosed), "%v; %v", one, other)
 	})
 }
