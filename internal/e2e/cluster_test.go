@@ -83,7 +83,7 @@ func TestCluster(t *testing.T) {
 		waits := e2e.NewQueued(ctx)
 		got := make(chan error, 1)
 		go func() { got <- other.LockContext(waits) }()
-		<-waits.In()
+		e2e.Receive(t, waits.In())
 		m.Unlock()
 		require.NoError(t, e2e.Receive(t, got))
 		assert.Greater(t, other.Lease().Token(), token)

@@ -46,7 +46,7 @@ func TestCompatibility(t *testing.T) {
 				if err := c.Node(0).Client().Do(t.Context(), "ACL", "WHOAMI").Err(); err != nil && strings.Contains(err.Error(), "unknown command") {
 					t.Skip("it has no users")
 				}
-				u := newTenant(t, c, "all", slices.Concat(needed, useful))
+				u := newTenant(t, c, "documented", slices.Concat(needed, useful))
 				q := e2e.OpenAt(t, u.urls("secret"), u.options()...)
 				assert.NoError(t, u.run(deadline(t), q, steps))
 				if n == 3 {

@@ -133,6 +133,17 @@ func next(ctx context.Context, m *mutex.Mutex) (<-chan error, error) {
 	}
 }
 
+// waits returns when the call of that context waits, and an error when it has
+// ended instead.
+func waits(queued *e2e.Queued, ended <-chan error) error {
+	select {
+	case <-queued.In():
+		return nil
+	case err := <-ended:
+		return fmt.Errorf("it should wait: %w", err)
+	}
+}
+
 func (u *tenant) mutex(ctx context.Context, q *quorate.Quorum) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -253,7 +264,9 @@ func (u *tenant) rwmutex(ctx context.Context, q *quorate.Quorum) error {
 	queued := e2e.NewQueued(ctx)
 	next := make(chan error, 1)
 	go func() { next <- w.LockContext(queued) }()
-	<-queued.In()
+	if err := waits(queued, next); err != nil {
+		return err
+	}
 	if err := errors.Join(a.RUnlockContext(ctx), b.RUnlockContext(ctx), <-next); err != nil {
 		return err
 	}
@@ -312,7 +325,9 @@ func (u *tenant) semaphore(ctx context.Context, q *quorate.Quorum) error {
 	queued := e2e.NewQueued(ctx)
 	next := make(chan error, 1)
 	go func() { next <- a.Acquire(queued, 1) }()
-	<-queued.In()
+	if err := waits(queued, next); err != nil {
+		return err
+	}
 	if err := errors.Join(b.Resize(ctx, 3), <-next); err != nil {
 		return err
 	}
