@@ -84,7 +84,7 @@ func TestOldSnapshot(t *testing.T) {
 	a := register(t, q)
 	require.NoError(t, c.Node(0).Client().Save(t.Context()).Err())
 	recordsEverywhere(t, c, a, "done")
-	_ = q.Close() // on a busy machine a release takes longer than this ttl
+	_ = q.Close()                                                            // on a busy machine a release takes longer than this ttl
 	require.NoError(t, c.Node(2).Client().Del(t.Context(), recordKey).Err()) // as if it had missed it
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, c.Node(0).Restart())
