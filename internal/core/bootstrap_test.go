@@ -52,7 +52,7 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	for _, n := range q.Nodes.Live() {
 		var res repair.RepairResult
 		require.Eventually(t, func() bool { // it may be connected to again
-			res = q.lookAt(within(t), n, q.Members.MarkerKey(), true)
+			res = q.repairs.lookAt(within(t), n, q.Members.MarkerKey(), true)
 			return res.Err == nil
 		}, time.Minute, time.Millisecond)
 		left = append(left, res.Wait)

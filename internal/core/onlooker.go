@@ -316,7 +316,7 @@ func (o Operating) Look(ctx context.Context, number int, of nodeset.Stamp) (wait
 		return 0, false, fault.ErrNoAnswer
 	}
 	n.Tried(ctx)
-	res := o.q.lookAt(ctx, n, script.HomeOf(of).Marker(o.q.Set.Prefix), true)
+	res := o.q.repairs.lookAt(ctx, n, script.HomeOf(of).Marker(o.q.Set.Prefix), true)
 	return res.Wait, res.CaughtUp, res.Err
 }
 

@@ -116,7 +116,7 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 	q, ctx, n := r.q, r.q.Life, r.q.Nodes.At(s.Node)
 	switch s.Kind {
 	case repair.RepairLook:
-		return q.lookAt(ctx, n, q.Members.MarkerKey(), s.Node == s.Target)
+		return r.lookAt(ctx, n, q.Members.MarkerKey(), s.Node == s.Target)
 	case repair.RepairTurn:
 		// It is taken at the node that is repaired, and read from others.
 		for _, n := range q.Nodes.All() {
@@ -131,11 +131,11 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 	case repair.RepairStay:
 		_, res.Err = r.ask(n, "SET", r.turn(), script.TurnOf(q.Channel, s.Count), "PX", millis(s.For), "XX")
 	case repair.RepairList:
-		res.Names, res.Cursor, res.Err = q.listNames(ctx, n, s.Cursor)
+		res.Names, res.Cursor, res.Err = r.listNames(ctx, n, s.Cursor)
 	case repair.RepairRead:
-		return q.repairs.repairName(ctx, s)
+		return r.repairName(ctx, s)
 	case repair.RepairDecide:
-		spec, err := q.repairs.specOf(s)
+		spec, err := r.specOf(s)
 		return repair.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
 	// The script compares the incarnation. A node that has lost its data again
 	// since the names were listed stays unmarked, as it lacks what was brought
@@ -144,7 +144,7 @@ func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
 		v, err := r.answer(q.Nodes.At(s.Target), script.AppendCaughtUp(nil, q.Members.MarkerKey(), s.Incarnation))
 		return repair.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case repair.RepairSpread:
-		res.Err = q.repairs.spreadNumber(ctx, s.Name)
+		res.Err = r.spreadNumber(ctx, s.Name)
 	}
 	return res
 }
@@ -196,7 +196,7 @@ func (r *repairer) answer(n *peers.Node, command []byte) ([]resp.Value, error) {
 }
 
 // lookAt reads a node's marker, at key, and what is left of its guard time.
-func (q *Quorum) lookAt(ctx context.Context, n *peers.Node, key string, clock bool) (res repair.RepairResult) {
+func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock bool) (res repair.RepairResult) {
 	// The time is asked only of a node whose guard time may run: most looks are
 	// at healthy nodes, and take one command.
 	m, err := n.Marker(ctx, key)
@@ -204,7 +204,7 @@ func (q *Quorum) lookAt(ctx context.Context, n *peers.Node, key string, clock bo
 	if err != nil || !clock || m.CaughtUp {
 		return res
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&q.Set))
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&r.q.Set))
 	defer cancel()
 	v, err := n.Do(ctx, "TIME")
 	var now int64
@@ -219,20 +219,20 @@ func (q *Quorum) lookAt(ctx context.Context, n *peers.Node, key string, clock bo
 
 // listNames lists a portion of the names, as "name}side", that have a record on
 // a node. SCAN gives each name that is there throughout at least once.
-func (q *Quorum) listNames(ctx context.Context, n *peers.Node, cursor string) (names []string, next string, err error) {
+func (r *repairer) listNames(ctx context.Context, n *peers.Node, cursor string) (names []string, next string, err error) {
 	// A name may hold any byte, so what is special to SCAN's patterns is
 	// quoted. A portion is bounded by COUNT: Redis looks at a thousand keys,
 	// some tenths of a millisecond, and the next portion is another command.
-	begin, end := q.Set.Prefix+":{", ":r"
+	begin, end := r.q.Set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
-	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*r.q.Set.NodeTimeout)
 	defer cancel()
-	if err := q.hasSlot(ctx, n); err != nil {
+	if err := r.hasSlot(ctx, n); err != nil {
 		return nil, "", err
 	}
 	v, err := n.Do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
 	if err == nil {
-		err = q.hasSlot(ctx, n)
+		err = r.hasSlot(ctx, n)
 	}
 	if err != nil {
 		return nil, "", err
@@ -253,7 +253,7 @@ func (q *Quorum) listNames(ctx context.Context, n *peers.Node, cursor string) (n
 // Invariant: a listing begins and ends on a server that has the whole slot.
 // SCAN has no keys, so the server that the slot has left answers it: without
 // the names that have moved.
-func (q *Quorum) hasSlot(ctx context.Context, n *peers.Node) error {
+func (r *repairer) hasSlot(ctx context.Context, n *peers.Node) error {
 	if n.Slot == "" || !rule.On(rule.WholeSlot) {
 		return nil
 	}

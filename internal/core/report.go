@@ -40,7 +40,7 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	}
 	for _, n := range list {
 		all.Go(func() {
-			r := q.checkNode(ctx, n)
+			r := o.checkNode(ctx, n)
 			r.Err = fault.NamesAge(r.Err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -54,15 +54,15 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	return nil
 }
 
-func (q *Quorum) checkNode(ctx context.Context, n *peers.Node) report.Node {
+func (o Onlooker) checkNode(ctx context.Context, n *peers.Node) report.Node {
 	// Ten node timeouts bound all of its questions together.
-	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*o.q.Set.NodeTimeout)
 	defer cancel()
 	n.Tried(ctx)
 	// A client that learns the set from one node connects to others again.
-	lasts := time.After(q.Set.NodeTimeout)
+	lasts := time.After(o.q.Set.NodeTimeout)
 	for {
-		r := q.look(ctx, n)
+		r := o.look(ctx, n)
 		if !errors.Is(r.Err, fault.ErrRejudged) && !errors.Is(r.Err, fault.ErrOtherSet) {
 			return r
 		}
@@ -77,7 +77,8 @@ func (q *Quorum) checkNode(ctx context.Context, n *peers.Node) report.Node {
 }
 
 // look asks a node once what Check tells of it.
-func (q *Quorum) look(ctx context.Context, n *peers.Node) report.Node {
+func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
+	q := o.q
 	r := report.Node{Index: n.Index, Addr: n.Addr}
 	// Without this wait a short command would end while its own repair of the
 	// node is under way (cmd/quorate: TestShortCommandRepairsANode).
@@ -92,7 +93,7 @@ func (q *Quorum) look(ctx context.Context, n *peers.Node) report.Node {
 		return r
 	}
 	r.Server = n.Info().Addr
-	at, err := q.lookAtClock(ctx, n, &r)
+	at, err := o.lookAtClock(ctx, n, &r)
 	if r.Err = err; err != nil {
 		return r
 	}
@@ -112,7 +113,7 @@ func (q *Quorum) look(ctx context.Context, n *peers.Node) report.Node {
 	if r.AOF {
 		r.Fsync = flow.Text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	q.lookAtMarker(n, &r, at, allowed)
+	o.lookAtMarker(n, &r, at, allowed)
 	if r.Err != nil {
 		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
 	}
@@ -122,7 +123,8 @@ func (q *Quorum) look(ctx context.Context, n *peers.Node) report.Node {
 }
 
 // lookAtMarker notes whether a node votes, and whether it has been repaired.
-func (q *Quorum) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allowed func(words ...string) []resp.Value) {
+func (o Onlooker) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allowed func(words ...string) []resp.Value) {
+	q := o.q
 	m, ok := script.ParseMarker(flow.Text(allowed(script.ReadShort(q.Members.MarkerKey())...), 0))
 	// The turn is a key at the node itself, so it tells of the repair by any
 	// client, also one that has died: the key ends with the turn.
@@ -146,7 +148,8 @@ func (q *Quorum) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allow
 }
 
 // lookAtClock returns a node's time, and notes its round trip and offset.
-func (q *Quorum) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node) (time.Time, error) {
+func (o Onlooker) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node) (time.Time, error) {
+	q := o.q
 	before := q.Now()
 	v, err := n.Do(ctx, "TIME")
 	r.RoundTrip = q.Now().Sub(before)
