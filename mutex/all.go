@@ -220,7 +220,7 @@ func (g *Group) wait(more int) {
 // Invariant: a claim that waits is of a name that comes after all names that
 // are held. Tries of later names do not wait, and are given up before.
 func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name string, err error) {
-	done, waited := false, false
+	done := false
 	defer func() {
 		if !done { // also when the tracer panics
 			_ = release(held)
@@ -251,7 +251,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 		if got == len(g.parts) && !slices.ContainsFunc(held, (*hold).lost) {
 			done = true
 			for _, h := range held {
-				h.lease.Hold().Bound(waited)
+				h.lease.Hold().Bound()
 			}
 			return held, "", nil
 		}
@@ -267,7 +267,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 			return held, name, err
 		}
 		h := g.parts[got].begin(ctx, false)
-		held, waited = append(held, h), true
+		held = append(held, h)
 		if err := h.wait(ctx); err != nil {
 			return held, name, err
 		}

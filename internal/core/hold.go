@@ -251,9 +251,9 @@ func (h *Hold) Pass() process.Standing {
 }
 
 // Bound has WithMaxHold or WithoutRenewal bound a hold whose spec has
-// BoundLater, from now on. The time of WithoutRenewal is a lease. If the caller
-// has waited since it got this one, the nodes are asked for another first.
-func (h *Hold) Bound(waited bool) {
+// BoundLater, from now on. The time of WithoutRenewal is a lease. If more than
+// a sixteenth of this one is over, the nodes are asked for another first.
+func (h *Hold) Bound() {
 	set := h.spec.Set
 	if set.MaxHold == 0 && !set.NoRenewal {
 		return
@@ -266,7 +266,7 @@ func (h *Hold) Bound(waited bool) {
 		case !set.NoRenewal:
 			a.ends = time.AfterFunc(set.MaxHold, a.stopRenewal)
 			return
-		case waited:
+		case c.Deadline().Sub(now) < set.TTL-set.TTL/16:
 			c.Renew(now)
 		}
 		c.StopRenewal()
