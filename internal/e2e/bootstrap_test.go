@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
@@ -48,5 +50,28 @@ func TestBootstrapWhileConnectionsAreLost(t *testing.T) {
 				require.Equal(t, "0", fields[1], "node %d has begun a guard time", i)
 			}
 		})
+	}
+}
+
+// The replicas of a service call Bootstrap as they start, all at once. Each
+// proposes the set that another has begun to record, and a majority of the nodes
+// votes at once all the same.
+func TestReplicasBootstrapAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		c := redistest.Start(t, 3)
+		var replicas sync.WaitGroup
+		for range 8 {
+			q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(4*time.Second, time.Hour))
+			replicas.Go(func() { assert.NoError(t, q.Bootstrap(deadline(t))) })
+		}
+		replicas.Wait()
+		votes := 0
+		for i := range c.Len() {
+			if strings.Fields(e2e.Marker(t.Context(), c.Node(i)))[1] == "0" {
+				votes++
+			}
+		}
+		require.GreaterOrEqual(t, votes, 2)
 	}
 }

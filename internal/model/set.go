@@ -43,8 +43,11 @@ func (n *Node) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation)
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		n.marked = false
 		n.set = nodeset.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: nodeset.SetAccepted, Identity: s.Identity, Config: s.Config}
-	case s.Kind == nodeset.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp:
-		if n.begin(now, s.Config, fresh, false); s.Ready && !recorded && s.Ballot == n.set.Accepted {
+	// One that says that the node is brand-new is left to the client whose word
+	// the node has accepted last: this one may not say so.
+	case s.Kind == nodeset.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp &&
+		(!s.Ready || recorded || s.Ballot == n.set.Accepted):
+		if n.begin(now, s.Config, fresh, false); s.Ready && !recorded {
 			n.born, n.caughtUp = bornLongAgo, true
 		}
 		n.set.Phase = nodeset.SetRecorded

@@ -24,7 +24,9 @@ func (m *Membership) Due() bool { return m.due(m.claimed) != nil }
 func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func() string) *Recording {
 	d := m.due(m.claimed || ready)
 	switch {
-	case d == nil:
+	// An operator's word is of new nodes. Those of a set that seems to be
+	// forgotten may be about to get their commits.
+	case d == nil, d.again != nil && ready:
 		return nil
 	case d.again != nil:
 		m.mine = newRecording(d.again, d.at, b, true, false, m.rules)

@@ -44,7 +44,7 @@ type RecordStep struct {
 	Config   *Configuration // nil with SetPromise and SetLife
 	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
 	Life     string         // of SetLife: the word, which the runtime makes
-	Ready    bool           // of SetCommit: an operator has declared the node brand-new, so it votes at once if Ballot is what it has accepted last
+	Ready    bool           // of SetCommit: an operator has declared the node brand-new: it votes at once if Ballot is what it has accepted last, and else does nothing
 }
 
 // Enters reports whether the node begins to count with the step, beside those

@@ -1,6 +1,7 @@
 package nodeset_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +126,42 @@ func TestRecording(t *testing.T) {
 	w.serve(setOf(2, "C", "D"), "C")
 	assert.Equal(t, nodeset.RecordOther, p.finish(r))
 	assert.Equal(t, nodeset.Seed+2, r.Node)
+}
+
+// Two clients declare the nodes brand-new at the same time, as the replicas of a
+// service do that are started together. Whichever comes first at which node, a
+// majority votes at once. The last node may be taken for a blank one, as its
+// commit is under way: then it begins its guard time.
+func TestTwoDeclareTheNodesNew(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		w := blank(protocol.Rules{})
+		clients := []*party{w.start(abc...).settle(t), w.start(abc...).settle(t)}
+		under := []*nodeset.Recording{clients[0].recording(true, 0), clients[1].recording(true, 0)}
+		for steps := 0; under[0] != nil || under[1] != nil; steps++ {
+			require.Less(t, steps, 1000)
+			i := r.IntN(2)
+			switch p := clients[i]; {
+			case under[i] == nil:
+			case len(under[i].Out) > 0:
+				p.recordStep(under[i])
+			default: // it is over
+				if under[i].Outcome != nodeset.RecordDone {
+					p.Rejudge()
+				}
+				under[i] = p.settle(&findings.Findings{}).recording(true, 0)
+			}
+		}
+		votes := 0
+		for _, addr := range abc {
+			assert.Equal(t, nodeset.SetRecorded, w.at(addr).Set().Phase, "seed %d: %s", seed, addr)
+			if w.at(addr).Recovering(w.now) == 0 {
+				votes++
+			}
+		}
+		assert.GreaterOrEqual(t, votes, 2, "seed %d", seed)
+	}
 }
 
 // A connection breaks before the node has got its commit. It gets it with the

@@ -141,6 +141,7 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 		return c.Get(t.Context(), markerKey(of)).Val()
 	}
 	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000000", Ready: true}, set), "another client declares it new as well")
 	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
 	for key, refused := range map[string]bool{markerKey(set): false, markerKey(all[1]): true} {
 		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", ""))...).Err()

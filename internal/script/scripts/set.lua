@@ -32,7 +32,7 @@ local function begin(forgotten, tail)
   if not inc or forgotten then
     inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
     born, run, rest = now, ARGV[6], ''
-    if op == 'ready' and phase ~= 'c' and ballot == accepted then born, rest = 0, ' w' end
+    if op == 'ready' and phase ~= 'c' then born, rest = 0, ' w' end
   else
     born = math.max(0, born + guard - ARGV[7])
   end
@@ -47,7 +47,7 @@ elseif op == 'life' and phase == '-' and mine == '-' then
   mine = ballot
 elseif op == 'accept' and phase ~= 'c' and ballot >= promised and (ballot ~= accepted or mine == identity) then
   promised, accepted, phase, mine, present = ballot, ballot, 'p', identity, config
-elseif (op == 'commit' or op == 'ready') and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
+elseif (op == 'commit' or op == 'ready' and (phase == 'c' or ballot == accepted)) and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
   begin()
   phase = 'c'
 elseif op == 'restore' and ballot == set then
