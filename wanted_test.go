@@ -30,43 +30,51 @@ var wants = map[string]struct {
 }{
 	"mutex": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
 		m := mutex.New(q, "m")
-		require.NoError(t, m.LockContext(t.Context()))
+		require.NoError(t, m.LockContext(soon(t)))
 		return m.Lease(), func(ctx context.Context) { _ = mutex.New(other, "m").LockContext(ctx) }
 	}},
 	"group": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
 		g := mutex.All(q, "g", "h")
-		require.NoError(t, g.LockContext(t.Context()))
+		require.NoError(t, g.LockContext(soon(t)))
 		return g.Lease("h"), func(ctx context.Context) { _ = mutex.New(other, "h").LockContext(ctx) }
 	}},
 	"readers": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
 		m := rwmutex.New(q, "rw")
-		require.NoError(t, m.RLockContext(t.Context()))
+		require.NoError(t, m.RLockContext(soon(t)))
 		return m.RLease(), func(ctx context.Context) { _ = rwmutex.New(other, "rw").LockContext(ctx) }
 	}},
 	"semaphore": {false, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
-		l, err := semaphore.NewWeighted(q, "s", 2).AcquireLease(t.Context(), 2)
+		l, err := semaphore.NewWeighted(q, "s", 2).AcquireLease(soon(t), 2)
 		require.NoError(t, err)
 		return l, func(ctx context.Context) { _ = semaphore.NewWeighted(other, "s", 2).Acquire(ctx, 1) }
 	}},
 	"leader": {false, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
 		e := leader.New(q, "e")
-		require.NoError(t, e.Campaign(t.Context(), ""))
+		require.NoError(t, e.Campaign(soon(t), ""))
 		return e.Lease(), func(ctx context.Context) { _ = leader.New(other, "e").Campaign(ctx, "") }
 	}},
 	"once": {false, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
 		leases, end := make(chan quorate.Lease), make(chan struct{})
 		t.Cleanup(func() { close(end) })
 		go func() {
-			_ = once.New(q, "o").DoContext(context.Background(), func(ctx context.Context) error {
+			_ = once.New(q, "o").DoContext(t.Context(), func(ctx context.Context) error {
 				leases <- once.Lease(ctx)
 				<-end
 				return nil
 			})
 		}()
-		return <-leases, func(ctx context.Context) {
+		return e2e.Receive(t, leases), func(ctx context.Context) {
 			_ = once.New(other, "o").DoContext(ctx, func(context.Context) error { return nil })
 		}
 	}},
+}
+
+// soon ends where what should take moments does not come.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func isClosed(c <-chan struct{}) bool {

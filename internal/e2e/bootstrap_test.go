@@ -54,7 +54,7 @@ func TestBootstrapWhileConnectionsAreLost(t *testing.T) {
 }
 
 // The replicas of a service call Bootstrap as they start, all at once. Each
-// proposes the set that another has begun to record, and a majority of the nodes
+// proposes the set that another has begun to record. A majority of the nodes
 // votes at once all the same.
 func TestReplicasBootstrapAtOnce(t *testing.T) {
 	t.Parallel()

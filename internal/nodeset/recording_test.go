@@ -128,8 +128,8 @@ func TestRecording(t *testing.T) {
 	assert.Equal(t, nodeset.Seed+2, r.Node)
 }
 
-// Two clients declare the nodes brand-new at the same time, as the replicas of a
-// service do that are started together. Whichever comes first at which node, a
+// Two clients declare the nodes brand-new at the same time, as replicas of a
+// service do that start together. Whichever comes first at which node, a
 // majority votes at once. The last node may be taken for a blank one, as its
 // commit is under way: then it begins its guard time.
 func TestTwoDeclareTheNodesNew(t *testing.T) {
