@@ -106,12 +106,13 @@ func refusedForGood(err error) bool {
 // record has the nodes record their set for as long as that is due. It is a
 // task, and change starts one at a time. Each client of the list may do so at
 // the same moment, and each supersedes the others. So it waits for a random
-// time first, and longer after each failure.
+// time first, and longer after each failure. The time is no short one: another
+// client may be about to commit, with an operator's word.
 func (s *recorder) record() {
 	warned := false
 	for pause := s.ps.Set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.ps.Set.NodeTimeout) {
 		select {
-		case <-time.After(mathrand.N(pause)):
+		case <-time.After(pause/2 + mathrand.N(pause/2)):
 		case <-s.ps.Over:
 			return
 		}
