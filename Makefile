@@ -69,7 +69,7 @@ verify: ## What takes longer: staticcheck, the race detector, fleets, 5,000 more
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times. The stage vet has vetted them.
 ALL    = $(MODULES:%=./%/...)
-GOTEST = QUORATE_REQUIRE_REDIS=1 go test -vet=off -tags search $(JSON) -p 3 -parallel 6 -timeout 15m
+GOTEST = QUORATE_REQUIRE_REDIS=1 go test -vet=off -tags search $(JSON) -p 3 -parallel 6 -timeout 8m
 
 # The packages whose tests start many servers or processes for minutes, or compile a user's programs.
 SERVERS := ./internal/doccheck ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./compat/goose ./compat/migrate
