@@ -13,7 +13,7 @@
 //	admit.go        rules 2 to 5
 //	views.go        what a claim knows of each node: which of them hold and vote, until when
 //	count.go, capacity.go           which lower claims count; the permits of a semaphore
-//	regroup.go      what claims and operations keep when the set of nodes changes
+//	regroup.go      what claims keep when the set of nodes changes
 //	register.go, attest.go, outbox_record.go   one operation on a record: Paxos with tickets
 //	run.go          the order of such operations: lock, open, put again
 //	ticketclock.go  which ticket a claim proposes

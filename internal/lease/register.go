@@ -82,11 +82,6 @@ type registerPeer struct {
 	failures     int
 }
 
-type recordOutbox struct {
-	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
-	ended  bool                   // it is decided, or given up
-}
-
 // Quorum returns how many nodes are needed, for messages.
 func (q *RegisterOp) Quorum() int { return q.sets().Need() }
 
@@ -137,6 +132,7 @@ func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Ans
 // are asked when that one has answered, since what counts is what they know
 // after its guard time is over.
 func (q *RegisterOp) Start(now protocol.Time) {
+	q.rules = q.Rules
 	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
 		if q.Repair == 0 || i == q.Repair-1 || !q.Rules.On(protocol.RuleAfter) {
@@ -244,6 +240,57 @@ func (q *RegisterOp) Up(now protocol.Time, node int) {
 	if p := &q.peers[node]; q.outcome == Asking && p.pendingSince == 0 && p.askAt != 0 {
 		p.askAt, p.refused = now, false
 		q.advance(now)
+	}
+}
+
+// Regroup has the operation count on other nodes. What nodes have answered
+// stays.
+func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
+	if q.Succession && q.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
+		q.Supersede()
+		return
+	}
+	q.Sets, q.Absent = g.Sets, g.Absent
+	if g.Window > 0 {
+		q.Fresh = min(q.Fresh, g.Fresh())
+	}
+	for q.Nodes = max(q.Nodes, g.Nodes); len(q.peers) < q.Nodes; {
+		q.peers = append(q.peers, registerPeer{})
+	}
+	q.forgetOthers(now, g.Others)
+	for i := range q.peers {
+		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
+			p.askAt = now
+		}
+	}
+	q.Tick(now)
+}
+
+// Supersede ends an operation whose register is not asked any more.
+func (q *RegisterOp) Supersede() {
+	if q.outcome == Asking {
+		q.outcome = Superseded
+	}
+}
+
+// forgetOthers is that of a claim: what these numbers said is as if they had
+// not been asked.
+func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
+	if others == 0 || q.outcome != Asking || !q.Rules.On(protocol.RuleSetNumber) {
+		return
+	}
+	q.newest, q.promise = protocol.Stored{}, protocol.Version{}
+	for i := range q.peers {
+		p := &q.peers[i]
+		if others&(1<<i) == 0 {
+			q.collect(p)
+			continue
+		}
+		asked := p.answered || p.pendingSince != 0 || p.askAt != 0
+		*p = registerPeer{from: now, pendingSince: p.pendingSince}
+		if asked {
+			p.askAt = now.Add(1)
+		}
 	}
 }
 

@@ -2,8 +2,8 @@ package lease
 
 import "github.com/quorate/quorate/internal/protocol"
 
-// This file owns what becomes of claims and operations when another
-// configuration begins to count.
+// This file owns what becomes of claims when another configuration begins to
+// count.
 
 // Regroup has the claim count on other nodes. It keeps its ticket.
 // Invariant: views stay, since each tells of the queue of its node, whatever
@@ -63,57 +63,6 @@ func (c *Claim) forgetOthers(now protocol.Time, others uint32) {
 	for i := range c.peers {
 		if p := &c.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
 			*p = peer{behind: p.behind, ackSent: now, pendingSince: p.pendingSince, askAt: now}
-		}
-	}
-}
-
-// Regroup has the operation count on other nodes. What nodes have answered
-// stays.
-func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
-	if q.Succession && q.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
-		q.Supersede()
-		return
-	}
-	q.Sets, q.Absent = g.Sets, g.Absent
-	if g.Window > 0 {
-		q.Fresh = min(q.Fresh, g.Fresh())
-	}
-	for q.Nodes = max(q.Nodes, g.Nodes); len(q.peers) < q.Nodes; {
-		q.peers = append(q.peers, registerPeer{})
-	}
-	q.forgetOthers(now, g.Others)
-	for i := range q.peers {
-		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
-			p.askAt = now
-		}
-	}
-	q.Tick(now)
-}
-
-// Supersede ends an operation whose register is not asked any more.
-func (q *RegisterOp) Supersede() {
-	if q.outcome == Asking {
-		q.outcome = Superseded
-	}
-}
-
-// forgetOthers is that of a claim: what these numbers said is as if they had
-// not been asked.
-func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
-	if others == 0 || q.outcome != Asking || !q.Rules.On(protocol.RuleSetNumber) {
-		return
-	}
-	q.newest, q.promise = protocol.Stored{}, protocol.Version{}
-	for i := range q.peers {
-		p := &q.peers[i]
-		if others&(1<<i) == 0 {
-			q.collect(p)
-			continue
-		}
-		asked := p.answered || p.pendingSince != 0 || p.askAt != 0
-		*p = registerPeer{from: now, pendingSince: p.pendingSince}
-		if asked {
-			p.askAt = now.Add(1)
 		}
 	}
 }

@@ -64,14 +64,15 @@ func TestBacklogServesRecords(t *testing.T) {
 func TestClassOfRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		q    lease.RegisterOp
+		op   protocol.Op
+		s    *protocol.Stored
 		want protocol.Class
 	}{
-		{lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Erased: true}}, ClassOf(lease.Left, protocol.OpLeave)},
-		{lease.RegisterOp{Op: protocol.OpPut}, protocol.Records}, {lease.RegisterOp{Op: protocol.OpOpen}, protocol.Records}, {lease.RegisterOp{Op: protocol.OpRead}, protocol.Records},
+		{protocol.OpPut, &protocol.Stored{Erased: true}, ClassOf(lease.Left, protocol.OpLeave)},
+		{protocol.OpPut, &protocol.Stored{}, protocol.Records}, {protocol.OpOpen, &protocol.Stored{}, protocol.Records}, {protocol.OpRead, nil, protocol.Records},
 	} {
-		if got := lease.ClassOfRecord(&c.q); got != c.want {
-			t.Errorf("%v: class %d, want %d", c.q.Op, got, c.want)
+		if got := lease.ClassOfRecord(&protocol.Request{Op: c.op, Stored: c.s}, protocol.Rules{}); got != c.want {
+			t.Errorf("%v: class %d, want %d", c.op, got, c.want)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestRecordRequestsOfAnEndedOperation(t *testing.T) {
 	}{
 		{lease.RegisterOp{Op: protocol.OpPut}, false}, {lease.RegisterOp{Op: protocol.OpRead}, false}, {lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Erased: true}}, true},
 	} {
-		r := protocol.Request{Op: c.q.Op}
+		r := protocol.Request{Op: c.q.Op, Stored: &c.q.Stored}
 		c.q.Offer(&r, none)
 		c.q.Waits(&r)
 		assert.True(t, c.q.Depart(&r))
