@@ -3,261 +3,272 @@ package lease
 import (
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns rules 2 to 5: when a claim is settled (q nodes hold it at
-// exactly T), which views admit it, what a waiter does, and until when a holder
-// holds.
-// Invariant: T only rises. Two settled claims have at least one node in common
-// that holds both at their final tickets.
+// This file owns rule 3, which views admit a claim: votes, and for semaphores
+// the counting rule, since votes alone admit too many.
+// Invariant: leaving out a view, or knowing less of one, can only refuse.
 // Invariant: a claim is held at a time t only if rule 3 admits it with the
 // views that are usable at t. So the deadline is the first end of a lease at
 // which rule 3 fails.
 
-// settle is rule 2. T stays as it is while enough nodes may still take it.
-//
-// Note: Here is an incorrect rule, which refuses a ticket that is too low:
-//
-//	if ticket <= fence { return refused }
-//
-// The client that is farthest away is always late, and never gets in.
-func (c *Claim) settle(now protocol.Time) {
-	if c.Sets.Met(c.exact(now)) {
-		c.phase = Waiting
-		return
-	}
-	if c.Rules.On(protocol.RuleAbandon) && now.Sub(c.began) >= c.TTL {
-		c.End(now, Expired)
-		return
-	}
-	known, open, top := uint32(0), uint32(0), c.ticket
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.neverSent() || c.awaited(p) && (p.behind || !p.held) {
-			open |= 1 << i
-		}
-		if c.running(p, now) {
-			known |= 1 << i
-			top = max(top, p.ticket)
-		}
-	}
-	switch {
-	case c.Sets.Met(c.exact(now) | open): // T may still be reached
-	case c.Sets.Met(known) && top > c.ticket:
-		c.follow(now, top)
-	case c.Try && open == 0:
-		c.End(now, NoQuorum)
-	}
-}
-
-func (c *Claim) follow(now protocol.Time, top protocol.Ticket) {
-	c.settleRounds++
-	if c.settleRounds > 2 && c.Rules.On(protocol.RuleSpread) {
-		// Another claim of the same residue proposes the same T, each node
-		// keeps one of them off it, and both go on like that. Any T above
-		// serves; let the two differ.
-		most := protocol.Ticket(255)
-		if w := protocol.Ticket(c.Window.Half() / 2 / protocol.Residues); c.Window != 0 {
-			most = min(most, w) // no farther than the nodes let it go
-		}
-		top += protocol.Residues * (protocol.Ticket(c.ID[c.settleRounds%8]) % (most + 1))
-	}
-	c.raise(now, top)
-}
-
-// raise makes T "the highest ticket answered", which q nodes may hold already,
-// as each of them keeps its own ticket for the claim, and sends settle(id, T)
-// to all that do not.
-func (c *Claim) raise(now protocol.Time, top protocol.Ticket) {
-	c.phase, c.ticket, c.raised = Joining, top, true
-	if c.Sets.Met(c.exact(now)) {
-		c.phase = Waiting
-	}
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.behind = true; !(p.held && p.ticket == c.ticket) && !p.refused && c.Absent&(1<<i) == 0 {
-			c.send(now, i, protocol.OpSettle)
-			p.pushUnsure = false // the first request with this T
-		}
-	}
+// ballot is the views at one moment, for a few questions: what changes a view
+// or T makes its votes wrong.
+type ballot struct {
+	*views
+	now   protocol.Time
+	votes uint32 // the nodes whose usable views vote for the claim
 }
 
 // admitted is rule 3: "V >= q, at least q views vote for it, and the weights
 // of the counted claims plus its own fit".
-func (c *Claim) admitted(now protocol.Time) bool {
-	if !c.Voted(now) {
+func (b ballot) admitted() bool {
+	if !b.Sets.Met(b.votes) {
 		return false
 	}
 	// With q votes, a claim that does not fit beside this one is in at most
 	// V - q views, so it counts for at most N - q < q and is never counted. For
 	// a mutex and for readers and writers that is all there is to check.
-	return !c.Counting || !c.Rules.On(protocol.RuleCounting) || c.fits(now)
-}
-
-// wait is rule 4.
-func (c *Claim) wait(now protocol.Time) {
-	if c.admitted(now) {
-		c.admittedCapacity = c.capacity(now)
-		c.phase, c.giveUpAt = Holding, 0
-		c.deadline = c.validUntil(now)
-		return
-	}
-	var known, alive, aliveExact, votes, open uint32
-	asked := 0
-	top := c.ticket
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.pendingSince != 0 {
-			asked++
-		}
-		if c.running(p, now) {
-			known |= 1 << i
-			if p.failures < 2 && !c.barred(p) {
-				alive |= 1 << i
-				top = max(top, p.ticket)
-			}
-		}
-		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
-			aliveExact |= 1 << i
-		}
-		switch {
-		case c.usable(p, now) && p.vote:
-			votes |= 1 << i
-		case p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0:
-			open |= 1 << i
-		}
-	}
-	switch {
-	case c.Try && (c.outvoted(now, votes, open) || c.countPause > 0 && asked == 0):
-		c.End(now, Busy)
-		return
-	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
-		c.End(now, Expired)
-		return
-	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket && c.Rules.On(protocol.RuleRaise):
-		// "A waiter whose exact nodes die may raise T and settle again." So may
-		// one where another client's key bars all claims: such a node gives no
-		// vote.
-		c.began = now
-		c.follow(now, top)
-		return
-	}
-	c.count(now, votes)
-}
-
-// outvoted decides when a try gives up (rule 4). As soon as the votes still to
-// come cannot make it q, other claims are ahead on a majority. A holder is
-// ahead for as long as it holds. Tries that start at the same moment are ahead
-// of each other, each on some nodes, until all of them are settled; then the
-// lowest ticket has every vote. So a try that any node has voted for stays for
-// as long as that settling may take.
-// Invariant: of tries that meet only each other, one is admitted. The first
-// claim on a node has that node's vote, so at least one try stays, and each try
-// that leaves makes the others' way shorter.
-func (c *Claim) outvoted(now protocol.Time, votes, open uint32) bool {
-	if c.Sets.Met(votes | open) {
-		if c.giveUpAt > 0 && now >= c.giveUpAt {
-			c.giveUpAt = overdue
-		}
-		return false
-	}
-	if !c.votedOnce || !c.Rules.On(protocol.RuleStay) {
-		return true
-	}
-	if c.giveUpAt == 0 {
-		// The time so far is a measure of this client's round trips. The rest
-		// depends on the id: two tries that give up at the same moment make way
-		// for neither.
-		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
-		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
-	}
-	return now >= c.giveUpAt
-}
-
-// overdue is a time to give up that has passed while an answer was still to
-// come.
-const overdue protocol.Time = 1
-
-// hinted is when enough nodes may have come round to make q votes: each node
-// says when the leases that are ahead of the claim end there.
-func (c *Claim) hinted() protocol.Time {
-	if !c.Rules.On(protocol.RuleHint) {
-		return protocol.Never
-	}
-	at, votes := protocol.Time(0), uint32(0)
-	for i := range c.peers {
-		if p := &c.peers[i]; p.held && p.vote {
-			votes |= 1 << i
-		}
-	}
-	if c.Sets.Met(votes) {
-		return protocol.Never
-	}
-	for _, set := range c.Sets.Sets() {
-		if set == 0 {
-			continue
-		}
-		need := protocol.NeedOf(set) - bits.OnesCount32(set&votes)
-		var buf [9]protocol.Time
-		hints := buf[:0]
-		for i := range c.peers {
-			if p := &c.peers[i]; set&(1<<i) != 0 && p.held && !p.vote && p.pendingSince == 0 && p.hinted {
-				hints = append(hints, p.askAt)
-			}
-		}
-		switch {
-		case need <= 0:
-		case len(hints) < need:
-			return protocol.Never
-		default:
-			slices.Sort(hints)
-			at = max(at, hints[need-1])
-		}
-	}
-	return at
-}
-
-// leasesEnd is when the waiter's leases will have ended on too many nodes. Its
-// place in the queue is gone then, and it starts again rather than wait for a
-// turn that cannot come.
-func (c *Claim) leasesEnd() protocol.Time {
-	return c.quorumDeadline(func(p *peer) bool { return p.held })
-}
-
-// holdOn recomputes the deadline after each event, because an answer may take a
-// vote away as well as prolong a lease.
-func (c *Claim) holdOn(now protocol.Time) {
-	was := c.deadline
-	c.saveAdmitted(now)
-	c.deadline = max(c.validUntil(now), c.giveUpAt)
-	if now >= c.deadline && c.Rules.On(protocol.RuleFinal) {
-		c.deadline = min(was, now) // it was held until then
-		c.End(now, Lost)
-	}
+	return !b.Counting || !b.Rules.On(protocol.RuleCounting) || b.fits()
 }
 
 // validUntil is rule 5's deadline. Leases only end as time passes: see above.
-func (c *Claim) validUntil(now protocol.Time) protocol.Time {
-	if !c.Rules.On(protocol.RuleRecheck) || !c.Rules.On(protocol.RuleLease) {
-		return c.quorumDeadline(func(p *peer) bool { return p.held })
+func (b ballot) validUntil() protocol.Time {
+	if !b.Rules.On(protocol.RuleRecheck) || !b.Rules.On(protocol.RuleLease) {
+		return b.quorumDeadline(b.where(func(p *peer) bool { return p.held }))
 	}
-	if !c.Counting {
-		return c.quorumDeadline(func(p *peer) bool { return p.vote && c.usable(p, now) })
+	if !b.Counting {
+		return b.quorumDeadline(b.votes)
 	}
-	ends := make([]protocol.Time, 0, len(c.peers))
-	for i := range c.peers {
-		if p := &c.peers[i]; c.usable(p, now) {
-			ends = append(ends, c.leaseEnds(p))
+	ends := make([]protocol.Time, 0, len(b.peers))
+	for i := range b.peers {
+		if p := &b.peers[i]; b.usable(p, b.now) {
+			ends = append(ends, b.leaseEnds(p))
 		}
 	}
 	slices.Sort(ends)
-	for _, t := range append([]protocol.Time{now}, ends...) {
-		if !c.admitted(t) {
+	for _, t := range append([]protocol.Time{b.now}, ends...) {
+		if !b.at(t).admitted() {
 			return t
 		}
 	}
-	return now
+	return b.now
+}
+
+// fits is the counting rule for semaphores. N - V nodes tell nothing, so each
+// lower claim is taken to be on all of these: "a lower claim e counts if (views
+// that contain e) + (N - V) >= q".
+//
+// Only voting views whose content is known are used; leaving a view out moves
+// every claim it contains from "contained" to "N - V" and adds one to the
+// others, so it can only refuse. Equal digests and sums mean equal content:
+// then each claim is in all V views, counts, and by the votes they all fit.
+//
+// Sums and digests may be of more than the lower claims: where a list is asked
+// for a node also tells those of all claims with votes. That can only refuse,
+// too. Let q views lie within one set. A claim that is not in the set is in V -
+// q views at most, so it does not count. And the node that votes for all of the
+// set has room for it.
+//
+// A holder hears of one node after the other how it has gone on, and may not be
+// able to compare what is new with what is old. It still knows what it knew
+// when it was last admitted, and claims only ever go from a view.
+func (b ballot) fits() bool {
+	if b.fitsNow() {
+		return true
+	}
+	if b.phase != Holding {
+		return false
+	}
+	b.swapAdmitted()
+	defer b.swapAdmitted()
+	return b.fitsNow()
+}
+
+// swapAdmitted exchanges what is known for what was known.
+func (b ballot) swapAdmitted() {
+	for i := range b.peers {
+		if m := b.peers[i].extraOrNil; m != nil {
+			m.lowerSet, m.admittedSet = m.admittedSet, m.lowerSet
+		}
+	}
+}
+
+// saveAdmitted keeps what admits the claim. It costs a copy for each node, so
+// it is done for counted claims only: a vote alone admits all others, and a
+// vote stays.
+func (b ballot) saveAdmitted() {
+	if !b.Counting || !b.Sets.Met(b.votes) || !b.fitsNow() {
+		return
+	}
+	for i := range b.peers {
+		if m := b.peers[i].extraOrNil; m != nil {
+			m.admittedSet = m.lowerSet
+		}
+	}
+}
+
+// fitsNow is fits by what is known now: in each of the sets.
+func (b ballot) fitsNow() bool {
+	return b.fitsIn(b.Sets.Present) && (b.Sets.Next == 0 || b.fitsIn(b.Sets.Next))
+}
+
+func (b ballot) fitsIn(set uint32) bool {
+	if equal, sum := b.equalDigests(set); equal >= protocol.NeedOf(set) && (b.newestLimit() == 0 || sum+b.Weight <= b.capacity()) {
+		return true
+	}
+	if b.fitsBySum(set) {
+		return true
+	}
+	for i := range b.peers {
+		if v := b.peers[i].extra(); set&(1<<i) != 0 && v.listed && b.counted(set, v.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// equalDigests returns how many usable voting views, at most, lie within one
+// set that a node votes for, and the weight of that set: the lower claims, or
+// all claims with votes. A node that lists the lower claims tells the totals of
+// all as well.
+func (b ballot) equalDigests(of uint32) (most int, sum uint64) {
+	for i := range b.peers {
+		if of&(1<<i) == 0 {
+			continue
+		}
+		a := b.peers[i].extra()
+		for _, set := range [2]totals{{a.sum, a.digest}, a.all} {
+			same := 0
+			for j := range b.peers {
+				if m := b.peers[j].extra(); of&b.votes&(1<<j) != 0 && m.known && (set == totals{m.sum, m.digest} || set == m.all) {
+					same++
+				}
+			}
+			if same > most || same == most && set.sum < sum {
+				most, sum = same, set.sum
+			}
+		}
+	}
+	return most, sum
+}
+
+// differ: not all views are known to have the same content.
+func (b ballot) differ() bool {
+	all := b.Sets.All()
+	same, _ := b.equalDigests(all)
+	return same < bits.OnesCount32(b.exact(b.now)&all)
+}
+
+// fitsBySum shows without any list that there is room: a claim that counts is
+// in at least k = q - (N - V) of the V views, so together they weigh at most a
+// k-th of what the views do.
+func (b ballot) fitsBySum(set uint32) bool {
+	views, sum := 0, uint64(0)
+	for i := range b.peers {
+		if m := b.peers[i].extra(); set&b.votes&(1<<i) != 0 && m.known {
+			views++
+			sum += m.sum
+		}
+	}
+	k := protocol.NeedOf(set) - (bits.OnesCount32(set) - views)
+	return views >= protocol.NeedOf(set) && k > 0 && b.Weight+sum/uint64(k) <= b.capacity()
+}
+
+// counted is shown by the lists: by those that begin at a ticket, and by those
+// of all claims. Only a total stands for the claims before the lists, and it
+// counts in any case; once where two views tell the same.
+func (b ballot) counted(set uint32, from protocol.Ticket) bool {
+	type tally struct {
+		views  int
+		weight uint64
+	}
+	lower, bases, views := map[protocol.ID]tally{}, map[totals]bool{}, 0
+	for i := range b.peers {
+		v := b.peers[i].extra()
+		if set&b.votes&(1<<i) == 0 || !v.listed || v.from != from && v.from != 0 {
+			continue
+		}
+		views++
+		bases[v.prefixTotals] = true
+		for _, e := range v.lower {
+			t, known := lower[e.ID]
+			if !known || e.Weight < t.weight {
+				t.weight = e.Weight // claims only ever get lighter: this view is the newer one
+			}
+			t.views++
+			lower[e.ID] = t
+		}
+	}
+	if views < protocol.NeedOf(set) {
+		return false
+	}
+	total := b.Weight
+	for base := range bases {
+		total += base.sum
+	}
+	for _, t := range lower {
+		if t.views+bits.OnesCount32(set)-views >= protocol.NeedOf(set) {
+			total += t.weight
+		}
+	}
+	return total <= b.capacity()
+}
+
+// reach is how far back lists go: 4 ms, and sixteen times as far with each one.
+type reach uint8
+
+const (
+	shortestList       = protocol.Ticket(1) << 12
+	firstDepth   reach = 2 // a second
+	fullDepth    reach = 6 // to the beginning
+)
+
+// from is where the lists begin that are asked for. What differs between the
+// nodes is mostly recent, so they go back for a second first; when the totals
+// of what is older differ too, sixteen times as far, and then to the beginning.
+// A node does not tell more than some hundred claims: where there are more, a
+// sixteenth as far.
+func (r reach) from(t protocol.Ticket) protocol.Ticket {
+	if back := shortestList << (4 * r); r < fullDepth && t > back {
+		return t - back
+	}
+	return 0
+}
+
+// deepenLists has the next lists go back further if the older claims are not
+// the same in q of the views that are listed; in all of them for a holder,
+// since any node may go and the rest must still admit it.
+func (b ballot) deepenLists() {
+	for _, set := range b.Sets.Sets() {
+		listed, same := b.comparable(set)
+		need := protocol.NeedOf(set)
+		if b.phase == Holding {
+			need = max(need, listed)
+		}
+		if set != 0 && listed >= protocol.NeedOf(set) && same < need {
+			b.lists = min(b.lists+1, fullDepth)
+			return
+		}
+	}
+}
+
+// comparable returns how many voting views are listed, and how many of them, at
+// most, from the same ticket on and with the same before it.
+func (b ballot) comparable(set uint32) (listed, most int) {
+	for i := range b.peers {
+		same, v := 0, b.peers[i].extra()
+		if set&b.votes&(1<<i) != 0 && v.listed {
+			listed++
+		}
+		for j := range b.peers {
+			if m := b.peers[j].extra(); set&(1<<i) != 0 && set&b.votes&(1<<j) != 0 && m.listed && v.from == m.from && v.prefixTotals == m.prefixTotals {
+				same++
+			}
+		}
+		most = max(most, same)
+	}
+	return listed, most
 }

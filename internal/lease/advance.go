@@ -6,40 +6,15 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a claim does without an answer: it starts (rule 1), time
-// passes, and it sends what is due: renewals (rule 6), second tries, and the
-// settling of nodes that are below T or have lost the claim.
+// This file owns what follows from what a claim knows. It is settled (rule 2),
+// waits (rule 4) and holds, and it sends what is due: renewals (rule 6), second
+// tries, and the settling of nodes that are below T or have lost the claim.
 // Invariant: advance runs after each event, so a claim's phase, deadline and
 // Wake are always those of what it knows.
 // Invariant: sendDue sends nothing to a node at which a request of the claim is
 // unanswered, so a slow node is never flooded.
-
-// Start sends join(id, T0) to all nodes at once (rule 1), but for those that
-// are in later, a bit for each. These are asked after a while, or as soon as
-// the others cannot make q votes by themselves.
-func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
-	c.ticket, c.began, c.countAt = t0, now, protocol.Never
-	c.beatAt = c.nextBeat(now)
-	for i := range c.peers {
-		if c.Absent&(1<<i) != 0 {
-			continue
-		}
-		if later&(1<<i) != 0 {
-			if c.peers[i].askAt = now.Add(after); !c.Rules.On(protocol.RuleRest) {
-				c.peers[i].askAt = protocol.Never
-			}
-			continue
-		}
-		c.send(now, i, protocol.OpJoin)
-	}
-}
-
-func (c *Claim) Tick(now protocol.Time) {
-	c.expire(now)
-	if !c.phase.Final() {
-		c.advance(now)
-	}
-}
+// Invariant: T only rises. Two settled claims have at least one node in common
+// that holds both at their final tickets.
 
 // advance draws the conclusions of what is known now. The order of the phases
 // is that of the rules, so one event may take a claim from Joining to Holding.
@@ -63,12 +38,13 @@ func (c *Claim) advance(now protocol.Time) {
 	if c.phase == Joining {
 		c.settle(now)
 	}
-	if c.phase == Waiting && c.tooHeavy(now) {
-		c.End(now, TooHeavy)
-		return
-	}
 	if c.phase == Waiting {
-		c.wait(now)
+		b := c.at(now)
+		if b.tooHeavy() {
+			c.End(now, TooHeavy)
+			return
+		}
+		c.wait(b)
 	}
 	if c.phase == Holding {
 		c.holdOn(now)
@@ -78,11 +54,170 @@ func (c *Claim) advance(now protocol.Time) {
 	}
 }
 
-func (c *Claim) noteSilence(now protocol.Time, p *peer) {
-	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, protocol.Never, false
-	p.failures = min(p.failures, mostFailures-1) + 1
-	if !p.refused && (!c.Try || c.phase == Holding) { // a try asks once
-		p.askAt = now.Add(min(c.NodeTimeout<<p.failures/8, c.interval()))
+// settle is rule 2. T stays as it is while enough nodes may still take it.
+//
+// Note: Here is an incorrect rule, which refuses a ticket that is too low:
+//
+//	if ticket <= fence { return refused }
+//
+// The client that is farthest away is always late, and never gets in.
+func (c *Claim) settle(now protocol.Time) {
+	if c.Sets.Met(c.exact(now)) {
+		c.phase = Waiting
+		return
+	}
+	if c.Rules.On(protocol.RuleAbandon) && now.Sub(c.began) >= c.TTL {
+		c.End(now, Expired)
+		return
+	}
+	known, open, top := uint32(0), uint32(0), c.ticket
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.neverSent() || c.awaited(p) && (p.behind || !p.held) {
+			open |= 1 << i
+		}
+		if c.running(p, now) {
+			known |= 1 << i
+			top = max(top, p.ticket)
+		}
+	}
+	switch {
+	case c.Sets.Met(c.exact(now) | open): // T may still be reached
+	case c.Sets.Met(known) && top > c.ticket:
+		c.raise(now, c.next(top))
+	case c.Try && open == 0:
+		c.End(now, NoQuorum)
+	}
+}
+
+// raise makes T "the highest ticket answered", which q nodes may hold already,
+// as each of them keeps its own ticket for the claim, and sends settle(id, T)
+// to all that do not.
+func (c *Claim) raise(now protocol.Time, top protocol.Ticket) {
+	c.phase, c.ticket, c.raised = Joining, top, true
+	if c.Sets.Met(c.exact(now)) {
+		c.phase = Waiting
+	}
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.behind = true; !(p.held && p.ticket == c.ticket) && !p.refused && c.Absent&(1<<i) == 0 {
+			c.send(now, i, protocol.OpSettle)
+			p.pushUnsure = false // the first request with this T
+		}
+	}
+}
+
+// wait is rule 4.
+func (c *Claim) wait(b ballot) {
+	now := b.now
+	if b.admitted() {
+		c.admittedCapacity = b.capacity()
+		c.phase, c.giveUpAt = Holding, 0
+		c.deadline = b.validUntil()
+		return
+	}
+	var known, alive, aliveExact, open uint32
+	asked := 0
+	top := c.ticket
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.pendingSince != 0 {
+			asked++
+		}
+		if c.running(p, now) {
+			known |= 1 << i
+			if p.failures < 2 && !c.barred(p) {
+				alive |= 1 << i
+				top = max(top, p.ticket)
+			}
+		}
+		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
+			aliveExact |= 1 << i
+		}
+		if p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0 {
+			open |= 1 << i
+		}
+	}
+	switch {
+	case c.Try && (c.outvoted(now, b.votes|open) || c.countPause > 0 && asked == 0):
+		c.End(now, Busy)
+		return
+	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
+		c.End(now, Expired)
+		return
+	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket && c.Rules.On(protocol.RuleRaise):
+		// "A waiter whose exact nodes die may raise T and settle again." So may
+		// one where another client's key bars all claims: such a node gives no
+		// vote.
+		c.began = now
+		c.raise(now, c.next(top))
+		return
+	}
+	c.count(b)
+}
+
+// outvoted decides when a try gives up (rule 4). As soon as the votes still to
+// come cannot make it q, other claims are ahead on a majority. A holder is
+// ahead for as long as it holds. Tries that start at the same moment are ahead
+// of each other, each on some nodes, until all of them are settled; then the
+// lowest ticket has every vote. So a try that any node has voted for stays for
+// as long as that settling may take.
+// Invariant: of tries that meet only each other, one is admitted. The first
+// claim on a node has that node's vote, so at least one try stays, and each try
+// that leaves makes the others' way shorter.
+func (c *Claim) outvoted(now protocol.Time, possible uint32) bool {
+	if c.Sets.Met(possible) {
+		if c.giveUpAt > 0 && now >= c.giveUpAt {
+			c.giveUpAt = overdue
+		}
+		return false
+	}
+	if !c.votedOnce || !c.Rules.On(protocol.RuleStay) {
+		return true
+	}
+	if c.giveUpAt == 0 {
+		// The time so far is a measure of this client's round trips. The rest
+		// depends on the id: two tries that give up at the same moment make way
+		// for neither.
+		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
+		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
+	}
+	return now >= c.giveUpAt
+}
+
+// overdue is a time to give up that has passed while an answer was still to
+// come.
+const overdue protocol.Time = 1
+
+// count asks for the lists when q votes are there and the counting rule does
+// not admit: at once, and "again soon (a round trip, doubling, jittered)".
+func (c *Claim) count(b ballot) {
+	if !b.Sets.Met(b.votes) {
+		c.countAt, c.countPause = protocol.Never, 0
+		return
+	}
+	if c.countPause > 0 && b.now < c.countAt {
+		return
+	}
+	c.countPause = min(max(2*c.countPause, 2*time.Millisecond), c.interval(), 2*c.NodeTimeout)
+	b.deepenLists()
+	c.countAt = b.now.Add(c.countPause - c.countPause*time.Duration(c.ID[0])/1024)
+	for i := range c.peers {
+		if p := &c.peers[i]; p.held && p.pendingSince == 0 {
+			c.send(b.now, i, protocol.OpBeat)
+		}
+	}
+}
+
+// holdOn recomputes the deadline after each event, because an answer may take a
+// vote away as well as prolong a lease.
+func (c *Claim) holdOn(now protocol.Time) {
+	was, b := c.deadline, c.at(now)
+	b.saveAdmitted()
+	c.deadline = max(b.validUntil(), c.giveUpAt)
+	if now >= c.deadline && c.Rules.On(protocol.RuleFinal) {
+		c.deadline = min(was, now) // it was held until then
+		c.End(now, Lost)
 	}
 }
 
@@ -104,7 +239,10 @@ func (c *Claim) Wake() protocol.Time {
 		if c.giveUpAt > overdue {
 			w = min(w, c.giveUpAt)
 		}
-		if l := c.leasesEnd(); l > 0 && c.Rules.On(protocol.RuleLease) {
+		// Its place in the queue is gone when its leases have ended on too many
+		// nodes, and it starts again rather than wait for a turn that cannot
+		// come.
+		if l := c.quorumDeadline(c.where(func(p *peer) bool { return p.held })); l > 0 && c.Rules.On(protocol.RuleLease) {
 			w = min(w, l)
 		}
 	case Holding:
@@ -141,59 +279,6 @@ func (c *Claim) wakeUnrenewed() protocol.Time {
 	return w
 }
 
-// Renew asks every node for a new lease now, also when renewal has been
-// stopped, and also where an older request is still out: the lease that answers
-// that one ends earlier.
-func (c *Claim) Renew(now protocol.Time) {
-	if c.expire(now); c.phase != Holding {
-		return
-	}
-	c.beatAt = c.nextBeat(now)
-	for i := range c.peers {
-		switch p := &c.peers[i]; {
-		case p.refused || c.Absent&(1<<i) != 0:
-		case p.held && p.ticket >= c.ticket:
-			c.send(now, i, protocol.OpBeat)
-		default:
-			c.send(now, i, protocol.OpSettle)
-		}
-	}
-}
-
-// StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
-// works while no node can be reached. Only Shrink and Renew still send.
-func (c *Claim) StopRenewal() { c.noRenewal = true }
-
-func (c *Claim) Muted() bool { return c.noRenewal }
-
-// Shrink makes an admitted claim lighter: a writer becomes a reader, a
-// semaphore gets permits back. That frees capacity and takes none, so it is
-// safe at any time; every node is settled again, with the new weight. Where the
-// claim is not renewed its deadline stays, see leaseBrought.
-func (c *Claim) Shrink(now protocol.Time, weight uint64) {
-	if c.expire(now); c.phase != Holding || weight >= c.Weight {
-		return
-	}
-	c.Weight, c.shrunkAt = weight, now
-	for i := range c.peers {
-		c.peers[i].mutableExtra().shrinkPending = true
-	}
-	c.advance(now)
-}
-
-// nextBeat is when to beat again. It falls on one of a few moments, and what
-// falls on the same goes out together: to renew one of many claims costs less
-// then.
-func (c *Claim) nextBeat(now protocol.Time) protocol.Time {
-	at := now.Add(c.interval())
-	if step := protocol.Time(c.TTL / 256); step >= protocol.Time(time.Millisecond) {
-		return at / step * step
-	}
-	// Nothing to be gained. And the exhaustive search, with a ttl of a few
-	// units, takes states for one that differ in nothing but when they are.
-	return at
-}
-
 // sendDue sends what is due (rule 6), hinted questions included.
 func (c *Claim) sendDue(now protocol.Time) {
 	if c.phase == Holding && c.noRenewal {
@@ -204,7 +289,7 @@ func (c *Claim) sendDue(now protocol.Time) {
 	if due {
 		c.beatAt = c.nextBeat(now)
 		if c.Counting && c.phase == Holding {
-			c.deepenLists(now)
+			c.at(now).deepenLists()
 		}
 	}
 	asking, rest := c.phase == Waiting && now >= c.hinted(), c.outOfVotes(now)
@@ -240,26 +325,4 @@ func (c *Claim) sendWeight(now protocol.Time) {
 			c.send(now, i, protocol.OpSettle)
 		}
 	}
-}
-
-// owesWeight reports whether a node is to learn the weight of Shrink from a
-// hold that is not renewed.
-func (c *Claim) owesWeight(node int) bool {
-	p := &c.peers[node]
-	return p.held && p.extra().shrinkPending && !p.refused && c.Absent&(1<<node) == 0
-}
-
-// outOfVotes has the deferred nodes asked early: those that have been asked
-// cannot make q votes any more.
-func (c *Claim) outOfVotes(now protocol.Time) bool {
-	if c.phase == Holding || !c.Rules.On(protocol.RuleRest) {
-		return false
-	}
-	votes := uint32(0)
-	for i := range c.peers {
-		if p := &c.peers[i]; p.pendingSince != 0 || p.vote && c.usable(p, now) {
-			votes |= 1 << i
-		}
-	}
-	return !c.Sets.Met(votes)
 }

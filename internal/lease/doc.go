@@ -7,14 +7,15 @@
 //	join, answers --> settle -----> admitted --> holding --> advance --> leave
 //	                  q nodes at T  q views vote  deadline
 //
-//	claim.go        a claim, its phases, its requests and its end
-//	answer.go       what an answer, a push or a failure changes
-//	advance.go      start, tick, and what is sent when it is due: rules 1 and 6
-//	admit.go        rules 2 to 5
-//	views.go        what a claim knows of each node: which of them hold and vote, until when
-//	count.go, capacity.go           which lower claims count; the permits of a semaphore
-//	regroup.go      what claims keep when the set of nodes changes
-//	register.go, attest.go, outbox_record.go   one operation on a record: Paxos with tickets
+//	claim.go        Claim: its phases, what happens to it, its requests and its end
+//	advance.go      what follows from that, and what is sent when: rules 2, 4 and 6
+//	proposal.go     proposal: what a claim asks for, its terms and its ticket
+//	views.go        views: what a claim knows of each node: which of them hold and vote, until when
+//	answer.go       what an answer, a push or silence changes in that
+//	admit.go        ballot: rules 3 and 5, the views at one moment, and which lower claims count
+//	capacity.go     how many permits of a semaphore there are then
+//	register.go, attest.go   RegisterOp: one operation on a record, Paxos with tickets
+//	outbox_record.go         what of it waits for room
 //	run.go          the order of such operations: lock, open, put again
 //	ticketclock.go  which ticket a claim proposes
 //	fanout.go       which nodes are asked first, and how long to wait

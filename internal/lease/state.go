@@ -84,14 +84,14 @@ func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
 		}
 	}
 	b = binary.AppendVarint(b, int64(c.countPause))
-	b = binary.AppendVarint(b, int64(c.listDepth))
+	b = binary.AppendVarint(b, int64(c.lists))
 	for i := range c.peers {
 		b = c.appendPeer(b, &c.peers[i], now)
 	}
 	return b
 }
 
-func (c *Claim) AppendTime(b []byte, t, now protocol.Time) []byte {
+func (c *Config) AppendTime(b []byte, t, now protocol.Time) []byte {
 	switch t {
 	case protocol.Never:
 	case 0: // none, which is not now
@@ -114,27 +114,27 @@ func AppendFlags(b []byte, flags ...bool) []byte {
 	return binary.AppendVarint(b, int64(n))
 }
 
-func (c *Claim) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
+func (v *views) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 	m := p.extra()
 	// A hint to a node that votes, or of a claim that is held, is looked at no
 	// more.
 	next, hinted := p.askAt, p.hinted
-	if hinted && (p.vote || c.phase == Holding) {
+	if hinted && (p.vote || v.phase == Holding) {
 		next, hinted = protocol.Never, false
 	}
 	b = AppendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
-		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts)
+		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
-	for _, t := range [...]protocol.Time{p.ackSent, c.leaseEnds(p), p.pendingSince, next} {
-		b = c.AppendTime(b, t, now)
+	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next} {
+		b = v.AppendTime(b, t, now)
 	}
 	b = append(b, p.failures)
-	if c.Counting {
+	if v.Counting {
 		b = binary.AppendUvarint(b, m.limit)
 		b = binary.AppendUvarint(b, uint64(m.limitAt))
 		b = m.lowerSet.appendState(b)
-		if c.phase == Holding {
+		if v.phase == Holding {
 			b = m.admittedSet.appendState(b)
 		}
 	}

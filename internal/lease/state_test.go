@@ -16,6 +16,8 @@ import (
 // implies.
 var reported = map[string]string{
 	"Config":       "the same during a search, save for the weight",
+	"proposal":     "looked at one by one",
+	"views":        "looked at one by one",
 	"Out":          "requests, which a search takes at once",
 	"peers":        "looked at one by one",
 	"extraOrNil":   "looked at one by one",
@@ -52,6 +54,8 @@ func TestStateIsComplete(t *testing.T) {
 	}
 	parts := map[string]func(c *Claim) any{
 		"claim":   func(c *Claim) any { return c },
+		"asked":   func(c *Claim) any { return &c.proposal },
+		"views":   func(c *Claim) any { return &c.views },
 		"peer":    func(c *Claim) any { return &c.peers[0] },
 		"more":    func(c *Claim) any { return c.peers[0].extraOrNil },
 		"content": func(c *Claim) any { return &c.peers[0].extraOrNil.lowerSet },

@@ -9,11 +9,25 @@ import (
 
 // This file owns what a claim knows of each node, and what the nodes' views say
 // at a moment: which nodes hold the claim, which of them vote for it, and until
-// when a quorum does.
+// when a quorum does. answer.go has what changes in a view.
 // Invariant: a peer describes one incarnation of its node. An answer or a push
 // of another incarnation replaces it or is ignored.
 // Invariant: a view counts while its lease runs, and only at the claim's own
 // ticket.
+
+// views is what the nodes have said of a proposal, and what has come of that.
+type views struct {
+	proposal
+	peers            []peer
+	deadline         protocol.Time // Holding: rule 5
+	admittedCapacity uint64        // Holding: the capacity it was admitted under
+	shrunkAt         protocol.Time // s of the first request with the weight of Shrink
+
+	phase     Phase
+	evicted   bool  // an operator has ended the hold
+	votedOnce bool  // some node has voted for the attempt
+	lists     reach // of those that are asked for
+}
 
 // A process may have a great many peers: see TestSizes.
 type peer struct {
@@ -101,22 +115,49 @@ type lowerSet struct {
 // totals are what is known of claims that are not listed.
 type totals struct{ sum, digest uint64 }
 
+func (v *lowerSet) list(lower []protocol.Lower, from protocol.Ticket, base totals) {
+	v.listed, v.lower, v.from, v.prefixTotals = true, lower, from, base
+}
+
+func (v *views) Phase() Phase { return v.phase }
+
+// Evicted reports whether an operator has ended the hold. Its phase is Lost.
+func (v *views) Evicted() bool { return v.evicted }
+
+// Waiters reports whether another claim is known to wait behind the claim. What
+// a node said that does not answer any more is forgotten: no other answer says
+// that the claim has gone.
+func (v *views) Waiters() bool {
+	for i := range v.peers {
+		if p := &v.peers[i]; p.waiters && p.failures < 2 && v.Absent&(1<<i) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Asks reports whether the claim asks a node: it is a member of the
+// configuration that the claim counts on.
+func (v *views) Asks(node int) bool { return node < len(v.peers) && v.Absent&(1<<node) == 0 }
+
+func (v *views) Untouched(node int) bool { return v.peers[node].neverSent() }
+
 // running: the node holds the claim as far as this client knows. The node may
 // hold it for longer: it takes the lease to begin when the request arrives, and
 // this client when it was sent.
-func (c *Claim) running(p *peer, now protocol.Time) bool {
-	return p.held && (now < c.leaseEnds(p) || !c.Rules.On(protocol.RuleLease))
+func (v *views) running(p *peer, now protocol.Time) bool {
+	return p.held && (now < v.leaseEnds(p) || !v.Rules.On(protocol.RuleLease))
 }
 
 // leaseEnds is when the lease ends, and with it the view, that the newest
 // acknowledgement brought: s + ttl - drift.
-func (c *Claim) leaseEnds(p *peer) protocol.Time {
+func (v *views) leaseEnds(p *peer) protocol.Time {
 	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
 		return m.leaseEnds
 	}
-	until := p.ackSent.Add(c.TTL)
-	if c.Rules.On(protocol.RuleDrift) {
-		until = until.Add(-c.Drift)
+	until := p.ackSent.Add(v.TTL)
+	if v.Rules.On(protocol.RuleDrift) {
+		until = until.Add(-v.Drift)
 	}
 	return until
 }
@@ -124,83 +165,108 @@ func (c *Claim) leaseEnds(p *peer) protocol.Time {
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
-func (c *Claim) usable(p *peer, now protocol.Time) bool {
-	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.On(protocol.RuleExact))
+func (v *views) usable(p *peer, now protocol.Time) bool {
+	return v.running(p, now) && (p.ticket == v.ticket || !v.Rules.On(protocol.RuleExact))
 }
 
 // barred: no claim has the vote of the node, for another Redlock client has its
 // key there. It does not tell claims apart, so it must not be one of the q at
 // which T is settled.
-func (c *Claim) barred(p *peer) bool {
-	return p.extra().barred && !p.vote && c.Rules.On(protocol.RuleBarred)
+func (v *views) barred(p *peer) bool {
+	return p.extra().barred && !p.vote && v.Rules.On(protocol.RuleBarred)
 }
 
 // awaited: an answer of the node may still come. A try waits once for a node
 // that is silent, not again with each settling round.
-func (c *Claim) awaited(p *peer) bool { return p.pendingSince != 0 && (!c.Try || p.failures == 0) }
+func (v *views) awaited(p *peer) bool { return p.pendingSince != 0 && (!v.Try || p.failures == 0) }
 
 // exact returns the nodes that hold exactly T. Only these are evidence of the
 // claim's place: a node that holds it at a lower ticket may have let a claim
 // between the two in.
-func (c *Claim) exact(now protocol.Time) (nodes uint32) {
-	for i := range c.peers {
-		if c.usable(&c.peers[i], now) {
+func (v *views) exact(now protocol.Time) (nodes uint32) {
+	for i := range v.peers {
+		if v.usable(&v.peers[i], now) {
 			nodes |= 1 << i
 		}
 	}
 	return nodes
 }
 
-func (c *Claim) Node(i int, now protocol.Time) (holds, votes bool) {
-	p := &c.peers[i]
-	return c.running(p, now), p.vote && c.usable(p, now)
+func (v *views) Node(i int, now protocol.Time) (holds, votes bool) {
+	p := &v.peers[i]
+	return v.running(p, now), p.vote && v.usable(p, now)
 }
 
 // Known reports whether a quorum is known to hold the claim. If not, what is
 // missing is not the turn but the nodes.
-func (c *Claim) Known(now protocol.Time) bool {
-	known := uint32(0)
-	for i := range c.peers {
-		if p := &c.peers[i]; c.running(p, now) {
-			known |= 1 << i
-		}
-	}
-	return c.Sets.Met(known)
+func (v *views) Known(now protocol.Time) bool {
+	return v.Sets.Met(v.where(func(p *peer) bool { return v.running(p, now) }))
 }
 
-func (c *Claim) Votes(now protocol.Time) int { return bits.OnesCount32(c.voting(now) & c.Sets.All()) }
+func (v *views) Votes(now protocol.Time) int { return bits.OnesCount32(v.voting(now) & v.Sets.All()) }
 
 // Voted reports whether a quorum votes for the claim. A claim that is counted
 // may have to wait all the same.
-func (c *Claim) Voted(now protocol.Time) bool { return c.Sets.Met(c.voting(now)) }
+func (v *views) Voted(now protocol.Time) bool { return v.Sets.Met(v.voting(now)) }
 
 // voting returns the nodes whose usable views vote for the claim.
-func (c *Claim) voting(now protocol.Time) (nodes uint32) {
-	for i := range c.peers {
-		if p := &c.peers[i]; p.vote && c.usable(p, now) {
+func (v *views) voting(now protocol.Time) (nodes uint32) {
+	for i := range v.peers {
+		if p := &v.peers[i]; p.vote && v.usable(p, now) {
 			nodes |= 1 << i
 		}
 	}
 	return nodes
 }
 
-// quorumDeadline returns when the peers that match and have a running lease are
-// no quorum any more: the q-th longest lease of each set, and the earlier of
-// the two.
-func (c *Claim) quorumDeadline(match func(*peer) bool) protocol.Time {
-	at := c.setDeadline(c.Sets.Present, match)
-	if c.Sets.Next != 0 {
-		at = min(at, c.setDeadline(c.Sets.Next, match))
+// at returns what rule 3 needs of a moment.
+func (v *views) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
+
+// where returns the nodes whose views match.
+func (v *views) where(match func(*peer) bool) (nodes uint32) {
+	for i := range v.peers {
+		if match(&v.peers[i]) {
+			nodes |= 1 << i
+		}
+	}
+	return nodes
+}
+
+// Limit returns how many permits there are as far as is known, and the newest
+// Resize that a node has shown, 0 for none.
+func (v *views) Limit(now protocol.Time) (n uint64, newest protocol.Ticket) {
+	return v.at(now).capacity(), v.newestLimit()
+}
+
+func (v *views) newestLimit() (newest protocol.Ticket) {
+	for i := range v.peers {
+		newest = max(newest, v.peers[i].extra().limitAt)
+	}
+	return newest
+}
+
+// MissedResize reports whether the node that gave an answer does not know the
+// newest number of permits that any node knows: see Repair.MissedResize.
+func (v *views) MissedResize(a *protocol.Answer) bool {
+	return a.Status == protocol.OK && a.LimitAt < v.newestLimit()
+}
+
+// quorumDeadline returns when the leases of these nodes are no quorum's any
+// more: the q-th longest lease of each set, and the earlier of the two.
+func (v *views) quorumDeadline(nodes uint32) protocol.Time {
+	at := v.setDeadline(v.Sets.Present, nodes)
+	if v.Sets.Next != 0 {
+		at = min(at, v.setDeadline(v.Sets.Next, nodes))
 	}
 	return at
 }
 
-func (c *Claim) setDeadline(set uint32, match func(*peer) bool) protocol.Time {
+func (v *views) setDeadline(set, nodes uint32) protocol.Time {
 	var buf [9]protocol.Time
 	ends := buf[:0]
-	for i := range c.peers {
-		if p := &c.peers[i]; set&(1<<i) != 0 && match(p) {
-			ends = append(ends, c.leaseEnds(p))
+	for i := range v.peers {
+		if set&nodes&(1<<i) != 0 {
+			ends = append(ends, v.leaseEnds(&v.peers[i]))
 		}
 	}
 	if len(ends) < protocol.NeedOf(set) {
@@ -208,4 +274,65 @@ func (c *Claim) setDeadline(set uint32, match func(*peer) bool) protocol.Time {
 	}
 	slices.Sort(ends)
 	return ends[len(ends)-protocol.NeedOf(set)]
+}
+
+// hinted is when enough nodes may have come round to make q votes: each node
+// says when the leases that are ahead of the claim end there.
+func (v *views) hinted() protocol.Time {
+	if !v.Rules.On(protocol.RuleHint) {
+		return protocol.Never
+	}
+	at, votes := protocol.Time(0), uint32(0)
+	for i := range v.peers {
+		if p := &v.peers[i]; p.held && p.vote {
+			votes |= 1 << i
+		}
+	}
+	if v.Sets.Met(votes) {
+		return protocol.Never
+	}
+	for _, set := range v.Sets.Sets() {
+		if set == 0 {
+			continue
+		}
+		need := protocol.NeedOf(set) - bits.OnesCount32(set&votes)
+		var buf [9]protocol.Time
+		hints := buf[:0]
+		for i := range v.peers {
+			if p := &v.peers[i]; set&(1<<i) != 0 && p.held && !p.vote && p.pendingSince == 0 && p.hinted {
+				hints = append(hints, p.askAt)
+			}
+		}
+		switch {
+		case need <= 0:
+		case len(hints) < need:
+			return protocol.Never
+		default:
+			slices.Sort(hints)
+			at = max(at, hints[need-1])
+		}
+	}
+	return at
+}
+
+// owesWeight reports whether a node is to learn the weight of Shrink from a
+// hold that is not renewed.
+func (v *views) owesWeight(node int) bool {
+	p := &v.peers[node]
+	return p.held && p.extra().shrinkPending && !p.refused && v.Absent&(1<<node) == 0
+}
+
+// outOfVotes has the deferred nodes asked early: those that have been asked
+// cannot make q votes any more.
+func (v *views) outOfVotes(now protocol.Time) bool {
+	if v.phase == Holding || !v.Rules.On(protocol.RuleRest) {
+		return false
+	}
+	votes := uint32(0)
+	for i := range v.peers {
+		if p := &v.peers[i]; p.pendingSince != 0 || p.vote && v.usable(p, now) {
+			votes |= 1 << i
+		}
+	}
+	return !v.Sets.Met(votes)
 }

@@ -137,7 +137,7 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
 	if r.Op == protocol.OpJoin {
 		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {
-			a.Propose(c.propose(r.Sent, a, n))
+			a.Begin(a.Began(), c.propose(r.Sent, a, n))
 		}
 		r.Ticket = a.Ticket()
 	}

@@ -34,15 +34,15 @@
 // The rules have the numbers of docs/internals/protocol.md, which proves them.
 // These files are those of internal/lease.
 //
-//	1  Start     join(id, T0) goes to all nodes at once        advance.go
-//	2  Settle    q nodes hold the claim at exactly T           admit.go
-//	3  Admit     q usable views vote; semaphores count, too    admit.go, views.go, count.go, capacity.go
-//	4  Wait      pushes and hints say when to ask again        admit.go, answer.go
+//	1  Start     join(id, T0) goes to all nodes at once        claim.go
+//	2  Settle    q nodes hold the claim at exactly T           advance.go
+//	3  Admit     q usable views vote; semaphores count, too    admit.go, views.go, capacity.go
+//	4  Wait      pushes and hints say when to ask again        advance.go, answer.go
 //	5  Deadline  rule 3 holds with the views usable at t       admit.go
 //	6  Renew     a node that misses the claim gets it back     advance.go
 //	7  Leave     every node that was asked is left             claim.go
-//	8  Push      a waiter that q nodes vote for is in at once  answer.go
-//	10 Eviction  q nodes' words end a hold                     answer.go
+//	8  Push      a waiter that q nodes vote for is in at once  claim.go
+//	10 Eviction  q nodes' words end a hold                     claim.go
 //
 // # Files
 //

@@ -1,0 +1,99 @@
+package lease
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what a claim asks the nodes for: its terms, at a ticket.
+
+// Config is what one attempt is made with. Rules is not the last field: a last
+// one without size takes a word, and that puts an attempt into the next size
+// class.
+type Config struct {
+	protocol.Terms
+	Rules       protocol.Rules
+	Sets        protocol.Quorums // the zero value: a majority of Nodes
+	NodeTimeout time.Duration    // how long an answer is waited for before the node counts as silent
+	Drift       time.Duration    // how much earlier than the node the client takes a lease to end
+	Window      protocol.Window  // how far tickets may be from the nodes' clocks
+	Try         bool             // do not wait: Busy instead
+	Nodes       uint8            // that are known; those without a vote, too
+	Succession  bool             // of the register of SuccessorName
+	Absent      uint32           // of these, nodes that are asked nothing, a bit for each
+}
+
+// Drift returns how much earlier than a node a client takes a lease to end: 1%
+// of the ttl for clocks that run at different speeds, 2% for jumps of the
+// node's clock that other clients cannot notice, 2 ms for the node's
+// resolution.
+func Drift(ttl time.Duration) time.Duration { return 3*ttl/100 + 2*time.Millisecond }
+
+// interval is ttl/3, less up to a tenth so that claims do not all beat in step.
+func (c *Config) interval() time.Duration {
+	third := c.TTL / 3
+	return third - third*time.Duration(c.ID[1])/2560
+}
+
+// nextBeat is when to beat again. It falls on one of a few moments, and what
+// falls on the same goes out together: to renew one of many claims costs less
+// then.
+func (c *Config) nextBeat(now protocol.Time) protocol.Time {
+	at := now.Add(c.interval())
+	if step := protocol.Time(c.TTL / 256); step >= protocol.Time(time.Millisecond) {
+		return at / step * step
+	}
+	// Nothing to be gained. And the exhaustive search, with a ttl of a few
+	// units, takes states for one that differ in nothing but when they are.
+	return at
+}
+
+// Quorum returns how many nodes are needed, for messages.
+func (c *Config) Quorum() int { return c.Sets.Need() }
+
+// proposal is what a claim asks the nodes for.
+type proposal struct {
+	Config
+	ticket       protocol.Ticket // T
+	began        protocol.Time   // of the attempt, or of raising T
+	settleRounds int32           // settling rounds that did not settle the claim
+	raised       bool            // T is not the T0 of the join any more
+	noRenewal    bool            // renew no more
+}
+
+// Ticket returns T; final once the claim has been admitted.
+func (p *proposal) Ticket() protocol.Ticket { return p.ticket }
+
+func (p *proposal) Began() protocol.Time { return p.began }
+
+// Raised reports whether T is not the T0 of the join any more.
+func (p *proposal) Raised() bool { return p.raised }
+
+// Begin begins an attempt of which nothing has been sent yet, with a ticket of
+// now: T0 must not be older than the attempt (rule 2).
+func (p *proposal) Begin(now protocol.Time, t0 protocol.Ticket) { p.ticket, p.began = t0, now }
+
+func (p *proposal) Postponed() bool { return p.began == protocol.Never.Add(-p.TTL) }
+
+// next returns T of another settling round, top or above.
+func (p *proposal) next(top protocol.Ticket) protocol.Ticket {
+	p.settleRounds++
+	if p.settleRounds > 2 && p.Rules.On(protocol.RuleSpread) {
+		// Another claim of the same residue proposes the same T, each node
+		// keeps one of them off it, and both go on like that. Any T above
+		// serves; let the two differ.
+		most := protocol.Ticket(255)
+		if w := protocol.Ticket(p.Window.Half() / 2 / protocol.Residues); p.Window != 0 {
+			most = min(most, w) // no farther than the nodes let it go
+		}
+		top += protocol.Residues * (protocol.Ticket(p.ID[p.settleRounds%8]) % (most + 1))
+	}
+	return top
+}
+
+// StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
+// works while no node can be reached. Only Shrink and Renew still send.
+func (p *proposal) StopRenewal() { p.noRenewal = true }
+
+func (p *proposal) Muted() bool { return p.noRenewal }
