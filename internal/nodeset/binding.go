@@ -69,16 +69,15 @@ func (m *Membership) void(accepted *Configuration) bool {
 func (m *Membership) lost(k int) {
 	n := &m.members[k]
 	n.fault = SetLost
-	if !m.vouched(k) {
-		if m.config.Stage != Stable && !m.word(-1) {
-			n.fault = SetBetween
-		}
-		return
+	switch {
+	case m.vouched(k):
+		// Seen is what the node keeps now. The step is refused if that has
+		// changed meanwhile, so two clients that restore one node begin one
+		// life of it, and not two.
+		m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity, Config: m.config, Seen: n.has.Text})
+	case m.config.Stage != Stable && !m.word(-1):
+		n.fault = SetBetween
 	}
-	// Seen is what the node keeps now. The step is refused if that has changed
-	// meanwhile, so two clients that restore one node begin one life of it, and
-	// not two.
-	m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity, Config: m.config, Seen: n.has.Text})
 }
 
 // goesOn has a node serve the configuration that counts, from this connection's
@@ -86,7 +85,7 @@ func (m *Membership) lost(k int) {
 func (m *Membership) goesOn(k int, s RecordStep) {
 	n := &m.members[k]
 	n.fault, n.has = SetFits, NodeSet{Phase: SetRecorded, Identity: s.Identity, Config: s.Config}
-	m.step(k, s)
+	m.do(k, SetAction{RecordStep: s})
 }
 
 // Met says that a connection has reached a server, and what that keeps. It
@@ -97,21 +96,23 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		return SetVerdict{Fault: SetRetired, Node: i}
 	}
 	n := m.at(i)
-	n.up, n.again, n.met, n.has, n.next = true, false, true, m.committed(i, has), RecordedNext{}
+	n.up, n.again, n.met, n.has = true, false, true, m.committed(i, has)
+	if i < Seed {
+		m.said[i].next = RecordedNext{}
+	}
 	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
 		m.tend()
 		return SetVerdict{Fault: SetRetired, Node: i, Shown: has.Config, As: has.Identity, Set: m.config}
 	}
-	n = m.at(i)
-	if i >= Seed && m.config == nil {
-		n.fault = SetUnknown
-		if has.Phase == SetAccepted {
-			n.fault = SetPending
-		}
-	} else if i >= Seed {
-		n.fault = SetRetired
-	} else {
+	switch n = m.at(i); {
+	case i < Seed:
 		m.bind(i)
+	case m.config != nil:
+		n.fault = SetRetired
+	case has.Phase == SetAccepted:
+		n.fault = SetPending
+	default:
+		n.fault = SetUnknown
 	}
 	m.tend()
 	return m.Verdict(i)
@@ -136,28 +137,21 @@ func (m *Membership) Verdict(i int) SetVerdict {
 	if m.Addr(i) == "" {
 		return SetVerdict{Fault: SetRetired, Node: i, Set: m.config}
 	}
-	n := m.at(i)
-	v := SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config}
 	if wrong := m.Wrong(); wrong.Fault != SetFits {
 		return wrong
 	}
-	if n.fault == SetLost {
-		v.Asks = m.word(-1)
-	}
-	return v
+	n := m.at(i)
+	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config, Asks: n.fault == SetLost && m.word(-1)}
 }
 
 // Up says that a connection is ready. The client may have learnt of another
 // configuration since it began.
 func (m *Membership) Up(i int) {
-	if m.Addr(i) == "" {
-		return
-	}
 	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of committed
 		m.mine.keeps(m.at(i).has)
 	}
 	if n := m.at(i); n.again {
-		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
+		m.do(i, SetAction{Reconnect: true})
 	} else if i < Seed && n.up && n.fault == SetFits {
 		m.remind()
 	}
@@ -165,11 +159,6 @@ func (m *Membership) Up(i int) {
 }
 
 func (m *Membership) Down(i int) {
-	if m.Addr(i) == "" {
-		return
-	}
 	m.at(i).up = false
-	if m.config != nil {
-		m.tend()
-	}
+	m.tend()
 }

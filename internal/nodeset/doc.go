@@ -5,9 +5,10 @@
 //	configuration.go             what a set is, its text, and which members make a quorum
 //	nodeset.go                   what a node keeps of its set
 //	recording.go                 how all nodes of a list come to record one
-//	membership.go, finding.go, following.go   which set counts: at the start, and later
-//	binding.go                   what a connection, and a server at the address of a member, counts as
-//	vouch.go                     how a blank server gets its member's place back
+//	recorder.go                  when they do
+//	contacts.go                  which connections there are, and which set those to the list show
+//	vouch.go, following.go       what members say: whether a blank server gets its place back, which set follows
+//	membership.go, binding.go    which set counts, and what a server at the address of a member counts as
 //	incarnation.go               which replies of a node count
 //	clockbounds.go               whether a node's clock and ours disagree
 //	nodeclock.go, clockjudge.go  which of the two it was

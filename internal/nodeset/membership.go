@@ -7,14 +7,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a client knows of the set of its nodes: which
-// configuration it counts on, and what each of its connections has shown. What
-// follows from that is in binding.go, finding.go, following.go
-// and vouch.go.
+// This file owns which configuration a client counts on, and which member each
+// number stands for. Membership is made of contacts (contacts.go), the words of
+// members (vouch.go, following.go), and what the client records (recorder.go).
 //
 //	connections to the client's list          connections to members
 //	  q of these show a configuration  --->   each counts as member k while the server at
-//	  (finding.go)                            k's address shows k's identity (binding.go)
+//	  (contacts.go)                           k's address shows k's identity (binding.go)
 //	        ^                                        |
 //	        `--- no quorum is reached               q members show a later one (following.go)
 //
@@ -58,11 +57,8 @@ type SetVerdict struct {
 // Enters reports whether the node is a blank one that is about to enter the
 // set. It has lost nothing.
 func (v SetVerdict) Enters() bool {
-	if v.Fault != SetLost && v.Fault != SetBetween {
-		return false
-	}
 	member := v.Set.Numbered(v.Node)
-	return member != nil && member.Role == Enters
+	return (v.Fault == SetLost || v.Fault == SetBetween) && member != nil && member.Role == Enters
 }
 
 // SetAction is what is to be done about a connection.
@@ -77,209 +73,20 @@ type SetAction struct {
 // Membership is what a client knows of its nodes' set. It is not safe for
 // concurrent use.
 type Membership struct {
-	Out []SetAction
+	contacts
+	words
+	recorder
 
-	rules   protocol.Rules
-	list    []string // the client's
-	config  *Configuration
-	seeds   []contact                  // by place in list
-	members [protocol.MaxNodes]contact // by number
-	stood   [protocol.MaxNodes]string  // the identity that claims take a number for, or took it for last
-	others  uint32                     // numbers that stand for another member than before, since Group was called
-	skipped bool                       // the configuration has begun to count since a claim of before may have been admitted without its nodes
-	asked   uint32                     // counts the questions to members, see vouched
-	known   int                        // numbers up to here were members
-	claimed bool                       // a call waits for nodes: see Want
-	mine    *Recording                 // this client's last one
-	shared  Shared                     // those of the last configuration
-}
-
-// contact is one connection, and what the server has shown there.
-type contact struct {
-	up    bool
-	again bool // it is to be judged again: its connection ends
-	met   bool
-	ended bool // of the list: it is not connected to, see Wants
-	has   NodeSet
-	fault SetFault
-
-	life     string // the life of its data in which it was last seen blank
-	since    uint32 // the number of the first question after that; 0: it was never seen so
-	answered uint32 // the last question to which it said the set
-	next     RecordedNext
-}
-
-// RecordedNext is what a node's register says of what follows a configuration.
-type RecordedNext struct {
-	Of      Stamp // the configuration that is followed
-	Version protocol.Version
-	Config  *Configuration // nil: nothing
+	stood   [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
+	others  uint32                    // numbers that stand for another member than before, since Group was called
+	skipped bool                      // the configuration has begun to count since a claim of before may have been admitted without its nodes
+	known   int                       // numbers up to here were members
 }
 
 func NewMembership(list []string, rules protocol.Rules) *Membership {
-	return &Membership{rules: rules, list: slices.Clone(list), seeds: make([]contact, len(list))}
-}
-
-// Config returns the configuration that the client counts on, nil for none.
-func (m *Membership) Config() *Configuration { return m.config }
-
-// Stamp returns what its requests name.
-func (m *Membership) Stamp() Stamp {
-	if m.config == nil {
-		return ""
-	}
-	return m.config.Stamp
-}
-
-func (m *Membership) List() []string { return slices.Clone(m.list) }
-
-// Relist gives the client another list. It binds nothing: the addresses are
-// asked which set counts. Connections to addresses that are at the same place
-// of both lists go on, the others end.
-func (m *Membership) Relist(list []string) {
-	seeds := make([]contact, len(list))
-	for i := range max(len(m.list), len(list)) {
-		switch {
-		case i < min(len(m.list), len(list)) && m.list[i] == list[i]:
-			seeds[i] = m.seeds[i]
-			continue
-		case i < len(list):
-			seeds[i].ended = true // tend has it begin
-		}
-		if i < len(m.list) {
-			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Cease: true})
-		}
-	}
-	m.list, m.seeds = slices.Clone(list), seeds
-	m.tend()
-}
-
-// at returns a connection. One to an address that has left the list shows
-// nothing.
-func (m *Membership) at(i int) *contact {
-	switch {
-	case i-Seed >= len(m.seeds):
-		return &contact{fault: SetUnknown}
-	case i >= Seed:
-		return &m.seeds[i-Seed]
-	}
-	return &m.members[i]
-}
-
-// each calls f with each connection that the client may have.
-func (m *Membership) each(f func(i int, n *contact)) {
-	for i := range m.seeds {
-		f(Seed+i, &m.seeds[i])
-	}
-	if m.config != nil {
-		for _, member := range m.config.Members {
-			f(member.Number, &m.members[member.Number])
-		}
-	}
-}
-
-// Addr returns the address of a connection, empty for the number of no member.
-func (m *Membership) Addr(i int) string {
-	if i >= Seed {
-		if i-Seed < len(m.list) {
-			return m.list[i-Seed]
-		}
-		return ""
-	}
-	if member := m.config.Numbered(i); member != nil {
-		return member.Addr
-	}
-	return ""
-}
-
-// contactAt returns the connection to an address, nil if there is none.
-func (m *Membership) contactAt(addr string) *contact {
-	if i := m.numberAt(addr); i >= 0 {
-		return m.at(i)
-	}
-	return nil
-}
-
-// numberAt is contactAt by the number of the connection, -1 if there is none.
-func (m *Membership) numberAt(addr string) int {
-	if m.config != nil {
-		if k := m.config.Place(addr); k >= 0 {
-			return m.config.Members[k].Number
-		}
-	}
-	if i := slices.Index(m.list, addr); i >= 0 {
-		return Seed + i
-	}
-	return -1
-}
-
-// Wants reports whether a connection is to be there: those to members, and
-// those to the addresses of the list while no quorum of members is reached. An
-// address of the list that is a member's needs no second connection.
-// Invariant: a client without a quorum asks each node of its list. See
-// RuleSetAlone.
-func (m *Membership) Wants(i int) bool {
-	switch addr := m.Addr(i); {
-	case addr == "":
-		return false
-	case i < Seed || m.config == nil:
-		return true
-	default:
-		return m.config.Place(addr) < 0 && !m.reached() && m.rules.On(protocol.RuleSetAlone)
-	}
-}
-
-// reached reports whether a quorum of members is connected.
-func (m *Membership) reached() bool {
-	up := m.config.numbers(func(k *Member) bool { n := &m.members[k.Number]; return n.up && n.fault == SetFits })
-	return m.config.Quorums(m.rules).Met(up)
-}
-
-// tend has the connections to the list begin or end, as Wants says.
-func (m *Membership) tend() {
-	for i := range m.seeds {
-		if n, wants := &m.seeds[i], m.Wants(Seed+i); wants == n.ended {
-			n.ended = !wants
-			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Begin: wants, Cease: !wants})
-		}
-	}
-}
-
-// Has returns what a connection has shown, nil if it has shown nothing.
-func (m *Membership) Has(i int) *NodeSet {
-	if m.Addr(i) == "" || !m.at(i).met {
-		return nil
-	}
-	n := m.at(i)
-	has := n.has
-	return &has
-}
-
-// Again has a connection be judged again. One that is not ready yet cannot be
-// ended: Up does it then.
-func (m *Membership) Again(i int) {
-	if m.Addr(i) == "" {
-		return
-	}
-	if n := m.at(i); n.up && !n.again {
-		n.again = true
-		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
-	}
-}
-
-// step has a node carry out a step before anything else.
-func (m *Membership) step(k int, s RecordStep) {
-	s.Node = k
-	m.Out = append(m.Out, SetAction{RecordStep: s})
-}
-
-// Refused says that a node has refused a request, as it serves another
-// configuration, or another life of its data: the next connection shows which.
-// A node without a vote gets none.
-func (m *Membership) Refused(i int) {
-	if m.Addr(i) != "" && m.at(i).fault == SetFits {
-		m.Again(i)
-	}
+	m := &Membership{contacts: contacts{rules: rules, list: slices.Clone(list), seeds: make([]contact, len(list))}}
+	m.words.contacts, m.recorder.contacts = &m.contacts, &m.contacts
+	return m
 }
 
 // adopt has the client count on a configuration. What its members are is judged
@@ -297,13 +104,14 @@ func (m *Membership) adopt(by int, c *Configuration) {
 	}
 	for _, member := range c.Members {
 		k := member.Number
-		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: k}, Begin: true})
+		m.do(k, SetAction{Begin: true})
 		if id := m.stood[k]; id != member.Identity {
 			if id != "" {
 				m.others |= 1 << k
 			}
-			m.stood[k], m.members[k] = member.Identity, contact{fault: SetUnknown}
-			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: k}, Reconnect: true})
+			m.stood[k] = member.Identity
+			m.blank(k, SetUnknown)
+			m.do(k, SetAction{Reconnect: true})
 		} else if k != by {
 			m.Again(k)
 		}
@@ -314,12 +122,46 @@ func (m *Membership) adopt(by int, c *Configuration) {
 // retire has a member that has left keep the configuration that followed, and
 // serve nothing. So a client whose list has its address finds the set.
 func (m *Membership) retire(gone Member) {
-	n := &m.members[gone.Number]
-	if n.up && n.fault == SetFits && m.config.Stage == Stable {
-		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: gone.Number, Kind: SetRetire, Identity: gone.Identity, Config: m.config}})
+	if n := &m.members[gone.Number]; n.up && n.fault == SetFits && m.config.Stage == Stable {
+		m.do(gone.Number, SetAction{RecordStep: RecordStep{Kind: SetRetire, Identity: gone.Identity, Config: m.config}})
 	}
-	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: gone.Number}, Cease: true})
-	*n = contact{fault: SetRetired}
+	m.do(gone.Number, SetAction{Cease: true})
+	m.blank(gone.Number, SetRetired)
+}
+
+// blank has nothing be known of what a number stands for.
+func (m *Membership) blank(k int, fault SetFault) {
+	m.members[k], m.said[k] = contact{fault: fault}, said{}
+}
+
+// forget has the client count on no set any more: each member that decides what
+// follows has lost its data, or is of another set by now. It then does as a
+// client that starts, whose list is theirs.
+func (m *Membership) forget() {
+	if m.config == nil {
+		return
+	}
+	var list []string
+	for _, member := range m.config.Members {
+		n := &m.members[member.Number]
+		if member.Role == Enters { // it alone decides nothing
+			continue
+		}
+		if c := n.has.Config; !n.up || c != nil && c.Kin(m.config) {
+			return
+		}
+		list = append(list, member.Addr)
+	}
+	for _, member := range m.config.Members {
+		m.do(member.Number, SetAction{Cease: true})
+		m.blank(member.Number, SetFits)
+	}
+	// Relist knows nothing of the places behind the new list's.
+	for i := len(list); i < len(m.list); i++ {
+		m.do(Seed+i, SetAction{Cease: true})
+	}
+	m.config, m.list = nil, nil // what its list has shown before is over, too
+	m.Relist(list)
 }
 
 // Decide says that a configuration follows which the client counts on: this
@@ -328,6 +170,23 @@ func (m *Membership) Decide(c *Configuration) {
 	if m.config != nil && c.Stamp.Epoch() > m.config.Stamp.Epoch() {
 		m.adopt(-1, c)
 	}
+}
+
+// Told says what member k keeps, as it was asked by the SetAction of that
+// number.
+func (m *Membership) Told(k int, ask uint32, has NodeSet, next RecordedNext) {
+	if c := m.told(k, ask, has, next); c != nil {
+		m.adopt(-1, c)
+	}
+}
+
+// Recorded says that this client has carried out a Recording. The nodes without
+// a vote are judged again, which may have one now.
+func (m *Membership) Recorded(r *Recording) {
+	if m.config == nil {
+		m.adopt(-1, r.Config)
+	}
+	m.Rejudge()
 }
 
 // Group returns which nodes the client asks, and which of them make a quorum.

@@ -91,14 +91,6 @@ type Recording struct {
 	kept    map[string]bool // identities of nodes that are known to have recorded Config
 }
 
-// newRecording returns a Recording of a configuration. at says which
-// connections its members are, in order.
-func newRecording(c *Configuration, at []int, ballot Ballot, again, ready bool, rules protocol.Rules) *Recording {
-	r := &Recording{again: again, ready: ready, rules: rules, ballot: ballot, Config: c, addrs: c.Addrs(), at: at}
-	r.ask(SetPromise)
-	return r
-}
-
 // Again reports whether it records a set again, and proposes nothing new.
 func (r *Recording) Again() bool { return r.again }
 

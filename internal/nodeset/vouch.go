@@ -2,8 +2,8 @@ package nodeset
 
 import "github.com/quorate/quorate/internal/protocol"
 
-// This file owns whether enough members say what the set is, so that a blank
-// server at a member's address gets its place back:
+// This file owns what the members say of the set, and whether enough of them do
+// so that a blank server at a member's address gets its place back:
 //
 //	it is found blank ---> it keeps a word ---> q members are asked ---> it gets its place back
 //	               SetLife                Told                  SetRestore
@@ -13,125 +13,147 @@ import "github.com/quorate/quorate/internal/protocol"
 // by the word of q members, and each of these says what it serves after that
 // data was lost. One of them has moved (aim exchange regress).
 
+// words are what the members that decide what follows have said, and what they
+// are asked.
+type words struct {
+	*contacts
+
+	asked uint32                  // counts the questions to members, see vouched
+	said  [protocol.MaxNodes]said // by number
+}
+
+// said is what is known by the words of one member.
+type said struct {
+	life     string // the life of its data in which it was last seen blank
+	since    uint32 // the number of the first question after that; 0: it was never seen so
+	answered uint32 // the last question to which it said the set
+	next     RecordedNext
+}
+
+// RecordedNext is what a node's register says of what follows a configuration.
+type RecordedNext struct {
+	Of      Stamp // the configuration that is followed
+	Version protocol.Version
+	Config  *Configuration // nil: nothing
+}
+
 // vouched reports whether the server at the address of member k, which is
 // blank, may get its place back. If not, Out has what is to be done for that.
 // Invariant: the server is in the same life of its data as when the members
 // were asked. SetRestore names what the node keeps, and the word in that is
 // another one in each life.
-func (m *Membership) vouched(k int) bool {
-	if !m.word(-1) {
+func (w *words) vouched(k int) bool {
+	if !w.word(-1) {
 		return false
 	}
-	n := &m.members[k]
-	life := n.has.Life
-	if n.has.Config != nil { // of before, or of a list that was not recorded
-		life = n.has.Text
+	has, s := &w.members[k].has, &w.said[k]
+	life := has.Life
+	if has.Config != nil { // of before, or of a list that was not recorded
+		life = has.Text
 	}
-	if life == "" && m.rules.On(protocol.RuleSetLife) {
-		m.step(k, RecordStep{Kind: SetLife})
+	if life == "" && w.rules.On(protocol.RuleSetLife) {
+		w.do(k, SetAction{RecordStep: RecordStep{Kind: SetLife}})
 		return false
 	}
-	if n.life != life || n.since == 0 {
-		n.life, n.since = life, m.asked+1
+	if s.life != life || s.since == 0 {
+		s.life, s.since = life, w.asked+1
 	}
-	if m.word(k) {
+	if w.word(k) {
 		return true
 	}
-	m.question()
+	w.question()
 	return false
 }
 
 // question asks the members that decide what they keep, and what their
 // registers say of what follows.
-func (m *Membership) question() {
-	m.asked++
-	for _, member := range m.config.Members {
-		n := &m.members[member.Number]
-		if member.Role != Enters && !n.again && m.speaks(member.Number) {
-			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: member.Number}, Ask: m.asked})
+func (w *words) question() {
+	w.asked++
+	for _, member := range w.config.Members {
+		n := &w.members[member.Number]
+		if member.Role != Enters && !n.again && w.speaks(member.Number) {
+			w.do(member.Number, SetAction{Ask: w.asked})
 		}
 	}
 }
 
 // remind has what is open be looked at once more, as a member has been met that
 // may say something of it.
-func (m *Membership) remind() {
+func (w *words) remind() {
 	asks := false
-	for _, member := range m.config.Members {
-		n := &m.members[member.Number]
+	for _, member := range w.config.Members {
+		n := &w.members[member.Number]
 		switch {
 		case !n.up:
-		case n.fault == SetAhead:
-			asks = true
-		case (n.fault == SetLost || n.fault == SetBetween) && n.since == 0:
-			if m.word(-1) {
-				m.Again(member.Number)
+		case (n.fault == SetLost || n.fault == SetBetween) && w.said[member.Number].since == 0:
+			if w.word(-1) {
+				w.Again(member.Number)
 			}
-		case n.fault == SetLost:
+		case n.fault == SetLost || n.fault == SetAhead:
 			asks = true
 		}
 	}
 	if asks {
-		m.question()
+		w.question()
 	}
 }
 
 // Kept says what a server answered when it was to keep a word. The members are
 // asked at once, on the connections that there are. Its place comes with the
 // next connection: that one shows whether it still keeps the word.
-func (m *Membership) Kept(k int, has NodeSet) {
-	if m.config.Numbered(k) == nil {
+func (w *words) Kept(k int, has NodeSet) {
+	if w.config.Numbered(k) == nil {
 		return
 	}
-	switch n := &m.members[k]; {
+	switch n := &w.members[k]; {
 	case !n.up || n.fault != SetLost || n.has.Config != nil:
 	case has.Config != nil:
-		m.Again(k) // another client has given it its place
-	case has.Life != "" && m.word(-1):
-		if n.has = has; m.vouched(k) {
-			m.Again(k)
+		w.Again(k) // another client has given it its place
+	case has.Life != "" && w.word(-1):
+		if n.has = has; w.vouched(k) {
+			w.Again(k)
 		}
 	}
 }
 
-// Told says what member k keeps, as it was asked by the SetAction of that
-// number.
-func (m *Membership) Told(k int, ask uint32, has NodeSet, next RecordedNext) {
-	member := m.config.Numbered(k)
+// told takes what Told says. It returns the configuration that the client is to
+// go on with then, nil if there is none.
+func (w *words) told(k int, ask uint32, has NodeSet, next RecordedNext) *Configuration {
+	member := w.config.Numbered(k)
 	if member == nil {
-		return
+		return nil
 	}
-	n := &m.members[k]
+	n, s := &w.members[k], &w.said[k]
 	if has.Identity != n.has.Identity || has.Stamp() != n.has.Stamp() || has.Phase != SetRecorded {
-		m.Again(k) // it is another server, has lost its data, or has moved
-	} else if next.Of == m.config.Stamp {
-		n.next = next
-		if has.Stamp() == m.config.Stamp && has.Identity == member.Identity {
-			n.answered = max(n.answered, ask)
+		w.Again(k) // it is another server, has lost its data, or has moved
+	} else if next.Of == w.config.Stamp {
+		s.next = next
+		if has.Stamp() == w.config.Stamp && has.Identity == member.Identity {
+			s.answered = max(s.answered, ask)
 		}
 	}
-	if c := m.newer(); c != nil {
-		m.adopt(-1, c)
-		return
+	if c := w.newer(); c != nil {
+		return c
 	}
-	for _, o := range m.config.Members {
-		if lost := &m.members[o.Number]; lost.fault == SetLost && lost.since > 0 && m.word(o.Number) {
-			m.Again(o.Number)
+	for _, o := range w.config.Members {
+		if w.members[o.Number].fault == SetLost && w.said[o.Number].since > 0 && w.word(o.Number) {
+			w.Again(o.Number)
 		}
 	}
+	return nil
 }
 
 // word reports whether a majority of the members that decide what follows say
 // that the set is what the client counts on, since member k lost its data. They
 // may have said so at any time if k is -1. Fewer are not enough: they may have
 // missed a later configuration.
-func (m *Membership) word(k int) bool {
-	say := m.config.numbers(func(o *Member) bool {
-		n := &m.members[o.Number]
-		if !n.up || n.fault != SetFits || n.has.Stamp() != m.config.Stamp || n.has.Phase != SetRecorded {
+func (w *words) word(k int) bool {
+	say := w.config.numbers(func(o *Member) bool {
+		n := &w.members[o.Number]
+		if !n.up || n.fault != SetFits || n.has.Stamp() != w.config.Stamp || n.has.Phase != SetRecorded {
 			return false
 		}
-		return k < 0 || n.answered >= m.members[k].since || !m.rules.On(protocol.RuleSetSince)
+		return k < 0 || w.said[o.Number].answered >= w.said[k].since || !w.rules.On(protocol.RuleSetSince)
 	})
-	return protocol.Most(m.config.Deciders(), say) || !m.rules.On(protocol.RuleSetWord)
+	return protocol.Most(w.config.Deciders(), say) || !w.rules.On(protocol.RuleSetWord)
 }

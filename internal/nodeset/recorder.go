@@ -1,8 +1,6 @@
 package nodeset
 
-import (
-	"github.com/quorate/quorate/internal/protocol"
-)
+import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns when the nodes of a list record a set, and when a set that
 // most of its members have forgotten is recorded again. Recording owns how.
@@ -10,36 +8,45 @@ import (
 // and judged when a recording begins: one that is away may know a set, or a
 // later configuration, and the set would have two successors of one epoch.
 
+// recorder is what a client records, and has recorded last.
+type recorder struct {
+	*contacts
+
+	claimed bool       // a call waits for nodes: see Want
+	mine    *Recording // this client's last one
+	shared  Shared     // those of the last configuration
+}
+
 // Want says that a call waits for nodes that vote. From then on blank nodes
 // record the set of the client's list. Before that an operator has the time to
 // declare them new, see Bootstrap.
-func (m *Membership) Want() { m.claimed = true }
+func (r *recorder) Want() { r.claimed = true }
 
 // Due reports whether Record returns a Recording.
-func (m *Membership) Due() bool { return m.due(m.claimed) != nil }
+func (r *recorder) Due() bool { return r.due(r.claimed) != nil }
 
 // Record returns the Recording that is due, nil if none is. shared are the
 // client's settings, for a set that is new. With ready an operator has declared
 // the nodes brand-new: no guard time begins.
-func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func() string) *Recording {
-	d := m.due(m.claimed || ready)
-	switch {
+func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() string) *Recording {
+	d := r.due(r.claimed || ready)
 	// An operator's word is of new nodes. Those of a set that seems to be
 	// forgotten may be about to get their commits.
-	case d == nil, d.again != nil && ready:
+	if d == nil || d.again != nil && ready {
 		return nil
-	case d.again != nil:
-		m.mine = newRecording(d.again, d.at, b, true, false, m.rules)
-		return m.mine
 	}
-	// Leases that the set allowed which the nodes have forgotten may run yet.
-	shared = shared.orLonger(m.shared)
-	c := &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(m.list) - 1}
-	for i, addr := range m.list {
-		c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})
+	c, again := d.again, d.again != nil
+	if !again {
+		// Leases that the forgotten set allowed may run yet.
+		shared = shared.orLonger(r.shared)
+		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(r.list) - 1}
+		for i, addr := range r.list {
+			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})
+		}
 	}
-	m.mine = newRecording(c, d.at, b, false, ready, m.rules)
-	return m.mine
+	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: c.Addrs(), at: d.at}
+	r.mine.ask(SetPromise)
+	return r.mine
 }
 
 // committed returns what a server keeps that a connection has reached. If all
@@ -47,16 +54,16 @@ func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func()
 // lost with a connection, Out has it.
 // Invariant: a node that has got its commit gets it no more. It may have voted
 // since, and come back with a file of before: it has lost its data.
-func (m *Membership) committed(i int, has NodeSet) NodeSet {
-	r := m.mine
-	if r == nil || r.phase != SetCommit {
+func (r *recorder) committed(i int, has NodeSet) NodeSet {
+	m := r.mine
+	if m == nil || m.phase != SetCommit {
 		return has
 	}
-	if r.keeps(has); r.kept[has.Identity] || has.Phase != SetAccepted || has.Accepted != r.ballot {
+	if m.keeps(has); m.kept[has.Identity] || has.Phase != SetAccepted || has.Accepted != m.ballot {
 		return has
 	}
-	m.step(i, RecordStep{Kind: SetCommit, Ballot: r.ballot, Identity: has.Identity, Config: r.Config, Ready: r.ready})
-	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: r.Config}
+	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity, Config: m.Config, Ready: m.ready}})
+	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: m.Config}
 }
 
 // dueRecording is what is to be recorded.
@@ -65,31 +72,23 @@ type dueRecording struct {
 	at    []int          // the connections to its nodes
 }
 
-func (m *Membership) due(claimed bool) *dueRecording {
-	if m.config != nil {
-		return m.dueAgain(m.config)
-	}
-	blank := true
-	for i := range m.seeds {
-		n := &m.seeds[i]
-		if !n.up || n.again {
-			return nil
-		}
-		blank = blank && n.has.Phase != SetRecorded
-	}
-	if !blank {
-		sets := m.shown()
-		if len(sets) != 1 || !m.covers(sets[0][0]) {
-			return nil
-		}
-		return m.dueAgain(sets[0][0])
-	}
-	if !claimed {
-		return nil
+func (r *recorder) due(claimed bool) *dueRecording {
+	if r.config != nil {
+		return r.dueAgain(r.config)
 	}
 	d := &dueRecording{}
-	for i := range m.seeds {
+	for i := range r.seeds {
+		if n := &r.seeds[i]; !n.up || n.again {
+			return nil
+		}
 		d.at = append(d.at, Seed+i)
+	}
+	sets := r.shown()
+	switch {
+	case len(sets) == 1 && r.covers(sets[0][0]):
+		return r.dueAgain(sets[0][0])
+	case len(sets) > 0 || !claimed:
+		return nil
 	}
 	return d
 }
@@ -101,10 +100,10 @@ func (m *Membership) due(claimed bool) *dueRecording {
 // majority of the members that decide may have lost what they decided. What the
 // others say of the stage may be over then, and a second decision would give
 // the set two successors.
-func (m *Membership) dueAgain(c *Configuration) *dueRecording {
+func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	top, knows, lost := c, uint32(0), false
 	for _, member := range c.Members {
-		n := m.contactAt(member.Addr)
+		_, n := r.contactAt(member.Addr)
 		if n == nil || !n.up || n.again {
 			return nil
 		}
@@ -120,34 +119,16 @@ func (m *Membership) dueAgain(c *Configuration) *dueRecording {
 			lost = true
 		}
 	}
-	if !lost || knows == 0 && m.config == nil || protocol.Most(c.Deciders(), knows) || top.Stage != Stable {
+	if !lost || knows == 0 && r.config == nil || protocol.Most(c.Deciders(), knows) || top.Stage != Stable {
 		return nil
 	}
 	d := &dueRecording{again: top}
 	for _, member := range top.Members {
-		at := m.numberAt(member.Addr)
-		if at < 0 || !m.at(at).up {
+		at, n := r.contactAt(member.Addr)
+		if n == nil || !n.up {
 			return nil
 		}
 		d.at = append(d.at, at)
 	}
 	return d
-}
-
-// Recorded says that this client has carried out a Recording. The nodes without
-// a vote are judged again, which may have one now.
-func (m *Membership) Recorded(r *Recording) {
-	if m.config == nil {
-		m.adopt(-1, r.Config)
-	}
-	m.Rejudge()
-}
-
-// Rejudge has the nodes without a vote be judged again that may have one now.
-func (m *Membership) Rejudge() {
-	m.each(func(i int, n *contact) {
-		if n.fault == SetLost || n.fault == SetPending || n.fault == SetUnknown {
-			m.Again(i)
-		}
-	})
 }

@@ -1,0 +1,264 @@
+package nodeset
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns the connections of a client: which of them are to be there,
+// what each has shown, and which set those to the addresses of its list show.
+
+// contacts are the connections to the members of a configuration and to the
+// addresses of a list.
+type contacts struct {
+	Out []SetAction
+
+	rules   protocol.Rules
+	list    []string // the client's
+	config  *Configuration
+	seeds   []contact                  // by place in list
+	members [protocol.MaxNodes]contact // by number
+}
+
+// contact is one connection, and what the server has shown there.
+type contact struct {
+	up    bool
+	again bool // it is to be judged again: its connection ends
+	met   bool
+	ended bool // of the list: it is not connected to, see Wants
+	has   NodeSet
+	fault SetFault
+}
+
+// Config returns the configuration that the client counts on, nil for none.
+func (t *contacts) Config() *Configuration { return t.config }
+
+// Stamp returns what its requests name.
+func (t *contacts) Stamp() Stamp {
+	if t.config == nil {
+		return ""
+	}
+	return t.config.Stamp
+}
+
+func (t *contacts) List() []string { return slices.Clone(t.list) }
+
+// Relist gives the client another list. It binds nothing: the addresses are
+// asked which set counts. Connections to addresses that are at the same place
+// of both lists go on, the others end.
+func (t *contacts) Relist(list []string) {
+	seeds := make([]contact, len(list))
+	for i := range max(len(t.list), len(list)) {
+		switch {
+		case i < min(len(t.list), len(list)) && t.list[i] == list[i]:
+			seeds[i] = t.seeds[i]
+			continue
+		case i < len(list):
+			seeds[i].ended = true // tend has it begin
+		}
+		if i < len(t.list) {
+			t.do(Seed+i, SetAction{Cease: true})
+		}
+	}
+	t.list, t.seeds = slices.Clone(list), seeds
+	t.tend()
+}
+
+// at returns a connection. One to an address that has left the list, or of the
+// number of no member, is not up and shows nothing.
+func (t *contacts) at(i int) *contact {
+	switch {
+	case i < 0 || i-Seed >= len(t.seeds):
+		return &contact{fault: SetUnknown}
+	case i >= Seed:
+		return &t.seeds[i-Seed]
+	}
+	return &t.members[i]
+}
+
+// each calls f with each connection that the client may have.
+func (t *contacts) each(f func(i int, n *contact)) {
+	for i := range t.seeds {
+		f(Seed+i, &t.seeds[i])
+	}
+	if t.config != nil {
+		for _, member := range t.config.Members {
+			f(member.Number, &t.members[member.Number])
+		}
+	}
+}
+
+// Addr returns the address of a connection, empty for the number of no member.
+func (t *contacts) Addr(i int) string {
+	switch member := t.config.Numbered(i); {
+	case member != nil:
+		return member.Addr
+	case i >= Seed && i-Seed < len(t.list):
+		return t.list[i-Seed]
+	}
+	return ""
+}
+
+// contactAt returns the connection to an address and its number, nil if there
+// is none.
+func (t *contacts) contactAt(addr string) (i int, n *contact) {
+	if t.config != nil {
+		if k := t.config.Place(addr); k >= 0 {
+			i = t.config.Members[k].Number
+			return i, &t.members[i]
+		}
+	}
+	if i = slices.Index(t.list, addr); i >= 0 {
+		return Seed + i, &t.seeds[i]
+	}
+	return i, nil
+}
+
+// Wants reports whether a connection is to be there: those to members, and
+// those to the addresses of the list while no quorum of members is reached. An
+// address of the list that is a member's needs no second connection.
+// Invariant: a client without a quorum asks each node of its list. See
+// RuleSetAlone.
+func (t *contacts) Wants(i int) bool {
+	switch addr := t.Addr(i); {
+	case addr == "":
+		return false
+	case i < Seed || t.config == nil:
+		return true
+	default:
+		return t.config.Place(addr) < 0 && !t.reached() && t.rules.On(protocol.RuleSetAlone)
+	}
+}
+
+// reached reports whether a quorum of members is connected.
+func (t *contacts) reached() bool {
+	up := t.config.numbers(func(k *Member) bool { n := &t.members[k.Number]; return n.up && n.fault == SetFits })
+	return t.config.Quorums(t.rules).Met(up)
+}
+
+// tend has the connections to the list begin or end, as Wants says.
+func (t *contacts) tend() {
+	for i := range t.seeds {
+		if n, wants := &t.seeds[i], t.Wants(Seed+i); wants == n.ended {
+			n.ended = !wants
+			t.do(Seed+i, SetAction{Begin: wants, Cease: !wants})
+		}
+	}
+}
+
+// Has returns what a connection has shown, nil if it has shown nothing.
+func (t *contacts) Has(i int) *NodeSet {
+	if n := t.at(i); n.met {
+		has := n.has
+		return &has
+	}
+	return nil
+}
+
+// Again has a connection be judged again. One that is not ready yet cannot be
+// ended: Up does it then.
+func (t *contacts) Again(i int) {
+	if n := t.at(i); n.up && !n.again {
+		n.again = true
+		t.do(i, SetAction{Reconnect: true})
+	}
+}
+
+// Rejudge has the nodes without a vote be judged again that may have one now.
+func (t *contacts) Rejudge() {
+	t.each(func(i int, n *contact) {
+		if n.fault == SetLost || n.fault == SetPending || n.fault == SetUnknown {
+			t.Again(i)
+		}
+	})
+}
+
+// Refused says that a node has refused a request, as it serves another
+// configuration, or another life of its data: the next connection shows which.
+// A node without a vote gets none.
+func (t *contacts) Refused(i int) {
+	if t.at(i).fault == SetFits {
+		t.Again(i)
+	}
+}
+
+// do has something be done about a connection. A step is carried out there
+// before anything else.
+func (t *contacts) do(i int, a SetAction) {
+	a.Node = i
+	t.Out = append(t.Out, a)
+}
+
+// found returns the configuration that q nodes of the client's list show: the
+// latest that each of q shows, or what followed it. It is nil if there is none,
+// or the client counts on it or on a later one of its set.
+// Invariant: what fewer than q nodes of the list show is not adopted. One node
+// may show anything (RuleSetFound).
+func (t *contacts) found() *Configuration {
+	if t.config != nil && t.reached() {
+		return nil
+	}
+	for _, set := range t.shown() {
+		need := len(t.list)/2 + 1
+		if !t.rules.On(protocol.RuleSetFound) {
+			need = 1
+		}
+		if len(set) >= need && (t.config == nil || set[0].Kin(t.config) && set[need-1].Stamp.Epoch() > t.config.Stamp.Epoch()) {
+			return set[need-1]
+		}
+	}
+	return nil
+}
+
+// shown returns which configurations the nodes of the list show as recorded,
+// the latest of each set first. A node of the list that is a member's address
+// is asked as that member.
+func (t *contacts) shown() (sets [][]*Configuration) {
+	for _, addr := range t.list {
+		_, n := t.contactAt(addr)
+		c := n.has.Recorded()
+		if c == nil || t.config != nil && !n.up {
+			continue
+		}
+		at := slices.IndexFunc(sets, func(s []*Configuration) bool { return s[0].Kin(c) })
+		if at < 0 {
+			at, sets = len(sets), append(sets, nil)
+		}
+		sets[at] = append(sets[at], c)
+	}
+	for _, s := range sets {
+		slices.SortFunc(s, func(a, b *Configuration) int { return b.Stamp.Compare(a.Stamp) })
+	}
+	slices.SortFunc(sets, func(a, b []*Configuration) int { return len(b) - len(a) })
+	return sets
+}
+
+// Wrong returns why no node may be used, SetFits if they may: no q nodes of the
+// list agree on a set, and they show different ones, or one that has other
+// members.
+func (t *contacts) Wrong() SetVerdict {
+	if t.config != nil {
+		return SetVerdict{}
+	}
+	sets := t.shown()
+	if len(sets) == 0 {
+		return SetVerdict{}
+	}
+	c, missing := sets[0][0], 0
+	for i := range t.seeds {
+		if !t.seeds[i].met {
+			missing++
+		}
+	}
+	if len(sets[0])+missing >= len(t.list)/2+1 || len(sets) == 1 && t.covers(c) {
+		return SetVerdict{} // q nodes may agree yet, or the set is recorded again
+	}
+	shows := slices.IndexFunc(t.seeds, func(n contact) bool { return n.has.Config == c })
+	return SetVerdict{Fault: SetWrong, Node: Seed + max(0, shows), Shown: c}
+}
+
+// covers reports whether the list has the address of each member.
+func (t *contacts) covers(c *Configuration) bool {
+	return !slices.ContainsFunc(c.Members, func(k Member) bool { return !slices.Contains(t.list, k.Addr) })
+}
