@@ -121,7 +121,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		q.Driver.Client.Fail(now, &a.claim, &c.req, fault.ForGood(err))
+		a.claim.Fail(now, &c.req, fault.ForGood(err))
 	case !verdict.Counts():
 		a.failed(&c.req, peers.Uncounted(verdict.Why))
 		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)

@@ -2,7 +2,6 @@ package process
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
@@ -22,9 +21,7 @@ import (
 type Attempt struct {
 	lease.Claim
 	outbox
-	ended           uint8       // leaves that have been answered or given up
 	phase           lease.Phase // as News has seen it
-	fresh           bool        // what is to be sent now must not be merged with what is under way
 	met             bool        // a node knows of others at the name
 	taken           bool        // a caller has the hold
 	waitersReported bool        // and knows of claims that wait behind it
@@ -52,151 +49,69 @@ func (n *Name) Meet(others bool) {
 	}
 }
 
-// Begin describes an attempt that is about to start.
-type Begin struct {
-	protocol.Terms
-	Name        string
-	Try         bool
-	ShortHold   bool // such locks are given back at once
-	NoRenewal   bool
-	NodeTimeout time.Duration
-	Drift       time.Duration
-	Unhealthy   uint32 // nodes that cannot be reached or do not answer, a bit for each: see Client.See
-	Busy        int    // how many nodes have much to do for this client: see Client.See
-	Succession  bool   // of the register that decides which configuration follows: see SuccessorName
-	Rules       protocol.Rules
-	Defer       *Deferral // nil: Fanout decides
-}
-
-// Link is how the connection to a node stands.
-type Link struct {
-	Up      bool
-	Waiting time.Duration // for how long the oldest request has been unanswered; 0: there is none
-	Busy    bool          // more is unanswered than one caller has, in the usual case
-}
-
-// See takes how the connection to a node stands as the attempt starts. TTL and
-// NodeTimeout are set before. An answer can be expected soon if the node is
-// connected and no request has been unanswered for longer than the node may
-// take.
-func (c *Client) See(b *Begin, node int, l Link) {
-	if !l.Up || l.Waiting >= c.fanout.NodeTimeout(node, b.NodeTimeout, b.TTL) {
-		b.Unhealthy |= 1 << node
+// Offer decides about r, which the claim wants sent. behind reports whether
+// requests of a class wait at the node, or more urgent ones. r gets its class.
+func (a *Attempt) Offer(r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
+	if r.Class = protocol.Waits; a.outbox.rules.On(protocol.RuleUrgent) {
+		r.Class = ClassOf(a.Phase(), r.Op)
 	}
-	if l.Busy {
-		b.Busy++
+	return a.offer(r, behind)
+}
+
+// Sent says that all requests of Out were offered. The caller must not use the
+// old Out any more.
+func (a *Attempt) Sent() {
+	a.fresh = false
+	a.Claim.Sent()
+}
+
+// Waits says that r, which stays where it is, has to wait for room. An attempt
+// of which nothing has been sent has not begun.
+func (a *Attempt) Waits(r *protocol.Request) {
+	if a.unsent == nil {
+		a.unsent = new([32]*protocol.Request)
+	}
+	a.unsent[r.Node] = r
+	if a.sent == 0 && a.Rules.On(protocol.RulePostpone) {
+		a.Postpone()
 	}
 }
 
-// Deferral says which nodes are asked later, a bit for each, and when.
-type Deferral struct {
-	Nodes uint32
-	After time.Duration
+// Departed says that a link was handed r, which has not moved since, and what
+// it did with it. The link had room.
+func (a *Attempt) Departed(r *protocol.Request, took protocol.Taking) {
+	if a.waits(r.Node) == r {
+		a.unsent[r.Node] = nil
+	}
+	if took != protocol.Accepted {
+		return
+	}
+	if a.Postponed() {
+		a.Claim.Begin(r.Sent, a.Ticket())
+	}
+	bit := uint32(1) << r.Node
+	a.sent |= bit
+	if repeatable(r.Op) {
+		a.flying |= bit
+	}
 }
-
-// Start makes an attempt and has it ask for its places. Nodes that are
-// unhealthy are asked and not waited for.
-func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
-	g := c.group.Load()
-	sets, absent := g.Of(b.Succession)
-	a.Claim = *lease.NewClaim(lease.Config{
-		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, Drift: b.Drift, Try: b.Try, Window: c.Window(), Rules: b.Rules,
-		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
-	})
-	a.outbox.rules = b.Rules
-	if g.Past(b.Succession, b.Name, b.Rules) {
-		a.End(now, lease.Lost)
-		return d
-	}
-	if b.NoRenewal {
-		a.StopRenewal()
-	}
-	if b.Defer != nil {
-		d = *b.Defer
-	} else if !b.Succession {
-		d.Nodes, d.After = c.fanout.Defer(lease.Start{
-			Name: b.Name, ID: b.ID, ShortHold: b.ShortHold, Contended: n.Contended(), Renewed: !b.NoRenewal,
-			Unhealthy: b.Unhealthy, Busy: b.Busy, Timeout: b.NodeTimeout, Group: *g,
-		})
-	}
-	a.Claim.Start(now, c.propose(now, a, n), d.Nodes, d.After)
-	for i := range g.Nodes {
-		if b.Unhealthy&(1<<i) != 0 {
-			a.Suspect(now, i)
-		}
-	}
-	return d
-}
-
-// propose returns T0 for an attempt that begins now.
-func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket {
-	return n.tickets.Propose(a.ID, c.Clock(now), c.Window(), a.Rules)
-}
-
-// Offer is Attempt.Offer, and gives a join its T0: of when it is first sent.
-func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
-	if r.Op == protocol.OpJoin {
-		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {
-			a.Begin(a.Began(), c.propose(r.Sent, a, n))
-		}
-		r.Ticket = a.Ticket()
-	}
-	return a.Offer(r, behind)
-}
-
-// Answer takes a node's answer to r, which Reply has judged.
-// Invariant: what is under way is known before the claim gets the answer.
-func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (do []Action) {
-	if !v.Counts() {
-		c.Fail(now, a, r, false)
-		return nil
-	}
-	first := a.Rules.On(protocol.RuleLanded)
-	if first {
-		a.landed(r)
-	}
-	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
-	if r.Op == protocol.OpLeave {
-		a.left(r.Node, true)
-		return nil
-	}
-	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) && a.Rules.On(protocol.RuleForeign) {
-		ans.Wait = foreignPoll
-	}
-	far, _ := c.FarTicket(a, r, ans)
-	a.Claim.Answer(now, *r, *ans)
-	if far && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
-		// Its T0 is from the clock of a node that others contradict by now.
-		a.End(now, lease.Expired)
-	}
-	if !first {
-		a.landed(r)
-	}
-	if r.Op == protocol.OpJoin && ans.Status == protocol.OK {
-		// Nodes that are asked later may not know the claims that the first
-		// nodes know.
-		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
-		n.Meet(a.met)
-	}
-	if a.Claim.MissedResize(ans) {
-		do = append(do, c.MissedResize(now, n.Name)...)
-	}
-	return do
-}
-
-// foreignPoll is how often the head of a queue asks whether another Redlock
-// client still holds the redlock key. A node publishes every other release, but
-// not that one. The other waiters do not ask.
-const foreignPoll = 100 * time.Millisecond
 
 // Fail takes a request that will not be answered, for good or for now.
-func (c *Client) Fail(now protocol.Time, a *Attempt, r *protocol.Request, forGood bool) {
+func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, forGood bool) {
 	a.landed(r)
 	if r.Op == protocol.OpLeave {
 		a.left(r.Node, false)
 		return
 	}
 	a.Claim.Fail(now, *r, forGood)
+}
+
+// Underway reports whether the attempt is on the way to its first answers: it
+// joins, and fewer nodes than a quorum have answered or failed. What the
+// answers say is in nothing: an attempt that a name's other claims keep from
+// settling must not keep other names out.
+func (a *Attempt) Underway() bool {
+	return a.Phase() == lease.Joining && !a.Sets.Met(a.sent&^a.flying)
 }
 
 // Reload reports whether a request is to be sent once more that its node could
@@ -235,12 +150,6 @@ func (a *Attempt) Take(now protocol.Time) lease.Phase {
 // a bit for each, and whether each node has confirmed that or has had its time.
 func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }
 
-func (a *Attempt) left(node int, confirmed bool) {
-	if a.ended++; confirmed {
-		a.free |= 1 << node
-	}
-}
-
 // News is what has become of an attempt since News was called last.
 type News struct {
 	Was, Phase lease.Phase
@@ -278,13 +187,4 @@ func (a *Attempt) News(n *Name) News {
 		}
 	}
 	return news
-}
-
-// FarTicket reports whether a node's answer to a claim does not count because
-// of clocks: old, since the node has given the claim a ticket that it may have
-// forgotten others above, or as the node refuses a ticket that is too far ahead
-// of its clock.
-func (c *Client) FarTicket(a *Attempt, r *protocol.Request, ans *protocol.Answer) (far, old bool) {
-	old = ans.Status == protocol.OK && r.Op == protocol.OpJoin && a.Phase() < lease.Holding && c.Window().Old(ans.Ticket, ans.Clock)
-	return old || ans.Status == protocol.Ahead, old
 }

@@ -46,41 +46,19 @@ import (
 // bounds. The runtime gives the claims what an [Action] has for them only when
 // it holds no lock of an Attempt.
 type Client struct {
-	ClientConfig
-	fanout *lease.Fanout
-	votes  []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
-	group  atomic.Pointer[protocol.Group]
-	parted atomic.Bool // some clocks have: each reading may be evidence. Written with mu held
-	bounds []nodeBounds
+	basis
 
-	ahead atomic.Int64 // see Clock. Written with mu held
+	votes []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
 
 	mu     sync.Mutex
 	lives  *nodeset.Incarnations
-	clocks *nodeset.Clocks // used with all bounds locked, too
 	repair *repair.Repair
 	alarm  protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
 	poll   protocol.Time // when the nodes' times are looked at
-	closed bool
+	closed bool          // nothing is repaired any more
 	do     []Action
 }
 
-// ClientConfig is what a Client is made with.
-type ClientConfig struct {
-	Nodes       int // of the list. Regroup may add some
-	TTL         time.Duration
-	NodeTimeout time.Duration
-	Guard       time.Duration
-	Seed        uint64                                // spreads the repairs of many clients
-	Skewed      func(protocol.Ticket) protocol.Ticket // for tests: what Clock returns instead; nil: it is right
-	Rules       protocol.Rules
-}
-
-// nodeBounds is what is known of one node's clock; mu guards it.
-type nodeBounds struct {
-	mu sync.Mutex
-	nodeset.ClockBounds
-}
 type ActionKind uint8
 
 // The kinds of an Action. The runtime carries them out in the order in which it
@@ -119,10 +97,9 @@ type Action struct {
 // NewClient returns the Client of a process that begins. A Tick starts it.
 func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
-		ClientConfig: cfg, alarm: protocol.Never, poll: protocol.Never,
-		fanout: lease.NewFanout(cfg.Nodes, cfg.Rules),
+		basis: basis{times: times{ClientConfig: cfg, bounds: make([]nodeBounds, protocol.MaxNodes)}, fanout: lease.NewFanout(cfg.Nodes, cfg.Rules)},
+		alarm: protocol.Never, poll: protocol.Never,
 		votes:  make([]atomic.Uint64, protocol.MaxNodes),
-		bounds: make([]nodeBounds, protocol.MaxNodes),
 		lives:  nodeset.NewIncarnations(cfg.Nodes, cfg.Rules),
 		repair: repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
 	}
@@ -132,54 +109,9 @@ func NewClient(cfg ClientConfig) *Client {
 	return c
 }
 
-// grow has the Client know so many nodes. Called with c.mu held.
-func (c *Client) grow(nodes int) {
-	had := c.Nodes
-	if nodes <= had {
-		return
-	}
-	c.lives.Grow(nodes)
-	c.repair.Grow(nodes)
-	c.fanout.Grow(nodes)
-	c.clocks.Grow(c.boundsOf(had, nodes))
-	c.Nodes = nodes
-}
-
-func (c *Client) boundsOf(from, to int) (bounds []*nodeset.ClockBounds) {
-	for i := from; i < to; i++ {
-		bounds = append(bounds, &c.bounds[i].ClockBounds)
-	}
-	return bounds
-}
-
-func (c *Client) Fanout() *lease.Fanout { return c.fanout }
-
-// Window returns how far tickets may be from clocks.
-func (c *Client) Window() protocol.Window { return c.group.Load().Window }
-
 // Voting returns the incarnation that a node votes with, 0 if it does not vote.
 func (c *Client) Voting(node int) protocol.Incarnation {
 	return protocol.Incarnation(c.votes[node].Load())
-}
-
-// Bounds returns since when the bounds of a node's clock are known, 0 if they
-// are not, and how far apart they are.
-func (c *Client) Bounds(now protocol.Time, node int) (at protocol.Time, width time.Duration) {
-	b := &c.bounds[node]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.At(), b.Width(now)
-}
-
-// Clock returns what the nodes' clocks show, in microseconds: see
-// [nodeset.Clocks.Median]. Before any is known it is near 0. The wall clock of
-// this process is in nothing.
-func (c *Client) Clock(now protocol.Time) protocol.Ticket {
-	t := protocol.Ticket(max(0, int64(now)+c.ahead.Load()) / 1000)
-	if c.Skewed != nil {
-		t = c.Skewed(t)
-	}
-	return t
 }
 
 // Attempted reports whether nothing is to be waited for at a node: its repair
@@ -189,17 +121,6 @@ func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return node >= c.Nodes || c.repair.Attempted(node)
-}
-
-// judgeClocks gives the judge of the clocks an event. Called with c.mu held.
-func (c *Client) judgeClocks(event func(j *nodeset.Clocks)) {
-	for i := range c.Nodes {
-		c.bounds[i].mu.Lock()
-	}
-	event(c.clocks)
-	for i := range c.Nodes {
-		c.bounds[i].mu.Unlock()
-	}
 }
 
 // unlock ends an event: it does what the parts of the Client say to each other,
@@ -247,25 +168,20 @@ func (c *Client) nodeActions(now protocol.Time) {
 	lives := c.lives.Out
 	c.lives.Out = nil
 	for _, a := range lives {
-		c.node(now, a)
-	}
-}
-
-// node takes one thing that Incarnations says.
-func (c *Client) node(now protocol.Time, a nodeset.NodeAction) {
-	switch a.Kind {
-	case nodeset.NodeVotes:
-		if c.Rules.On(protocol.RuleMet) {
-			c.judgeClocks(func(j *nodeset.Clocks) { j.IncarnationBegan(a.Node) })
+		switch a.Kind {
+		case nodeset.NodeVotes:
+			if c.Rules.On(protocol.RuleMet) {
+				c.judgeClocks(func(j *nodeset.Clocks) { j.IncarnationBegan(a.Node) })
+			}
+		case nodeset.NodeMark:
+			c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
+		case nodeset.NodeReconnect:
+			c.act(Action{Kind: ActReconnect, Node: a.Node})
+		case nodeset.NodeAsk:
+			c.act(Action{Kind: ActAsk, Node: a.Node})
+		case nodeset.NodeRepair:
+			c.repair.Look(now, a.Node)
 		}
-	case nodeset.NodeMark:
-		c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
-	case nodeset.NodeReconnect:
-		c.act(Action{Kind: ActReconnect, Node: a.Node})
-	case nodeset.NodeAsk:
-		c.act(Action{Kind: ActAsk, Node: a.Node})
-	case nodeset.NodeRepair:
-		c.look(now, a.Node)
 	}
 }
 
@@ -287,12 +203,5 @@ func (c *Client) clock(e nodeset.ClockEvent) {
 		if e.By < 0 { // its guard time may have begun by a time that has not come: a connection begins that again
 			c.act(Action{Kind: ActReconnect, Node: e.Node})
 		}
-	}
-}
-
-// look says that a node may have to be repaired. Called with c.mu held.
-func (c *Client) look(now protocol.Time, node int) {
-	if !c.closed {
-		c.repair.Look(now, node)
 	}
 }

@@ -21,10 +21,7 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 	if !v.Counts() && c.Rules.On(protocol.RuleJudged) {
 		return v, do
 	}
-	if recovers := a.Status == protocol.Recovering; recovers || c.fanout.Recovering(r.Node) {
-		v.Guarding = true
-		c.fanout.Recovers(r.Node, recovers)
-	}
+	v.Guarding = c.Recovers(r.Node, a.Status == protocol.Recovering)
 	seen := a.Ticket
 	if e := a.Record; e != nil {
 		seen = max(e.Ticket, e.Promise.Ticket)
@@ -40,11 +37,56 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 	// only repairs as well.
 	if repair.Lacks(a, n.Counting) {
 		c.mu.Lock()
-		c.look(now, r.Node)
+		c.repair.Look(now, r.Node)
 		do = append(do, c.unlock(now)...)
 	}
 	return v, do
 }
+
+// Answer takes a node's answer to r, which Reply has judged.
+// Invariant: what is under way is known before the claim gets the answer.
+func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (do []Action) {
+	if !v.Counts() {
+		a.Fail(now, r, false)
+		return nil
+	}
+	first := a.Rules.On(protocol.RuleLanded)
+	if first {
+		a.landed(r)
+	}
+	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
+	if r.Op == protocol.OpLeave {
+		a.left(r.Node, true)
+		return nil
+	}
+	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) && a.Rules.On(protocol.RuleForeign) {
+		ans.Wait = foreignPoll
+	}
+	far, _ := c.FarTicket(a, r, ans)
+	a.Claim.Answer(now, *r, *ans)
+	if far && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
+		// Its T0 is from the clock of a node that others contradict by now.
+		a.End(now, lease.Expired)
+	}
+	if !first {
+		a.landed(r)
+	}
+	if r.Op == protocol.OpJoin && ans.Status == protocol.OK {
+		// Nodes that are asked later may not know the claims that the first
+		// nodes know.
+		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
+		n.Meet(a.met)
+	}
+	if a.Claim.MissedResize(ans) {
+		do = append(do, c.MissedResize(now, n.Name)...)
+	}
+	return do
+}
+
+// foreignPoll is how often the head of a queue asks whether another Redlock
+// client still holds the redlock key. A node publishes every other release, but
+// not that one. The other waiters do not ask.
+const foreignPoll = 100 * time.Millisecond
 
 // Push judges a push. If it counts, the runtime carries out what is returned,
 // and then gives the push to the claim. A word about a record is no evidence:
@@ -62,7 +104,7 @@ func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts boo
 //
 // Note: Here is an incorrect order:
 //
-//	why = c.check(now, node, inc, r.Push)
+//	why = c.check(node, inc, r.Push)
 //	why = c.read(node, r)
 //	c.nodeActions(now)
 func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r nodeset.Reading) (why protocol.Why, do []Action) {
@@ -70,7 +112,7 @@ func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r 
 		return protocol.Counts, nil
 	}
 	c.mu.Lock()
-	if why = c.check(now, node, inc, r.Push); why == protocol.Counts {
+	if why = c.check(node, inc, r.Push); why == protocol.Counts {
 		if c.Rules.On(protocol.RuleBegins) {
 			c.nodeActions(now)
 		}
@@ -81,31 +123,13 @@ func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r 
 
 // check finds out whether what a node says in an incarnation counts. Called
 // with c.mu held.
-func (c *Client) check(now protocol.Time, node int, inc protocol.Incarnation, push bool) protocol.Why {
-	counts := false
-	if node >= c.lives.Len() {
-		return protocol.OtherIncarnation // the set has grown since it was connected, and this client does not count on it yet
-	}
-	if push {
-		counts = c.lives.CheckPush(node, inc)
-	} else {
-		counts = c.lives.Check(node, inc)
-	}
-	if counts {
+func (c *Client) check(node int, inc protocol.Incarnation, push bool) protocol.Why {
+	// The set may have grown since the node was connected to, and this client
+	// not count on it yet.
+	if node < c.lives.Len() && (push && c.lives.CheckPush(node, inc) || !push && c.lives.Check(node, inc)) {
 		return protocol.Counts
 	}
 	return protocol.OtherIncarnation
-}
-
-// read gives the judge of the clocks a reading. Called with c.mu held.
-func (c *Client) read(node int, r nodeset.Reading) (why protocol.Why) {
-	why = protocol.Parted
-	c.judgeClocks(func(j *nodeset.Clocks) {
-		if j.Read(node, r) {
-			why = protocol.Counts
-		}
-	})
-	return why
 }
 
 // Check judges what a node says beside claims and records, by its incarnation
@@ -115,23 +139,8 @@ func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (w
 		return protocol.Counts, nil
 	}
 	c.mu.Lock()
-	why = c.check(now, node, inc, false)
+	why = c.check(node, inc, false)
 	return why, c.unlock(now)
-}
-
-// within takes a reading into the bounds of the node's clock, and reports
-// whether it is within them. It takes the lock of these bounds only.
-// Invariant: a reading counts without Client.mu only while no clock is known to
-// have parted. The first one of a clock takes Client.mu, and so makes it known.
-func (c *Client) within(node int, r nodeset.Reading) bool {
-	if c.parted.Load() {
-		return false
-	}
-	b := &c.bounds[node]
-	b.mu.Lock()
-	ok := b.At() != 0 && b.Take(r)
-	b.mu.Unlock()
-	return ok
 }
 
 // Time takes what a node says when it is asked for its time. It returns what
@@ -194,13 +203,10 @@ func (c *Client) Subscribed(now protocol.Time, node int) (do []Action) {
 
 func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
-	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
-		return c.unlock(now)
-	}
-	if !c.closed {
+	if node < c.lives.Len() { // else it entered the set and left before this client counted on it
 		c.repair.Down(now, node)
+		c.act(Action{Kind: ActGone, Node: node})
 	}
-	c.act(Action{Kind: ActGone, Node: node})
 	return c.unlock(now)
 }
 
@@ -210,14 +216,6 @@ func (c *Client) Marked(now protocol.Time, node int, try uint32, inc protocol.In
 	c.mu.Lock()
 	c.lives.Marked(node, try, inc, ok)
 	return c.unlock(now)
-}
-
-// Recovers says whether a node is within its guard time as its connection
-// begins. It reports whether that is so, or was until now.
-func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
-	guarding = recovers || c.fanout.Recovering(node)
-	c.fanout.Recovers(node, recovers)
-	return guarding
 }
 
 // MissedResize: see [repair.Repair.MissedResize].
@@ -243,9 +241,7 @@ func (c *Client) Tick(now protocol.Time) (do []Action) {
 	c.mu.Lock()
 	c.alarm = protocol.Never // the runtime's clock may have woken it too early
 	c.judgeClocks(func(j *nodeset.Clocks) { j.Tick(now) })
-	if !c.closed {
-		c.repair.Tick(now)
-	}
+	c.repair.Tick(now)
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == protocol.Never || now >= c.poll {
 		ask := uint32(0)
 		for i := range c.Nodes {
@@ -269,36 +265,20 @@ func (c *Client) Close(now protocol.Time) (do []Action) {
 	return c.unlock(now)
 }
 
-// StartRegisterOp begins an operation on the record of a name. timeout and ttl
-// are those of the name.
-func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration, rules protocol.Rules) {
-	g := c.group.Load()
-	q.Sets, q.Absent = g.Of(q.Succession)
-	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
-	// A node that loses its data is not caught up before its guard time is
-	// over. So what it said less than a guard time ago it still has, or it says
-	// that it is recovering.
-	q.Fresh = g.Fresh()
-	if g.Past(q.Succession, name, rules) {
-		q.Supersede()
-		return
-	}
-	q.Start(now)
-}
-
-// Group returns which nodes the client asks now.
-func (c *Client) Group() protocol.Group { return *c.group.Load() }
-
 // Regroup has the client count on other nodes. The claims and the operations
 // under way are for the caller to tell.
 func (c *Client) Regroup(now protocol.Time, g protocol.Group) (do []Action) {
 	c.mu.Lock()
-	c.grow(g.Nodes)
+	if had := c.Nodes; g.Nodes > had {
+		c.lives.Grow(g.Nodes)
+		c.repair.Grow(g.Nodes)
+		c.fanout.Grow(g.Nodes)
+		c.clocks.Grow(c.boundsOf(had, g.Nodes))
+		c.Nodes = g.Nodes
+	}
 	c.group.Store(&g)
 	c.repair.Group = g
 	c.judgeClocks(func(j *nodeset.Clocks) { j.Regroup(g.Sets, g.Guard) })
-	if !c.closed {
-		c.repair.Hurry(now)
-	}
+	c.repair.Hurry(now)
 	return c.unlock(now)
 }

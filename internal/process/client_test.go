@@ -304,7 +304,7 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 				continue
 			}
 			p.a.Departed(&r, protocol.NotSent)
-			defer p.Fail(p.now, &p.a, &r, false)
+			defer p.a.Fail(p.now, &r, false)
 		}
 		p.a.Sent()
 		return sent

@@ -13,6 +13,7 @@
 //	                 +--------------------+    +-------------------+
 //
 //	client.go, client_events.go   one process: what an event leads to
+//	times.go, basis.go        its nodes' clocks; which nodes claims ask, and with which tickets
 //	attempt.go                one claim in its process; what claims at a name share
 //	outbox.go, backlog.go     what is sent when a node has no room
 //	intake.go                 how many claims may be on the way to their first answers

@@ -1,9 +1,6 @@
 package process
 
-import (
-	linked "container/list"
-	"github.com/quorate/quorate/internal/lease"
-)
+import linked "container/list"
 
 // This file owns how many attempts of a process begin at a time. Of 30,000
 // callers that lock at one moment each has the processor before the readers of
@@ -19,7 +16,7 @@ const Places = 1024
 // callers of the others wait, and are served in order. W is a caller that
 // waits. An Intake is not safe for concurrent use.
 // Invariant: a place that is taken is left once, when its attempt is not
-// Underway any more.
+// Underway any more: see [Attempt.Underway].
 type Intake[W any] struct {
 	Places  int // 0: the constant
 	taken   int
@@ -58,12 +55,4 @@ func (i *Intake[W]) GiveUp(e *linked.Element) (ok bool) {
 	n := i.waiting.Len()
 	i.waiting.Remove(e)
 	return i.waiting.Len() < n
-}
-
-// Underway reports whether the attempt is on the way to its first answers: it
-// joins, and fewer nodes than a quorum have answered or failed. What the
-// answers say is in nothing: an attempt that a name's other claims keep from
-// settling must not keep other names out.
-func (a *Attempt) Underway() bool {
-	return a.Phase() == lease.Joining && !a.Sets.Met(a.sent&^a.flying)
 }

@@ -47,9 +47,9 @@ func TestUnderway(t *testing.T) {
 	}
 	a.Sent()
 	assert.True(t, a.Underway())
-	c.Fail(2, &a, &asked[0], false)
+	a.Fail(2, &asked[0], false)
 	assert.True(t, a.Underway())
-	c.Fail(3, &a, &asked[2], false)
+	a.Fail(3, &asked[2], false)
 	assert.False(t, a.Underway())
 	assert.Equal(t, lease.Joining, a.Phase())
 }

@@ -223,7 +223,7 @@ func (p *proc) answer(m *message) {
 // failed takes a request that will not be answered.
 func (p *proc) failed(m *message, forGood bool) {
 	m.att.before()
-	p.client.Fail(p.now(), m.att.Attempt, &m.req, forGood)
+	m.att.Attempt.Fail(p.now(), &m.req, forGood)
 	m.att.after()
 }
 

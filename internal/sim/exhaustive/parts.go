@@ -117,7 +117,7 @@ func (x *space) tell(p *claimPart, e claimEvent) []sent {
 		a.Push(p.at, int(e.node), x.push(p.slot, x.msgs[e.msg]))
 	case evFail:
 		r := x.request(*p, e)
-		x.client.Fail(p.at, a, &r, false)
+		a.Fail(p.at, &r, false)
 	case evTick:
 		p.at = p.at.Add(unit)
 		a.Tick(p.at)
