@@ -32,8 +32,8 @@ type Kind string
 const (
 	// None (""): nothing is known of the name.
 	None Kind = ""
-	// Mutex ("mutex"): a mutex, a semaphore of one permit, or a once or leader
-	// that has recorded nothing yet.
+	// Mutex ("mutex"): a mutex, a semaphore of one permit, or one of the kinds
+	// with a record that has recorded nothing yet.
 	Mutex Kind = "mutex"
 	// RWMutex ("rwmutex"): a lock with readers.
 	RWMutex Kind = "rwmutex"
@@ -43,6 +43,12 @@ const (
 	Once Kind = "once"
 	// Leader ("leader"): an election with a recorded leader.
 	Leader Kind = "leader"
+	// Period ("period"): work that is done once per period, with a recorded
+	// run.
+	Period Kind = "period"
+	// Flight ("flight"): a thing that is loaded by one caller for all, with a
+	// recorded result.
+	Flight Kind = "flight"
 )
 
 // A Claim is one process that holds a name, or waits for it. It is a plain
@@ -60,15 +66,15 @@ type Claim struct {
 }
 
 // A Record is what is recorded beside the claims of a name: that work is done,
-// or which process leads. It is a plain value, safe for concurrent use as long
-// as no goroutine changes it.
+// which process leads, the newest run of a period, or a shared result. It is a
+// plain value, safe for concurrent use as long as no goroutine changes it.
 type Record struct {
 	Token uint64    // of the hold that recorded it
 	Host  string    // of the process that did the work, or leads
 	PID   int       // of that process
 	ID    string    // of a leader
 	Value string    // of a leader: what it tells of itself
-	At    time.Time // when the work was done, or the leader won, by the clock of that process
+	At    time.Time // when the work of a once was done, or the leader won, by the clock of that process
 	Until time.Time // when the nodes forget it; zero: never
 	Nodes int       // that have it; fewer than a majority: it may not stand
 }

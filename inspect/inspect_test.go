@@ -14,12 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/flight"
 	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/period"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -132,6 +134,10 @@ func TestKinds(t *testing.T) {
 	require.NoError(t, once.New(q, "once").DoContext(t.Context(), func(context.Context) error { return nil }))
 	e := leader.New(q, "leader", leader.WithID("me"))
 	require.NoError(t, e.Campaign(t.Context(), "http://here"))
+	_, err := period.New(q, "period", time.Hour).Do(t.Context(), func(context.Context) error { return nil })
+	require.NoError(t, err)
+	_, err = flight.New[string](q, "").Do(t.Context(), "flight", time.Hour, func(context.Context) (string, error) { return "loaded", nil })
+	require.NoError(t, err)
 
 	r, err := inspect.Name(t.Context(), q, "rw")
 	require.NoError(t, err)
@@ -164,6 +170,15 @@ func TestKinds(t *testing.T) {
 	assert.Equal(t, "http://here", r.Record.Value)
 	assert.Equal(t, e.Lease().Token(), r.Record.Token)
 
+	for name, kind := range map[string]inspect.Kind{"period": inspect.Period, "flight": inspect.Flight} {
+		r, err = inspect.Name(t.Context(), q, name)
+		require.NoError(t, err)
+		assert.Equal(t, kind, r.Kind)
+		require.NotNil(t, r.Record)
+		assert.NotZero(t, r.Record.Token)
+		assert.Empty(t, r.Record.Value)
+	}
+
 	free := mutex.New(q, "free") // its last ticket is remembered
 	require.NoError(t, free.Do(t.Context(), func(context.Context) error { return nil }))
 	require.True(t, e2e.Eventually(func() bool {
@@ -172,7 +187,7 @@ func TestKinds(t *testing.T) {
 			require.NoError(t, err)
 			kinds[e.Name] = e.Kind
 		}
-		return assert.ObjectsAreEqual(map[string]inspect.Kind{"rw": "rwmutex", "sem": "semaphore", "once": "once", "leader": "leader"}, kinds)
+		return assert.ObjectsAreEqual(map[string]inspect.Kind{"rw": "rwmutex", "sem": "semaphore", "once": "once", "leader": "leader", "period": "period", "flight": "flight"}, kinds)
 	}))
 	for e, err := range inspect.Names(t.Context(), q, "s*") {
 		require.NoError(t, err)

@@ -4,7 +4,6 @@ package inspect
 // answers become one report.
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -295,21 +294,31 @@ func describe(capacity int64, w *script.Written) (Kind, *Record) {
 	}
 	r := &Record{Token: token(w.Ticket), Until: w.Until}
 	var is struct {
-		Once  int       `json:"once"`
-		ID    string    `json:"id"`
-		Value string    `json:"value"`
-		Host  string    `json:"host"`
-		PID   int       `json:"pid"`
-		When  time.Time `json:"when"`
-		Since time.Time `json:"since"`
+		Once   int             `json:"once"`
+		Period int             `json:"period"`
+		Flight int             `json:"flight"`
+		ID     string          `json:"id"`
+		Value  json.RawMessage `json:"value"`
+		Host   string          `json:"host"`
+		PID    int             `json:"pid"`
+		When   time.Time       `json:"when"`
+		Since  time.Time       `json:"since"`
 	}
-	if json.NewDecoder(bytes.NewReader([]byte(w.Value))).Decode(&is) != nil {
+	if json.Unmarshal([]byte(w.Value), &is) != nil {
 		return kind, r // another program's, or a later version's
 	}
-	r.Host, r.PID, r.ID, r.Value, r.At = is.Host, is.PID, is.ID, is.Value, is.When
-	if is.Once > 0 {
+	switch {
+	case is.Once > 0:
+		r.Host, r.PID, r.At = is.Host, is.PID, is.When
 		return Once, r
+	case is.Period > 0:
+		return Period, r
+	case is.Flight > 0:
+		return Flight, r
+	case is.ID != "": // a leader has one
+		r.Host, r.PID, r.ID, r.At = is.Host, is.PID, is.ID, is.Since
+		_ = json.Unmarshal(is.Value, &r.Value)
+		return Leader, r
 	}
-	r.At = is.Since
-	return Leader, r
+	return kind, r
 }

@@ -170,13 +170,15 @@ func TestNotALeader(t *testing.T) {
 		require.NoError(t, err)
 		hold, err := c.Acquire(soon(t), spec, false, nil)
 		require.NoError(t, err)
-		require.NoError(t, c.Register(spec).Put(soon(t), hold, 0, []byte("not JSON"), 0))
 		e := leader.New(q, "e", leader.WithID("a"))
-		_, err = e.Leader(soon(t))
-		require.ErrorIs(t, err, quorate.ErrInvalid)
-		for _, err := range e.Observe(soon(t)) {
+		for i, value := range []string{"not JSON", `{"period":1,"start":0,"token":1,"state":"began"}`} {
+			require.NoError(t, c.Register(spec).Put(soon(t), hold, uint64(i), []byte(value), 0))
+			_, err = e.Leader(soon(t))
 			require.ErrorIs(t, err, quorate.ErrInvalid)
-			break
+			for _, err := range e.Observe(soon(t)) {
+				require.ErrorIs(t, err, quorate.ErrInvalid)
+				break
+			}
 		}
 		hold.Release()
 		require.NoError(t, e.Campaign(soon(t), "v"), "a leader replaces it")

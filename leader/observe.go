@@ -68,8 +68,8 @@ func leaderOf(rec core.Record) (Leader, error) {
 		return Leader{}, ErrNoLeader
 	}
 	var r record
-	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name: %w", fault.ErrInvalid, err)
+	if err := json.Unmarshal(rec.Value, &r); err != nil || r.ID == "" { // a leader has one
+		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name", fault.ErrInvalid)
 	}
 	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since, Left: rec.Left}, nil
 }
