@@ -171,6 +171,7 @@ func TestObserveWithoutQuorum(t *testing.T) {
 			lease := a.Lease()
 			s := e2e.Receive(t, all)
 			require.ErrorIs(t, s.err, quorate.ErrNoQuorum)
+			require.NotErrorIs(t, s.err, context.DeadlineExceeded, "the context of Observe goes on")
 			require.NotErrorIs(t, s.err, leader.ErrNoLeader)
 			require.Zero(t, s.l)
 			e2e.Receive(t, lease.Context().Done())

@@ -241,6 +241,7 @@ func TestLoss(t *testing.T) {
 			assert.True(t, ran)
 			require.ErrorIs(t, err, quorate.ErrLost)
 			assert.Equal(t, len(opts) > 0, errors.Is(err, quorate.ErrNoQuorum), "it may be run again: %v", err)
+			assert.NotErrorIs(t, err, context.DeadlineExceeded, "the context of Do goes on")
 			c.Partition(dies)
 			time.Sleep(time.Minute)
 			count := 0

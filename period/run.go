@@ -172,5 +172,5 @@ func (p *Period) end(ctx context.Context, t *core.Lease, now Run) error {
 	if err == nil || !p.retry || now.State == Failed {
 		return nil
 	}
-	return core.WrapError("record", p.spec.Name, err)
+	return core.WrapError("record", p.spec.Name, fault.Uncut(err))
 }

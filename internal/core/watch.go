@@ -133,7 +133,7 @@ func (w *Watch) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.take(rec, err)
+		w.take(rec, fault.Uncut(err))
 		// Pushes may be lost, and a node drops a watch that it has not been
 		// shown for a while. Each read shows it again.
 		pause := set.TTL / 3

@@ -71,6 +71,17 @@ func (f *Failure) Cut(ctx context.Context) *Failure {
 	return f
 }
 
+// Uncut takes off an error what a context has cut short: one of the library's
+// own. To a caller it would look like the end of its own context.
+func Uncut(err error) error {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		if c, ok := errors.AsType[*cutShort](f.Err); ok {
+			f.Err = c.sentinel
+		}
+	}
+	return err
+}
+
 // ContextError is the context's error, with its cause where that says more.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()
