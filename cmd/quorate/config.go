@@ -60,7 +60,7 @@ func (t *target) resolve() error {
 	}
 	for _, name := range shared {
 		f := t.flags.Lookup(name)
-		if f == nil { // a command that goes by the settings of the set
+		if f == nil || name == "guard" && !t.guarded { // a command that goes by the settings of the set
 			continue
 		}
 		if f.Changed && f.Value.String() != "" {

@@ -22,14 +22,15 @@ import (
 
 // target is what the flags say about the nodes and the lease.
 type target struct {
-	nodes  string
-	prefix string
-	config string
-	owner  string
-	ttl    time.Duration
-	guard  time.Duration // 0: it is not given; so with retention and skew
-	access access
-	flags  *pflag.FlagSet
+	nodes   string
+	prefix  string
+	config  string
+	owner   string
+	ttl     time.Duration
+	guard   time.Duration // 0: it is not given; so with retention and skew
+	guarded bool          // --guard is this process's, and not what the set is to have
+	access  access
+	flags   *pflag.FlagSet
 
 	retention, skew time.Duration
 }
@@ -43,6 +44,7 @@ func (t *target) nodeFlags(cmd *cobra.Command) {
 }
 
 func (t *target) guardFlag(cmd *cobra.Command, what string) {
+	t.guarded = true
 	cmd.Flags().DurationVar(&t.guard, "guard", 0, "how long a node that lost its data does not vote"+what)
 }
 

@@ -134,13 +134,17 @@ func TestMembersMoveAndSet(t *testing.T) {
 	status, _, errs = members("set", "--guard", "1s")
 	assert.Equal(t, 1, status)
 	assert.Contains(t, errs, "nothing was changed: clients with a ttl above 490ms, which may have one of up to 1.49s now, lose what they hold")
-	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"}, {"set", "--skew", "20ms", "--guard", "3s"}} {
+	status, _, errs = members("set", "--guard", "1ms")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "which no ttl fits")
+	mine := file(t, "quorate.yaml", "guard: 9s\n") // of this process, and not to be the set's
+	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"}, {"set", "--skew", "20ms", "--guard", "3s"}, {"set", "--skew", "15ms", "--config", mine}} {
 		status, _, errs = members(args...)
 		require.Equal(t, 0, status, errs)
 	}
 	require.True(t, e2e.Eventually(func() bool {
 		_, out, _ = members("list")
-		return strings.Contains(out, "guard time 3s, retention 10m0s, skew 20ms, longest ttl 1.48s")
+		return strings.Contains(out, "guard time 3s, retention 10m0s, skew 15ms, longest ttl 1.485s")
 	}), "%s", &out)
 }
 

@@ -96,11 +96,6 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	if c == nil {
 		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
 	}
-	if ask.Allow != nil {
-		if err := ask.Allow(c); err != nil {
-			return err
-		}
-	}
 	stays := false // what the call says of new addresses
 	defer func() {
 		for _, end := range x.offers {
@@ -109,6 +104,12 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	}()
 	if err := x.prepare(ctx, c); err != nil {
 		return &fault.Failure{Err: err}
+	}
+	// What is wrong is refused first: it is no matter of what is allowed.
+	if ask.Allow != nil {
+		if err := ask.Allow(c); err != nil {
+			return err
+		}
 	}
 	x.o = change.Operator{
 		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rule.Protocol()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
