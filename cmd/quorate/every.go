@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,7 +96,7 @@ run or is not there. With --status: 0 if there was a run, 1 if not.`,
 // waiting, and a command that runs gets it.
 func (j *everyJob) start(ctx context.Context) error {
 	sigs, passed := make(chan os.Signal, 8), make(chan os.Signal, 8)
-	signal.Notify(sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	notify(sigs, ending...)
 	ctx, cancel := context.WithCancelCause(ctx)
 	heeded := make(chan struct{})
 	go func() {
@@ -116,7 +115,13 @@ func (j *everyJob) start(ctx context.Context) error {
 		<-heeded
 		cancel(nil)
 	}()
-	q, err := j.connect(ctx, j.errs)
+	connecting := ctx
+	if j.status {
+		var cancel context.CancelFunc
+		connecting, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	q, err := j.connect(connecting, j.errs)
 	if err != nil {
 		return j.ended(ctx, err)
 	}

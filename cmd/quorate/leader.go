@@ -91,7 +91,7 @@ func (j *leaderJob) lead(cmd *cobra.Command, args []string) error {
 	// that came as the command was being ended has reached that, and is meant
 	// for us as well.
 	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(stop)
 	for {
 		var g *leaderGrip

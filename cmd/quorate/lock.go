@@ -164,7 +164,7 @@ const tryPatience = 2 * time.Second
 // run locks, runs the command, and unlocks.
 func (j *lockJob) run(ctx context.Context) error {
 	sigs := make(chan os.Signal, 8)
-	signal.Notify(sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	notify(sigs, ending...)
 	defer signal.Stop(sigs)
 
 	q, g, err := j.lock(ctx, sigs)
@@ -185,6 +185,19 @@ func (j *lockJob) run(ctx context.Context) error {
 		fmt.Fprintf(j.errs, "quorate: %q is released, but not every node knows yet: %v\n", j.name, plain(err))
 	}
 	return status
+}
+
+// ending are the signals that end a command.
+var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// notify has signals sent to a channel. One that this process was started to
+// ignore, as by nohup, stays ignored, here and by the command.
+func notify(to chan<- os.Signal, signals ...os.Signal) {
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(to, s)
+		}
+	}
 }
 
 // lock connects and locks within --wait, unless a signal comes.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -164,6 +165,20 @@ func TestLockSignals(t *testing.T) {
 		return err == nil && h.Waiters == 0
 	}, 5*time.Second, 5*time.Millisecond, "a waiter that gave up has left the queue")
 	require.NoError(t, m.UnlockContext(t.Context()))
+}
+
+// A signal that is ignored from the start, as by nohup, ends no command.
+func TestIgnoredSignals(t *testing.T) {
+	startNodes(t, 3)
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	for _, verb := range [][]string{{"lock", "a"}, {"leader", "b"}, {"once", "c"}, {"every", "1h", "d"}} {
+		p := start(t, append(verb, "--", "sh", "-c", "echo runs; sleep 60")...)
+		p.says("runs")
+		p.signal(syscall.SIGHUP)
+		p.signal(syscall.SIGTERM)
+		assert.Equal(t, 128+15, p.status(), "%s: %s", verb[0], p.err.String())
+	}
 }
 
 func TestUsage(t *testing.T) {

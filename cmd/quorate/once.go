@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,6 +75,8 @@ if too few nodes could be asked.`,
 				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
 			case j.json && !j.status:
 				return &exit{exitUsage, errors.New("--json is for --status")}
+			case j.keep%time.Millisecond != 0:
+				return &exit{exitUsage, fmt.Errorf("--keep %v: give whole milliseconds", j.keep)}
 			case j.keep != 0 && j.keep < least:
 				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it forever", j.keep, least)}
 			}
@@ -103,10 +104,13 @@ if too few nodes could be asked.`,
 // comes.
 func (j *onceJob) start(ctx context.Context) error {
 	j.sigs = make(chan os.Signal, 8)
-	signal.Notify(j.sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	notify(j.sigs, ending...)
 	defer signal.Stop(j.sigs)
 	j.ctx, j.cancel = context.WithCancelCause(ctx)
 	defer j.cancel(nil)
+	if j.status && j.wait < 0 {
+		j.wait = patience
+	}
 	if j.wait >= 0 {
 		j.timer = time.AfterFunc(j.patience(), func() { j.cancel(nil) })
 		defer j.timer.Stop()

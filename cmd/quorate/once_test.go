@@ -186,6 +186,7 @@ func TestOnceUsage(t *testing.T) {
 		{"once"}, {"once", "x"}, {"once", "x", "true"}, {"once", "x", "--"},
 		{"once", "x", "--wait", "-1s", "--", "true"}, {"once", "x", "--grace", "-1s", "--", "true"},
 		{"once", "x", "--keep", "1m", "--", "true"}, {"once", "x", "--keep", "-1h", "--", "true"},
+		{"once", "x", "--keep", "1h0.5ms", "--", "true"},
 		{"once", "x", "--status", "--reset"}, {"once", "x", "--status", "--", "true"}, {"once", "--reset"},
 		{"once", "{x}", "--", "true"}, {"once", "", "--status"},
 	} {

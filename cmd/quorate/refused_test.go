@@ -64,3 +64,16 @@ func TestMembersTakeTheSettingsOfTheSet(t *testing.T) {
 	assert.Equal(t, 0, status, errs)
 	t.Log("a node was removed after ", time.Since(began))
 }
+
+// What only asks does not wait for nodes that are down.
+func TestQuestionsToNodesThatAreDown(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"every", "1h", "x", "--status"}, {"once", "x", "--status"}, {"leader", "x", "--who"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			p := start(t, append(args, "--nodes", "127.0.0.1:1")...)
+			assert.Equal(t, exitNoQuorum, p.status())
+			assert.Contains(t, p.err.String(), "no quorum of nodes")
+		})
+	}
+}
