@@ -61,7 +61,7 @@ func (r *replica) become(parts []part) {
 // there are.
 func (r *replica) member(ctx context.Context) {
 	for ctx.Err() == nil {
-		l, err := r.s.members.AcquireLease(ctx, 1)
+		l, err := r.s.members.AcquireLease(ctx, r.s.weight)
 		if err != nil {
 			if fatal(err) {
 				r.end(err)

@@ -48,6 +48,7 @@ type Shards struct {
 	specs   []*core.Spec
 	cores   []*core.Quorum // of a Redis Cluster, those of each shard's bucket
 	members *semaphore.Weighted
+	weight  int64 // the permits of a member
 	err     error // of the name; every call tells it
 }
 
@@ -59,7 +60,7 @@ const most = 100
 // every primitive.
 //
 // A wrong n and a wrong or nil option are programmer's errors: New panics and
-// names the remedy. An unusable name (empty, longer than 1000 bytes, or with
+// names the remedy. An unusable name (empty, longer than 1016 bytes, or with
 // braces) is reported by [Shards.Run], with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *Shards {
 	if n < 1 || n > 10_000 {
@@ -79,8 +80,21 @@ func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *S
 	if err := setup.CheckName(name); err != nil {
 		s.err = err
 	}
-	s.members = semaphore.NewWeighted(q, s.membersName(), int64(min(n, most)), opts...)
+	permits, weight := room(n)
+	s.members, s.weight = semaphore.NewWeighted(q, s.membersName(), permits, opts...), weight
 	return s
+}
+
+// room returns how many permits the semaphore of the members has, and how
+// many each of them takes.
+// Invariant: no other n has as many. So users of another n are refused, and as
+// many members find room as may take part.
+func room(n int) (permits, weight int64) {
+	const each = 100_000 // more than any n
+	if n <= most {
+		return int64(n), 1
+	}
+	return most*each + int64(n), each
 }
 
 func (s *Shards) membersName() string { return s.name + ":members" }

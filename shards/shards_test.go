@@ -242,11 +242,16 @@ func TestMisuse(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, shards.New(q, "x", 3).Run(ctx, nothing), context.Canceled)
 
-		w := newWork(t)
-		w.start(c, "a", 4)
-		time.Sleep(5 * time.Second)
-		err := shards.New(c.Quorum(), "mailboxes", 5).Run(t.Context(), nothing)
-		require.ErrorIs(t, err, quorate.ErrInvalid, fmt.Sprint("another number: ", err))
+		for n, other := range map[int]int{4: 5, 200: 201} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			name, ended := fmt.Sprint("of ", n), make(chan error, 1)
+			go func() { ended <- shards.New(c.Quorum(), name, n).Run(ctx, nothing) }()
+			time.Sleep(5 * time.Second)
+			err := shards.New(c.Quorum(), name, other).Run(ctx, nothing)
+			require.ErrorIs(t, err, quorate.ErrInvalid, fmt.Sprint("another number: ", err))
+			cancel()
+			<-ended
+		}
 
 		closing := c.Quorum()
 		ended := make(chan error, 1)
