@@ -135,7 +135,11 @@ func TestOnlookers(t *testing.T) {
 			require.NoError(t, err)
 			names = append(names, fmt.Sprint(e.Name, " ", e.Kind))
 		}
-		assert.Equal(t, []string{"job:1 mutex"}, names, "those in use")
+		assert.Equal(t, []string{"job:1 mutex", "job:[2] once"}, names, "those in use")
+		r, err = inspect.Name(soon(t), b, "job:[2]")
+		require.NoError(t, err)
+		require.NotNil(t, r.Record)
+		assert.Equal(t, 3, r.Record.Nodes)
 
 		c.Stop(2)
 		report, err := b.Check(soon(t))

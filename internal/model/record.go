@@ -284,5 +284,13 @@ func (n *Node) HasRegister() bool {
 // Recorded returns what the node has recorded, for checks.
 func (n *Node) Recorded() protocol.Stored { return n.stored }
 
+// RecordedUntil is Recorded, and when that ends; 0: it does not.
+func (n *Node) RecordedUntil() (s protocol.Stored, end int64) {
+	if n.storedEnd != forGood {
+		end = n.storedEnd
+	}
+	return n.stored, end
+}
+
 // CaughtUp reports whether the node can attest what is not recorded.
 func (n *Node) CaughtUp() bool { return n.marked && n.caughtUp }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,6 +71,20 @@ func (n *Node) scan(words []string) []resp.Value {
 		}
 	}
 	return v
+}
+
+// recorded is the record of a name as record.lua keeps it. Its promise is left
+// out: no onlooker reads that.
+func (n *Node) recorded(now int64, name string) string {
+	s, end := n.model.Name(name).RecordedUntil()
+	if s.Version == (protocol.Version{}) || end > 0 && end <= now {
+		return ""
+	}
+	erased := 0
+	if s.Erased {
+		erased = 1
+	}
+	return fmt.Sprintf("0 0 %s %d %s %d %d %d %s", protocol.ID{}, s.Ticket, s.ID, s.Seq, erased, end, s.Value)
 }
 
 // globs are what is special in a pattern of SCAN.

@@ -123,6 +123,8 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 				return str(""), nil
 			}
 			return str(n.marker.String()), nil
+		case strings.HasSuffix(key, "}:r"):
+			return str(n.recorded(now, strings.TrimSuffix(key, ":r"))), nil
 		}
 		return str(v.value), nil
 	case "SET":
