@@ -276,7 +276,7 @@ func (e *Election) HealthCheck(maxExpired time.Duration) error {
 		return nil
 	}
 	expired := time.Since(t.ended())
-	if expired <= maxExpired {
+	if expired <= max(0, maxExpired) {
 		return nil
 	}
 	return core.WrapError("health check", e.name,

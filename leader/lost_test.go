@@ -26,6 +26,7 @@ func TestLost(t *testing.T) {
 		lease := a.Lease()
 		thaw := freeze(c, 2)
 		require.NoError(t, a.HealthCheck(0))
+		require.NoError(t, a.HealthCheck(-time.Hour), "none below 0")
 		e2e.Receive(t, lease.Context().Done())
 		require.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 		require.ErrorIs(t, a.Proclaim(soon(t), "x"), quorate.ErrLost)

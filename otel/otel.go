@@ -90,7 +90,13 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) 
 // WithNameFunc adds the attribute quorate.name, with what f makes of a name; ""
 // leaves it out. f should return few different values, as each is a time series
 // of its own: "order" for "order:4711". Default: no name.
-func WithNameFunc(f func(kind, name string) string) Option { return func(c *config) { c.name = f } }
+func WithNameFunc(f func(kind, name string) string) Option {
+	return func(c *config) {
+		if f != nil {
+			c.name = f
+		}
+	}
+}
 
 // New makes a Telemetry. An instrument that the provider refuses is reported to
 // the error handler of OpenTelemetry, and records nothing.

@@ -111,7 +111,7 @@ func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
-		s := newSink(t, otel.WithNameFunc(func(_, name string) string { before, _, _ := strings.Cut(name, ":"); return before }))
+		s := newSink(t, otel.WithNameFunc(func(_, name string) string { before, _, _ := strings.Cut(name, ":"); return before }), otel.WithNameFunc(nil))
 		q, other := c.Quorum(s.options()...), c.Quorum()
 
 		m, theirs := mutex.New(q, "order:1"), mutex.New(other, "order:1")

@@ -65,22 +65,22 @@ func (own) Apply(*setup.Settings) {}
 // again. Default: a period has one run at most, however that ends.
 func WithRetry() quorate.PeriodOption { return own{set: func(p *Period) { p.retry = true }} }
 
-// shortest is the shortest period. One that is shorter than a few round trips
-// would be skipped most of the time.
-const shortest = 10 * time.Millisecond
+// A period that is shorter than a few round trips would be skipped most of the
+// time. They are counted from 1970 on, so one that is too long never begins.
+const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 
 // New returns the work of the given name, once in every period of that length.
 // All values of the name share the work, in every process, and should have the
 // same length and options. Options are those of every primitive
 // ([quorate.SharedOption]), and [WithRetry].
 //
-// A length that is below 10 ms or no whole number of milliseconds is a
-// programmer's error, and so is a wrong or nil option: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
+// A length that is below 10 ms, above fifty years or no whole number of
+// milliseconds is a programmer's error, and so is a wrong or nil option: New
+// panics and names the remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
 // reported by every call, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
-	if every < shortest || every%time.Millisecond != 0 {
-		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v", every, shortest))
+	if every < shortest || every > longest || every%time.Millisecond != 0 {
+		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most fifty years", every, shortest))
 	}
 	c := core.CoreOf(q).For(name)
 	p := &Period{q: c, every: every}

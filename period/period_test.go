@@ -340,7 +340,8 @@ func TestMisuse(t *testing.T) {
 		c := quoratetest.New(t, 1)
 		q := c.Quorum()
 		nothing := func(context.Context) error { return nil }
-		assert.PanicsWithValue(t, "quorate: period.New: every 0s: choose whole milliseconds, at least 10ms", func() { period.New(q, "p", 0) })
+		assert.PanicsWithValue(t, "quorate: period.New: every 0s: choose whole milliseconds, at least 10ms and at most fifty years", func() { period.New(q, "p", 0) })
+		assert.Panics(t, func() { period.New(q, "p", 60*365*24*time.Hour) }, "it would begin in 2030")
 		assert.Panics(t, func() { period.New(q, "p", time.Hour, nil) })
 		assert.Panics(t, func() { period.New(q, "p", time.Hour, quorate.WithTTL(0)) })
 		assert.Panics(t, func() { _, _ = new(period.Period).Last(t.Context()) })

@@ -70,8 +70,8 @@ run or is not there. With --status: 0 if there was a run, 1 if not.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			switch j.every, err = time.ParseDuration(args[0]); {
-			case err != nil || j.every < 10*time.Millisecond || j.every%time.Millisecond != 0:
-				return &exit{exitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms, as in 90s, 15m or 24h", args[0])}
+			case err != nil || j.every < 10*time.Millisecond || j.every > 50*365*24*time.Hour || j.every%time.Millisecond != 0:
+				return &exit{exitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms and at most fifty years, as in 90s, 15m or 24h", args[0])}
 			case j.grace < 0:
 				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
 			case j.json && !j.status:
