@@ -76,8 +76,8 @@ const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 //
 // A length that is below 10 ms, above fifty years or no whole number of
 // milliseconds is a programmer's error, and so is a wrong or nil option: New
-// panics and names the remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
-// reported by every call, with [quorate.ErrInvalid].
+// panics and names the remedy. An unusable name (empty, longer than 1024 bytes,
+// or with braces) is reported by every call, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
 		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most fifty years", every, shortest))
