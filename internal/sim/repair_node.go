@@ -88,7 +88,7 @@ func (n *node) list(cursor string) (names []string, next string) {
 func (n *node) complete(inc protocol.Incarnation) {
 	w := n.w
 	w.log("node %d is caught up", n.idx)
-	for name := range w.listed {
+	for _, name := range slices.Sorted(maps.Keys(w.listed)) {
 		if !n.names[name] && !w.ledger.void {
 			w.fail("record", "node %d is marked as caught up, and lacks %s", n.idx, name)
 		}
