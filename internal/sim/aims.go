@@ -23,14 +23,6 @@ func plain(r *rand.Rand, s *setting, procs int) {
 	}
 }
 
-// shuffled returns the nodes in a random order, so that an aim can call them a,
-// b and c.
-func (w *world) shuffled() []*node {
-	ns := append([]*node(nil), w.nodes...)
-	w.rng.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] })
-	return ns
-}
-
 func (p *proc) to(n *node) *link { return p.links[n.idx] }
 
 // link is the connection of a number.
@@ -45,29 +37,6 @@ func (p *proc) link(i int) *link {
 
 // cutOff holds up everything between p and n.
 func (p *proc) cutOff(n *node) { p.to(n).cut(requests, answers) }
-
-// wipe restarts a node without its memory, or with an old one.
-func (w *world) wipe(n *node, old bool) {
-	n.crash()
-	if old {
-		n.revert()
-	} else {
-		n.forget()
-	}
-	n.restart()
-}
-
-// miss takes some nodes down for good.
-func (w *world) miss(nodes int) {
-	for _, n := range w.shuffled()[:nodes] {
-		n.gone = true
-		n.crash()
-		w.missing++
-	}
-}
-
-// spare is how many nodes may be missing.
-func (w *world) spare() int { return (len(w.nodes) - 1) / 2 }
 
 // restart: a holder has a bare majority, a node of it restarts, and around the
 // end of the guard time another claim comes.

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -177,47 +176,4 @@ func forging(name string, ticket func(w *world, n *node) protocol.Ticket) genera
 			})
 		},
 	}
-}
-
-// expectRead has a process read; with well that succeeds although one node of
-// three is not. A read that meets a run which is just recording is
-// inconclusive, and is repeated.
-func (w *world) expectRead(p *proc, well bool) {
-	tries := 0
-	var read func()
-	read = func() {
-		p.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
-			switch tries++; {
-			case ok || !well:
-			case tries < 5 && i.Outcome() == lease.Inconclusive:
-				p.later(w.around(w.nodeTimeout), read)
-			default:
-				w.fail("stuck", "%v: cannot be read though one record of three is forged", i)
-			}
-		})
-	}
-	read()
-}
-
-// expectRuns has the participants begin a run each within three leases,
-// although one node of three is not well. One that has come to nothing is begun
-// again.
-func (w *world) expectRuns(well bool, parts ...*participant) {
-	n := len(w.ledger.opens) + len(parts)
-	again := func() {
-		for _, t := range parts {
-			if len(w.ledger.opens) < n && !w.draining {
-				t.acquire(false)
-			}
-		}
-	}
-	again()
-	for i := range 5 {
-		w.at(w.ttl*time.Duration(i+1)/2, again)
-	}
-	w.at(3*w.ttl, func() {
-		if len(w.ledger.opens) < n && !w.draining && well {
-			w.fail("stuck", "%d runs have begun, of %d, though one record of three is forged", len(w.ledger.opens), n)
-		}
-	})
 }

@@ -2,44 +2,14 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 
-	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
 // The aims in which the nodes of a set are exchanged.
-
-// change is what adds some of the world's nodes to a set, and removes others.
-func (w *world) change(add, remove []*node) (ch change.Goal) {
-	for _, n := range add {
-		ch.Add = append(ch.Add, w.member(n))
-	}
-	for _, n := range remove {
-		ch.Remove = append(ch.Remove, n.address())
-	}
-	return ch
-}
-
-// changes are some changes, one after the other: to replace nodes, to go from 1
-// to 3 to 5, and back.
-func (w *world) changes() (all []change.Goal) {
-	in, out := slices.Clone(w.nodes[:w.members]), slices.Clone(w.nodes[w.members:])
-	for range 1 + w.rng.IntN(2) {
-		adds := w.rng.IntN(min(2, len(out)) + 1)
-		removes := w.rng.IntN(min(2, len(in)+adds-1, len(in)) + 1)
-		if adds+removes == 0 {
-			continue
-		}
-		w.rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
-		all = append(all, w.change(out[:adds], in[:removes]))
-		in, out = slices.Concat(in[removes:], out[:adds]), slices.Concat(out[adds:], in[:removes])
-	}
-	return all
-}
 
 func exchangeSet(r *rand.Rand, s *setting) {
 	s.members = [...]int{1, 2, 3, 3, 3}[r.IntN(5)]
@@ -98,19 +68,6 @@ func swapSet(r *rand.Rand, s *setting) {
 	s.members, s.nodes = 3, 6
 	s.hold = 4 * s.guard
 	s.length = 4*s.guard + 6*s.ttl
-}
-
-// swap has the third process replace the nodes of the set. It returns them in a
-// random order, and which process holds, which one comes later, and which one
-// is the operator.
-func (w *world) swap() (old, next []*node, holder, other, operator *proc) {
-	old, next = slices.Clone(w.nodes[:3]), slices.Clone(w.nodes[3:])
-	w.rng.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
-	w.assemble(true)
-	w.once(func() bool { return true }, 0, w.around(w.nodeTimeout), func() {
-		w.procs[2].exchange(w.change(next, old))
-	})
-	return old, next, w.procs[0], w.procs[1], w.procs[2]
 }
 
 // at is when the process counts on a configuration of that stage.

@@ -189,18 +189,6 @@ var throng = generator{
 	},
 }
 
-// expectAll has each participant hold by then, and release.
-func (w *world) expectAll(by time.Duration) {
-	w.then(by, func() {
-		for _, p := range w.procs {
-			for _, t := range p.parts {
-				w.expectHeld(t, "there is a permit for each")
-				t.release()
-			}
-		}
-	})
-}
-
 // patchy: as throng, where the claims come to the nodes in three orders. Each
 // process reaches two nodes first, and the last one all of them. So the lists
 // of its claims begin after other claims at each node, and one node has too

@@ -34,13 +34,6 @@ var crossing = generator{
 	},
 }
 
-// expectHeld fails the schedule unless t holds.
-func (w *world) expectHeld(t *participant, why string) {
-	if t.att == nil || !t.att.valid() {
-		w.fail("lost", "%s does not hold, though %s", t.name, why)
-	}
-}
-
 // comesBack: a holder that one node missed, or dropped while it was cut off, is
 // there soon after that node comes back, so another one may go. No claim
 // contends.

@@ -3,8 +3,6 @@ package sim
 import (
 	"math/rand/v2"
 	"time"
-
-	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // The aims in which processes have different lists of nodes. The lists are ABC
@@ -40,21 +38,6 @@ var recordings = generator{
 		w.once(other.counts(), w.ttl, 0, func() { other.cutOff(ns[0]) })
 		w.then(w.guard+4*w.ttl, w.setsAgree)
 	},
-}
-
-// setsAgree: a set that one node takes for recorded is that of all its members.
-func (w *world) setsAgree() {
-	for _, n := range w.nodes {
-		set := n.model.Set()
-		if set.Phase != nodeset.SetRecorded {
-			continue
-		}
-		for _, o := range w.nodes {
-			if has := o.model.Set(); set.Config.Place(o.address()) >= 0 && has.Stamp() != set.Stamp() {
-				w.fail("set", "node %s takes %v for recorded, and node %s has %q", n.address(), set.Config, o.address(), has.Text)
-			}
-		}
-	}
 }
 
 // wiped: most nodes of a set lose their data at about one time, or all, again

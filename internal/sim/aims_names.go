@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"time"
 )
 
 // The aims in which each process claims several names at once. The names share
@@ -19,15 +18,6 @@ func severalNames(r *rand.Rand, s *setting) {
 	s.skew, s.offsets = s.ttl/2, false // wall clocks differ, and stay as they are
 	s.guard = 2*s.ttl + 2*s.skew
 	s.hold, s.think = max(s.hold, s.ttl/20), max(s.think, s.ttl/20)
-}
-
-// wallsApart has the wall clocks of the processes be behind the true time, each
-// by more.
-func (w *world) wallsApart() {
-	for i, p := range w.procs {
-		p.off = -time.Duration(i) * w.skew / time.Duration(2*len(w.procs))
-		p.adjust()
-	}
 }
 
 // manyNames: anything fails at any time, and in half of the schedules a node

@@ -28,8 +28,8 @@ type outage struct {
 	waits    *attempt // f's
 }
 
-// outage has e hold and f wait.
-func (w *world) outage() *outage {
+// newOutage has e hold and f wait.
+func newOutage(w *world) *outage {
 	o := &outage{w: w, old: slices.Clone(w.nodes[:3]), next: w.nodes[3:], e: w.procs[0].parts[0], f: w.procs[1].parts[0], operator: w.procs[2]}
 	w.rng.Shuffle(3, func(i, j int) { o.old[i], o.old[j] = o.old[j], o.old[i] })
 	w.assemble(true)
@@ -78,7 +78,7 @@ var exchangeGivenUp = generator{
 	name: "exchange given up",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		remove, crashes := o.old[:w.rng.IntN(2)], w.rng.IntN(3)
 		w.then(w.around(w.ttl), func() {
 			if crashes == 0 {
@@ -103,7 +103,7 @@ var exchangeDead = generator{
 	name: "exchange dead",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		add := o.next[:w.rng.IntN(2)]
 		w.then(w.around(w.ttl), o.old[0].crash)
 		w.then(w.around(2*w.ttl), func() { o.operator.exchange(w.change(add, o.old[:1])) })
@@ -128,7 +128,7 @@ var exchangeAsleep = generator{
 		s.hold = 2 * s.length
 	},
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		p, left := o.e.proc, o.old[1:2+w.rng.IntN(2)]
 		w.then(w.around(w.nodeTimeout), func() {
 			if w.rng.IntN(2) == 0 {
@@ -171,7 +171,7 @@ var exchangeSpares = generator{
 	name: "exchange spares",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		onlooker, may := o.f.proc, false
 		w.then(w.around(w.ttl), func() { o.operator.exchange(w.change(o.next, o.old[1:])) })
 		w.once(o.operator.at(3), 3*w.guard, w.ttl, o.operator.pause)

@@ -4,8 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // powerless: the site loses power in any stage of an exchange. Each node comes
@@ -59,64 +57,4 @@ var powerless = generator{
 			}
 		})
 	},
-}
-
-// emptyAhead is what an operator does with a node that stays ahead of the
-// others, as the decision that it carries out has been forgotten. One that had
-// left by that decision, and was stopped, is started again first.
-func (w *world) emptyAhead() {
-	for _, n := range w.nodes {
-		if n.gone && !w.retired(n) {
-			n.gone = false
-			n.restart()
-		}
-		set := n.model.Set()
-		has := set.Recorded()
-		if n.down || has == nil || slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
-			continue
-		}
-		w.log("node %d is ahead, and is emptied", n.idx+1)
-		n.forget()
-		n.eachLink((*link).snap)
-	}
-	w.forgetDecisions()
-}
-
-// forgetDecisions has what was decided be open once more that no process knows
-// any longer, and no majority of the nodes: the site has lost its registers as
-// well.
-func (w *world) forgetDecisions() {
-	var forgotten []nodeset.Stamp
-	for stamp, c := range w.decided {
-		known := slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp() == stamp })
-		if stamp.Epoch() > 1 && !known && !w.remembered(c) {
-			forgotten = append(forgotten, stamp)
-		}
-	}
-	for _, stamp := range forgotten {
-		delete(w.decided, stamp)
-		w.forgotten[stamp] = true
-	}
-}
-
-// remembered reports whether a majority of the nodes that decided a
-// configuration serves it, or has it in its register.
-func (w *world) remembered(c *nodeset.Configuration) bool {
-	for _, before := range w.decided {
-		if before.Stamp.Epoch()+1 != c.Stamp.Epoch() {
-			continue
-		}
-		have := uint32(0)
-		for _, n := range w.nodes {
-			set := n.model.Set()
-			k, s := before.Member(set.Identity), n.model.Name(nodeset.SuccessorName(before.Stamp)).Recorded()
-			if k >= 0 && (set.Stamp() == c.Stamp || string(s.Value) == c.String()) {
-				have |= 1 << before.Members[k].Number
-			}
-		}
-		if decided(before, have) {
-			return true
-		}
-	}
-	return false
 }

@@ -24,31 +24,6 @@ var recorded = generator{
 	},
 }
 
-// shuttle has one process reach two nodes only for a while, one of which then
-// loses its data or comes back with an old one.
-func (w *world) shuttle() {
-	if w.draining {
-		return
-	}
-	ns := w.shuffled()
-	p := w.procs[w.rng.IntN(len(w.procs))]
-	l := p.to(ns[2])
-	l.cut(w.directions()...)
-	ns[0].save()
-	w.at(w.around(w.ttl), func() {
-		switch w.rng.IntN(3) {
-		case 0:
-			w.bounce(ns[0], w.around(w.nodeTimeout), (*node).forget)
-		case 1:
-			w.bounce(ns[0], w.around(w.nodeTimeout), (*node).revert)
-		default:
-			p.pause()
-			w.at(w.around(2*w.ttl), p.resume)
-		}
-		w.at(w.around(w.ttl), func() { l.heal(w.rng.IntN(2) == 0) })
-	})
-}
-
 // belated: a holder works on after it has lost its claim, while another runs
 // that did not reach all the nodes that the first one's run began on; and the
 // one node that knows of both may lose that, or all, or nothing.

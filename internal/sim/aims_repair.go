@@ -21,13 +21,6 @@ func named(r *rand.Rand, s *setting, procs, names int) {
 	s.length = 4 * s.guard
 }
 
-// caughtUp is the last step of an aim: the node is caught up by now.
-func (w *world) caughtUp(n *node) {
-	if !n.model.CaughtUp() {
-		w.fail("stuck", "node %d is not caught up", n.idx)
-	}
-}
-
 // repairBeforeGuardEnds: a node takes a put and forgets it. While that still
 // counts for the client that put, another node takes the put, too: it is
 // recorded. That one cannot be asked when the guard time of the first is over.
@@ -183,7 +176,7 @@ var missedResize = generator{
 	plan: func(w *world) {
 		ns := w.shuffled()
 		w.allLoop()
-		w.then(w.around(w.ttl), func() { w.resize(2, ns[:2]) })
+		w.then(w.around(w.ttl), func() { w.permits.resize(w, 2, ns[:2]) })
 		w.then(4*w.ttl, func() {
 			if limit, _ := ns[2].model.Limit(); limit != 2 {
 				w.fail("stuck", "node %d has not been brought the number of permits", ns[2].idx)

@@ -57,16 +57,3 @@ var rolling = generator{
 		}
 	},
 }
-
-// remember: each name that all nodes had is on one of them still.
-func (w *world) remember() {
-	for name := range w.listed {
-		known := false
-		for _, n := range w.nodes {
-			known = known || n.names[name]
-		}
-		if !known {
-			w.fail("record", "no node has %s any more", name)
-		}
-	}
-}

@@ -3,10 +3,8 @@ package sim
 import (
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/change"
-	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // The aims in which a node or an operator leads clients astray, or they start
@@ -83,7 +81,7 @@ var starts = generator{
 	name: "exchange starts",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		p, leave := o.f.proc, 1+w.rng.IntN(2)
 		list := [][]*node{o.old, append(slices.Clone(o.old[leave:]), o.next[:leave]...), o.old[2:]}[w.rng.IntN(3)]
 		w.then(w.around(w.nodeTimeout), func() {
@@ -111,22 +109,13 @@ func (t *participant) insists() {
 	}
 }
 
-// served waits until t holds, and fails if it does not within a time.
-func (w *world) served(t *participant, within time.Duration) {
-	w.once(holds(t), within, 0, func() {
-		if !holds(t)() {
-			w.fail("stuck", "%s does not hold: it counts on %v", t.name, t.proc.members.Config())
-		}
-	})
-}
-
 // dies: an operator ends for good when a node has carried out its first, second
 // or a later step. That keeps no client from its locks.
 var dies = generator{
 	name: "exchange dies",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		all, steps := w.rng.IntN(2) == 0, 1+w.rng.IntN(9)
 		w.then(w.around(w.nodeTimeout), func() {
 			o.e.release()
@@ -168,7 +157,7 @@ var returns = generator{
 		s.hold = 2 * s.length
 	},
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		some := o.old[:2]
 		x := func() []change.Goal {
 			switch w.rng.IntN(3) {
@@ -192,35 +181,13 @@ var returns = generator{
 	},
 }
 
-// moves is a change that gives the node another address. The server changes it
-// when that has been decided.
-func (w *world) moves(n *node) change.Goal {
-	to := n.address() + "m"
-	own := w.latest().Members[w.latest().Place(n.address())]
-	moved := func() {
-		if w.latest().Place(to) < 0 || n.addr == to {
-			return
-		}
-		n.crash()
-		n.addr = to
-		n.restart()
-		for _, p := range w.procs {
-			p.tend()
-		}
-	}
-	for i := range 200 {
-		w.at(time.Duration(i+1)*w.guard/10, moved)
-	}
-	return change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: to}}}
-}
-
 // slept: a process sleeps while ABC becomes DE, and A, B and C are stopped. It
 // gets the new list and holds again.
 var slept = generator{
 	name: "exchange slept",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		p := o.e.proc
 		w.then(w.around(w.nodeTimeout), func() {
 			o.e.release()
@@ -250,7 +217,7 @@ var stops = generator{
 	name: "exchange stops",
 	set:  outageSet,
 	plan: func(w *world) {
-		o := w.outage()
+		o := newOutage(w)
 		some := o.old[:2]
 		goals := func() []change.Goal {
 			switch w.rng.IntN(3) {

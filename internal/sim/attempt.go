@@ -80,7 +80,7 @@ func (a *attempt) after() {
 		}
 	}
 	news := a.News(t.shared())
-	w.check.busy(w, a)
+	w.checks.busy(a)
 	if k := a.Ticket(); k != a.ticket {
 		if a.phase == lease.Joining {
 			a.rounds++
@@ -94,7 +94,7 @@ func (a *attempt) after() {
 		if w.wire != nil {
 			w.wire.changed(a, news.Was)
 		}
-		w.check.changed(w, a, news.Was)
+		w.checks.changed(a, news.Was)
 		a.changed()
 	}
 	if t.value != nil {

@@ -162,7 +162,7 @@ func (c *caller) enter(l *localTurn) {
 	c.doing, c.lease = holding, l
 	w.stats.Turns++
 	c.v.turns++
-	w.check.of[c.v.t.lock].local.entered(w, c)
+	w.of[c.v.t.lock].local.entered(w, c)
 	switch {
 	case w.wire != nil || c.keeps && !w.draining:
 	case c.mode == process.Write && w.reading > 0 && w.rng.IntN(4) == 0:

@@ -1,73 +1,18 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// checks hold a schedule to what the protocol promises: each name by itself,
-// and what is so for all.
-type checks struct {
-	of []*checker // by name
-}
+// This file owns what each name by itself is held to. The order of claims is in
+// check_order.go.
 
-func newChecks(names int) (c checks) {
-	for i := range max(1, names) {
-		c.of = append(c.of, &checker{lock: i, local: localCheck{lock: i}})
-	}
-	return c
-}
-
-// always is what must be so at every moment.
-func (c *checks) always(w *world) {
-	for _, of := range c.of {
-		of.always(w)
-		if w.callers > 0 {
-			of.local.always(w)
-		}
-	}
-}
-
-func (c *checks) changed(w *world, a *attempt, was lease.Phase) {
-	if a.part.register == nil {
-		c.of[a.part.lock].changed(w, a, was)
-	}
-}
-
-// burst is how far ahead of the nodes' clocks a process may propose tickets by
-// its own attempts.
-const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
-
-// began: a ticket is ahead of the nodes' clocks only as far as tickets of its
-// own name are. With one ticket clock for all names the tickets of one that is
-// claimed often would take all others ahead, until the nodes refuse them.
-func (c *checks) began(w *world, a *attempt) {
-	if w.locks == 0 || w.wire != nil || a.part.register != nil {
-		return
-	}
-	ahead := protocol.Ticket(burst.Microseconds())
-	if !w.clean { // the median may be behind that of before: of fewer clocks, and of one that was set back
-		ahead += protocol.Ticket((w.skew + w.setBack()).Microseconds())
-	}
-	most := max(a.part.proc.client.Clock(a.local())+ahead, c.of[a.part.lock].fence+protocol.Residues)
-	if a.first > most {
-		w.fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, ticketName(a.first), ticketName(most))
-	}
-}
-
-func (c *checks) gone(a *attempt) {
-	if a.part.register == nil {
-		c.of[a.part.lock].gone(a)
-	}
-}
-
-// checker holds the claims of one name to that.
+// checker holds the claims of one name to what the protocol promises.
 type checker struct {
 	lock    int
 	fence   protocol.Ticket // the highest that any node has had, where there are several names
@@ -147,17 +92,12 @@ func (c *checker) changed(w *world, a *attempt, was lease.Phase) {
 // one round after the join settles it; like residues cost a few more.
 func (c *checker) settled(w *world, a *attempt) {
 	most := 8
-	if w.alone(a) && w.window == 0 { // while some requests wait for room, others pass
+	if c.alone(w, a) && w.window == 0 { // while some requests wait for room, others pass
 		most = 2
 	}
 	if a.rounds > most {
 		w.fail("rounds", "%v took %d rounds to settle", a, a.rounds)
 	}
-}
-
-// alone: no other attempt that may meet a has its residue.
-func (w *world) alone(a *attempt) bool {
-	return w.residues == protocol.Residues && w.taken[a.ID.Residue()] == 1
 }
 
 // admitted: "a later conflicting holder has a higher ticket".
@@ -212,7 +152,7 @@ func (c *checker) prompt(w *world) {
 		for _, h := range c.holders {
 			sum += h.Weight
 		}
-		if sum > w.room() {
+		if sum > w.permits.room(w) {
 			first = nil
 		}
 	}
@@ -236,22 +176,6 @@ func (c *checker) prompt(w *world) {
 	}
 }
 
-// room is how many permits there are now.
-func (w *world) room() uint64 {
-	if w.permits.limit > 0 {
-		return w.permits.limit
-	}
-	return w.capacity
-}
-
-// slowest is how long a hand-over may take when nothing fails.
-func (w *world) slowest() time.Duration {
-	if w.permits.most > 0 {
-		return w.ttl // a claim that is blocked by counting alone gets no push, and asks ever more rarely
-	}
-	return max(40*(w.delay+w.jitter+w.tail), 50*time.Millisecond)
-}
-
 // gone: a holds no more.
 func (c *checker) gone(a *attempt) {
 	c.free = 0
@@ -260,59 +184,17 @@ func (c *checker) gone(a *attempt) {
 	}
 }
 
-// Bounds on what one claim does within a second.
-const (
-	maxRequests = 40 // per node
-	maxTicks    = 100
-)
-
-// busy: nothing spins.
-func (c *checks) busy(w *world, a *attempt) {
-	if w.now-a.window > moment(time.Second) {
-		a.window, a.requests, a.ticks = w.now, 0, 0
-		a.claimsThen = 0
-		for _, n := range w.nodes {
-			a.claimsThen += a.part.data(n).Size() - n.sent
-		}
-	}
-	w.stats.Busiest = max(w.stats.Busiest, a.requests/len(w.nodes))
-	times := max(1, int(w.ttl/a.TTL)) // a client with a shorter ttl has more to do
-	if a.requests > times*maxRequests*len(w.nodes)+w.portions(a) || a.ticks > times*maxTicks {
-		w.fail("busy", "%v: %d requests and %d ticks within a second", a, a.requests, a.ticks)
-	}
+// alone: no other attempt that may meet a has its residue.
+func (c *checker) alone(w *world, a *attempt) bool {
+	return w.residues == protocol.Residues && w.taken[a.ID.Residue()] == 1
 }
 
-// portions is how many requests the nodes may have asked of a beyond those of
-// its own, in the second that is being counted: for each claim that was there
-// in that time one to drop it, one to vote for it and one to tell it, and a
-// portion with each.
-func (w *world) portions(a *attempt) int {
-	claims := a.claimsThen
-	for _, n := range w.nodes {
-		claims += n.sent
-	}
-	return 3 * claims / cmp.Or(w.portion, model.Portion)
-}
-
-// end is what must be so after all claims have left: nothing is anywhere, at
-// once if nothing has failed, and after a lease otherwise, which ends later
-// where the clock has been set back.
-func (c *checks) end(w *world) {
-	if w.tries && w.stats.Admissions == 0 {
-		w.fail("free", "%d processes tried a free name at the same moment, and none has it", len(w.procs))
-	}
-	if !w.clean {
-		left := w.ttl
-		if w.rival != nil {
-			left = w.rival.lease
-		}
-		w.now = w.now.add(left + left/50 + time.Millisecond)
-	}
-	for _, n := range w.nodes {
-		for i := range c.of {
-			if now, m := n.millis(w.now.add(n.setBack)), n.data(i); !n.down && !m.Empty(now) {
-				w.fail("orphan", "node %d still keeps %d claims, redlock key %q", n.idx, len(m.Claims(now)), m.Plain(now))
-			}
+// overlong: no hold outlasts its bound by more than a lease, however long its
+// holder keeps it.
+func (c *checker) overlong(w *world) {
+	for _, a := range c.holders {
+		if a.ends > 0 && a.valid() && w.now > a.ends.add(w.ttl+w.ttl/20+w.late) {
+			w.fail("overlong", "%v holds on, and its bound was at %v", a, time.Duration(a.ends))
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (p *proc) close() {
 func (p *proc) leftNothing() {
 	w := p.w
 	for _, n := range w.nodes {
-		for i := range w.check.of {
+		for i := range w.of {
 			for _, c := range n.data(i).Claims(n.millis(w.now)) {
 				if c.Owner == p.name {
 					w.fail("closed", "process %s has closed, and node %d keeps a claim of it", p.name, n.idx)
@@ -76,16 +76,6 @@ func (a *attempt) limit() {
 			a.after()
 		}
 	})
-}
-
-// overlong: no hold outlasts its bound by more than a lease, however long its
-// holder keeps it.
-func (c *checker) overlong(w *world) {
-	for _, a := range c.holders {
-		if a.ends > 0 && a.valid() && w.now > a.ends.add(w.ttl+w.ttl/20+w.late) {
-			w.fail("overlong", "%v holds on, and its bound was at %v", a, time.Duration(a.ends))
-		}
-	}
 }
 
 // closing: processes close while they hold, wait and begin, and nothing fails.

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/change"
@@ -204,36 +202,4 @@ func (p *proc) succeed(s *change.Succession, then func()) {
 		t.register, t.succeeds = &process.Name{Name: s.Register}, s
 	}
 	t.carryOut(&s.Run, then)
-}
-
-// successor: the process has read, or recorded, which configuration follows.
-// One is decided at most.
-func (w *world) successor(p *proc, c *nodeset.Configuration) {
-	if w.wire != nil && w.told.Compare(c.Stamp) < 0 {
-		w.told = c.Stamp
-		w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, w.roles(c))
-	}
-	w.decides(c)
-	p.members.Decide(c)
-	p.regroup()
-	w.stopRetired()
-}
-
-// roles says which nodes stay, leave and enter.
-func (w *world) roles(c *nodeset.Configuration) string {
-	var words []string
-	for _, r := range []nodeset.Role{nodeset.Stays, nodeset.Leaves, nodeset.Enters} {
-		for i, n := range w.nodes {
-			if k := c.Place(n.address()); k >= 0 && c.Members[k].Role == r {
-				words = append(words, fmt.Sprint(i+1)+[]string{"", " leaves", " enters"}[r])
-			}
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-// member is a node as one that is to be added.
-func (w *world) member(n *node) nodeset.Member {
-	w.added++
-	return nodeset.Member{Identity: fmt.Sprintf("new%d.%d", n.idx, w.added), Addr: n.address()}
 }

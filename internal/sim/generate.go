@@ -39,15 +39,6 @@ func record(g generator, seed uint64, mutate func(*setting), trace io.Writer, to
 	return v, w.stats
 }
 
-// allLoop has all participants acquire over and over.
-func (w *world) allLoop() {
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			t.loop()
-		}
-	}
-}
-
 // calm: nothing fails, messages are quick.
 var calm = generator{
 	name: "calm",

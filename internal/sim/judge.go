@@ -118,10 +118,6 @@ func (l *link) unnoticed(by time.Duration, known bool, width time.Duration, r no
 	}
 }
 
-// borne is by how much a clock may jump within a lease: rule 5's margin, less
-// the 1% that clocks may differ by in speed, and the resolution of a node's.
-func (w *world) borne() time.Duration { return w.ttl / 50 }
-
 // sleep stops the process and its clock, as a machine does that sleeps. Its
 // connections may be gone when it wakes. Until it has heard of a node then, it
 // cannot know. Whatever has the process go on before ends the sleep.
@@ -216,21 +212,6 @@ func (n *node) step(s nodeset.RecordStep) nodeset.NodeSet {
 		w.stepped()
 	}
 	return has
-}
-
-// allAccepted reports whether each member of a configuration keeps that it has
-// accepted it at this ballot: it is decided before any of them records it.
-func (w *world) allAccepted(s nodeset.RecordStep) bool {
-	for _, m := range s.Config.Members {
-		i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == m.Addr })
-		if i < 0 {
-			return false
-		}
-		if has := w.nodes[i].keeps(); has.Phase != nodeset.SetAccepted || has.Accepted != s.Ballot {
-			return false
-		}
-	}
-	return true
 }
 
 // forges has the node show a later configuration, and serve every request: of

@@ -14,54 +14,6 @@ import (
 // (nodeset.Membership, nodeset.Recording). This file does what
 // core/members.go does.
 
-// assemble has each process begin with its list. If recorded, the first nodes
-// are a set already, and the others are blank.
-func (w *world) assemble(recorded bool) {
-	first := w.nodes
-	if w.members > 0 {
-		first = w.nodes[:w.members]
-	}
-	w.decided, w.forgotten = map[nodeset.Stamp]*nodeset.Configuration{}, map[nodeset.Stamp]bool{}
-	for _, n := range w.nodes {
-		n.model.Forget()
-		n.names = map[string]bool{}
-	}
-	if recorded {
-		w.belong(w.configuration(first, "10000000000"), first)
-	}
-	for _, p := range w.procs {
-		if p.list == nil {
-			p.list = first
-		}
-		p.join()
-	}
-}
-
-// belong has nodes be a set.
-func (w *world) belong(c *nodeset.Configuration, nodes []*node) {
-	w.decides(c)
-	for _, n := range nodes {
-		for _, kind := range []nodeset.RecordKind{nodeset.SetAccept, nodeset.SetCommit} {
-			n.step(nodeset.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c, Ready: w.bootstrap})
-		}
-	}
-}
-
-// configuration is a set of some nodes.
-func (w *world) configuration(nodes []*node, chance string) *nodeset.Configuration {
-	stamp := nodeset.Stamp("1.00000000" + chance)
-	c := &nodeset.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: len(nodes) - 1}
-	for i, n := range nodes {
-		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.idx), Addr: n.address()})
-	}
-	return c
-}
-
-// settings are what all clients of a set share.
-func (w *world) settings() nodeset.Shared {
-	return nodeset.Shared{Guard: w.guard, Retention: w.retention, Skew: w.skew}
-}
-
 // join has the process begin with its list.
 func (p *proc) join() {
 	p.members = nodeset.NewMembership(addresses(p.list), p.w.rules)

@@ -138,33 +138,6 @@ func (l *link) forward(dir int, m *message) {
 	}
 }
 
-// request has a request reach its node.
-func (w *world) request(e event) {
-	l, n := e.m.link, e.m.link.node
-	switch {
-	case e.kind == evRequest && e.m.gen != l.gen: // its ghosts are on their way
-	case n.down || n.unmarked && e.kind == evLate:
-	case n.paused:
-		n.inbox = append(n.inbox, e)
-	default:
-		m := e.m
-		var ans protocol.Answer
-		switch {
-		case m.about != claims:
-			ans = n.attend(m)
-		case !n.refuse:
-			ans = n.handle(m, e.kind == evLate)
-			if w.wire != nil && w.wire.sayAnswers {
-				w.wire.say("%v: %s", w.wire.names.of(e), answerName(m.req, ans))
-			}
-		}
-		if e.kind == evRequest {
-			m.ans, m.refused, m.leapt = ans, n.refuse, n.wrong
-			l.forward(answers, m)
-		}
-	}
-}
-
 // snap breaks the connection. What was on it is lost, or arrives late, or
 // arrived and does so once more.
 func (l *link) snap() {

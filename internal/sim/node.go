@@ -130,7 +130,7 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 		w.registered(m.inq.name.Name)
 	}
 	if m.att != nil && w.locks > 0 && m.att.part.register == nil {
-		c := w.check.of[m.att.part.lock]
+		c := w.of[m.att.part.lock]
 		c.fence = max(c.fence, data.Fence())
 	}
 	if w.trace != nil {

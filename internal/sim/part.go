@@ -75,7 +75,7 @@ func (t *participant) idle() bool {
 // vanish: the process has gone.
 func (t *participant) vanish() {
 	if t.att != nil {
-		t.proc.w.check.gone(t.att)
+		t.proc.w.checks.gone(t.att)
 	}
 	t.att, t.run, t.ran, t.waits, t.queued = nil, nil, nil, false, nil
 	if t.value != nil {
@@ -186,7 +186,7 @@ func (t *participant) begin() {
 		defer w.tape.within()()
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
-	w.check.began(w, a)
+	w.checks.began(a)
 	if w.trace != nil {
 		w.log("%v: start T0=%s weight %d try=%v", a, ticketName(a.ticket), t.weight, try)
 	}
@@ -264,4 +264,9 @@ func (p *proc) leftOut(id protocol.ID) *process.Deferral {
 		}
 	}
 	return &process.Deferral{Nodes: nodes, After: w.nodeTimeout * time.Duration(id[8]) / 1024}
+}
+
+// holds is a condition for once: t may act as holder.
+func holds(t *participant) func() bool {
+	return func() bool { return t.att != nil && t.att.valid() }
 }

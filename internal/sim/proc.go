@@ -70,15 +70,6 @@ func newProc(w *world, i int) *proc {
 	return p
 }
 
-// owner finds the process that a node knows by its name.
-func (w *world) owner(name string) *proc {
-	i, err := strconv.Atoi(name)
-	if err != nil {
-		panic(err)
-	}
-	return w.procs[i]
-}
-
 func (p *proc) ttl() time.Duration         { return p.w.ttl }
 func (p *proc) guard() time.Duration       { return p.settings().Guard }
 func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout }

@@ -237,38 +237,3 @@ func (p *proc) reads() {
 		}
 	})
 }
-
-// lastly reads once more when everything is well again: that must succeed.
-func (w *world) lastly() {
-	caughtUp := w.numbers(func(n *node) bool { return n.model.CaughtUp() && !n.gone && !n.unsettled() })
-	// One node gone for good and another without its data: it cannot be known.
-	if !w.sets().Attested(caughtUp) {
-		return
-	}
-	w.lastRead = w.now.add(2*w.guard + 10*w.ttl)
-	// A run that has begun and come to nothing leaves it open what a minority
-	// has, and so does a node that goes when one has found it all: the next one
-	// decides.
-	w.at(w.guard+w.ttl/2, func() { w.procs[0].parts[0].acquire(false) })
-	w.at(w.guard+4*w.ttl, func() {
-		w.readLast(func() {
-			w.procs[0].parts[0].acquire(false)
-			w.at(3*w.ttl, func() { w.readLast(nil) })
-		})
-	})
-}
-
-// readLast reads; unsettled is called when a run is to decide first, if one
-// still may.
-func (w *world) readLast(unsettled func()) {
-	w.procs[0].startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
-		open := i.Outcome() == lease.Inconclusive
-		switch {
-		case ok || w.ledger.void || w.procs[0].blocked() || open && !w.idle(): // it is that run's to decide
-		case open && unsettled != nil:
-			unsettled()
-		default:
-			w.fail("stuck", "%v: cannot be read", i)
-		}
-	})
-}

@@ -104,7 +104,7 @@ func (p *proc) takeStep(s repair.RepairStep) {
 					p.bringNumber(n)
 				}
 			}
-			w.numberInForce()
+			w.permits.inForce(w)
 			p.stepDone(t, repair.RepairResult{})
 		})
 	default:
@@ -201,7 +201,7 @@ func (p *proc) readFor(t *repairTask) {
 			res.Outcome = lease.Inconclusive
 		case t.step.Name == numberName:
 			p.bringNumber(n)
-			w.numberInForce()
+			w.permits.inForce(w)
 		default:
 			n.names[t.step.Name] = true
 		}

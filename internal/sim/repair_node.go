@@ -128,15 +128,3 @@ func (p *proc) bringNumber(n *node) {
 		}
 	}
 }
-
-// numberInForce: what a read has brought to a majority is in force.
-func (w *world) numberInForce() {
-	limits := map[protocol.Ticket]uint32{}
-	for _, n := range w.nodes {
-		if limit, at := n.model.Limit(); at > w.permits.at && w.number(n) >= 0 {
-			if limits[at] |= 1 << w.number(n); w.sets().Met(limits[at]) {
-				w.permits.limit, w.permits.at, w.permits.since = limit, at, w.now
-			}
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 )
+
+// This file owns the number of permits, and the aims in which it changes.
 
 // number is how many permits there are, and have been.
 type number struct {
@@ -19,7 +22,7 @@ type number struct {
 
 // resize changes the number of permits at some nodes at once; once a majority
 // has it, it is in force.
-func (w *world) resize(limit uint64, nodes []*node) {
+func (p *number) resize(w *world, limit uint64, nodes []*node) {
 	w.log("%d permits from now on, as %d nodes know", limit, len(nodes))
 	if w.tape != nil {
 		var ns []string
@@ -28,14 +31,11 @@ func (w *world) resize(limit uint64, nodes []*node) {
 		}
 		w.tape.note("resize %d %s", limit, strings.Join(ns, ","))
 	}
-	if w.permits.most == 0 {
-		w.permits.most = w.capacity
-	}
-	w.permits.most = max(w.permits.most, limit)
-	w.permits.at++
-	w.permits.limit, w.permits.since = limit, w.now
+	p.most = max(cmp.Or(p.most, w.capacity), limit)
+	p.at++
+	p.limit, p.since = limit, w.now
 	for _, n := range nodes {
-		n.model.Resize(limit, w.permits.at)
+		n.model.Resize(limit, p.at)
 		// As the client does that has resized: some request, for the nodes to
 		// look again.
 		n.begins()
@@ -45,6 +45,23 @@ func (w *world) resize(limit uint64, nodes []*node) {
 			n.push(o)
 		}
 	}
+}
+
+// inForce: what a read has brought to a majority is in force.
+func (p *number) inForce(w *world) {
+	limits := map[protocol.Ticket]uint32{}
+	for _, n := range w.nodes {
+		if limit, at := n.model.Limit(); at > p.at && w.number(n) >= 0 {
+			if limits[at] |= 1 << w.number(n); w.sets().Met(limits[at]) {
+				p.limit, p.at, p.since = limit, at, w.now
+			}
+		}
+	}
+}
+
+// room is how many permits there are now.
+func (p *number) room(w *world) uint64 {
+	return cmp.Or(p.limit, w.capacity)
 }
 
 // fits holds an admission against the number of permits: a claim that began
@@ -79,7 +96,7 @@ var resized = generator{
 		w.allLoop()
 		w.permits.most = w.capacity
 		for range 8 {
-			w.at(w.around(w.length/2), func() { w.resize(2+w.rng.Uint64N(4), w.nodes) })
+			w.at(w.around(w.length/2), func() { w.permits.resize(w, 2+w.rng.Uint64N(4), w.nodes) })
 		}
 	},
 }
@@ -98,7 +115,7 @@ var shrunk = generator{
 		ns := w.shuffled()
 		a, b := ns[0], ns[1]
 		w.allLoop()
-		w.then(w.around(w.ttl), func() { w.resize(1, ns[:2]) })
+		w.then(w.around(w.ttl), func() { w.permits.resize(w, 1, ns[:2]) })
 		// Before the third node is brought the number.
 		w.then(w.around(w.nodeTimeout/4), func() {
 			w.wipe(a, w.rng.IntN(2) == 0)
@@ -122,7 +139,7 @@ var raised = generator{
 	plan: func(w *world) {
 		ns := w.shuffled()
 		w.then(w.delay, func() {
-			w.resize(1, ns)
+			w.permits.resize(w, 1, ns)
 			ns[2].model.Resize(3, w.permits.at+1)
 		})
 		w.then(w.nodeTimeout, func() {

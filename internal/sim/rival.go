@@ -51,7 +51,7 @@ func (r *rival) try() {
 			over = true
 			w.log("the rival holds")
 			r.holds(r.end(began))
-			w.check.always(w)
+			w.checks.always()
 			w.at(w.around(w.hold), func() { r.release(value) })
 		case answered == len(w.nodes):
 			over = true

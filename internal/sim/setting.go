@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -135,4 +136,13 @@ func (s *setting) shape(r *rand.Rand) {
 		s.capacity, s.weights = 1, []uint64{1}
 		s.record = r.IntN(3) == 0
 	}
+}
+
+// borne is by how much a clock may jump within a lease: rule 5's margin, less
+// the 1% that clocks may differ by in speed, and the resolution of a node's.
+func (s *setting) borne() time.Duration { return s.ttl / 50 }
+
+// settings are what all clients of a set share.
+func (s *setting) settings() nodeset.Shared {
+	return nodeset.Shared{Guard: s.guard, Retention: s.retention, Skew: s.skew}
 }

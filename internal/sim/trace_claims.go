@@ -40,7 +40,7 @@ func (p *player) claim(a *args) error {
 			s.fixed = true
 		case a.take("lock"):
 			lock := a.number()
-			if lock < 1 || lock > len(p.w.check.of) {
+			if lock < 1 || lock > len(p.w.of) {
 				return fmt.Errorf("there is no lock %d: see the option locks", lock)
 			}
 			t, err := p.on.participant(label)
@@ -114,7 +114,7 @@ func (p *player) resize(a *args) error {
 		}
 		return nil
 	}
-	p.w.resize(limit, ns)
+	p.w.permits.resize(p.w, limit, ns)
 	return nil
 }
 

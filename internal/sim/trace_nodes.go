@@ -113,7 +113,7 @@ func (p *player) key(a *args) error {
 	}
 	if r.set > len(p.w.nodes)/2 && lease > 0 && !r.valid() && !p.x.manual {
 		r.holds(r.end(r.began))
-		p.x.say("the rival holds until %s", p.w.clockTime(r.clock, r.until))
+		p.x.say("the rival holds until %s", clockTime(r.clock, r.until))
 	}
 	return a.err
 }

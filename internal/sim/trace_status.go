@@ -31,15 +31,6 @@ var phases = map[lease.Phase]string{
 	lease.Rejected: "is refused", lease.Expired: "is abandoned", lease.TooHeavy: "asks for more than there is",
 }
 
-// clockTime names a reading of a clock by the trace's time.
-func (w *world) clockTime(c clock, t protocol.Time) string {
-	m := c.when(t)
-	if m == never {
-		return "never"
-	}
-	return seconds(time.Duration(m) - time.Second)
-}
-
 // seconds prints a time of the trace, to the millisecond.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
@@ -49,7 +40,7 @@ func seconds(d time.Duration) string {
 func (a *attempt) status() string {
 	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], ticketName(a.Ticket()))
 	if a.Phase() == lease.Holding {
-		s += ", until " + a.part.proc.w.clockTime(a.part.proc.clock, a.Deadline())
+		s += ", until " + clockTime(a.part.proc.clock, a.Deadline())
 	}
 	return s
 }
@@ -154,7 +145,7 @@ func (c *cast) node(n *node) string {
 	if d := n.model.Recovering(now); d > 0 {
 		s += " recovering for " + seconds(d) + ";"
 	}
-	for i := range w.check.of {
+	for i := range w.of {
 		for _, e := range n.data(i).Claims(now) {
 			s += fmt.Sprintf(" %s %s", c.name(e.ID), ticketName(e.Ticket))
 			if e.Voted {
@@ -201,4 +192,13 @@ func (c *cast) name(id protocol.ID) string {
 		}
 	}
 	return "a claim of before"
+}
+
+// clockTime names a reading of a clock by the trace's time.
+func clockTime(c clock, t protocol.Time) string {
+	m := c.when(t)
+	if m == never {
+		return "never"
+	}
+	return seconds(time.Duration(m) - time.Second)
 }

@@ -145,7 +145,7 @@ func (x *wire) handle(e event, at moment) {
 // check says which checks fail now.
 func (x *wire) check() {
 	w := x.w
-	w.check.always(w)
+	w.checks.always()
 	if v := w.broken; v != nil && !x.said[v.Kind] {
 		x.said[v.Kind] = true
 		x.say("VIOLATION %s: %s", v.Kind, v.What)

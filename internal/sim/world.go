@@ -5,22 +5,26 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
+
+// This file owns the world of one schedule: its nodes and processes, what they
+// share, and how it is played.
 
 // world is one schedule being played.
 type world struct {
 	setting
-	rng   *rand.Rand
-	now   moment
-	queue queue
+	course
+	faults
+	decisions
+	operators
+	checks
 	nodes []*node
 	procs []*proc
-	check checks
 	stats Stats
 	rival *rival // may be nil
 
@@ -28,48 +32,23 @@ type world struct {
 	undecided map[string]bool // those whose registers no run has decided
 	held      map[string]bool // those that a run is deciding
 
-	decided     map[nodeset.Stamp]*nodeset.Configuration // see operator.go
-	forgotten   map[nodeset.Stamp]bool                   // see forgetDecisions
-	stepped     func()                                   // a node has carried out a step of its set's register
-	told        nodeset.Stamp                            // in a trace: the last configuration of which it has said that it was decided
-	added       int                                      // members so far
-	exchangers  []*exchanger
-	exchanging  *exchanger // the last one that has begun
-	ledger      ledger     // of the record
+	ledger      ledger // of the record
 	permits     number
 	registerOps int
 	lastRead    moment
 	limit       moment // when every waiter must have been served
 
-	steps     []step // what a generator wants done, one after the other
-	armed     bool   // the first step only waits for its moment
-	stepLimit moment // when the first step is done even though its condition does not hold
-
-	draining     bool                   // faults have stopped, and no participant starts another acquisition
-	missing      int                    // nodes that stay down from the start
-	excused      bool                   // a jump could not be noticed: two may hold
-	lateMessages bool                   // a break leaves messages behind that arrive late
-	taken        [protocol.Residues]int // claims per residue
-	trace        io.Writer
-	wire         *wire // nil, or the messages are delivered as a trace says
-	tape         *tape // nil, or what happens is recorded as a trace
-	broken       *Violation
+	taken [protocol.Residues]int // claims per residue
+	wire  *wire                  // nil, or the messages are delivered as a trace says
+	tape  *tape                  // nil, or what happens is recorded as a trace
 }
 
 // maxEvents is far above what any honest schedule takes.
 const maxEvents = 500_000
 
-// Violation is what a schedule showed.
-type Violation struct {
-	Kind string // as in the package's documentation; or panic
-	What string
-	At   time.Duration
-}
-
-func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
-
 func newWorld(s setting, r *rand.Rand, trace io.Writer) *world {
-	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, lateMessages: true, check: newChecks(s.locks)}
+	w := &world{setting: s, course: course{rng: r, now: moment(time.Second), trace: trace}}
+	w.faults, w.decisions, w.operators, w.checks = faults{w: w, lateMessages: true}, decisions{w: w}, operators{w: w}, newChecks(w)
 	w.listed, w.undecided, w.held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.names {
 		w.listed[nameOf(i)] = true
@@ -129,11 +108,11 @@ func (w *world) play() (v *Violation) {
 			break
 		}
 		w.dispatch(e)
-		w.check.always(w)
+		w.checks.always()
 		w.step()
 	}
 	if w.broken == nil {
-		w.check.end(w)
+		w.checks.end()
 	}
 	return w.broken
 }
@@ -176,57 +155,6 @@ func (w *world) send(e event) {
 	w.queue.push(e)
 }
 
-// setBack returns by how much the clock of a node has been set back at most.
-func (w *world) setBack() (most time.Duration) {
-	for _, n := range w.nodes {
-		most = max(most, n.setBack)
-	}
-	return most
-}
-
-// at does something to the world later.
-func (w *world) at(d time.Duration, fn func()) {
-	w.queue.push(event{at: w.now.add(d), kind: evFunc, fn: fn})
-}
-
-// stop ends the faults: what is down comes up, and every waiter is to be
-// served, but no participant starts again.
-func (w *world) stop() {
-	w.log("faults stop")
-	w.draining, w.steps = true, nil
-	for _, n := range w.nodes {
-		n.setRight()
-		if n.model.Forged(n.millis(w.now)) { // its operator learns of it and empties it
-			n.forget()
-		}
-		n.slow = 1
-		n.refuses(false)
-		n.resume()
-		if n.down && !n.gone {
-			n.restart()
-		}
-	}
-	w.limit = w.limit.add(w.setBack()) // what was stored before ends so much later
-	w.recordAgain()
-	w.exchangesEnd()
-	for _, p := range w.procs {
-		p.off = 0
-		p.adjust()
-		p.resume()
-		p.restart()
-		for _, l := range p.links {
-			l.pushCut = false
-			l.heal(w.rng.IntN(2) == 0)
-		}
-		for _, a := range p.parts {
-			a.drain()
-		}
-	}
-	if w.record {
-		w.lastly()
-	}
-}
-
 // over: nothing more is to be done.
 func (w *world) over() bool { return w.draining && w.idle() && w.now >= w.lastRead }
 
@@ -261,33 +189,6 @@ func (w *world) waiting() string {
 	return s
 }
 
-func (w *world) fail(kind, format string, args ...any) {
-	if w.excused && (kind == "capacity" || kind == "token") {
-		return
-	}
-	if w.broken == nil {
-		w.broken = &Violation{kind, fmt.Sprintf(format, args...), time.Duration(w.now)}
-		w.log("VIOLATION %v", w.broken)
-	}
-}
-
-// log writes a line of the trace. Callers on the hot path look at w.trace
-// first.
-func (w *world) log(format string, args ...any) {
-	if w.trace != nil {
-		fmt.Fprintf(w.trace, "%12.6f  %s\n", float64(w.now)/1e9, fmt.Sprintf(format, args...))
-	}
-}
-
-// around draws a time between half and one and a half of d, rarely much longer.
-func (w *world) around(d time.Duration) time.Duration {
-	t := d/2 + time.Duration(w.rng.Int64N(int64(d)+1))
-	if w.rng.IntN(20) == 0 {
-		t *= 3
-	}
-	return t
-}
-
 func (w *world) newID() protocol.ID {
 	var id protocol.ID
 	a, b := w.rng.Uint64(), w.rng.Uint64()
@@ -309,4 +210,92 @@ func (w *world) say(format string, args ...any) {
 	if w.wire != nil {
 		w.wire.say(format, args...)
 	}
+}
+
+// owner finds the process that a node knows by its name.
+func (w *world) owner(name string) *proc {
+	i, err := strconv.Atoi(name)
+	if err != nil {
+		panic(err)
+	}
+	return w.procs[i]
+}
+
+// request has a request reach its node.
+func (w *world) request(e event) {
+	l, n := e.m.link, e.m.link.node
+	switch {
+	case e.kind == evRequest && e.m.gen != l.gen: // its ghosts are on their way
+	case n.down || n.unmarked && e.kind == evLate:
+	case n.paused:
+		n.inbox = append(n.inbox, e)
+	default:
+		m := e.m
+		var ans protocol.Answer
+		switch {
+		case m.about != claims:
+			ans = n.attend(m)
+		case !n.refuse:
+			ans = n.handle(m, e.kind == evLate)
+			if w.wire != nil && w.wire.sayAnswers {
+				w.wire.say("%v: %s", w.wire.names.of(e), answerName(m.req, ans))
+			}
+		}
+		if e.kind == evRequest {
+			m.ans, m.refused, m.leapt = ans, n.refuse, n.wrong
+			l.forward(answers, m)
+		}
+	}
+}
+
+// allLoop has all participants acquire over and over.
+func (w *world) allLoop() {
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			t.loop()
+		}
+	}
+}
+
+// lastly reads once more when everything is well again: that must succeed.
+func (w *world) lastly() {
+	caughtUp := w.numbers(func(n *node) bool { return n.model.CaughtUp() && !n.gone && !n.unsettled() })
+	// One node gone for good and another without its data: it cannot be known.
+	if !w.sets().Attested(caughtUp) {
+		return
+	}
+	w.lastRead = w.now.add(2*w.guard + 10*w.ttl)
+	// A run that has begun and come to nothing leaves it open what a minority
+	// has, and so does a node that goes when one has found it all: the next one
+	// decides.
+	w.at(w.guard+w.ttl/2, func() { w.procs[0].parts[0].acquire(false) })
+	w.at(w.guard+4*w.ttl, func() {
+		w.readLast(func() {
+			w.procs[0].parts[0].acquire(false)
+			w.at(3*w.ttl, func() { w.readLast(nil) })
+		})
+	})
+}
+
+// readLast reads; unsettled is called when a run is to decide first, if one
+// still may.
+func (w *world) readLast(unsettled func()) {
+	w.procs[0].startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
+		open := i.Outcome() == lease.Inconclusive
+		switch {
+		case ok || w.ledger.void || w.procs[0].blocked() || open && !w.idle(): // it is that run's to decide
+		case open && unsettled != nil:
+			unsettled()
+		default:
+			w.fail("stuck", "%v: cannot be read", i)
+		}
+	})
+}
+
+// slowest is how long a hand-over may take when nothing fails.
+func (w *world) slowest() time.Duration {
+	if w.permits.most > 0 {
+		return w.ttl // a claim that is blocked by counting alone gets no push, and asks ever more rarely
+	}
+	return max(40*(w.delay+w.jitter+w.tail), 50*time.Millisecond)
 }
