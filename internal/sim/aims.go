@@ -23,21 +23,6 @@ func plain(r *rand.Rand, s *setting, procs int) {
 	}
 }
 
-func (p *proc) to(n *node) *link { return p.links[n.idx] }
-
-// link is the connection of a number.
-func (p *proc) link(i int) *link {
-	for _, l := range p.links {
-		if l.no == i {
-			return l
-		}
-	}
-	return p.nowhere
-}
-
-// cutOff holds up everything between p and n.
-func (p *proc) cutOff(n *node) { p.to(n).cut(requests, answers) }
-
 // restart: a holder has a bare majority, a node of it restarts, and around the
 // end of the guard time another claim comes.
 var restart = generator{
@@ -56,7 +41,7 @@ var restart = generator{
 		for _, n := range ns {
 			n.save()
 		}
-		holder.cutOff(c)
+		holder.cut(c)
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
 			if early {
@@ -66,10 +51,10 @@ var restart = generator{
 		w.then(w.around(w.nodeTimeout), func() { holder.to(c).heal(w.rng.IntN(2) == 0) })
 		w.then(w.around(w.nodeTimeout), func() {
 			if early {
-				holder.cutOff(a) // or the holder would come back there first
+				holder.cut(a) // or the holder would come back there first
 			}
 			if w.rng.IntN(4) == 0 {
-				other.cutOff(b)
+				other.cut(b)
 			}
 			if !early || w.rng.IntN(3) > 0 { // else the lease just ends there
 				w.wipe(a, old)
@@ -99,9 +84,8 @@ var stale = generator{
 		a, b, c := ns[0], ns[1], ns[2]
 		slow, fast := w.procs[0], w.procs[1]
 		slow.wall, fast.wall = -w.skew/2, w.skew/2
-		fast.cutOff(c)
-		slow.cutOff(a)
-		slow.cutOff(b)
+		fast.cut(c)
+		slow.cut(a, b)
 		// The attempt starts at any time from a lease before the restart to the
 		// end of the guard time.
 		at := w.ttl
@@ -138,7 +122,7 @@ var cutoff = generator{
 			}
 		}
 		if w.rng.IntN(2) == 0 {
-			first.cutOff(ns[0])
+			first.cut(ns[0])
 		}
 		spread := w.around(4 * w.delay)
 		for i, p := range w.procs {
@@ -183,7 +167,7 @@ var permits = generator{
 	},
 	plan: func(w *world) {
 		for _, p := range w.procs {
-			p.cutOff(w.nodes[w.rng.IntN(len(w.nodes))])
+			p.cut(w.nodes[w.rng.IntN(len(w.nodes))])
 		}
 		w.allLoop()
 	},
@@ -207,20 +191,18 @@ var fringe = generator{
 		e, f := slow.parts[0], fast.parts[0]
 		// The third node's fence is high, so e must settle above its T0; with
 		// b's answer missing that takes a time-out.
-		fast.cutOff(a)
-		fast.cutOff(b)
+		fast.cut(a, b)
 		w.then(w.delay, func() { f.acquire(true) })
 		w.then(w.nodeTimeout+4*w.delay, func() {
 			slow.to(b).cut(answers)
 			e.acquire(false)
 		})
-		w.then(w.nodeTimeout+4*w.delay, func() { slow.to(b).heal(false) })
+		w.then(w.nodeTimeout+4*w.delay, func() { slow.mend(b) })
 		w.then(4*w.delay, func() {
 			for _, n := range ns {
-				slow.cutOff(n)
+				slow.cut(n)
 			}
-			fast.to(a).heal(false)
-			fast.to(b).heal(false)
+			fast.mend(a, b)
 		})
 		w.then(w.nodeTimeout, func() { f.acquire(false) })
 	},

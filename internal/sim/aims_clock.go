@@ -36,10 +36,10 @@ var wrongClock = generator{
 		}
 		wrong.adjust()
 		right.adjust()
-		right.cutOff(ns[2]) // so that ns[0], or ns[1], is what they have in common
+		right.cut(ns[2]) // so that ns[0], or ns[1], is what they have in common
 		if w.rng.IntN(2) == 0 {
-			right.to(ns[2]).heal(false)
-			wrong.cutOff(ns[1])
+			right.mend(ns[2])
+			wrong.cut(ns[1])
 		}
 		e, f := first.parts[0], second.parts[0]
 		w.then(w.delay, func() { e.acquire(false) })
@@ -51,7 +51,7 @@ var wrongClock = generator{
 			w.then(w.around(w.delay), func() {
 				w.wipe(ns[0], false)
 				if w.rng.IntN(2) == 0 {
-					second.cutOff(ns[1])
+					second.cut(ns[1])
 				}
 			})
 			w.then(w.delay, func() { right.parts[0].acquire(true) }) // the node begins to count
@@ -112,7 +112,7 @@ var poisoned = generator{
 			right.to(ns[1]).cut(requests)
 			f.acquire(false)
 		})
-		w.then(w.nodeTimeout+w.around(4*w.delay), func() { right.to(ns[1]).heal(false) })
+		w.then(w.nodeTimeout+w.around(4*w.delay), func() { right.mend(ns[1]) })
 		w.then(w.ttl*3/4, func() {
 			if !w.draining && f.att != nil && !f.att.valid() {
 				w.fail("stuck", "%v is not served though two nodes are well", f.att)

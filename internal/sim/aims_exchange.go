@@ -70,24 +70,6 @@ func swapSet(r *rand.Rand, s *setting) {
 	s.length = 4*s.guard + 6*s.ttl
 }
 
-// at is when the process counts on a configuration of that stage.
-func (p *proc) at(epoch uint64) func() bool {
-	return func() bool { return p.members.Config().Stamp.Epoch() >= epoch }
-}
-
-// cut holds up everything between a process and some nodes.
-func (p *proc) cut(ns ...*node) {
-	for _, n := range ns {
-		p.cutOff(n)
-	}
-}
-
-func (p *proc) mend(ns ...*node) {
-	for _, n := range ns {
-		p.to(n).heal(false)
-	}
-}
-
 // exchangeLeft: a holder holds by nodes that leave, and cannot be reached from
 // then on. Another claim comes when all nodes count, or when only the new ones
 // do.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
@@ -149,7 +148,7 @@ var recordsWait = generator{
 		for range 4 + w.rng.IntN(8) {
 			p := w.procs[w.rng.IntN(len(w.procs))]
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
-				p.startRegisterOpFor(w.ttl, nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, _ bool) {
+				p.startNamedOp(w.ttl, nil, nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, _ bool) {
 					if i.Outcome() == lease.Asking {
 						w.fail("late", "%v: not decided within a ttl, though the nodes have room in time", i)
 					}
@@ -157,11 +156,6 @@ var recordsWait = generator{
 			})
 		}
 	},
-}
-
-// allAnswered: no request is under way.
-func (p *proc) allAnswered() bool {
-	return !slices.ContainsFunc(p.links, func(l *link) bool { return l.pending > 0 })
 }
 
 // throng: more claims ask for permits at one moment than a node lists, and
@@ -220,7 +214,7 @@ var patchy = generator{
 			w.then(4*w.delay+2*w.jitter, func() {})
 		}
 		for i, p := range w.procs[:3] {
-			w.then(0, func() { p.to(ns[i]).heal(false) })
+			w.then(0, func() { p.mend(ns[i]) })
 		}
 		w.expectAll(w.ttl / 2)
 	},

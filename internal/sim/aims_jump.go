@@ -22,7 +22,7 @@ var leap = generator{
 		holder, other := w.procs[0], w.procs[1]
 		e, f := holder.parts[0], other.parts[0]
 		early, twice := w.rng.IntN(2) == 0, w.rng.IntN(3) == 0
-		holder.cutOff(c)
+		holder.cut(c)
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
 			if early {
@@ -58,8 +58,8 @@ var doubt = generator{
 		early := w.rng.IntN(2) == 0
 		w.then(w.nodeTimeout, func() {
 			if len(ns) > 1 {
-				holder.cutOff(ns[2])
-				other.cutOff(ns[1])
+				holder.cut(ns[2])
+				other.cut(ns[1])
 			}
 			e.acquire(false)
 		})
@@ -71,7 +71,7 @@ var doubt = generator{
 		w.then(w.around(w.nodeTimeout), func() { ns[0].leap(w.around(w.ttl / time.Duration(1+w.rng.IntN(8)))) })
 		w.then(w.around(w.delay*4), func() {
 			if w.rng.IntN(2) == 0 {
-				holder.cutOff(ns[0]) // so that it does not renew, and does not hear of it either
+				holder.cut(ns[0]) // so that it does not renew, and does not hear of it either
 			}
 			f.acquire(false)
 		})
@@ -115,15 +115,13 @@ var doze = generator{
 		p := w.procs[0]
 		rtt := 4 * (w.delay + w.jitter)
 		w.then(w.nodeTimeout, func() {
-			p.cutOff(ns[1])
-			p.cutOff(ns[2])
+			p.cut(ns[1], ns[2])
 		})
 		w.then(w.ttl/2+w.around(w.ttl/4), func() { p.to(ns[0]).askTime() })
 		w.then(rtt, func() { p.sleep(w.ttl/200+time.Duration(w.rng.Int64N(int64(w.ttl/200))), false) })
 		w.then(w.ttl/100+rtt, func() { p.to(ns[0]).askTime() })
 		w.then(rtt, func() {
-			p.to(ns[1]).heal(false)
-			p.to(ns[2]).heal(false)
+			p.mend(ns[1], ns[2])
 		})
 	},
 }
@@ -167,8 +165,7 @@ var buffered = generator{
 		p := w.procs[0]
 		rtt := 4 * (w.delay + w.jitter)
 		w.then(w.nodeTimeout, func() {
-			p.cutOff(ns[1])
-			p.cutOff(ns[2])
+			p.cut(ns[1], ns[2])
 		})
 		w.then(w.ttl/2+w.around(w.ttl/4), func() { p.to(ns[0]).askTime() })
 		w.then(rtt, func() {
@@ -179,11 +176,11 @@ var buffered = generator{
 		w.then(rtt, func() { p.sleep(d, false) })
 		w.then(d+rtt, func() {
 			for _, n := range ns[1:] {
-				p.to(n).heal(false)
+				p.mend(n)
 				p.to(n).askTime()
 			}
 		})
-		w.then(rtt, func() { p.to(ns[0]).heal(false) })
+		w.then(rtt, func() { p.mend(ns[0]) })
 		w.then(rtt, func() { p.to(ns[0]).askTime() })
 	},
 }
@@ -204,8 +201,7 @@ var overslept = generator{
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
 		w.then(w.nodeTimeout, func() {
-			p.cutOff(ns[1])
-			p.cutOff(ns[2])
+			p.cut(ns[1], ns[2])
 			p.sleep(d, w.rng.IntN(2) == 0)
 		})
 		w.once(holds(f), d, 0, func() {})
@@ -232,11 +228,10 @@ var nudge = generator{
 			n.rate = 1 + w.drift
 		}
 		e, f := holder.parts[0], other.parts[0]
-		holder.cutOff(ns[2])
+		holder.cut(ns[2])
 		w.then(w.nodeTimeout, func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
-			holder.cutOff(ns[0])
-			holder.cutOff(ns[1])
+			holder.cut(ns[0], ns[1])
 			f.acquire(false)
 		})
 		w.then(time.Duration(w.rng.Int64N(int64(w.ttl*3/4))), func() { ns[0].leap(time.Duration(w.rng.Int64N(int64(w.ttl / 50)))) })

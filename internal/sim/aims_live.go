@@ -50,13 +50,13 @@ var comesBack = generator{
 		w.lateMessages = false // one that comes late would take the ticket
 		w.then(w.delay, func() {
 			if !dropped {
-				p.cutOff(ns[2])
+				p.cut(ns[2])
 			}
 			t.acquire(false)
 		})
 		w.once(holds(t), w.ttl, w.nodeTimeout, func() {
 			if dropped {
-				p.cutOff(ns[2])
+				p.cut(ns[2])
 			}
 		})
 		w.then(w.ttl+w.around(w.ttl/4), func() { p.to(ns[2]).heal(w.rng.IntN(2) == 0) })
@@ -81,7 +81,7 @@ var unlike = generator{
 	plan: func(w *world) {
 		ns := w.shuffled()
 		p, t, v, u := w.procs[0], w.procs[0].parts[0], w.procs[1].parts[0], w.procs[2].parts[0]
-		w.then(w.delay, func() { p.cutOff(ns[2]); t.acquire(false) })
+		w.then(w.delay, func() { p.cut(ns[2]); t.acquire(false) })
 		w.once(holds(t), w.ttl, w.nodeTimeout, func() { v.acquire(false) })
 		w.once(holds(v), w.ttl, w.nodeTimeout, func() { u.acquire(false) })
 		if w.rng.IntN(2) == 0 {
@@ -166,14 +166,14 @@ var severed = generator{
 		d, e, f := w.procs[0].parts[0], first.parts[0], second.parts[0]
 		w.then(w.delay, func() { d.acquire(false) })
 		w.once(holds(d), w.ttl, 0, func() {
-			first.cutOff(c)
-			second.cutOff(b)
+			first.cut(c)
+			second.cut(b)
 			e.acquire(false)
 			f.acquire(false)
 		})
 		w.then(w.slowest(), func() {
-			first.to(c).heal(false)
-			second.to(b).heal(false)
+			first.mend(c)
+			second.mend(b)
 		})
 		w.then(w.slowest(), func() {
 			a.gone = true
@@ -258,18 +258,16 @@ var halfway = generator{
 		pe.wall, pf.wall, pg.wall = -w.skew/2, 0, w.skew/2
 		w.lateMessages = false
 		rtt := 4*(w.delay+w.jitter) + w.tail
-		pg.cutOff(a) // g passes through b alone, so that e must settle above T0
-		pg.cutOff(c)
-		pe.cutOff(a)
-		pe.cutOff(b)
-		pf.cutOff(b)
+		pg.cut(a) // g passes through b alone, so that e must settle above T0
+		pg.cut(c)
+		pe.cut(a, b)
+		pf.cut(b)
 		w.then(w.delay, func() { g.acquire(true) })
 		w.then(w.nodeTimeout+rtt, func() { e.acquire(false) })
 		w.then(w.around(rtt), func() { f.acquire(false) })
 		w.then(w.around(rtt), func() {
-			pe.cutOff(c)
-			pe.to(a).heal(false)
-			pe.to(b).heal(false)
+			pe.cut(c)
+			pe.mend(a, b)
 		})
 		w.then(w.nodeTimeout+w.around(rtt), func() { pe.to(c).heal(true) })
 		w.then(w.nodeTimeout, func() { pf.to(b).heal(w.rng.IntN(2) == 0) })

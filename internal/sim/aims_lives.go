@@ -16,12 +16,12 @@ var replica = generator{
 		a, c := ns[0], ns[2]
 		holder, other := w.procs[0], w.procs[1]
 		e, f := holder.parts[0], other.parts[0]
-		holder.cutOff(a)
+		holder.cut(a)
 		w.then(w.around(w.delay), func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
 		w.then(w.around(w.nodeTimeout), func() {
 			if w.rng.IntN(2) == 0 {
-				holder.cutOff(c)
+				holder.cut(c)
 			}
 			c.copy(a)
 			if w.rng.IntN(2) == 0 {

@@ -8,11 +8,6 @@ import (
 // The aims in which processes have different lists of nodes. The lists are ABC
 // and ABD.
 
-// counts is when the process counts on a set, or on none for good.
-func (p *proc) counts() func() bool {
-	return func() bool { return p.members.Config() != nil }
-}
-
 func membersSet(r *rand.Rand, s *setting) {
 	plain(r, s, 2)
 	s.nodes, s.members = 4, 3
@@ -34,8 +29,8 @@ var recordings = generator{
 			w.at(time.Duration(w.rng.Int64N(int64(32*w.delay))), func() { other.parts[0].acquire(false) })
 		})
 		// Each has another one of the two common nodes from then on.
-		w.once(holder.counts(), w.ttl, 0, func() { holder.cutOff(ns[1]) })
-		w.once(other.counts(), w.ttl, 0, func() { other.cutOff(ns[0]) })
+		w.once(holder.counts(), w.ttl, 0, func() { holder.cut(ns[1]) })
+		w.once(other.counts(), w.ttl, 0, func() { other.cut(ns[0]) })
 		w.then(w.guard+4*w.ttl, w.setsAgree)
 	},
 }

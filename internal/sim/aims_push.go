@@ -26,7 +26,7 @@ var reborn = generator{
 		w.then(w.delay, func() { e.acquire(false) })
 		w.then(8*w.delay+w.tail, func() {
 			if !byPush {
-				pe.cutOff(a)
+				pe.cut(a)
 				a.model.Forget() // so that f has a's vote
 				a.model.Bootstrap(0, a.incarnation())
 			}
@@ -34,7 +34,7 @@ var reborn = generator{
 		})
 		w.then(w.nodeTimeout, func() {
 			if byPush {
-				pe.cutOff(a)
+				pe.cut(a)
 				a.keep = pf
 			}
 		})
@@ -43,19 +43,19 @@ var reborn = generator{
 			w.once(func() bool { return a.wouldPush(f) }, 2*w.ttl, 0, func() { g.acquire(true) })
 		}
 		w.then(w.nodeTimeout, func() {
-			pf.cutOff(a)
+			pf.cut(a)
 			w.wipe(a, false)
 			g.acquire(true) // the first request finds out what a has lost
 		})
-		w.then(w.guard+w.around(w.nodeTimeout/4), func() { pe.to(a).heal(false) })
+		w.then(w.guard+w.around(w.nodeTimeout/4), func() { pe.mend(a) })
 		w.then(w.nodeTimeout, func() {
 			if !byPush {
 				pf.again(f.att, a, protocol.OpJoin)
 			}
 		})
-		w.then(w.nodeTimeout/2, func() { pf.to(a).heal(false) })
+		w.then(w.nodeTimeout/2, func() { pf.mend(a) })
 		w.then(w.nodeTimeout, a.deliver)
-		w.then(w.nodeTimeout, func() { pe.cutOff(b); w.wipe(b, false) })
+		w.then(w.nodeTimeout, func() { pe.cut(b); w.wipe(b, false) })
 		w.once(holds(f), 2*w.guard, w.nodeTimeout, func() {})
 	},
 }
@@ -79,15 +79,6 @@ func (n *node) deliver() {
 	n.kept = nil
 }
 
-// again has a request of a reach n a second time, from a connection that is no
-// more.
-func (p *proc) again(a *attempt, n *node, op protocol.Op) {
-	if a != nil {
-		m := &message{att: a, link: p.to(n), terms: a.Terms, req: protocol.Request{Node: n.idx, Op: op, Ticket: a.first}}
-		p.w.send(event{at: p.w.now.add(p.w.delay), kind: evLate, m: m})
-	}
-}
-
 // pushOfOldTicket: the push that f is first on a is on its way while f moves
 // behind e there. Node b votes for f, since e has never been there.
 var pushOfOldTicket = generator{
@@ -109,26 +100,25 @@ var pushOfOldTicket = generator{
 			p.wall = -w.skew / 2
 		}
 		pg.wall = w.skew / 2 // g passes through b alone: f must settle above T0
-		pg.cutOff(a)
-		pg.cutOff(c)
-		pd.cutOff(b) // d is first on a, and nowhere else
-		pd.cutOff(c)
-		pf.cutOff(c)
-		pe.cutOff(b)
+		pg.cut(a, c)
+		pd.cut(b) // d is first on a, and nowhere else
+		pd.cut(c)
+		pf.cut(c)
+		pe.cut(b)
 		rtt := 8 * w.delay
 		w.then(w.delay, func() { g.acquire(true) })
 		w.then(w.nodeTimeout+rtt, func() { d.acquire(false) })
 		w.then(rtt, func() { f.acquire(false) })
 		w.then(rtt, func() {
-			pf.cutOff(a) // the settle has to wait
+			pf.cut(a) // the settle has to wait
 			e.acquire(false)
 		})
 		w.then(w.around(rtt), func() {
 			a.keep = pf
 			d.release()
 		})
-		w.then(w.nodeTimeout+w.around(rtt), func() { pf.to(a).heal(false) })
+		w.then(w.nodeTimeout+w.around(rtt), func() { pf.mend(a) })
 		w.then(w.around(rtt), a.deliver)
-		w.then(w.around(w.ttl/4), func() { pf.to(c).heal(false); pe.to(b).heal(false) })
+		w.then(w.around(w.ttl/4), func() { pf.mend(c); pe.mend(b) })
 	},
 }

@@ -41,13 +41,13 @@ var belated = generator{
 		first, second := w.procs[0], w.procs[1]
 		e, f := first.parts[0], second.parts[0]
 		memory := w.rng.IntN(3)
-		first.cutOff(c)
+		first.cut(c)
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(begun(e), w.ttl, 0, func() {
 			a.save()
 			first.pause()
 			if memory > 0 || w.rng.IntN(2) == 0 {
-				second.cutOff(b)
+				second.cut(b)
 			}
 			f.acquire(false)
 		})
@@ -97,7 +97,7 @@ var bareMajority = generator{
 		ns := w.shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.procs[0]
-		p.cutOff(c)
+		p.cut(c)
 		w.then(w.delay, func() { p.parts[0].acquire(false) })
 		w.once(func() bool { return w.ledger.best.Ticket > 0 }, 2*w.ttl, 0, func() {
 			w.wipe(a, w.rng.IntN(2) == 0)
@@ -125,8 +125,7 @@ var minority = generator{
 		e := p.parts[0]
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(begun(e), w.ttl, 0, func() {
-			p.cutOff(b)
-			p.cutOff(c)
+			p.cut(b, c)
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 0, func() {
 			p.pause()
@@ -139,7 +138,7 @@ var minority = generator{
 		w.then(w.around(w.ttl), func() {
 			a.resume()
 			p.resume()
-			p.to(b).heal(false)
+			p.mend(b)
 			p.to(c).heal(true)
 		})
 	},
@@ -162,12 +161,11 @@ var runFindsMinority = generator{
 		e, f := p.parts[0], next.parts[0]
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(begun(e), w.ttl, 0, func() {
-			p.cutOff(b)
-			p.cutOff(c)
+			p.cut(b, c)
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 0, func() {
 			p.crash()
-			next.cutOff(c)
+			next.cut(c)
 			f.acquire(false)
 		})
 		w.once(begun(f), 3*w.ttl, 0, func() {
@@ -203,11 +201,9 @@ var openWaitsForRepair = generator{
 		w.lateMessages = false
 		w.then(w.delay, func() { d.acquire(false) })
 		w.once(begun(d), w.ttl, 0, func() {
-			first.cutOff(a)
-			first.cutOff(b)
-			other.cutOff(c)
-			later.cutOff(a)
-			later.cutOff(b)
+			first.cut(a, b)
+			other.cut(c)
+			later.cut(a, b)
 		})
 		w.once(func() bool { return c.model.Recorded().Ticket > 0 }, w.ttl, 0, func() {
 			first.crash()
@@ -250,14 +246,14 @@ var putForgotten = generator{
 		w.lateMessages = false
 		for _, n := range ns {
 			if n != c {
-				third.cutOff(n)
+				third.cut(n)
 			}
 		}
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(begun(e), w.ttl, 0, func() {
 			for _, n := range ns {
 				if n != b {
-					first.cutOff(n)
+					first.cut(n)
 				}
 			}
 		})
@@ -266,9 +262,8 @@ var putForgotten = generator{
 		w.then(w.nodeTimeout, func() { p.acquire(false) })
 		w.once(func() bool { return len(x.model.Claims(x.millis(w.now))) > 0 }, w.ttl, 0, func() { second.to(x).cut(requests) })
 		w.once(holds(p), w.ttl, w.nodeTimeout/2, func() {
-			second.cutOff(c) // which has told that it has nothing
-			first.to(c).heal(false)
-			first.to(x).heal(false)
+			second.cut(c) // which has told that it has nothing
+			first.mend(c, x)
 		})
 		w.then(w.ttl+w.around(w.ttl), func() {
 			second.to(c).heal(true)
@@ -295,11 +290,10 @@ var stretched = generator{
 		e := p.parts[0]
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(begun(e), w.ttl, 0, func() {
-			p.cutOff(b)
-			p.cutOff(c)
+			p.cut(b, c)
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { w.wipe(a, false) })
-		w.once(a.model.CaughtUp, w.guard+3*w.ttl, 0, func() { p.to(b).heal(false) })
+		w.once(a.model.CaughtUp, w.guard+3*w.ttl, 0, func() { p.mend(b) })
 		w.once(func() bool { return b.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { b.pause() })
 		w.then(w.around(w.ttl), func() {
 			b.resume()

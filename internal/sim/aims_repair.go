@@ -35,9 +35,8 @@ var repairBeforeGuardEnds = generator{
 		e.puts = true // without a run, which would have the other nodes list the name
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, 0, func() {
-			p.cutOff(b)
-			p.cutOff(c)
-			other.cutOff(a)
+			p.cut(b, c)
+			other.cut(a)
 			v := protocol.Version{Ticket: e.att.Ticket(), ID: e.att.ID, Seq: 1}
 			p.startRegisterOp(e.att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*registerOp, bool) { e.release() })
 			e.puts = false
@@ -46,7 +45,7 @@ var repairBeforeGuardEnds = generator{
 			w.wipe(a, false)
 			other.to(a).heal(true)
 		})
-		w.then(2*w.nodeTimeout, func() { p.to(b).heal(false) })
+		w.then(2*w.nodeTimeout, func() { p.mend(b) })
 		w.once(func() bool { return w.ledger.best.Ticket > 0 }, w.ttl, 0, b.pause)
 		w.then(w.guard+w.ttl, func() {
 			b.resume()
@@ -87,7 +86,7 @@ var listerLosesData = generator{
 		clear(ns[4].names)
 		p := w.procs[0]
 		w.then(w.nodeTimeout, func() {
-			p.cutOff(c)
+			p.cut(c)
 			w.wipe(a, false)
 		})
 		looks := 0
@@ -96,7 +95,7 @@ var listerLosesData = generator{
 			b.forget()
 			p.parts[0].acquire(true) // the node notices
 		})
-		w.then(2*w.ttl, func() { p.to(c).heal(false) })
+		w.then(2*w.ttl, func() { p.mend(c) })
 		w.then(2*w.guard, func() { w.caughtUp(a) })
 	},
 }

@@ -64,8 +64,8 @@ var twofold = generator{
 		e, f := holder.parts[0], other.parts[0]
 		w.assemble(true)
 		w.then(w.nodeTimeout, func() {
-			holder.cutOff(ns[0])
-			other.cutOff(ns[2])
+			holder.cut(ns[0])
+			other.cut(ns[2])
 			other.leads(ns[1], ns[0])
 		})
 		w.then(w.around(w.delay), func() { e.acquire(false) })

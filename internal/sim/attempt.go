@@ -56,6 +56,13 @@ func (a *attempt) before() {
 	}
 }
 
+// event has something happen to the claim.
+func (a *attempt) event(what func()) {
+	a.before()
+	what()
+	a.after()
+}
+
 func (a *attempt) local() protocol.Time { return a.part.proc.local(a.part.proc.w.now) }
 
 // valid: the participant may act as holder.
@@ -92,7 +99,7 @@ func (a *attempt) after() {
 			w.log("%v: %s, T=%s", a, phaseName(a.phase), ticketName(a.ticket))
 		}
 		if w.wire != nil {
-			w.wire.changed(a, news.Was)
+			w.wire.changed(a)
 		}
 		w.checks.changed(a, news.Was)
 		a.changed()
@@ -187,4 +194,30 @@ func (a *attempt) fire(at moment) {
 		}
 	}
 	a.after()
+}
+
+// limit has the renewal of a hold stop after a while, counted from now.
+func (a *attempt) limit() {
+	p := a.part.proc
+	d := p.w.maxHold
+	if d == 0 || a.mute {
+		return
+	}
+	a.ends = p.w.now.add(d)
+	set := a.ends
+	p.later(d, func() {
+		if a.ends == set && !a.Phase().Final() && !p.w.unbound {
+			a.mute = true
+			p.w.tape.note("mute %s", a.part.label())
+			a.event(func() { a.StopRenewal() })
+		}
+	})
+}
+
+// passes: a claim that is handed over is bound from then on.
+func (a *attempt) passes(s process.Standing) process.Standing {
+	if s.Usable {
+		a.limit()
+	}
+	return s
 }

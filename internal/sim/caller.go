@@ -202,9 +202,7 @@ func (c *caller) downgrade() {
 	}
 	c.doing = changing
 	v.schedule(func() {
-		a.before()
-		a.Shrink(a.local(), 1)
-		a.after()
+		a.event(func() { a.Shrink(a.local(), 1) })
 		shrunk := a.valid()
 		c.doing = holding
 		if shrunk {

@@ -35,9 +35,6 @@ func (p *proc) begin() {
 	}
 }
 
-// now is what the process's clock shows.
-func (p *proc) now() protocol.Time { return p.local(p.w.now) }
-
 // carryOut does what the Client says.
 func (p *proc) carryOut(do []process.Action) {
 	for _, l := range p.links {
@@ -100,15 +97,10 @@ func (p *proc) act(a *process.Action) {
 func (p *proc) early(nodes uint32, by time.Duration) {
 	for _, t := range p.parts {
 		if a := t.att; a != nil {
-			a.before()
-			a.Early(p.now(), nodes, by)
-			a.after()
+			a.event(func() { a.Early(p.now(), nodes, by) })
 		}
 	}
-	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Early(p.now(), by)
-		i.after()
-	}
+	p.eachOp(func(i *registerOp) { i.Early(p.now(), by) })
 }
 
 // wakeClient has the Client get its Tick. A timer that is under way and too

@@ -182,15 +182,14 @@ func (d *decisions) retired(n *node) bool {
 // successor: the process has read, or recorded, which configuration follows.
 // One is decided at most.
 func (d *decisions) successor(p *proc, c *nodeset.Configuration) {
-	w := d.w
-	if w.wire != nil && d.told.Compare(c.Stamp) < 0 {
+	if d.w.wire != nil && d.told.Compare(c.Stamp) < 0 {
 		d.told = c.Stamp
-		w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, d.roles(c))
+		d.w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, d.roles(c))
 	}
 	d.decides(c)
 	p.members.Decide(c)
 	p.regroup()
-	w.stopRetired()
+	d.w.stopRetired()
 }
 
 // roles says which nodes stay, leave and enter.
@@ -247,15 +246,14 @@ func (d *decisions) remembered(c *nodeset.Configuration) bool {
 
 // setsAgree: a set that one node takes for recorded is that of all its members.
 func (d *decisions) setsAgree() {
-	w := d.w
-	for _, n := range w.nodes {
+	for _, n := range d.w.nodes {
 		set := n.model.Set()
 		if set.Phase != nodeset.SetRecorded {
 			continue
 		}
-		for _, o := range w.nodes {
+		for _, o := range d.w.nodes {
 			if has := o.model.Set(); set.Config.Place(o.address()) >= 0 && has.Stamp() != set.Stamp() {
-				w.fail("set", "node %s takes %v for recorded, and node %s has %q", n.address(), set.Config, o.address(), has.Text)
+				d.w.fail("set", "node %s takes %v for recorded, and node %s has %q", n.address(), set.Config, o.address(), has.Text)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/repair"
 )
 
@@ -22,14 +21,6 @@ type exchanger struct {
 	undo  bool   // it gives the exchange up
 	timer moment // when the call gets its Tick
 	over  func()
-}
-
-// exchange has the process carry out changes, one after the other.
-func (p *proc) exchange(goals ...change.Goal) *exchanger {
-	x := &exchanger{p: p, goals: goals, timer: never}
-	p.w.exchanging, p.w.exchangers = x, append(p.w.exchangers, x)
-	p.later(1, x.begin)
-	return x
 }
 
 // begin makes the next call. One that undoes has no goal.
@@ -177,29 +168,6 @@ func (n *node) epoch() uint64 {
 	return set.Stamp().Epoch()
 }
 
-// numbered returns which number the process gives to a node, -1 if the node is
-// no member.
-func (p *proc) numbered(n *node) int {
-	if l := p.to(n); l.member() {
-		return l.no
-	}
-	return -1
-}
-
 // successor is how the names of the registers begin that decide which
 // configuration follows.
 const successor = "quorate set "
-
-// succeed carries out a Succession, and calls then.
-func (p *proc) succeed(s *change.Succession, then func()) {
-	if p.succession == nil {
-		p.succession = newParticipant(p, len(p.parts))
-		p.succession.value = nil
-		p.parts = append(p.parts, p.succession)
-	}
-	t := p.succession
-	if t.run == nil {
-		t.register, t.succeeds = &process.Name{Name: s.Register}, s
-	}
-	t.carryOut(&s.Run, then)
-}

@@ -22,9 +22,8 @@ func (f *faults) span() time.Duration {
 
 // randomFaults spreads n random faults over the schedule.
 func (f *faults) randomFaults(n int) {
-	w := f.w
 	for range n {
-		w.at(time.Duration(w.rng.Int64N(int64(w.length))), f.randomFault)
+		f.w.at(time.Duration(f.w.rng.Int64N(int64(f.w.length))), f.randomFault)
 	}
 }
 
@@ -210,9 +209,8 @@ func (f *faults) shuttle() {
 // wallsApart has the wall clocks of the processes be behind the true time, each
 // by more.
 func (f *faults) wallsApart() {
-	w := f.w
-	for i, p := range w.procs {
-		p.off = -time.Duration(i) * w.skew / time.Duration(2*len(w.procs))
+	for i, p := range f.w.procs {
+		p.off = -time.Duration(i) * f.w.skew / time.Duration(2*len(f.w.procs))
 		p.adjust()
 	}
 }

@@ -118,55 +118,6 @@ func (l *link) unnoticed(by time.Duration, known bool, width time.Duration, r no
 	}
 }
 
-// sleep stops the process and its clock, as a machine does that sleeps. Its
-// connections may be gone when it wakes. Until it has heard of a node then, it
-// cannot know. Whatever has the process go on before ends the sleep.
-func (p *proc) sleep(d time.Duration, breaks bool) {
-	if !p.alive || p.paused {
-		return
-	}
-	w := p.w
-	w.log("process %s falls asleep, and its clock stands still", p.name)
-	w.stats.Sleeps++
-	w.tape.note("sleep %s", p.label)
-	p.asleep, p.slept = true, w.now
-	p.doze()
-	if w.wire != nil && w.wire.manual {
-		return
-	}
-	since := w.now
-	w.at(d, func() {
-		if !p.asleep || p.slept != since {
-			return
-		}
-		p.wake()
-		for _, l := range p.links {
-			if breaks {
-				l.snap()
-			}
-		}
-		p.resume()
-	})
-}
-
-// doze is pause without a line on the tape.
-func (p *proc) doze() {
-	defer p.w.tape.within()()
-	p.pause()
-}
-
-// wake has the clock go on with what it showed when it stopped. Invariant: the
-// clock of a process that is not asleep never goes back.
-func (p *proc) wake() {
-	p.w.tape.note("wake %s", p.label)
-	p.clock.offset -= int64(float64(p.w.now-p.slept) * p.clock.rate)
-	p.asleep, p.waking, p.woke = false, true, p.local(p.w.now)
-}
-
-// mayBeWrong: the process has slept, and cannot know that its leases have
-// ended.
-func (p *proc) mayBeWrong() bool { return p.asleep || p.waking || p.w.now < p.excused }
-
 // says is what a node says when it is asked so.
 func (n *node) says(m *message) {
 	m.set = n.keeps()

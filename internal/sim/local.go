@@ -122,9 +122,7 @@ func (v *value) take(a *attempt) {
 	if v.pending != a {
 		return
 	}
-	a.before()
-	a.Take(a.local())
-	a.after()
+	a.event(func() { a.Take(a.local()) })
 	if v.pending != a || a.phase != lease.Holding {
 		return
 	}
@@ -229,7 +227,5 @@ func (a *attempt) Pass() process.Standing { return a.passes(a.Standing()) }
 
 // leave withdraws the claim, held or not.
 func (a *attempt) leave() {
-	a.before()
-	a.Leave(a.local())
-	a.after()
+	a.event(func() { a.Leave(a.local()) })
 }

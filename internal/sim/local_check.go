@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"time"
-
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 )
@@ -104,19 +102,4 @@ func (c *caller) weight() uint64 {
 		return c.v.t.proc.w.capacity
 	}
 	return 1
-}
-
-// longestWait is how long a turn of so many other values may take, one after
-// the other: one that has begun, hand-overs for a 256th of the ttl, and one
-// more turn.
-func (w *world) longestWait(values int) time.Duration {
-	one := 5 * w.hold // around draws four and a half at most
-	if w.reading > 0 {
-		one *= 2 // and a writer that becomes a reader holds twice
-	}
-	each := one + w.ttl/256 + one + w.slowest()
-	if w.jitter > 0 {
-		each += w.ttl / 3 // of two pushes the older one may come later: then a beat tells which claims wait
-	}
-	return time.Duration(values) * each
 }

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -14,16 +16,14 @@ import (
 // (nodeset.Membership, nodeset.Recording). This file does what
 // core/members.go does.
 
-// join has the process begin with its list.
-func (p *proc) join() {
-	p.members = nodeset.NewMembership(addresses(p.list), p.w.rules)
-	p.grouped, p.recording = nil, false
-	p.begin()
-	for _, l := range p.links {
-		l.up, l.open, l.no = false, false, -1
-		l.gen++
-	}
-	p.tend()
+// follower is how a process follows the set of its nodes.
+type follower struct {
+	p          *proc
+	members    *nodeset.Membership // nil: its nodes are those of the world, and no set
+	list       []*node             // that it begins with
+	recording  bool                // see records
+	grouped    *nodeset.Configuration
+	succession *participant // for the register that decides which configuration follows
 }
 
 // number is what a connection of the link counts as now: the number of a
@@ -50,26 +50,6 @@ func (l *link) number() int {
 // knows.
 func (l *link) member() bool { return l.no >= 0 && l.no < nodeset.Seed }
 
-// tend has the connections be those that are to be there. One that is to end,
-// and that carries a step, ends a little later.
-func (p *proc) tend() {
-	for _, l := range p.links {
-		no := l.number()
-		if no != l.no {
-			if !l.ending && slices.ContainsFunc(l.unanswered, func(m *message) bool { return m.about == moves }) {
-				l.ending = true
-				p.later(2*(p.w.delay+p.w.jitter), p.tend)
-				continue
-			}
-			l.snap()
-			l.ending, l.no = false, no
-		}
-		if no >= 0 {
-			l.connect()
-		}
-	}
-}
-
 // meet finds out what the server is that a connection has reached. It reports
 // whether it counts as a member.
 func (l *link) meet() bool {
@@ -88,94 +68,6 @@ func (l *link) meet() bool {
 		}
 	}
 	return v.Fault == nodeset.SetFits
-}
-
-// records has the process record a set, or record it again, if
-// nodeset.Membership says so. Another process may do so as well, and an answer
-// may be lost: it looks again after a while.
-func (p *proc) records() {
-	w := p.w
-	if p.recording || !p.members.Due() || w.over() || w.wire != nil {
-		return
-	}
-	p.recording = true
-	p.later(w.around(w.nodeTimeout), func() {
-		if r := p.members.Record(p.ballot(), w.settings(), false, p.chance); r != nil {
-			p.recordSteps(r)
-		}
-		p.later(w.around(2*w.nodeTimeout), func() {
-			p.recording = false
-			p.records()
-		})
-	})
-}
-
-// recordSteps sends what a Recording wants to be asked. An answer that is lost
-// ends it.
-func (p *proc) recordSteps(r *nodeset.Recording) {
-	todo := r.Out
-	r.Out = nil
-	for _, s := range todo {
-		p.link(s.Node).step(s, func(has nodeset.NodeSet) {
-			was := r.Outcome
-			r.Answer(s, has)
-			p.recordSteps(r)
-			if r.Outcome == nodeset.RecordDone && was == nodeset.RecordGoesOn {
-				p.w.log("process %s: the set is recorded: %v", p.name, r.Config)
-				p.members.Recorded(r)
-				p.regroup()
-			}
-		})
-	}
-}
-
-// chance is a random text that no other process has.
-func (p *proc) chance() string {
-	w := p.w
-	return fmt.Sprintf("%03x%d%07x", int64(w.now)/int64(time.Millisecond)&0xfff, p.index, w.rng.Uint32N(1<<28))
-}
-
-// ballot is one of now.
-func (p *proc) ballot() nodeset.Ballot {
-	return nodeset.Ballot(fmt.Sprintf("%08x", int64(p.w.now)/int64(time.Millisecond)) + p.chance())
-}
-
-// regroupLater has what a connection's beginning or end leads to be done.
-func (p *proc) regroupLater() {
-	if p.members != nil && len(p.members.Out) > 0 {
-		p.later(1, p.regroup)
-	}
-}
-
-// regroup does what nodeset.Membership says.
-func (p *proc) regroup() {
-	for len(p.members.Out) > 0 {
-		todo := p.members.Out
-		p.members.Out = nil
-		p.recount()
-		for _, a := range todo {
-			l := p.link(a.Node)
-			switch {
-			case a.Begin, a.Cease: // the state of now decides, as in the runtime
-				p.later(1, p.tend)
-			case a.Reconnect:
-				p.later(1, l.snap)
-				if p.w.wire != nil {
-					p.later(time.Millisecond, l.connect)
-				}
-			case a.Ask > 0:
-				l.transfer(&message{about: theSet, link: l, of: p.members.Stamp(), req: protocol.Request{Node: l.no, Sent: p.now()}, try: a.Ask})
-			default:
-				s := a.RecordStep
-				if s.Kind == nodeset.SetLife {
-					s.Life = p.chance()
-				}
-				l.step(s, nil)
-			}
-		}
-	}
-	p.recount()
-	p.records()
 }
 
 // step sends a step of the register of a node's set.
@@ -201,39 +93,170 @@ func (l *link) refused() {
 	}
 }
 
+// settings are those of the set that it counts on, or its own.
+func (f *follower) settings() nodeset.Shared {
+	if f.members != nil && f.members.Config() != nil {
+		c := f.members.Config()
+		return nodeset.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
+	}
+	return f.p.w.settings()
+}
+
+// join has the process begin with its list.
+func (f *follower) join() {
+	f.members = nodeset.NewMembership(addresses(f.list), f.p.w.rules)
+	f.grouped, f.recording = nil, false
+	f.p.begin()
+	for _, l := range f.p.links {
+		l.up, l.open, l.no = false, false, -1
+		l.gen++
+	}
+	f.tend()
+}
+
+// tend has the connections be those that are to be there. One that is to end,
+// and that carries a step, ends a little later.
+func (f *follower) tend() {
+	p := f.p
+	for _, l := range p.links {
+		no := l.number()
+		if no != l.no {
+			if !l.ending && slices.ContainsFunc(l.unanswered, func(m *message) bool { return m.about == moves }) {
+				l.ending = true
+				p.later(2*(p.w.delay+p.w.jitter), f.tend)
+				continue
+			}
+			l.snap()
+			l.ending, l.no = false, no
+		}
+		if no >= 0 {
+			l.connect()
+		}
+	}
+}
+
+// records has the process record a set, or record it again, if
+// nodeset.Membership says so. Another process may do so as well, and an answer
+// may be lost: it looks again after a while.
+func (f *follower) records() {
+	p, w := f.p, f.p.w
+	if f.recording || !f.members.Due() || w.over() || w.wire != nil {
+		return
+	}
+	f.recording = true
+	p.later(w.around(w.nodeTimeout), func() {
+		if r := f.members.Record(f.ballot(), w.settings(), false, f.chance); r != nil {
+			f.recordSteps(r)
+		}
+		p.later(w.around(2*w.nodeTimeout), func() {
+			f.recording = false
+			f.records()
+		})
+	})
+}
+
+// recordSteps sends what a Recording wants to be asked. An answer that is lost
+// ends it.
+func (f *follower) recordSteps(r *nodeset.Recording) {
+	todo := r.Out
+	r.Out = nil
+	for _, s := range todo {
+		f.p.link(s.Node).step(s, func(has nodeset.NodeSet) {
+			was := r.Outcome
+			r.Answer(s, has)
+			f.recordSteps(r)
+			if r.Outcome == nodeset.RecordDone && was == nodeset.RecordGoesOn {
+				f.p.w.log("process %s: the set is recorded: %v", f.p.name, r.Config)
+				f.members.Recorded(r)
+				f.regroup()
+			}
+		})
+	}
+}
+
+// chance is a random text that no other process has.
+func (f *follower) chance() string {
+	w := f.p.w
+	return fmt.Sprintf("%03x%d%07x", int64(w.now)/int64(time.Millisecond)&0xfff, f.p.index, w.rng.Uint32N(1<<28))
+}
+
+// ballot is one of now.
+func (f *follower) ballot() nodeset.Ballot {
+	return nodeset.Ballot(fmt.Sprintf("%08x", int64(f.p.w.now)/int64(time.Millisecond)) + f.chance())
+}
+
+// regroupLater has what a connection's beginning or end leads to be done.
+func (f *follower) regroupLater() {
+	if f.members != nil && len(f.members.Out) > 0 {
+		f.p.later(1, f.regroup)
+	}
+}
+
+// regroup does what nodeset.Membership says.
+func (f *follower) regroup() {
+	p := f.p
+	for len(f.members.Out) > 0 {
+		todo := f.members.Out
+		f.members.Out = nil
+		f.recount()
+		for _, a := range todo {
+			l := p.link(a.Node)
+			switch {
+			case a.Begin, a.Cease: // the state of now decides, as in the runtime
+				p.later(1, f.tend)
+			case a.Reconnect:
+				p.later(1, l.snap)
+				if p.w.wire != nil {
+					p.later(time.Millisecond, l.connect)
+				}
+			case a.Ask > 0:
+				l.transfer(&message{about: theSet, link: l, of: f.members.Stamp(), req: protocol.Request{Node: l.no, Sent: p.now()}, try: a.Ask})
+			default:
+				s := a.RecordStep
+				if s.Kind == nodeset.SetLife {
+					s.Life = f.chance()
+				}
+				l.step(s, nil)
+			}
+		}
+	}
+	f.recount()
+	f.records()
+}
+
 // outOfSet: its list is another one than its nodes'.
-func (p *proc) outOfSet() bool {
-	return p.members != nil && p.members.Wrong().Fault != nodeset.SetFits
+func (f *follower) outOfSet() bool {
+	return f.members != nil && f.members.Wrong().Fault != nodeset.SetFits
 }
 
 // waits reports whether the process has no nodes yet. The call that it is asked
 // by waits for them.
-func (p *proc) waits(try bool) bool {
-	if p.members == nil || p.members.Config() != nil {
+func (f *follower) waits(try bool) bool {
+	if f.members == nil || f.members.Config() != nil {
 		return false
 	}
 	if !try {
-		p.members.Want()
+		f.members.Want()
 	}
-	p.records()
+	f.records()
 	return true
 }
 
 // stamp is what the requests of the process name.
-func (p *proc) stamp() nodeset.Stamp {
-	if p.members == nil {
+func (f *follower) stamp() nodeset.Stamp {
+	if f.members == nil {
 		return ""
 	}
-	return p.members.Stamp()
+	return f.members.Stamp()
 }
 
 // recount has the process's claims count on the nodes of its set.
-func (p *proc) recount() {
-	w, c := p.w, p.members.Config()
-	if p.grouped == c {
+func (f *follower) recount() {
+	p, w, c := f.p, f.p.w, f.members.Config()
+	if f.grouped == c {
 		return
 	}
-	p.grouped = c
+	f.grouped = c
 	w.log("process %s counts on %v", p.name, c)
 	if c != nil && w.forgotten[c.Stamp] { // messages of before the loss have brought it back
 		delete(w.forgotten, c.Stamp)
@@ -242,19 +265,14 @@ func (p *proc) recount() {
 	if c != nil && w.decided[c.Stamp] == nil {
 		w.fail("set", "process %s counts on %v, which was not decided", p.name, c)
 	}
-	g := p.members.Group()
+	g := f.members.Group()
 	p.carryOut(p.client.Regroup(p.now(), g))
 	for _, t := range p.parts {
 		if a := t.att; a != nil && !a.Phase().Final() {
-			a.before()
-			a.Regroup(p.now(), g)
-			a.after()
+			a.event(func() { a.Regroup(p.now(), g) })
 		}
 	}
-	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Regroup(p.now(), g)
-		i.after()
-	}
+	p.eachOp(func(i *registerOp) { i.Regroup(p.now(), g) })
 	for _, t := range p.parts {
 		if t.waits && c != nil {
 			p.later(1, func() { t.acquire(t.try) })
@@ -264,25 +282,69 @@ func (p *proc) recount() {
 
 // leads has an address of a member lead to another server, for this process.
 // The server is reached at its own address, too.
-func (p *proc) leads(from, to *node) {
-	l := p.to(from)
+func (f *follower) leads(from, to *node) {
+	p, l := f.p, f.p.to(from)
 	l.snap()
 	l.at = "nowhere"
 	p.links = append(p.links, &link{proc: p, node: to, idx: to.idx, no: -1, at: from.address()})
-	p.tend()
+	f.tend()
 }
 
-// address is what a process dials to reach the node.
-func (n *node) address() string {
-	if n.addr != "" {
-		return n.addr
-	}
-	return fmt.Sprintf("n%d", n.idx)
+// at is when the process counts on a configuration of that stage.
+func (f *follower) at(epoch uint64) func() bool {
+	return func() bool { return f.members.Config().Stamp.Epoch() >= epoch }
 }
 
-func addresses(nodes []*node) (addrs []string) {
-	for _, n := range nodes {
-		addrs = append(addrs, n.address())
+// counts is when the process counts on a set, or on none for good.
+func (f *follower) counts() func() bool {
+	return func() bool { return f.members.Config() != nil }
+}
+
+// blocked reports whether nodes that have left and were stopped keep the
+// process from each quorum that it knows, or the set that it counts on is known
+// to nodes that have left only: all others have lost it, and are another one.
+func (f *follower) blocked() bool {
+	p := f.p
+	if f.members == nil {
+		return false
 	}
-	return addrs
+	gone, c := uint32(0), f.members.Config()
+	if c == nil {
+		return true
+	}
+	for _, m := range c.Members {
+		l := p.link(m.Number)
+		if l.node.gone || l == p.nowhere {
+			gone |= 1 << m.Number
+		}
+	}
+	knows := func(n *node) bool { set := n.model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
+	if c.Origin != p.w.latest().Origin && slices.ContainsFunc(p.w.nodes, knows) {
+		return !slices.ContainsFunc(p.w.nodes, func(n *node) bool { return knows(n) && !p.w.retired(n) })
+	}
+	return gone != 0 && p.client.Group().Sets.Blocked(gone)
+}
+
+// succeed carries out a Succession, and calls then.
+func (f *follower) succeed(s *change.Succession, then func()) {
+	p := f.p
+	if f.succession == nil {
+		f.succession = newParticipant(p, len(p.parts))
+		f.succession.value = nil
+		p.parts = append(p.parts, f.succession)
+	}
+	t := f.succession
+	if t.run == nil {
+		t.register, t.succeeds = &process.Name{Name: s.Register}, s
+	}
+	t.carryOut(&s.Run, then)
+}
+
+// exchange has the process carry out changes, one after the other.
+func (f *follower) exchange(goals ...change.Goal) *exchanger {
+	p := f.p
+	x := &exchanger{p: p, goals: goals, timer: never}
+	p.w.exchanging, p.w.exchangers = x, append(p.w.exchangers, x)
+	p.later(1, x.begin)
+	return x
 }

@@ -342,3 +342,18 @@ func answerName(r protocol.Request, a protocol.Answer) string {
 	}
 	return s
 }
+
+// address is what a process dials to reach the node.
+func (n *node) address() string {
+	if n.addr != "" {
+		return n.addr
+	}
+	return fmt.Sprintf("n%d", n.idx)
+}
+
+func addresses(nodes []*node) (addrs []string) {
+	for _, n := range nodes {
+		addrs = append(addrs, n.address())
+	}
+	return addrs
+}

@@ -22,30 +22,6 @@ type operators struct {
 	stepped    func()     // a node has carried out a step of its set's register
 }
 
-// blocked reports whether nodes that have left and were stopped keep the
-// process from each quorum that it knows, or the set that it counts on is known
-// to nodes that have left only: all others have lost it, and are another one.
-func (p *proc) blocked() bool {
-	if p.members == nil {
-		return false
-	}
-	gone, c := uint32(0), p.members.Config()
-	if c == nil {
-		return true
-	}
-	for _, m := range c.Members {
-		l := p.link(m.Number)
-		if l.node.gone || l == p.nowhere {
-			gone |= 1 << m.Number
-		}
-	}
-	knows := func(n *node) bool { set := n.model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
-	if c.Origin != p.w.latest().Origin && slices.ContainsFunc(p.w.nodes, knows) {
-		return !slices.ContainsFunc(p.w.nodes, func(n *node) bool { return knows(n) && !p.w.retired(n) })
-	}
-	return gone != 0 && p.client.Group().Sets.Blocked(gone)
-}
-
 // next are the sets that are about to count alone: an operator has looked at
 // their nodes, and does not know yet what these lose from now on.
 func (o *operators) next() (sets []protocol.Quorums) {
@@ -111,9 +87,8 @@ func (o *operators) stopRetired() {
 // half a guard time to follow (Sets 24). And one is to spare, for nodes that
 // are looked at again.
 func (o *operators) exchangesEnd() {
-	w := o.w
 	for _, x := range o.exchangers {
-		w.limit = w.limit.add(time.Duration(len(x.goals)) * 7 * w.guard / 2)
+		o.w.limit = o.w.limit.add(time.Duration(len(x.goals)) * 7 * o.w.guard / 2)
 	}
 }
 

@@ -150,7 +150,7 @@ func (t *participant) begin() {
 		p.adjust()
 	}
 	id, muted := w.newID(), false
-	later := p.leftOut(id)
+	later := t.leftOut(id)
 	if w.wire != nil {
 		id, later = w.wire.start(t)
 	}
@@ -209,9 +209,7 @@ func (t *participant) release() {
 	}
 	if a := t.att; a != nil {
 		t.proc.w.tape.note("leave %s", t.label())
-		a.before()
-		a.Leave(t.proc.local(t.proc.w.now))
-		a.after()
+		a.event(func() { a.Leave(t.proc.local(t.proc.w.now)) })
 	}
 }
 
@@ -245,11 +243,16 @@ func (t *participant) releaseLater() {
 	})
 }
 
+// holds is a condition for once: t may act as holder.
+func holds(t *participant) func() bool {
+	return func() bool { return t.att != nil && t.att.valid() }
+}
+
 // leftOut returns which nodes a claim asks only later, and when: in one of two
 // cases none, in one of four those that lease.Fanout says (nil), else any
 // that leave a quorum, drawn from the id.
-func (p *proc) leftOut(id protocol.ID) *process.Deferral {
-	w := p.w
+func (t *participant) leftOut(id protocol.ID) *process.Deferral {
+	w := t.proc.w
 	switch {
 	case !w.shortHold || id[5]%2 == 0:
 		return &process.Deferral{}
@@ -264,9 +267,4 @@ func (p *proc) leftOut(id protocol.ID) *process.Deferral {
 		}
 	}
 	return &process.Deferral{Nodes: nodes, After: w.nodeTimeout * time.Duration(id[8]) / 1024}
-}
-
-// holds is a condition for once: t may act as holder.
-func holds(t *participant) func() bool {
-	return func() bool { return t.att != nil && t.att.valid() }
 }

@@ -9,52 +9,34 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
+// This file owns what a process is, and what it makes of what it hears. Its
+// Client is driven by client.go.
+
 // epoch is what the nodes' clocks show at true time 0, in microseconds.
 const epoch = protocol.Ticket(1_700_000_000_000_000)
 
 // proc is a client process.
 type proc struct {
-	clock
+	machine
+	cables
+	follower
+	mender
+	registerOps
 	w           *world
-	name        string        // as the nodes know it
-	label       string        // in traces
-	wall        time.Duration // how far its T0s are off
-	off         time.Duration // by how much they are wrong, beyond the skew
-	links       []*link       // to each node; more where an address leads to another server
-	nowhere     *link         // stands for a member whose address leads to no server
+	name        string // as the nodes know it
+	label       string // in traces
 	client      *process.Client
 	names       []*process.Name // what its claims of a name share
 	intake      process.Intake[*participant]
 	parts       []*participant
-	registerOps []*registerOp
-
-	members     *nodeset.Membership // nil: its nodes are those of the world, and no set
-	list        []*node             // that it begins with
-	recording   bool                // see records
-	grouped     *nodeset.Configuration
 	index       int
-	clientTimer moment         // when the Client gets its Tick
-	reading     []int          // by node: names that it is bringing there
-	mended      map[*node]bool // in a trace: that it repairs
-	repaired    map[int]string // in a trace: what was last said of that, per node
-	succession  *participant   // for the register that decides which configuration follows
-	decider     *participant   // one of parts, once there is one
-
-	asleep  bool   // its clock stands still
-	slept   moment // since when
-	waking  bool   // it did, and no node has answered since
-	woke    protocol.Time
-	excused moment // until then it cannot be held to what it does not know yet
-
-	alive, paused bool
-	closed        bool   // Close has been called
-	epoch         uint32 // counts its lives
-	inbox         []event
-	timersFirst   bool // in traces: what resume handles first
+	clientTimer moment // when the Client gets its Tick
 }
 
 func newProc(w *world, i int) *proc {
-	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, index: i}
+	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), index: i}
+	p.machine = machine{p: p, clock: newClock(w.rng, &w.setting), alive: true}
+	p.follower.p, p.mender.p, p.registerOps.p = p, p, p
 	p.adjust()
 	for i, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, idx: i, no: i, up: true, open: true, last: [2]moment{w.now, w.now}})
@@ -80,36 +62,6 @@ func (p *proc) lease() time.Duration {
 		return min(p.ttl(), most)
 	}
 	return p.ttl()
-}
-
-// settings are those of the set that it counts on, or its own.
-func (p *proc) settings() nodeset.Shared {
-	if p.members != nil && p.members.Config() != nil {
-		c := p.members.Config()
-		return nodeset.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
-	}
-	return p.w.settings()
-}
-
-// adjust has T0s be off by another time; two processes' never differ by more
-// than the skew.
-func (p *proc) adjust() {
-	p.wall = p.off
-	if s := int64(p.w.skew); s > 0 && p.w.offsets {
-		p.wall += time.Duration(p.w.rng.Int64N(s+1) - s/2)
-	}
-}
-
-// skewed is what the process takes for the nodes' clocks, where these show t.
-// Nothing may rest on that but being served. A connection shows the clock of
-// its node as it begins. Here connections may be there from the start, so until
-// the process has heard of a node it takes what the first one would show if it
-// had not jumped.
-func (p *proc) skewed(t protocol.Ticket) protocol.Ticket {
-	if n := p.w.nodes[0]; t < epoch/2 {
-		t = protocol.Ticket((n.read(p.w.now) - int64(n.wrong)) / 1000)
-	}
-	return protocol.Ticket(int64(t) + p.wall.Microseconds())
 }
 
 // propose is an attempt that comes to nothing before anything of it is sent.
@@ -156,11 +108,6 @@ func (p *proc) take(e event) {
 	}
 }
 
-// later does something to the process; it waits while the process is stopped.
-func (p *proc) later(d time.Duration, fn func()) {
-	p.w.queue.push(event{at: p.w.now.add(d), kind: evProc, proc: p, gen: p.epoch, fn: fn})
-}
-
 func (p *proc) answer(m *message) {
 	l := m.link
 	if m.gen != l.gen {
@@ -205,17 +152,14 @@ func (p *proc) answer(m *message) {
 	if p.w.trace != nil && !m.att.Phase().Final() {
 		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
 	}
-	m.att.before()
-	do := p.client.Answer(p.now(), m.att.Attempt, m.att.part.shared(), &m.req, &m.ans, v)
-	m.att.after()
+	var do []process.Action
+	m.att.event(func() { do = p.client.Answer(p.now(), m.att.Attempt, m.att.part.shared(), &m.req, &m.ans, v) })
 	p.carryOut(do)
 }
 
 // failed takes a request that will not be answered.
 func (p *proc) failed(m *message, forGood bool) {
-	m.att.before()
-	m.att.Attempt.Fail(p.now(), &m.req, forGood)
-	m.att.after()
+	m.att.event(func() { m.att.Attempt.Fail(p.now(), &m.req, forGood) })
 }
 
 // registerReply takes the answer to a register operation.
@@ -237,9 +181,7 @@ func (p *proc) push(node int, m protocol.Push) {
 			if p.w.trace != nil {
 				p.w.log("%v: node %d pushes %s vote=%v", a, node, ticketName(m.Ticket), m.Vote)
 			}
-			a.before()
-			a.Push(p.local(p.w.now), node, m)
-			a.after()
+			a.event(func() { a.Push(p.local(p.w.now), node, m) })
 		}
 	}
 }
@@ -250,23 +192,25 @@ func (p *proc) up(l *link, no int) {
 	}
 	for _, part := range p.parts {
 		if a := part.att; a != nil && l.up {
-			a.before()
-			a.Up(p.local(p.w.now), no)
-			a.after()
+			a.event(func() { a.Up(p.local(p.w.now), no) })
 		}
 	}
-	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Up(p.local(p.w.now), no)
-		i.after()
-	}
+	p.eachOp(func(i *registerOp) { i.Up(p.local(p.w.now), no) })
 }
 
 func (p *proc) down(l *link, no int) {
 	for _, part := range p.parts {
 		if a := part.att; a != nil && !l.up {
-			a.before()
-			a.Down(p.local(p.w.now), no)
-			a.after()
+			a.event(func() { a.Down(p.local(p.w.now), no) })
 		}
+	}
+}
+
+// again has a request of a reach n a second time, from a connection that is no
+// more.
+func (p *proc) again(a *attempt, n *node, op protocol.Op) {
+	if a != nil {
+		m := &message{att: a, link: p.to(n), terms: a.Terms, req: protocol.Request{Node: n.idx, Op: op, Ticket: a.first}}
+		p.w.send(event{at: p.w.now.add(p.w.delay), kind: evLate, m: m})
 	}
 }

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
@@ -31,33 +33,30 @@ func (i *registerOp) String() string {
 	return fmt.Sprintf("%s (%v %d)", actor, i.Op, i.no)
 }
 
-// startRegisterOp starts an operation on the record; then is called when it is
-// decided, or given up after a while.
-func (p *proc) startRegisterOp(owner *attempt, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
-	persist := 3 * p.w.ttl
-	if p.w.persist > 0 {
-		persist = p.w.persist
-	}
-	p.startRegisterOpFor(p.w.around(persist), owner, in, then)
+// registerOps are those of a process that are under way.
+type registerOps struct {
+	p   *proc
+	ops []*registerOp
 }
 
-// startRegisterOpFor is inquire with the time after which the operation is
-// given up.
-func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
+// startRegisterOp starts an operation on the record; then is called when it is
+// decided, or given up after a while.
+func (o *registerOps) startRegisterOp(owner *attempt, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
 	var name *process.Name
 	if owner != nil {
 		name = owner.part.register
 	}
-	p.startNamedOp(limit, owner, name, in, then)
+	o.startNamedOp(o.p.w.around(cmp.Or(o.p.w.persist, 3*o.p.w.ttl)), owner, name, in, then)
 }
 
-// startNamedOp is that with the name.
-func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *process.Name, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
-	w := p.w
+// startNamedOp is that with the name, and with the time after which it is given
+// up.
+func (o *registerOps) startNamedOp(limit time.Duration, owner *attempt, name *process.Name, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
+	p, w := o.p, o.p.w
 	w.registerOps++
 	i := &registerOp{RegisterOp: &in, proc: p, owner: owner, name: name, no: w.registerOps, before: w.ledger.best, timer: never}
 	i.then = func(ok bool) { then(i, ok) }
-	p.registerOps = append(p.registerOps, i)
+	o.ops = append(o.ops, i)
 	if w.trace != nil {
 		w.log("%v: begins, %s", i, versionName(in.Stored.Version))
 	}
@@ -71,6 +70,29 @@ func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *process.N
 	p.client.StartRegisterOp(p.now(), i.RegisterOp, of, p.nodeTimeout(), p.ttl(), w.rules)
 	i.after()
 	p.later(limit, func() { i.end(false) })
+}
+
+// eachOp has something happen to each operation.
+func (o *registerOps) eachOp(what func(i *registerOp)) {
+	for _, i := range slices.Clone(o.ops) {
+		what(i)
+		i.after()
+	}
+}
+
+// reads has a process look at the record now and then.
+func (o *registerOps) reads() {
+	p, w := o.p, o.p.w
+	p.later(w.around(2*w.think+2*w.hold), func() {
+		if !w.draining {
+			if p.waits(false) {
+				o.reads()
+				return
+			}
+			o.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
+			o.reads()
+		}
+	})
 }
 
 // after does what the register operation wants done after an event.
@@ -114,12 +136,7 @@ func (i *registerOp) end(decided bool) {
 	w := i.proc.w
 	i.over = true
 	i.End()
-	for k, o := range i.proc.registerOps {
-		if o == i {
-			i.proc.registerOps = append(i.proc.registerOps[:k:k], i.proc.registerOps[k+1:]...)
-			break
-		}
-	}
+	i.proc.ops = slices.DeleteFunc(i.proc.ops, func(o *registerOp) bool { return o == i })
 	if !decided {
 		w.tape.note("giveup %d", i.no)
 	}
@@ -219,21 +236,6 @@ func (t *participant) turn(a *attempt) {
 					put(protocol.Stored{Version: version, Erased: w.rng.IntN(3) == 0, Value: []byte(a.String())})
 				}
 			})
-		}
-	})
-}
-
-// reads has a process look at the record now and then.
-func (p *proc) reads() {
-	w := p.w
-	p.later(w.around(2*w.think+2*w.hold), func() {
-		if !w.draining {
-			if p.waits(false) {
-				p.reads()
-				return
-			}
-			p.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
-			p.reads()
 		}
 	})
 }

@@ -46,38 +46,59 @@ type repairTask struct {
 	then func(repair.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
 }
 
+// mender is a process as it repairs nodes.
+type mender struct {
+	p        *proc
+	reading  []int          // by node: names that it is bringing there
+	mended   map[*node]bool // in a trace: that it repairs
+	repaired map[int]string // in a trace: what was last said of that, per node
+	decider  *participant   // one of parts, once there is one
+}
+
+// maxReads is how many names a process may be bringing to a node at a time.
+const maxReads = 64
+
+func stepName(s repair.RepairStep) string {
+	kind := [...]string{
+		"looks at", "asks for the turn at", "keeps the turn at", "lists names of", "reads for", "decides for", "marks as caught up",
+		"spreads the number from", "gives the turn up at", "cannot repair", "has repaired",
+	}[s.Kind]
+	return strings.TrimSpace(fmt.Sprintf("repair of node %d: %s node %d %s", s.Target, kind, s.Node, s.Name))
+}
+
 // mends: the process repairs the node if that lost its data, and the world has
 // something that a node could lack. In a trace only processes that it says so
 // of repair nodes.
-func (p *proc) mends(n *node) bool {
-	w := p.w
+func (m *mender) mends(n *node) bool {
+	w := m.p.w
 	if w.wire != nil {
-		return w.wire.repairs || p.mended[n]
+		return w.wire.repairs || m.mended[n]
 	}
 	return w.record || w.counting || w.setting.names > 0 || w.members > 0
 }
 
 // meets says that the process may repair the node from here on.
-func (p *proc) meets(n *node) {
+func (m *mender) meets(n *node) {
+	p := m.p
 	do := p.client.Up(p.now(), p.to(n).no)
 	p.carryOut(slices.DeleteFunc(do, func(a process.Action) bool { return a.Kind == process.ActAsk }))
 }
 
 // takeStep takes a step of the machine.
-func (p *proc) takeStep(s repair.RepairStep) {
-	w := p.w
+func (m *mender) takeStep(s repair.RepairStep) {
+	p, w := m.p, m.p.w
 	if w.trace != nil {
 		w.log("process %s: %s", p.name, stepName(s))
 	}
 	t := &repairTask{step: s}
 	switch s.Kind {
 	case repair.RepairFailed, repair.RepairDone:
-		if end := p.repairEnd(s); w.wire != nil && end != p.repaired[s.Target] {
-			p.repaired[s.Target] = end
+		if end := m.repairEnd(s); w.wire != nil && end != m.repaired[s.Target] {
+			m.repaired[s.Target] = end
 			w.wire.say("%s", end)
 		}
 	case repair.RepairRead:
-		p.readFor(t)
+		m.readFor(t)
 	case repair.RepairDecide:
 		if s.Succession {
 			of := change.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
@@ -85,27 +106,27 @@ func (p *proc) takeStep(s repair.RepairStep) {
 				if c, _ := of.Decided(); c != nil {
 					w.successor(p, c)
 				}
-				p.stepDone(t, repair.RepairResult{OK: true}) // whether it is decided shows next
+				m.stepDone(t, repair.RepairResult{OK: true}) // whether it is decided shows next
 			})
 			return
 		}
 		if s.Name != recordName {
 			p.later(4*w.delay, func() {
 				delete(w.undecided, s.Name)
-				p.stepDone(t, repair.RepairResult{OK: !w.held[s.Name]})
+				m.stepDone(t, repair.RepairResult{OK: !w.held[s.Name]})
 			})
 			return
 		}
-		p.decide(func(ok bool) { p.stepDone(t, repair.RepairResult{OK: ok}) })
+		m.decide(func(ok bool) { m.stepDone(t, repair.RepairResult{OK: ok}) })
 	case repair.RepairSpread:
 		p.later(2*w.delay, func() {
 			for _, n := range w.nodes {
-				if p.attested(nil) && p.reaches(n) {
-					p.bringNumber(n)
+				if m.attested(nil) && p.reaches(n) {
+					m.bringNumber(n)
 				}
 			}
 			w.permits.inForce(w)
-			p.stepDone(t, repair.RepairResult{})
+			m.stepDone(t, repair.RepairResult{})
 		})
 	default:
 		limit, to := p.nodeTimeout(), s.Node
@@ -117,23 +138,23 @@ func (p *proc) takeStep(s repair.RepairStep) {
 		case repair.RepairYield:
 			t.over = true
 		}
-		p.ask(t, to, limit)
+		m.ask(t, to, limit)
 	}
 }
 
 // ask sends a step to a node.
-func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
-	l := p.link(to)
+func (m *mender) ask(t *repairTask, to int, limit time.Duration) {
+	p, l := m.p, m.p.link(to)
 	l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: to, Sent: p.local(p.w.now)}})
 	if !t.over {
-		p.later(limit, func() { p.stepDone(t, repair.RepairResult{Err: errSilent}) })
+		p.later(limit, func() { m.stepDone(t, repair.RepairResult{Err: errSilent}) })
 	}
 }
 
 // survey asks all nodes whether one more may be restarted, as "quorate check"
 // does, and calls then with the answer.
-func (p *proc) survey(then func(may bool)) {
-	w := p.w
+func (m *mender) survey(then func(may bool)) {
+	p, w := m.p, m.p.w
 	sets := p.client.Group().Sets
 	nodes := make([]repair.NodeHealth, p.client.Group().Nodes)
 	left := len(nodes)
@@ -145,12 +166,12 @@ func (p *proc) survey(then func(may bool)) {
 				then(repair.MayRestart(w.rules, nodes, sets))
 			}
 		}
-		p.ask(t, i, p.nodeTimeout())
+		m.ask(t, i, p.nodeTimeout())
 	}
 }
 
 // stepDone reports the end of a step.
-func (p *proc) stepDone(t *repairTask, res repair.RepairResult) {
+func (m *mender) stepDone(t *repairTask, res repair.RepairResult) {
 	if t.over {
 		return
 	}
@@ -159,19 +180,14 @@ func (p *proc) stepDone(t *repairTask, res repair.RepairResult) {
 		t.then(res)
 		return
 	}
-	p.carryOut(p.client.StepDone(p.now(), &t.step, res))
-}
-
-// reaches: a question to the node would be answered.
-func (p *proc) reaches(n *node) bool {
-	l := p.to(n)
-	return l.up && !n.down && !n.paused && !l.stalled[requests] && !l.stalled[answers]
+	m.p.carryOut(m.p.client.StepDone(m.p.now(), &t.step, res))
 }
 
 // readFor reads a name so that the target has it.
-func (p *proc) readFor(t *repairTask) {
+func (m *mender) readFor(t *repairTask) {
+	p := m.p
 	w, n := p.w, p.link(t.step.Target).node
-	w.reads(p, n, 1)
+	m.brings(n, 1)
 	if w.turns && n.turnOf != nil && n.turnOf != p && n.turnEnds > n.millis(w.now) {
 		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
 	}
@@ -182,59 +198,51 @@ func (p *proc) readFor(t *repairTask) {
 			of = nil
 		}
 		p.startNamedOp(4*p.nodeTimeout(), nil, of, in, func(i *registerOp, _ bool) {
-			w.reads(p, n, -1)
+			m.brings(n, -1)
 			res := repair.RepairResult{Outcome: i.Outcome()}
 			if res.Outcome == lease.Asking {
 				res.Err = errSilent
 			}
-			p.stepDone(t, res)
+			m.stepDone(t, res)
 		})
 		return
 	}
 	p.later(w.around(4*w.delay), func() {
-		w.reads(p, n, -1)
+		m.brings(n, -1)
 		res := repair.RepairResult{Outcome: lease.Settled}
 		switch {
-		case !p.reaches(n) || !p.attested(n):
+		case !p.reaches(n) || !m.attested(n):
 			res = repair.RepairResult{Err: errSilent}
 		case w.undecided[t.step.Name] || w.held[t.step.Name]:
 			res.Outcome = lease.Inconclusive
 		case t.step.Name == numberName:
-			p.bringNumber(n)
+			m.bringNumber(n)
 			w.permits.inForce(w)
 		default:
 			n.names[t.step.Name] = true
 		}
-		p.stepDone(t, res)
+		m.stepDone(t, res)
 	})
 }
 
-// maxReads is how many names a process may be bringing to a node at a time.
-const maxReads = 64
-
-// reads counts the names that a process is bringing to a node.
-func (w *world) reads(p *proc, n *node, more int) {
-	if p.reading[n.idx] += more; p.reading[n.idx] > maxReads {
-		w.fail("busy", "process %s brings %d names to node %d at once", p.name, p.reading[n.idx], n.idx)
-	}
-}
-
 // decide has a run of the process's own decide an undecided register.
-func (p *proc) decide(then func(ok bool)) {
-	if p.decider == nil {
-		p.decider = newParticipant(p, len(p.parts))
-		p.decider.lock = 0
+func (m *mender) decide(then func(ok bool)) {
+	p := m.p
+	if m.decider == nil {
+		m.decider = newParticipant(p, len(p.parts))
+		m.decider.lock = 0
 		if p.w.wire != nil {
-			p.decider.name = p.decider.label()
+			m.decider.name = m.decider.label()
 		}
-		p.parts = append(p.parts, p.decider)
+		p.parts = append(p.parts, m.decider)
 	}
 	r := lease.NewDecision(repair.DecideWithin(p.nodeTimeout(), p.ttl(), 2*p.w.delay))
-	p.decider.carryOut(r, func() { then(r.OK()) })
+	m.decider.carryOut(r, func() { then(r.OK()) })
 }
 
 // repairEnd says in a trace how an attempt to repair a node has ended.
-func (p *proc) repairEnd(s repair.RepairStep) string {
+func (m *mender) repairEnd(s repair.RepairStep) string {
+	p := m.p
 	switch {
 	case s.Kind == repair.RepairDone:
 		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, p.link(s.Target).idx+1, s.Count)
@@ -250,10 +258,38 @@ func (p *proc) repairEnd(s repair.RepairStep) string {
 	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.label, p.link(s.Target).idx+1, strings.Join(silent, " "))
 }
 
-func stepName(s repair.RepairStep) string {
-	kind := [...]string{
-		"looks at", "asks for the turn at", "keeps the turn at", "lists names of", "reads for", "decides for", "marks as caught up",
-		"spreads the number from", "gives the turn up at", "cannot repair", "has repaired",
-	}[s.Kind]
-	return strings.TrimSpace(fmt.Sprintf("repair of node %d: %s node %d %s", s.Target, kind, s.Node, s.Name))
+// attested: enough nodes beside n would answer a read of a register that is not
+// simulated.
+func (m *mender) attested(n *node) bool {
+	p, caughtUp, lacking := m.p, uint32(0), uint32(0)
+	for _, o := range p.w.nodes {
+		i := p.numbered(o)
+		if o == n || i < 0 {
+			continue
+		}
+		if !p.reaches(o) {
+			lacking |= 1 << i
+		} else if o.model.CaughtUp() {
+			caughtUp |= 1 << i
+		}
+	}
+	sets := p.client.Group().Sets
+	return sets.Attested(caughtUp) || sets.All()&lacking == 0
+}
+
+// bringNumber gives a node the newest number of permits that the others that
+// can be asked know.
+func (m *mender) bringNumber(n *node) {
+	for _, o := range m.p.w.nodes {
+		if o != n && m.p.reaches(o) {
+			n.model.Resize(o.model.Limit())
+		}
+	}
+}
+
+// brings counts the names that a process is bringing to a node.
+func (m *mender) brings(n *node, more int) {
+	if m.reading[n.idx] += more; m.reading[n.idx] > maxReads {
+		m.p.w.fail("busy", "process %s brings %d names to node %d at once", m.p.name, m.reading[n.idx], n.idx)
+	}
 }

@@ -99,32 +99,3 @@ func (n *node) complete(inc protocol.Incarnation) {
 	}
 	n.model.Complete(inc)
 }
-
-// attested: enough nodes beside n would answer a read of a register that is not
-// simulated.
-func (p *proc) attested(n *node) bool {
-	caughtUp, lacking := uint32(0), uint32(0)
-	for _, o := range p.w.nodes {
-		i := p.numbered(o)
-		if o == n || i < 0 {
-			continue
-		}
-		if !p.reaches(o) {
-			lacking |= 1 << i
-		} else if o.model.CaughtUp() {
-			caughtUp |= 1 << i
-		}
-	}
-	sets := p.client.Group().Sets
-	return sets.Attested(caughtUp) || sets.All()&lacking == 0
-}
-
-// bringNumber gives a node the newest number of permits that the others that
-// can be asked know.
-func (p *proc) bringNumber(n *node) {
-	for _, o := range p.w.nodes {
-		if o != n && p.reaches(o) {
-			n.model.Resize(o.model.Limit())
-		}
-	}
-}

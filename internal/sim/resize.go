@@ -144,7 +144,7 @@ var raised = generator{
 		})
 		w.then(w.nodeTimeout, func() {
 			for i, p := range w.procs {
-				p.cutOff(ns[i])
+				p.cut(ns[i])
 				p.parts[0].loop()
 			}
 		})

@@ -16,8 +16,6 @@ type rival struct {
 	lease time.Duration
 	lossy bool // its messages get lost, or are late
 	count int
-	set   int           // in traces: the nodes that have given it their keys,
-	began protocol.Time // and when it began to ask for them
 	until protocol.Time // of the hold; 0: none
 }
 
@@ -196,17 +194,17 @@ var overdue = generator{
 			}
 		}
 		w.lateMessages = false
-		pe.cutOff(c)
+		pe.cut(c)
 		w.then(w.delay, func() { d.acquire(false) })
 		w.once(holds(d), w.ttl, w.nodeTimeout, func() { e.acquire(false) })
 		w.then(2*w.nodeTimeout, func() {
-			pd.cutOff(b) // the leave comes late there
+			pd.cut(b) // the leave comes late there
 			a.keep = pe
 			d.release()
 		})
 		var began protocol.Time
 		w.then(w.around(w.slowest()), func() {
-			pe.cutOff(a)
+			pe.cut(a)
 			began = r.local(w.now)
 			take(c)()
 		})
@@ -220,7 +218,7 @@ var overdue = generator{
 		})
 		w.then(w.around(w.nodeTimeout/4), func() { pe.to(a).heal(w.rng.IntN(2) == 0) })
 		w.then(time.Duration(w.rng.Int64N(int64(w.nodeTimeout/2))), a.deliver)
-		w.then(w.around(w.nodeTimeout), func() { pd.to(b).heal(false) })
+		w.then(w.around(w.nodeTimeout), func() { pd.mend(b) })
 		w.once(holds(e), w.ttl, 0, func() {})
 	},
 }
@@ -241,15 +239,15 @@ var barred = generator{
 		first, second := w.procs[0], w.procs[1]
 		e, f := first.parts[0], second.parts[0]
 		a.setPlain("a key that stays", 0)
-		first.cutOff(c)
-		second.cutOff(b)
+		first.cut(c)
+		second.cut(b)
 		w.then(w.delay, func() {
 			e.acquire(false)
 			f.acquire(false)
 		})
 		w.then(w.slowest(), func() {
-			first.to(c).heal(false)
-			second.to(b).heal(false)
+			first.mend(c)
+			second.mend(b)
 		})
 		w.once(func() bool { return holds(e)() || holds(f)() }, w.ttl, 0, func() {
 			if !holds(e)() && !holds(f)() {

@@ -32,18 +32,16 @@ import (
 // playTrace plays a trace and returns it with the output that it has now.
 // mutate may change the setting.
 func playTrace(blocks []trace.Block, mutate func(*setting)) []trace.Block {
-	p := &player{mutate: mutate, recordings: map[string]*nodeset.Recording{}}
+	p := &player{mutate: mutate}
 	return trace.Play(blocks, p.do)
 }
 
 // player carries out the commands of a trace.
 type player struct {
-	mutate     func(*setting)
-	w          *world // nil before the first command
-	on         clients
-	x          *wire
-	recordings map[string]*nodeset.Recording // by process: that have not ended
-	began      moment                        // when the trace's time is zero
+	mutate func(*setting)
+	*cast  // nil before the first command
+	bench
+	recorders
 }
 
 // do carries out one command, and returns what it has led to.
@@ -53,7 +51,7 @@ func (p *player) do(line string) (out []string) {
 			out = append(out, fmt.Sprintf("panic: %v", r))
 		}
 	}()
-	if p.x != nil && p.x.over {
+	if p.cast != nil && p.over {
 		return nil
 	}
 	line, _, _ = strings.Cut(line, " #")
@@ -61,30 +59,30 @@ func (p *player) do(line string) (out []string) {
 	name := a.next()
 	c, known := commands[name]
 	switch {
-	case name == "nodes" && p.w != nil:
+	case name == "nodes" && p.cast != nil:
 		return []string{"error: nodes stands at the beginning only"}
 	case name == "nodes":
 		if err := p.begin(a); err != nil {
 			return []string{"error: " + err.Error()}
 		}
-		p.x.settle()
-	case p.w == nil:
+		p.settle()
+	case p.cast == nil:
 		return []string{"error: a trace begins with nodes, such as: nodes 3 ttl 8s"}
 	case !known:
 		return []string{"error: there is no command " + name}
 	default:
 		if err := c(p, a); err != nil {
-			p.x.say("error: %v", err)
+			p.say("error: %v", err)
 		} else if len(a.words) > 0 {
-			p.x.say("error: %s: what is %q?", name, strings.Join(a.words, " "))
+			p.say("error: %s: what is %q?", name, strings.Join(a.words, " "))
 		}
-		if p.x.check(); !p.x.manual {
-			p.x.settle()
+		if p.check(); !p.manual {
+			p.settle()
 		}
 	}
-	p.on.changes(p.x)
-	p.x.callers()
-	out, p.x.lines = p.x.lines, nil
+	p.changes()
+	p.callers()
+	out, p.lines = p.lines, nil
 	return out
 }
 
@@ -145,10 +143,9 @@ func (p *player) begin(a *args) error {
 	}
 	w := newWorld(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.record, w.lateMessages, w.offsets = false, true, false
-	p.w, p.began = w, w.now
-	p.x = &wire{w: w, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, said: map[string]bool{}, does: map[string]string{}}
-	w.wire = p.x
-	p.on = &cast{w: w, last: map[string]*attempt{}}
+	w.wire = &wire{w: w, began: w.now, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, said: map[string]bool{}, does: map[string]string{}}
+	p.cast = &cast{wire: w.wire, last: map[string]*attempt{}}
+	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]*nodeset.Recording{}}
 	for _, n := range w.nodes {
 		n.clock.offset = int64(epoch)*1000 - int64(p.began)
 	}

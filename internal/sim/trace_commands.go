@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -20,7 +17,7 @@ func init() {
 		"process": (*player).process, "pause": (*player).pause, "resume": (*player).resume, "sleep": (*player).sleep,
 		"kill": (*player).kill, "start": (*player).start,
 		"hold": (*player).hold, "pass": (*player).pass, "deliver": (*player).deliver, "drop": (*player).drop,
-		"repeat": (*player).repeat, "flight": (*player).flight, "break": (*player).snap, "connect": (*player).connect,
+		"repeat": (*player).repeat, "flight": (*player).underWay, "break": (*player).snap, "connect": (*player).connect,
 		"ask":   (*player).ask,
 		"crash": (*player).crash, "restart": (*player).restart, "save": (*player).save, "stop": (*player).stop, "go": (*player).resumeNode,
 		"refuse": (*player).refuse, "clock": (*player).clock, "key": (*player).key, "unkey": (*player).unkey,
@@ -39,61 +36,4 @@ func (a *args) pattern() (parcel, error) {
 	q, rest, err := parse(a.words)
 	a.words = rest
 	return q, err
-}
-
-// link reads the two ends of a connection: e>1.
-func (p *player) link(a *args) (*link, error) {
-	q, err := a.pattern()
-	if err != nil {
-		return nil, err
-	}
-	n, err := p.node(q.to)
-	if err != nil {
-		return nil, err
-	}
-	return p.on.process(q.from).links[n.idx], nil
-}
-
-// node reads a node.
-func (p *player) node(s string) (*node, error) {
-	i := 0
-	if _, err := fmt.Sscanf(s, "%d", &i); err != nil || i < 1 || i > len(p.w.nodes) {
-		return nil, fmt.Errorf("%q is no node", s)
-	}
-	return p.w.nodes[i-1], nil
-}
-
-// onNodes does something to the nodes that a command names.
-func (p *player) onNodes(a *args, do func(n *node)) error {
-	for _, i := range a.numbers() {
-		n, err := p.node(fmt.Sprint(i))
-		if err != nil {
-			return err
-		}
-		do(n)
-	}
-	return a.err
-}
-
-// advance DURATION: so much time passes.
-func (p *player) advance(a *args) error {
-	d := a.duration()
-	p.x.advance((p.w.now+moment(500*time.Nanosecond))/1000*1000 + moment(d))
-	return a.err
-}
-
-// at DURATION: time passes until then.
-func (p *player) at(a *args) error {
-	d := a.duration()
-	p.x.advance(p.began.add(d))
-	return a.err
-}
-
-// show [LABEL]
-func (p *player) show(a *args) error {
-	label := ""
-	if len(a.words) > 0 {
-		label = a.next()
-	}
-	return p.on.show(p.x, label)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/quorate/quorate/internal/process"
 )
@@ -21,7 +20,7 @@ func (p *player) caller(label string) (*caller, error) {
 	if err != nil || no < 1 || no > p.w.callers {
 		return nil, fmt.Errorf("%q is no caller, such as e/1: see the option callers", label)
 	}
-	t, err := p.on.participant(of)
+	t, err := p.participant(of)
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +50,9 @@ func (p *player) lock(a *args) error {
 func (p *player) unlock(a *args) error {
 	label := a.next()
 	if !strings.Contains(label, "/") {
-		t, err := p.on.participant(label)
+		t, err := p.participant(label)
 		if err == nil && t.value.unlock(process.Write) == process.UnlockNotHeld {
-			p.x.say("%s is not held", label)
+			p.say("%s is not held", label)
 		}
 		return err
 	}
@@ -93,7 +92,7 @@ func (p *player) cancel(a *args) error {
 // turns LABEL N: the first two callers hold the value in turn, N times at most.
 // It stops where the turn goes to another process.
 func (p *player) turns(a *args) error {
-	t, err := p.on.participant(a.next())
+	t, err := p.participant(a.next())
 	n := a.number()
 	if err != nil || a.err != nil {
 		return err
@@ -102,13 +101,13 @@ func (p *player) turns(a *args) error {
 	for i := range n {
 		now, next := cs[i%2], cs[(i+1)%2]
 		if now.doing != holding {
-			p.x.say("%s %s after %d turns", now.name, now.does(), i)
+			p.say("%s %s after %d turns", now.name, now.does(), i)
 			return nil
 		}
 		next.lock(process.Write, false)
-		p.x.settle()
+		p.settle()
 		now.unlock()
-		p.x.settle()
+		p.settle()
 	}
 	return nil
 }
@@ -131,38 +130,4 @@ func (c *caller) does() string {
 		return s + " no more, and knows"
 	}
 	return fmt.Sprintf("%s, token %s.%d", s, ticketName(c.lease.a.Ticket()), c.lease.n)
-}
-
-// callers says which callers do something else than was said.
-func (x *wire) callers() {
-	for _, p := range x.w.procs {
-		for _, t := range p.parts {
-			if t.value == nil {
-				continue
-			}
-			for _, c := range t.value.callers {
-				does := c.does()
-				if was, known := x.does[c.name]; does != was && (known || c.doing != resting) {
-					x.does[c.name] = does
-					x.say("%s %s", c.name, does)
-				}
-			}
-		}
-	}
-}
-
-// unserved says which callers wait.
-func (x *wire) unserved() {
-	for _, p := range x.w.procs {
-		for _, t := range p.parts {
-			if t.value == nil {
-				continue
-			}
-			for _, c := range t.value.callers {
-				if c.doing == waiting || c.doing == acquiring {
-					x.say("%s has waited since %s", c.name, seconds(time.Duration(c.since)-time.Second))
-				}
-			}
-		}
-	}
 }

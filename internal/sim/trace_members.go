@@ -11,37 +11,43 @@ import (
 // This file has the commands about the set that nodes belong to: see
 // members.go.
 
+// recorders are processes that record a set step by step.
+type recorders struct {
+	c          *cast
+	recordings map[string]*nodeset.Recording // by process: that have not ended
+}
+
 // list LABEL NODES: the list that the process begins with; it is the members
 // else. It stands before members.
-func (p *player) list(a *args) error {
-	q := p.on.process(a.next())
-	return p.onNodes(a, func(n *node) { q.list = append(q.list, n) })
+func (s *recorders) list(a *args) error {
+	q := s.c.proc(a.next())
+	return s.c.onNodes(a, func(n *node) { q.list = append(q.list, n) })
 }
 
 // members [recorded]: each process that has been named begins with its list. If
 // recorded, the first nodes are a set.
-func (p *player) members(a *args) error {
-	p.w.assemble(a.take("recorded"))
+func (s *recorders) members(a *args) error {
+	s.c.w.assemble(a.take("recorded"))
 	return nil
 }
 
 // record LABEL NODES [once] [ready]: the process records a set if one is due.
 // Only these nodes answer it. With once it stops after one step of the
 // recording, and the next such command goes on.
-func (p *player) recordSet(a *args) error {
+func (s *recorders) recordSet(a *args) error {
 	label := a.next()
-	q := p.on.process(label)
+	q := s.c.proc(label)
 	answers := a.numbers()
 	if a.err != nil || q.members == nil {
 		return fmt.Errorf("members stands before record LABEL NODES")
 	}
 	once, ready := a.take("once"), a.take("ready")
-	r := p.recordings[label]
+	r := s.recordings[label]
 	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
 	if r == nil {
 		q.members.Want()
-		if r = q.members.Record(ballot, p.w.settings(), ready, q.chance); r == nil {
-			p.x.say("%s has nothing to record", q.label)
+		if r = q.members.Record(ballot, s.c.w.settings(), ready, q.chance); r == nil {
+			s.c.say("%s has nothing to record", q.label)
 			return nil
 		}
 	}
@@ -54,30 +60,30 @@ func (p *player) recordSet(a *args) error {
 			}
 		}
 		if once && r.Outcome == nodeset.RecordGoesOn {
-			p.recordings[label] = r
+			s.recordings[label] = r
 			return nil
 		}
 	}
-	delete(p.recordings, label)
+	delete(s.recordings, label)
 	if r.Outcome != nodeset.RecordDone {
-		p.x.say("%s has not recorded its set", q.label)
+		s.c.say("%s has not recorded its set", q.label)
 		return nil
 	}
 	whose := "its set"
 	if r.Config.Stamp != nodeset.StampOf(1, ballot) {
 		whose = "the set of another process"
 	}
-	p.x.say("%s has recorded %s", q.label, whose)
+	s.c.say("%s has recorded %s", q.label, whose)
 	q.members.Recorded(r)
 	q.regroup()
 	return nil
 }
 
 // change reads what is added to a set and removed: [add NODES] [remove NODES].
-func (p *player) change(a *args) change.Goal {
+func (s *recorders) change(a *args) change.Goal {
 	var add, remove []*node
 	nodes := func(into *[]*node) {
-		a.fail(p.onNodes(a, func(n *node) { *into = append(*into, n) }))
+		a.fail(s.c.onNodes(a, func(n *node) { *into = append(*into, n) }))
 	}
 	if a.take("add") {
 		nodes(&add)
@@ -85,13 +91,13 @@ func (p *player) change(a *args) change.Goal {
 	if a.take("remove") {
 		nodes(&remove)
 	}
-	return p.w.change(add, remove)
+	return s.c.w.change(add, remove)
 }
 
 // operator reads a process that counts on a recorded set.
-func (p *player) operator(a *args) (*proc, error) {
-	q := p.on.process(a.next())
-	if p.w.members == 0 || q.members == nil || q.members.Config() == nil {
+func (s *recorders) operator(a *args) (*proc, error) {
+	q := s.c.proc(a.next())
+	if s.c.w.members == 0 || q.members == nil || q.members.Config() == nil {
 		return nil, fmt.Errorf("a set is exchanged after nodes N members M, and members recorded")
 	}
 	return q, a.err
@@ -99,12 +105,12 @@ func (p *player) operator(a *args) (*proc, error) {
 
 // exchange LABEL [add NODES] [remove NODES]: the process exchanges nodes, as an
 // operator does.
-func (p *player) exchange(a *args) error {
-	q, err := p.operator(a)
+func (s *recorders) exchange(a *args) error {
+	q, err := s.operator(a)
 	if err != nil {
 		return err
 	}
-	ch := p.change(a)
+	ch := s.change(a)
 	if a.err == nil {
 		q.exchange(ch)
 	}
@@ -113,13 +119,13 @@ func (p *player) exchange(a *args) error {
 
 // undo LABEL: the process gives up what it exchanges, or what another one has
 // begun.
-func (p *player) undo(a *args) error {
-	q, err := p.operator(a)
+func (s *recorders) undo(a *args) error {
+	q, err := s.operator(a)
 	if err != nil {
 		return err
 	}
 	found := false
-	for _, x := range p.w.exchangers {
+	for _, x := range s.c.w.exchangers {
 		if x.p == q && x.goesOn() {
 			x.giveUp()
 			found = true
@@ -133,8 +139,8 @@ func (p *player) undo(a *args) error {
 
 // decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish
 // or undo: the process decides at once what follows.
-func (p *player) decide(a *args) error {
-	q, err := p.operator(a)
+func (s *recorders) decide(a *args) error {
+	q, err := s.operator(a)
 	if err != nil {
 		return err
 	}
@@ -143,7 +149,7 @@ func (p *player) decide(a *args) error {
 	var next *nodeset.Configuration
 	switch what := a.next(); what {
 	case "begin":
-		next = change.Begin(c, p.change(a), ballot)
+		next = change.Begin(c, s.change(a), ballot)
 	case "join":
 		next = change.Join(c, ballot)
 	case "finish":
@@ -154,7 +160,7 @@ func (p *player) decide(a *args) error {
 		return fmt.Errorf("%q is no step of an exchange", what)
 	}
 	if a.err == nil {
-		p.w.successor(q, next)
+		s.c.w.successor(q, next)
 	}
 	return a.err
 }

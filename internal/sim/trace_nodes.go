@@ -4,17 +4,26 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file has the commands about nodes: their data, clocks and redlock keys.
 
-func (p *player) crash(a *args) error { return p.onNodes(a, (*node).crash) }
+// bench are the nodes, and what has become of the rival's round of requests to
+// them.
+type bench struct {
+	c     *cast
+	set   int           // the nodes that have given it their keys,
+	asked protocol.Time // and when it began to ask for them
+}
+
+func (b *bench) crash(a *args) error { return b.c.onNodes(a, (*node).crash) }
 
 // restart NODES [amnesia|old]: a node that runs crashes first.
-func (p *player) restart(a *args) error {
+func (b *bench) restart(a *args) error {
 	var ns []*node
-	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
+	if err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
 		return err
 	}
 	amnesia, old := a.take("amnesia"), a.take("old")
@@ -33,16 +42,16 @@ func (p *player) restart(a *args) error {
 	return nil
 }
 
-func (p *player) save(a *args) error { return p.onNodes(a, (*node).save) }
+func (b *bench) save(a *args) error { return b.c.onNodes(a, (*node).save) }
 
-func (p *player) stop(a *args) error { return p.onNodes(a, (*node).pause) }
+func (b *bench) stop(a *args) error { return b.c.onNodes(a, (*node).pause) }
 
-func (p *player) resumeNode(a *args) error { return p.onNodes(a, (*node).resume) }
+func (b *bench) resumeNode(a *args) error { return b.c.onNodes(a, (*node).resume) }
 
 // refuse NODES [no more]
-func (p *player) refuse(a *args) error {
+func (b *bench) refuse(a *args) error {
 	var ns []*node
-	err := p.onNodes(a, func(n *node) { ns = append(ns, n) })
+	err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) })
 	ends := a.take("no") && a.take("more")
 	for _, n := range ns {
 		n.refuse = !ends
@@ -52,9 +61,9 @@ func (p *player) refuse(a *args) error {
 
 // clock NODES [by DURATION] [rate FACTOR]: the clock is set by so much, or runs
 // faster.
-func (p *player) clock(a *args) error {
+func (b *bench) clock(a *args) error {
 	var ns []*node
-	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
+	if err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
 		return err
 	}
 	by, rate, offset := time.Duration(0), 0.0, int64(0)
@@ -89,9 +98,9 @@ func (p *player) clock(a *args) error {
 // key NODES [DURATION] [as VALUE]: another Redlock client sets the name's
 // redlock key there. With a majority of the nodes it holds until the keys end;
 // with manual, rival says so.
-func (p *player) key(a *args) error {
+func (b *bench) key(a *args) error {
 	var ns []*node
-	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
+	if err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
 		return err
 	}
 	lease, value := time.Duration(0), "rival"
@@ -101,57 +110,57 @@ func (p *player) key(a *args) error {
 	if a.take("as") {
 		value = a.next()
 	}
-	r := p.theRival()
+	r := b.theRival()
 	if r.lease != lease {
-		r.lease, r.set, r.began = lease, 0, r.local(p.w.now)
+		r.lease, b.set, b.asked = lease, 0, r.local(b.c.w.now)
 	}
 	for _, n := range ns {
 		set := n.setPlain(value, lease)
-		if p.x.say("node %d gives the rival the key: %t", n.idx+1, set); set {
-			r.set++
+		if b.c.say("node %d gives the rival the key: %t", n.idx+1, set); set {
+			b.set++
 		}
 	}
-	if r.set > len(p.w.nodes)/2 && lease > 0 && !r.valid() && !p.x.manual {
-		r.holds(r.end(r.began))
-		p.x.say("the rival holds until %s", clockTime(r.clock, r.until))
+	if b.set > len(b.c.w.nodes)/2 && lease > 0 && !r.valid() && !b.c.manual {
+		r.holds(r.end(b.asked))
+		b.c.say("the rival holds until %s", clockTime(r.clock, r.until))
 	}
 	return a.err
 }
 
-func (p *player) theRival() *rival {
-	if p.w.rival == nil {
-		p.w.rival = &rival{w: p.w, clock: clock{offset: 1, rate: 1}}
+func (b *bench) theRival() *rival {
+	if b.c.w.rival == nil {
+		b.c.w.rival = &rival{w: b.c.w, clock: clock{offset: 1, rate: 1}}
 	}
-	return p.w.rival
+	return b.c.w.rival
 }
 
 // rival until DURATION: the rival takes itself for the holder until then.
-func (p *player) rival(a *args) error {
+func (b *bench) rival(a *args) error {
 	if !a.take("until") {
 		return fmt.Errorf("rival until DURATION")
 	}
-	r, end := p.theRival(), p.began.add(a.duration())
-	if end > p.w.now && r.set <= len(p.w.nodes)/2 {
-		return fmt.Errorf("only %d nodes have given the rival their keys", r.set)
+	r, end := b.theRival(), b.c.began.add(a.duration())
+	if end > b.c.w.now && b.set <= len(b.c.w.nodes)/2 {
+		return fmt.Errorf("only %d nodes have given the rival their keys", b.set)
 	}
-	if r.until = r.local(end); end <= p.w.now {
-		r.set = 0
+	if r.until = r.local(end); end <= b.c.w.now {
+		b.set = 0
 	}
 	return a.err
 }
 
 // unkey NODES [VALUE]: the rival deletes its keys there.
-func (p *player) unkey(a *args) error {
+func (b *bench) unkey(a *args) error {
 	var ns []*node
-	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
+	if err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
 		return err
 	}
 	value := "rival"
 	if len(a.words) > 0 {
 		value = a.next()
 	}
-	if r := p.theRival(); !p.x.manual {
-		r.until, r.set = 0, 0
+	if r := b.theRival(); !b.c.manual {
+		r.until, b.set = 0, 0
 	}
 	for _, n := range ns {
 		n.delPlain(value)
@@ -161,29 +170,29 @@ func (p *player) unkey(a *args) error {
 
 // forget NODES and revert NODES: while a node is down it loses its data, or all
 // since save.
-func (p *player) forget(a *args) error { return p.onNodes(a, (*node).forget) }
+func (b *bench) forget(a *args) error { return b.c.onNodes(a, (*node).forget) }
 
-func (p *player) revert(a *args) error { return p.onNodes(a, (*node).revert) }
+func (b *bench) revert(a *args) error { return b.c.onNodes(a, (*node).revert) }
 
 // replica NODE of NODE: it was the other one's replica for a moment, and has
 // its data.
-func (p *player) replica(a *args) error {
-	n, err := p.node(a.next())
+func (b *bench) replica(a *args) error {
+	n, err := b.c.node(a.next())
 	if err != nil {
 		return err
 	}
 	a.take("of")
-	o, err := p.node(a.next())
+	o, err := b.c.node(a.next())
 	if err == nil {
 		n.copy(o)
 	}
 	return err
 }
 
-func (p *player) caughtUp(a *args) error {
-	return p.onNodes(a, func(n *node) {
+func (b *bench) caughtUp(a *args) error {
+	return b.c.onNodes(a, func(n *node) {
 		inc, _ := n.model.Incarnation()
-		for _, o := range p.w.nodes { // what the repair brought beside the record
+		for _, o := range b.c.w.nodes { // what the repair brought beside the record
 			if !o.down && o != n {
 				n.model.Resize(o.model.Limit())
 			}
@@ -192,42 +201,46 @@ func (p *player) caughtUp(a *args) error {
 	})
 }
 
-// repair NODE by LABEL
-func (p *player) repair(a *args) error {
-	n, err := p.node(a.next())
+// repair NODE by LABEL [told]: the process repairs the node if that lost its
+// data. told: it only reads the record so that the node has it, which is a part
+// of that.
+func (b *bench) repair(a *args) error {
+	n, err := b.c.node(a.next())
 	if err != nil || !a.take("by") {
 		return fmt.Errorf("repair NODE by LABEL")
 	}
 	label := a.next()
-	return p.on.repair(label, n, a.take("told"))
-}
-
-// subscribe LINK: the connection for pushes is ready, and some may be lost.
-func (p *player) subscribe(a *args) error {
-	l, err := p.link(a)
-	if err == nil {
-		l.proc.carryOut(l.proc.client.Subscribed(l.proc.now(), l.no))
+	q := b.c.proc(label)
+	if a.take("told") {
+		q.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.to(n).no + 1}, func(i *registerOp, ok bool) {
+			b.c.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
+		})
+		return nil
 	}
-	return err
+	q.mended[n] = true
+	if q.to(n).up {
+		q.meets(n)
+	}
+	return nil
 }
 
 // lack NODES: they never had the names of the option names.
-func (p *player) lack(a *args) error {
-	return p.onNodes(a, func(n *node) { clear(n.names) })
+func (b *bench) lack(a *args) error {
+	return b.c.onNodes(a, func(n *node) { clear(n.names) })
 }
 
 // undecided N [no more]: the run of the Nth of these names is under way.
-func (p *player) undecided(a *args) error {
+func (b *bench) undecided(a *args) error {
 	name := nameOf(a.number())
-	p.w.held[name] = !(a.take("no") && a.take("more"))
+	b.c.w.held[name] = !(a.take("no") && a.take("more"))
 	return a.err
 }
 
 // forge NODES [by DURATION]: a record is there that is ahead by so much, or of
 // the far future.
-func (p *player) forge(a *args) error {
+func (b *bench) forge(a *args) error {
 	var ns []*node
-	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
+	if err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
 		return err
 	}
 	ahead := time.Duration(0)
@@ -237,10 +250,43 @@ func (p *player) forge(a *args) error {
 	for _, n := range ns {
 		t := protocol.MaxTicket - 1
 		if ahead > 0 {
-			t = protocol.Ticket(n.millis(p.w.now)*1000 + ahead.Microseconds())
+			t = protocol.Ticket(n.millis(b.c.w.now)*1000 + ahead.Microseconds())
 		}
 		v := protocol.Version{Ticket: t, Seq: 1}
 		n.model.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)
 	}
 	return a.err
+}
+
+// resize PERMITS NODES [failed]
+func (b *bench) resize(a *args) error {
+	limit, ns := uint64(a.number()), []*node(nil)
+	if err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	if a.take("failed") { // it has reached so few nodes that it counts for nothing
+		for _, n := range ns {
+			n.model.Resize(limit, b.c.w.permits.at+1)
+		}
+		return nil
+	}
+	b.c.w.permits.resize(b.c.w, limit, ns)
+	return nil
+}
+
+// holder NODES: what an onlooker makes of the answers of these nodes.
+func (b *bench) whoHolds(a *args) error {
+	heads := make([]lease.Head, len(b.c.w.nodes))
+	err := b.c.onNodes(a, func(n *node) { heads[n.idx] = n.head() })
+	switch f := lease.FindHolder(heads, protocol.Quorums{}, b.c.w.rules); f.Kind {
+	case lease.HeldByClaim:
+		b.c.say("an onlooker finds a holder, at node %d", f.Node+1)
+	case lease.HeldByForeign:
+		b.c.say("an onlooker finds another Redlock client")
+	case lease.HeldUnknown:
+		b.c.say("an onlooker cannot find out the holder")
+	default:
+		b.c.say("an onlooker finds the name free")
+	}
+	return err
 }

@@ -45,35 +45,8 @@ func (a *attempt) status() string {
 	return s
 }
 
-// changed says what has become of a claim.
-func (x *wire) changed(a *attempt, was lease.Phase) {
-	now := a.Phase()
-	if a.part == a.part.proc.succession { // what is decided is said
-		return
-	}
-	if now.Final() {
-		s := fmt.Sprintf("%v %s", a, phases[now])
-		if now != lease.Left {
-			s += " at " + seconds(time.Duration(x.w.now)-time.Second)
-		}
-		x.say("%s", s)
-		delete(x.seen, a)
-		return
-	}
-	x.note(a)
-	if s := a.status(); was == lease.Waiting || now != lease.Waiting || !a.admissible() {
-		x.say("%s", s)
-	}
-}
-
-// admissible: the claim will hold before the event is over, so that it waits
-// needs no line.
-func (a *attempt) admissible() bool { return a.Phase() == lease.Holding }
-
-func (x *wire) note(a *attempt) { x.seen[a] = glance{a.Phase(), a.Ticket(), a.Deadline()} }
-
 // changes says which claims have other tickets or deadlines than was said.
-func (c *cast) changes(x *wire) {
+func (c *cast) changes() {
 	for _, p := range c.w.procs {
 		for _, t := range p.parts {
 			a := t.att
@@ -81,38 +54,13 @@ func (c *cast) changes(x *wire) {
 				continue
 			}
 			c.note(t)
-			g := x.seen[a]
+			g := c.seen[a]
 			if near := g.deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.phase != a.Phase() || g.ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
-				x.note(a)
-				x.say("%s", a.status())
+				c.wire.note(a)
+				c.say("%s", a.status())
 			}
 		}
 	}
-}
-
-// show says what a claim knows, or what the nodes and all claims do.
-func (c *cast) show(x *wire, label string) error {
-	w := c.w
-	if label != "" {
-		a, err := c.attempt(label)
-		if err != nil {
-			return err
-		}
-		x.say("%s", a.view())
-		return nil
-	}
-	for _, n := range w.nodes {
-		x.say("%s", c.node(n))
-	}
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			if t.att != nil && t != p.succession {
-				x.say("%s", t.att.view())
-			}
-		}
-	}
-	x.unserved()
-	return nil
 }
 
 // view is what a claim knows of the nodes.
@@ -131,8 +79,8 @@ func (a *attempt) view() string {
 	return fmt.Sprintf("%s; known to %s, votes of %s", a.status(), none(on), none(votes))
 }
 
-// node is what a node keeps.
-func (c *cast) node(n *node) string {
+// kept is what a node keeps.
+func (c *cast) kept(n *node) string {
 	w := c.w
 	now := n.millis(c.w.now)
 	s := fmt.Sprintf("node %d:", n.idx+1)

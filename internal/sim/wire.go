@@ -20,6 +20,7 @@ import (
 // order in which it was sent. Pushes have a connection of their own.
 type wire struct {
 	w          *world
+	began      moment // when the trace's time is zero
 	names      names
 	flight     []event  // what is under way, in the order in which it was sent
 	holds      []parcel // patterns: what matches one of them waits for a command
@@ -113,7 +114,7 @@ func (x *wire) settle() {
 		}
 		switch {
 		case i < len(x.flight):
-			x.deliver(i)
+			x.arrive(i)
 		case !w.queue.empty() && w.queue.next() <= w.now+moment(time.Microsecond):
 			e := w.queue.pop()
 			x.handle(e, max(e.at, w.now))
@@ -128,8 +129,8 @@ func (x *wire) settle() {
 // maxAtOnce is far above what any honest trace takes.
 const maxAtOnce = 2000
 
-// deliver has the message at that place arrive now.
-func (x *wire) deliver(i int) {
+// arrive has the message at that place arrive now.
+func (x *wire) arrive(i int) {
 	e := x.flight[i]
 	x.flight = slices.Delete(x.flight, i, i+1)
 	x.handle(e, max(x.w.now, min(e.at, x.w.now+4)))
@@ -153,8 +154,8 @@ func (x *wire) check() {
 	w.broken = nil
 }
 
-// advance lets time pass until a moment.
-func (x *wire) advance(to moment) {
+// until lets time pass until a moment.
+func (x *wire) until(to moment) {
 	w := x.w
 	x.settle()
 	for !x.over && !w.queue.empty() && w.queue.next() <= to {
@@ -299,4 +300,58 @@ func (x *wire) find(p parcel) ([]int, error) {
 		return nil, fmt.Errorf("nothing under way is %v", p)
 	}
 	return at, nil
+}
+
+// changed says what has become of a claim.
+func (x *wire) changed(a *attempt) {
+	now := a.Phase()
+	switch {
+	case a.part == a.part.proc.succession: // what is decided is said
+	case now.Final():
+		s := fmt.Sprintf("%v %s", a, phases[now])
+		if now != lease.Left {
+			s += " at " + seconds(time.Duration(x.w.now)-time.Second)
+		}
+		x.say("%s", s)
+		delete(x.seen, a)
+	default:
+		x.note(a)
+		x.say("%s", a.status())
+	}
+}
+
+func (x *wire) note(a *attempt) { x.seen[a] = glance{a.Phase(), a.Ticket(), a.Deadline()} }
+
+// callers says which callers do something else than was said.
+func (x *wire) callers() {
+	for _, p := range x.w.procs {
+		for _, t := range p.parts {
+			if t.value == nil {
+				continue
+			}
+			for _, c := range t.value.callers {
+				does := c.does()
+				if was, known := x.does[c.name]; does != was && (known || c.doing != resting) {
+					x.does[c.name] = does
+					x.say("%s %s", c.name, does)
+				}
+			}
+		}
+	}
+}
+
+// unserved says which callers wait.
+func (x *wire) unserved() {
+	for _, p := range x.w.procs {
+		for _, t := range p.parts {
+			if t.value == nil {
+				continue
+			}
+			for _, c := range t.value.callers {
+				if c.doing == waiting || c.doing == acquiring {
+					x.say("%s has waited since %s", c.name, seconds(time.Duration(c.since)-time.Second))
+				}
+			}
+		}
+	}
 }

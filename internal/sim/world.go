@@ -299,3 +299,18 @@ func (w *world) slowest() time.Duration {
 	}
 	return max(40*(w.delay+w.jitter+w.tail), 50*time.Millisecond)
 }
+
+// longestWait is how long a turn of so many other values may take, one after
+// the other: one that has begun, hand-overs for a 256th of the ttl, and one
+// more turn.
+func (w *world) longestWait(values int) time.Duration {
+	one := 5 * w.hold // around draws four and a half at most
+	if w.reading > 0 {
+		one *= 2 // and a writer that becomes a reader holds twice
+	}
+	each := one + w.ttl/256 + one + w.slowest()
+	if w.jitter > 0 {
+		each += w.ttl / 3 // of two pushes the older one may come later: then a beat tells which claims wait
+	}
+	return time.Duration(values) * each
+}
