@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -92,7 +93,8 @@ func (c *checker) changed(w *world, a *attempt, was lease.Phase) {
 // one round after the join settles it; like residues cost a few more.
 func (c *checker) settled(w *world, a *attempt) {
 	most := 8
-	if c.alone(w, a) && w.window == 0 { // while some requests wait for room, others pass
+	own := w.residues == protocol.Residues && w.taken[a.ID.Residue()] == 1 // no other attempt that may meet a has it
+	if own && w.window == 0 {                                              // while some requests wait for room, others pass
 		most = 2
 	}
 	if a.rounds > most {
@@ -140,11 +142,9 @@ func (c *checker) prompt(w *world) {
 		return // time-outs count in too
 	}
 	var first *attempt
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			if a := t.att; a != nil && t.lock == c.lock && a.phase < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
-				first = a
-			}
+	for t := range w.participants() {
+		if a := t.att; a != nil && t.lock == c.lock && a.phase < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
+			first = a
 		}
 	}
 	if first != nil {
@@ -152,7 +152,7 @@ func (c *checker) prompt(w *world) {
 		for _, h := range c.holders {
 			sum += h.Weight
 		}
-		if sum > w.permits.room(w) {
+		if sum > cmp.Or(w.permits.limit, w.capacity) {
 			first = nil
 		}
 	}
@@ -182,11 +182,6 @@ func (c *checker) gone(a *attempt) {
 	if i := slices.Index(c.holders, a); i >= 0 {
 		c.holders = slices.Delete(c.holders, i, i+1)
 	}
-}
-
-// alone: no other attempt that may meet a has its residue.
-func (c *checker) alone(w *world, a *attempt) bool {
-	return w.residues == protocol.Residues && w.taken[a.ID.Residue()] == 1
 }
 
 // overlong: no hold outlasts its bound by more than a lease, however long its

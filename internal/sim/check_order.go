@@ -34,31 +34,29 @@ func (c *checker) passed(w *world, a *attempt) {
 func (c *checker) passedIn(w *world, a *attempt, set protocol.Quorums) {
 	sum := a.Weight
 	var before []string
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			e := t.att
-			if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+	for t := range w.participants() {
+		e := t.att
+		if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+			continue
+		}
+		if e.phase == lease.Holding && !e.valid() {
+			continue
+		}
+		nodes, weight := uint32(0), e.Weight
+		for _, n := range w.nodes {
+			i := a.part.proc.numbered(n)
+			if i < 0 || n.model.Recovering(n.millis(w.now)) > 0 {
 				continue
 			}
-			if e.phase == lease.Holding && !e.valid() {
-				continue
-			}
-			nodes, weight := uint32(0), e.Weight
-			for _, n := range w.nodes {
-				i := a.part.proc.numbered(n)
-				if i < 0 || n.model.Recovering(n.millis(w.now)) > 0 {
-					continue
-				}
-				for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {
-					if o.ID == e.ID && o.Ticket == e.Ticket() {
-						nodes, weight = nodes|1<<i, min(weight, o.Weight)
-					}
+			for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {
+				if o.ID == e.ID && o.Ticket == e.Ticket() {
+					nodes, weight = nodes|1<<i, min(weight, o.Weight)
 				}
 			}
-			if set.Met(nodes) {
-				sum += weight
-				before = append(before, fmt.Sprintf("%v (%s)", e, phaseName(e.phase)))
-			}
+		}
+		if set.Met(nodes) {
+			sum += weight
+			before = append(before, fmt.Sprintf("%v (%s)", e, phaseName(e.phase)))
 		}
 	}
 	if sum > max(w.capacity, w.permits.most) {
@@ -75,11 +73,9 @@ func (c *checker) inOrder(w *world, a *attempt) {
 			sum += h.Weight
 		}
 	}
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			if e := t.att; e != nil && t.lock == c.lock && e.phase == lease.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
-				sum += e.Weight
-			}
+	for t := range w.participants() {
+		if e := t.att; e != nil && t.lock == c.lock && e.phase == lease.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
+			sum += e.Weight
 		}
 	}
 	if sum > max(w.capacity, w.permits.most) {

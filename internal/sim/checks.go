@@ -162,11 +162,9 @@ func (c *checks) expectHeld(t *participant, why string) {
 // expectAll has each participant hold by then, and release.
 func (c *checks) expectAll(by time.Duration) {
 	c.w.then(by, func() {
-		for _, p := range c.w.procs {
-			for _, t := range p.parts {
-				c.expectHeld(t, "there is a permit for each")
-				t.release()
-			}
+		for t := range c.w.participants() {
+			c.expectHeld(t, "there is a permit for each")
+			t.release()
 		}
 	})
 }

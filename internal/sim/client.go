@@ -21,7 +21,7 @@ func (p *proc) begin() {
 		nodes = 0
 	}
 	p.client = process.NewClient(process.ClientConfig{
-		Nodes: nodes, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
+		Nodes: nodes, TTL: p.w.ttl, NodeTimeout: p.w.nodeTimeout, Guard: p.settings().Guard,
 		Skewed: p.skewed, Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
 	p.intake = process.Intake[*participant]{Places: w.places}
@@ -80,7 +80,7 @@ func (p *proc) act(a *process.Action) {
 	case process.ActStep:
 		switch step := *a.Step; {
 		case p.link(step.Target) == p.nowhere:
-			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, repair.RepairResult{Err: errSilent})) })
+			p.later(p.w.nodeTimeout, func() { p.carryOut(p.client.StepDone(p.now(), &step, repair.RepairResult{Err: errSilent})) })
 		case a.Step.Kind == repair.RepairLook && !p.mends(p.link(a.Step.Target).node):
 			// Nothing is missing there, for all that this world, or this trace,
 			// knows.

@@ -34,7 +34,7 @@ func (x *exchanger) begin() {
 		return
 	}
 	x.o, x.timer = &change.Operator{
-		Exchange: change.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Fanout: p.client.Fanout(),
+		Exchange: change.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.w.ttl, NodeTimeout: p.w.nodeTimeout, Fanout: p.client.Fanout(),
 		Ballot: func() nodeset.Ballot {
 			return nodeset.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
 		},
@@ -88,7 +88,7 @@ func (x *exchanger) after() {
 	}
 	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
 		x.o = nil
-		p.later(p.nodeTimeout(), x.begin)
+		p.later(p.w.nodeTimeout, x.begin)
 		return
 	}
 	x.ends()
@@ -110,7 +110,7 @@ func (x *exchanger) schedule() {
 		return
 	}
 	if at = max(at, w.now+1); w.wire == nil {
-		at = at.add(w.around(p.nodeTimeout() / 8))
+		at = at.add(w.around(p.w.nodeTimeout / 8))
 	}
 	x.timer = at
 	o := x.o
@@ -140,7 +140,7 @@ func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
 			o.Looked(p.now(), s, look)
 			told()
 		}
-		p.ask(t, s.Member.Number, p.nodeTimeout())
+		p.ask(t, s.Member.Number, p.w.nodeTimeout)
 	case change.OperatorSnapshot:
 		p.later(2*w.delay, func() {
 			begins := p.reaches(l.node)

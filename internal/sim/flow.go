@@ -77,7 +77,7 @@ func (l *link) depart(m *message) bool {
 	a := m.att
 	a.begun, m.terms = true, a.Terms
 	if m.req.Op == protocol.OpLeave {
-		m.expires = m.req.Sent.Add(l.proc.ttl())
+		m.expires = m.req.Sent.Add(l.proc.w.ttl)
 	}
 	if l.up || m.req.Op == protocol.OpLeave {
 		a.Departed(&m.req, protocol.Accepted)

@@ -38,7 +38,7 @@ func (l *localTurn) token() uint64 { return uint64(l.a.Ticket())*process.HandOve
 func newValue(t *participant) *value {
 	w := t.proc.w
 	v := &value{t: t}
-	v.queue.TTL, v.queue.Linger, v.queue.Rules = t.proc.ttl(), w.linger, w.rules
+	v.queue.TTL, v.queue.Linger, v.queue.Rules = t.proc.w.ttl, w.linger, w.rules
 	for i := range w.callers {
 		v.callers = append(v.callers, &caller{v: v, name: fmt.Sprintf("%s/%d", t.name, i)})
 	}

@@ -69,27 +69,25 @@ func (v *value) keptOut() {
 func (l *localCheck) always(w *world) {
 	var sum uint64
 	holder := ""
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			if t.lock != l.lock {
-				continue
+	for t := range w.participants() {
+		if t.lock != l.lock {
+			continue
+		}
+		t.value.keptOut()
+		for _, c := range t.value.callers {
+			if c.lease != nil && c.lease.a.phase == lease.Lost && !c.lease.ended {
+				w.fail("unaware", "%s holds what is lost and has not learned so", c.name)
 			}
-			t.value.keptOut()
-			for _, c := range t.value.callers {
-				if c.lease != nil && c.lease.a.phase == lease.Lost && !c.lease.ended {
-					w.fail("unaware", "%s holds what is lost and has not learned so", c.name)
-				}
-				if c.acts() {
-					sum += c.weight()
-					holder += " " + c.name
-				}
-				if w.clean && c.doing != holding && c.doing != changing && c.doing != resting && w.now > c.since.add(w.longestWait(w.callers*len(w.procs)*w.parts)) {
-					w.fail("late", "%s has waited for longer than the callers before it may hold", c.name)
-				}
+			if c.acts() {
+				sum += c.weight()
+				holder += " " + c.name
 			}
-			if a := t.att; w.clean && a != nil && a.phase == lease.Waiting && w.now > a.settled.add(w.longestWait(len(w.procs)*w.parts-1)) {
-				w.fail("late", "%v has waited for longer than other processes may keep the name", a)
+			if w.clean && c.doing != holding && c.doing != changing && c.doing != resting && w.now > c.since.add(w.longestWait(w.callers*len(w.procs)*w.parts)) {
+				w.fail("late", "%s has waited for longer than the callers before it may hold", c.name)
 			}
+		}
+		if a := t.att; w.clean && a != nil && a.phase == lease.Waiting && w.now > a.settled.add(w.longestWait(len(w.procs)*w.parts-1)) {
+			w.fail("late", "%v has waited for longer than other processes may keep the name", a)
 		}
 	}
 	if sum > w.capacity {

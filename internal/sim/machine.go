@@ -213,7 +213,9 @@ func (m *machine) sleep(d time.Duration, breaks bool) {
 	w.stats.Sleeps++
 	w.tape.note("sleep %s", p.label)
 	m.asleep, m.slept = true, w.now
-	m.doze()
+	end := w.tape.within() // pause without a line on the tape
+	m.pause()
+	end()
 	if w.wire != nil && w.wire.manual {
 		return
 	}
@@ -230,12 +232,6 @@ func (m *machine) sleep(d time.Duration, breaks bool) {
 		}
 		m.resume()
 	})
-}
-
-// doze is pause without a line on the tape.
-func (m *machine) doze() {
-	defer m.p.w.tape.within()()
-	m.pause()
 }
 
 // wake has the clock go on with what it showed when it stopped. Invariant: the

@@ -164,7 +164,7 @@ func (t *participant) begin() {
 	w.stats.Claims++
 	begin := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.lease(), Counting: w.counting, Notify: true},
-		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
+		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.w.nodeTimeout, Drift: w.margin(p.w.ttl),
 		Rules: w.rules, Defer: later,
 	}
 	if t.register != nil {

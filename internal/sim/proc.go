@@ -52,23 +52,19 @@ func newProc(w *world, i int) *proc {
 	return p
 }
 
-func (p *proc) ttl() time.Duration         { return p.w.ttl }
-func (p *proc) guard() time.Duration       { return p.settings().Guard }
-func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout }
-
 // lease is the ttl of a claim that begins now.
 func (p *proc) lease() time.Duration {
 	if most := p.client.Group().LongestTTL; most > 0 {
-		return min(p.ttl(), most)
+		return min(p.w.ttl, most)
 	}
-	return p.ttl()
+	return p.w.ttl
 }
 
 // propose is an attempt that comes to nothing before anything of it is sent.
 func (p *proc) propose() {
 	var a process.Attempt
 	p.client.Start(p.now(), &a, p.names[0], &process.Begin{
-		Terms: protocol.Terms{ID: p.w.newID(), Weight: 1, Capacity: p.w.capacity, TTL: p.ttl()}, NodeTimeout: p.nodeTimeout(), Rules: p.w.rules,
+		Terms: protocol.Terms{ID: p.w.newID(), Weight: 1, Capacity: p.w.capacity, TTL: p.w.ttl}, NodeTimeout: p.w.nodeTimeout, Rules: p.w.rules,
 	})
 }
 
@@ -93,7 +89,7 @@ func (p *proc) take(e event) {
 			return
 		}
 		if e.m.silent {
-			p.later(p.nodeTimeout(), func() { p.failed(e.m, false) })
+			p.later(p.w.nodeTimeout, func() { p.failed(e.m, false) })
 			return
 		}
 		p.failed(e.m, false)

@@ -67,7 +67,7 @@ func (o *registerOps) startNamedOp(limit time.Duration, owner *attempt, name *pr
 	if name != nil {
 		of = name.Name
 	}
-	p.client.StartRegisterOp(p.now(), i.RegisterOp, of, p.nodeTimeout(), p.ttl(), w.rules)
+	p.client.StartRegisterOp(p.now(), i.RegisterOp, of, p.w.nodeTimeout, p.w.ttl, w.rules)
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }

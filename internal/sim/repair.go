@@ -101,7 +101,7 @@ func (m *mender) takeStep(s repair.RepairStep) {
 		m.readFor(t)
 	case repair.RepairDecide:
 		if s.Succession {
-			of := change.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
+			of := change.NewSuccession(p.members.Config(), nil, p.w.ttl, p.w.nodeTimeout, w.rules)
 			p.succeed(of, func() {
 				if c, _ := of.Decided(); c != nil {
 					w.successor(p, c)
@@ -129,7 +129,7 @@ func (m *mender) takeStep(s repair.RepairStep) {
 			m.stepDone(t, repair.RepairResult{})
 		})
 	default:
-		limit, to := p.nodeTimeout(), s.Node
+		limit, to := p.w.nodeTimeout, s.Node
 		switch s.Kind {
 		case repair.RepairList:
 			limit *= 10
@@ -166,7 +166,7 @@ func (m *mender) survey(then func(may bool)) {
 				then(repair.MayRestart(w.rules, nodes, sets))
 			}
 		}
-		m.ask(t, i, p.nodeTimeout())
+		m.ask(t, i, p.w.nodeTimeout)
 	}
 }
 
@@ -197,7 +197,7 @@ func (m *mender) readFor(t *repairTask) {
 		if name == recordName {
 			of = nil
 		}
-		p.startNamedOp(4*p.nodeTimeout(), nil, of, in, func(i *registerOp, _ bool) {
+		p.startNamedOp(4*p.w.nodeTimeout, nil, of, in, func(i *registerOp, _ bool) {
 			m.brings(n, -1)
 			res := repair.RepairResult{Outcome: i.Outcome()}
 			if res.Outcome == lease.Asking {
@@ -236,7 +236,7 @@ func (m *mender) decide(then func(ok bool)) {
 		}
 		p.parts = append(p.parts, m.decider)
 	}
-	r := lease.NewDecision(repair.DecideWithin(p.nodeTimeout(), p.ttl(), 2*p.w.delay))
+	r := lease.NewDecision(repair.DecideWithin(p.w.nodeTimeout, p.w.ttl, 2*p.w.delay))
 	m.decider.carryOut(r, func() { then(r.OK()) })
 }
 

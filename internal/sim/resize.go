@@ -59,11 +59,6 @@ func (p *number) inForce(w *world) {
 	}
 }
 
-// room is how many permits there are now.
-func (p *number) room(w *world) uint64 {
-	return cmp.Or(p.limit, w.capacity)
-}
-
 // fits holds an admission against the number of permits: a claim that began
 // after a majority knew of the last Resize is bound by it, beside all claims
 // that still hold.

@@ -71,24 +71,6 @@ func (p *player) unlock(a *args) error {
 	return a.err
 }
 
-// downgrade CALLER: the writer becomes a reader.
-func (p *player) downgrade(a *args) error {
-	c, err := p.caller(a.next())
-	if err == nil {
-		c.downgrade()
-	}
-	return err
-}
-
-// cancel CALLER: its context ends.
-func (p *player) cancel(a *args) error {
-	c, err := p.caller(a.next())
-	if err == nil {
-		c.giveUp()
-	}
-	return err
-}
-
 // turns LABEL N: the first two callers hold the value in turn, N times at most.
 // It stops where the turn goes to another process.
 func (p *player) turns(a *args) error {

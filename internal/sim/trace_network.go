@@ -94,7 +94,8 @@ func (x *wire) repeat(a *args) error {
 	return err
 }
 
-// underWay, the command flight: what is under way, but for questions about the time.
+// underWay, the command flight: what is under way, but for questions about the
+// time.
 func (x *wire) underWay(*args) error {
 	var s []string
 	for _, e := range x.flight {

@@ -18,8 +18,6 @@ type bench struct {
 	asked protocol.Time // and when it began to ask for them
 }
 
-func (b *bench) crash(a *args) error { return b.c.onNodes(a, (*node).crash) }
-
 // restart NODES [amnesia|old]: a node that runs crashes first.
 func (b *bench) restart(a *args) error {
 	var ns []*node
@@ -41,12 +39,6 @@ func (b *bench) restart(a *args) error {
 	}
 	return nil
 }
-
-func (b *bench) save(a *args) error { return b.c.onNodes(a, (*node).save) }
-
-func (b *bench) stop(a *args) error { return b.c.onNodes(a, (*node).pause) }
-
-func (b *bench) resumeNode(a *args) error { return b.c.onNodes(a, (*node).resume) }
 
 // refuse NODES [no more]
 func (b *bench) refuse(a *args) error {
@@ -168,12 +160,6 @@ func (b *bench) unkey(a *args) error {
 	return a.err
 }
 
-// forget NODES and revert NODES: while a node is down it loses its data, or all
-// since save.
-func (b *bench) forget(a *args) error { return b.c.onNodes(a, (*node).forget) }
-
-func (b *bench) revert(a *args) error { return b.c.onNodes(a, (*node).revert) }
-
 // replica NODE of NODE: it was the other one's replica for a moment, and has
 // its data.
 func (b *bench) replica(a *args) error {
@@ -222,11 +208,6 @@ func (b *bench) repair(a *args) error {
 		q.meets(n)
 	}
 	return nil
-}
-
-// lack NODES: they never had the names of the option names.
-func (b *bench) lack(a *args) error {
-	return b.c.onNodes(a, func(n *node) { clear(n.names) })
 }
 
 // undecided N [no more]: the run of the Nth of these names is under way.

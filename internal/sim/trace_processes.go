@@ -51,8 +51,6 @@ func (c *cast) process(a *args) error {
 	return a.err
 }
 
-func (c *cast) pause(a *args) error { c.proc(a.next()).pause(); return a.err }
-
 // resume LABEL [timers first]
 func (c *cast) resume(a *args) error {
 	q := c.proc(a.next())
@@ -69,21 +67,6 @@ func (c *cast) sleep(a *args) error {
 	}
 	q.sleep(d, a.take("breaks"))
 	return a.err
-}
-
-func (c *cast) kill(a *args) error { c.proc(a.next()).crash(); return a.err }
-
-func (c *cast) start(a *args) error { c.proc(a.next()).restart(); return a.err }
-
-func (c *cast) wake(a *args) error { c.proc(a.next()).wake(); return a.err }
-
-// ask LINK: the process asks for the node's time.
-func (c *cast) ask(a *args) error {
-	l, err := c.link(a)
-	if err == nil {
-		l.askTime()
-	}
-	return err
 }
 
 // spare LABEL: the process finds out whether one more node may be restarted.
@@ -116,14 +99,6 @@ func (c *cast) link(a *args) (*link, error) {
 		return nil, err
 	}
 	return c.proc(q.from).links[n.idx], nil
-}
-
-func (c *cast) snap(a *args) error {
-	l, err := c.link(a)
-	if err == nil {
-		l.snap()
-	}
-	return err
 }
 
 func (c *cast) connect(a *args) error {
@@ -195,15 +170,6 @@ func (c *cast) notice(q parcel) error {
 	l := c.proc(q.from).links[n.idx]
 	c.handle(event{kind: q.kind, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen, req: protocol.Request{Node: l.no}}}, c.w.now)
 	return nil
-}
-
-// subscribe LINK: the connection for pushes is ready, and some may be lost.
-func (c *cast) subscribe(a *args) error {
-	l, err := c.link(a)
-	if err == nil {
-		l.proc.carryOut(l.proc.client.Subscribed(l.proc.now(), l.no))
-	}
-	return err
 }
 
 // claim LABEL [try] [weight N] [defer NODES AFTER] [id HEX]
@@ -300,11 +266,9 @@ func (c *cast) show(a *args) error {
 	for _, n := range c.w.nodes {
 		c.say("%s", c.kept(n))
 	}
-	for _, p := range c.w.procs {
-		for _, t := range p.parts {
-			if t.att != nil && t != p.succession {
-				c.say("%s", t.att.view())
-			}
+	for t := range c.w.participants() {
+		if t.att != nil && t != t.proc.succession {
+			c.say("%s", t.att.view())
 		}
 	}
 	c.unserved()

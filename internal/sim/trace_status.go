@@ -47,18 +47,16 @@ func (a *attempt) status() string {
 
 // changes says which claims have other tickets or deadlines than was said.
 func (c *cast) changes() {
-	for _, p := range c.w.procs {
-		for _, t := range p.parts {
-			a := t.att
-			if a == nil || t == p.succession {
-				continue
-			}
-			c.note(t)
-			g := c.seen[a]
-			if near := g.deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.phase != a.Phase() || g.ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
-				c.wire.note(a)
-				c.say("%s", a.status())
-			}
+	for t := range c.w.participants() {
+		a := t.att
+		if a == nil || t == t.proc.succession {
+			continue
+		}
+		c.note(t)
+		g := c.seen[a]
+		if near := g.deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.phase != a.Phase() || g.ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
+			c.wire.note(a)
+			c.say("%s", a.status())
 		}
 	}
 }
@@ -132,11 +130,9 @@ func (c *cast) kept(n *node) string {
 
 // name is the label of the claim with that id.
 func (c *cast) name(id protocol.ID) string {
-	for _, p := range c.w.procs {
-		for _, t := range p.parts {
-			if t.att != nil && t.att.ID == id {
-				return t.att.String()
-			}
+	for t := range c.w.participants() {
+		if t.att != nil && t.att.ID == id {
+			return t.att.String()
 		}
 	}
 	return "a claim of before"

@@ -324,17 +324,15 @@ func (x *wire) note(a *attempt) { x.seen[a] = glance{a.Phase(), a.Ticket(), a.De
 
 // callers says which callers do something else than was said.
 func (x *wire) callers() {
-	for _, p := range x.w.procs {
-		for _, t := range p.parts {
-			if t.value == nil {
-				continue
-			}
-			for _, c := range t.value.callers {
-				does := c.does()
-				if was, known := x.does[c.name]; does != was && (known || c.doing != resting) {
-					x.does[c.name] = does
-					x.say("%s %s", c.name, does)
-				}
+	for t := range x.w.participants() {
+		if t.value == nil {
+			continue
+		}
+		for _, c := range t.value.callers {
+			does := c.does()
+			if was, known := x.does[c.name]; does != was && (known || c.doing != resting) {
+				x.does[c.name] = does
+				x.say("%s %s", c.name, does)
 			}
 		}
 	}
@@ -342,15 +340,13 @@ func (x *wire) callers() {
 
 // unserved says which callers wait.
 func (x *wire) unserved() {
-	for _, p := range x.w.procs {
-		for _, t := range p.parts {
-			if t.value == nil {
-				continue
-			}
-			for _, c := range t.value.callers {
-				if c.doing == waiting || c.doing == acquiring {
-					x.say("%s has waited since %s", c.name, seconds(time.Duration(c.since)-time.Second))
-				}
+	for t := range x.w.participants() {
+		if t.value == nil {
+			continue
+		}
+		for _, c := range t.value.callers {
+			if c.doing == waiting || c.doing == acquiring {
+				x.say("%s has waited since %s", c.name, seconds(time.Duration(c.since)-time.Second))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"runtime/debug"
 	"strconv"
@@ -164,11 +165,9 @@ func (w *world) idle() bool {
 	if w.exchanges() {
 		return false
 	}
-	for _, p := range w.procs {
-		for _, a := range p.parts {
-			if !a.idle() {
-				return false
-			}
+	for a := range w.participants() {
+		if !a.idle() {
+			return false
 		}
 	}
 	return true
@@ -179,11 +178,9 @@ func (w *world) waiting() string {
 	if w.exchanges() {
 		s = "an exchange is not over"
 	}
-	for _, p := range w.procs {
-		for _, a := range p.parts {
-			if !a.idle() {
-				s += fmt.Sprintf("; %v (%v)", a.att, phaseName(a.att.Phase()))
-			}
+	for a := range w.participants() {
+		if !a.idle() {
+			s += fmt.Sprintf("; %v (%v)", a.att, phaseName(a.att.Phase()))
 		}
 	}
 	return s
@@ -248,12 +245,23 @@ func (w *world) request(e event) {
 	}
 }
 
+// participants are those of all processes.
+func (w *world) participants() iter.Seq[*participant] {
+	return func(yield func(*participant) bool) {
+		for _, p := range w.procs {
+			for _, t := range p.parts {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // allLoop has all participants acquire over and over.
 func (w *world) allLoop() {
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			t.loop()
-		}
+	for t := range w.participants() {
+		t.loop()
 	}
 }
 
