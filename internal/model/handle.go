@@ -1,6 +1,12 @@
 package model
 
-// This file owns the requests of claims: join, settle, beat and leave.
+// This file owns the requests of claims: join, settle, beat and leave. What one
+// of them leaves to the next, and tells of others, is in portion.go.
+//
+// Invariant: the fence is the highest ticket that the node has given, and it
+// outlives the claim that had it by the retention time. Without that a claim
+// could get a ticket below that of a holder that the node no longer knows, and
+// a fencing token could fall.
 //
 // Every request runs in the same order: the marker, the guard time, the end of
 // leases, votes that have become possible, the request itself, votes again. The
@@ -18,13 +24,10 @@ import (
 // caught up.
 const untilCaughtUp = 100 * time.Millisecond
 
-// visit is one request being handled. It lives as long as one call of Handle
-// and changes the Node in place.
-type visit struct {
-	*Node
-	now  int64
+// turn is one request being handled, as one of a claim.
+type turn struct {
+	visit
 	self protocol.ID // the claim of the request: it learns its vote from the answer
-	outs []Out
 
 	counting  bool // the request is a semaphore's
 	votes     int  // how many may still be given
@@ -35,7 +38,7 @@ type visit struct {
 // Handle takes one request at now, and returns the answer and the pushes that
 // it set off.
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
-	v := &visit{Node: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
+	v := &turn{visit: visit{Node: n, now: now}, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
 	if r.Op != protocol.OpLeave {
 		a.Clock = now
@@ -47,7 +50,7 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 }
 
 // handle passes the request on if the node votes.
-func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
+func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	// Invariant: a node serves the claims of its own configuration only. A vote
 	// for another one's could be the one that both have. A node that has lost
 	// its marker serves none. To take a claim away is safe at any time.
@@ -106,7 +109,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request) proto
 
 // claim handles a request of a claim at a node that votes. Invariant: a claim
 // that is refused (Missing, Clash, Ahead) leaves the queue unchanged.
-func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
+func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	if r.Op == protocol.OpLeave {
 		if v.find(t.ID) >= 0 {
 			v.keepFence(t)
@@ -158,7 +161,7 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 // for an unknown one. That is inserted at T0 if that is above the fence, by a
 // settle also at the fence if this very claim had been given it. A known claim
 // only ever moves to a higher ticket, and only by a settle.
-func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket {
+func (v *turn) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket {
 	ticket := r.Ticket
 	if i >= 0 {
 		switch {
@@ -189,7 +192,7 @@ func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticke
 
 // insert stores an unknown claim, without a vote: advance gives it. A vote is
 // given in one place only, so the order of tickets cannot be passed over.
-func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
+func (v *turn) insert(t protocol.Terms, owner string, r protocol.Request) {
 	v.keepFence(t)
 	v.place(Claim{
 		ID: t.ID, Ticket: v.target(-1, t.ID, r), Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
@@ -207,7 +210,7 @@ func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 // still counted. So none lacks the claim, whatever its ticket. The fence shows
 // that: it is 0 until the node serves the name, and then outlives all that it
 // has answered.
-func (v *visit) reclaim(t protocol.Terms, owner string, r protocol.Request) {
+func (v *turn) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 	i := v.find(t.ID)
 	switch {
 	case i >= 0 && v.claims[i].Ticket == r.Ticket:
@@ -229,7 +232,7 @@ func (v *visit) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 }
 
 // reclaimed sets the fence as the node begins to serve a name again.
-func (v *visit) reclaimed() {
+func (v *turn) reclaimed() {
 	if k := len(v.claims); k > 0 && v.fence == 0 {
 		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
 	}
@@ -239,7 +242,7 @@ func (v *visit) reclaimed() {
 // it.
 // Invariant: a claim's ticket only rises. If it fell, the claim could move
 // before claims that have votes, and the views of these would lack it.
-func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
+func (v *turn) settle(i int, t protocol.Terms, r protocol.Request) {
 	ticket := v.target(i, t.ID, r)
 	v.claims[i].Weight = min(v.claims[i].Weight, t.Weight) // a holder may give back a part
 	if v.claims[i].Ticket == ticket {
@@ -267,20 +270,20 @@ func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 // refresh renews the lease of claim i, and of the redlock key if the claim has
 // a mutex's vote. If another client has taken the key meanwhile, the claim
 // loses its vote.
-func (v *visit) refresh(i int, t protocol.Terms) {
+func (v *turn) refresh(i int, t protocol.Terms) {
 	v.keepFence(t)
 	c := &v.claims[i]
 	c.Expiry = v.now + t.TTL.Milliseconds()
 	v.lasts(c.Expiry)
 	if v.hasRedlockKey() && c.Voted {
-		c.Voted = v.takeRedlockKey(c)
+		c.Voted = v.takeRedlockKey(v.now, c)
 	}
 }
 
 // remove never refuses: to take a claim away is safe in any state of the node.
 // It takes the claim away, and the redlock key if it was its own. The key is
 // looked at even when the claim is unknown: the two may have been lost apart.
-func (v *visit) remove(t protocol.Terms) {
+func (v *turn) remove(t protocol.Terms) {
 	if i := v.find(t.ID); i >= 0 {
 		v.claims = slices.Delete(v.claims, i, i+1)
 		v.forgetFence()
@@ -293,4 +296,55 @@ func (v *visit) remove(t protocol.Terms) {
 // resized is asked before the capacity of a request is compared with that in
 // force: after a Resize clients of both numbers may be at work. It reports
 // whether the newest Resize gives the capacity, and not the request.
-func (v *visit) resized() bool { return v.counting && v.limit > 0 }
+func (v *turn) resized() bool { return v.counting && v.limit > 0 }
+
+// until is how long it takes until the ticket is no longer above top.
+func (v *turn) until(t protocol.Ticket) time.Duration {
+	micros := int64(t) - v.now*1000 - v.guardTime*500
+	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
+}
+
+// place puts a claim into the queue and raises the fence to its ticket. Only it
+// and reclaimed raise the fence, so the claim that was given the fence is
+// always known.
+func (v *turn) place(c Claim) {
+	v.enqueue(c)
+	if c.Ticket > v.fence {
+		v.fence, v.fenceOf = c.Ticket, c.ID
+	}
+	v.forgetFence()
+}
+
+// forgetFence is what a node without MonotoneFence does after every change.
+func (v *turn) forgetFence() {
+	if !v.off(MonotoneFence) {
+		return
+	}
+	v.fence, v.fenceOf = 0, protocol.ID{}
+	v.reclaimed()
+}
+
+// next is the lowest ticket above the fence with the residue of id. Without
+// residues two claims could take the same ticket on two nodes again and again,
+// and neither would settle.
+func (v *turn) next(id protocol.ID) protocol.Ticket {
+	if v.off(Residue) {
+		return v.fence + 1
+	}
+	return id.Next(v.fence)
+}
+
+// keepFence has the fence outlast what is stored now by the retention time.
+func (v *turn) keepFence(t protocol.Terms) {
+	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.retention
+}
+
+// forgetOld bounds the memory of a node: a million short-lived names must not
+// fill it. A later claim gets a higher ticket all the same, as tickets stay
+// near the clock. It drops the fence of a name without claims after the
+// retention time.
+func (v *turn) forgetOld() {
+	if len(v.claims) == 0 && v.fenceEnd <= v.now {
+		v.fence, v.fenceOf = 0, protocol.ID{}
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -44,11 +43,11 @@ type Out struct {
 
 // Node is one node's data of one name, and what the node keeps once for all
 // names. Name returns the same node's data of another name.
-//
-// Invariant: claims are sorted by ticket and the voted ones are a prefix: votes
-// go in the order of tickets.
 type Node struct {
 	*shared
+	queue
+	redlockKey
+	register
 
 	fence    protocol.Ticket
 	fenceOf  protocol.ID     // the claim that was given the fence
@@ -56,57 +55,7 @@ type Node struct {
 	capacity uint64          // means something only while there are claims
 	limit    uint64          // of a semaphore: the capacity since a Resize; 0: none
 	limitAt  protocol.Ticket // of that Resize
-	claims   []Claim
-
-	// Bounds of all leases, so that a request need not look at each claim to
-	// find that none has ended. They may be wider than the leases are: that
-	// costs one sweep. Narrower, and a dead claim would keep its weight.
-	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
-	lastExpiry   int64           // no claim's lease ends later, with the same exception
-	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
-	notifiedUpTo protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
-
-	plain    string // the redlock key: "" is absent
-	plainEnd int64
-
-	stored     protocol.Stored
-	storedEnd  int64 // when that is forgotten, and when the promise is, too
-	promiseEnd int64
-	promise    protocol.Version     // of the newest run that has begun,
-	promiseIn  protocol.Incarnation // and in which incarnation
-	watchers   []Watcher            // by when they have read
-	changed    int64                // watchers that have not read since get a push; 0: there are none
 }
-
-// shared is what a node keeps once: its marker, and its names.
-//
-// Invariant: all names of a node have one marker, so they are lost together,
-// and wait for one guard time. With a marker for each name a node would vote
-// for one name at once after a loss that only a request for another name has
-// shown.
-type shared struct {
-	Bucketed bool  // it is a bucket of a node in cluster mode: its names have no redlock key
-	Off      Rules // rules that are switched off; zero in every honest node
-	Portion  int   // 0: the constant
-
-	guardTime, retention int64 // of the set, in milliseconds; each lease is shorter than either
-
-	set    nodeset.NodeSet
-	counts nodeset.Stamp // of the client whose request comes next
-
-	marked      bool
-	incarnation protocol.Incarnation
-	born        int64
-	caughtUp    bool // nothing was lost since the last repair or bootstrap
-	learnt      bool // it was caught up when it began to count: it knows each number of permits, or others that count do
-
-	first *Node            // the name that New has returned
-	names map[string]*Node // the others
-}
-
-// bornLongAgo is the birth of a marker of a brand-new node: any guard has
-// passed since.
-const bornLongAgo = math.MinInt64 / 2
 
 // forGood is the end of a redlock key without a lease. Half of the range, as a
 // ttl may be added to it.
@@ -119,15 +68,6 @@ func New(guard time.Duration) *Node {
 	n.Configure(guard, time.Duration(forGood/int64(time.Millisecond)))
 	return n
 }
-
-// Configure gives the node the settings of its set. A configuration does so
-// too, see Step.
-func (n *Node) Configure(guard, retention time.Duration) {
-	n.guardTime, n.retention = guard.Milliseconds(), retention.Milliseconds()
-}
-
-// Guard returns the guard time of the set.
-func (n *Node) Guard() time.Duration { return time.Duration(n.guardTime) * time.Millisecond }
 
 // Name returns the node's data of a name. The empty name is the one that New
 // has returned.
@@ -175,15 +115,6 @@ func (n *Node) copied(s *shared) *Node {
 	return &c
 }
 
-// Bootstrap has the node have served for long. A node that has an incarnation
-// keeps it.
-func (n *Node) Bootstrap(now int64, inc protocol.Incarnation) {
-	if !n.marked {
-		n.Mark(now, inc)
-	}
-	n.born, n.caughtUp, n.learnt = bornLongAgo, true, false
-}
-
 // Resize is what the record beside the name says of a semaphore's permits.
 func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 	if at > n.limitAt {
@@ -202,12 +133,6 @@ func (n *Node) Forget() {
 	for _, m := range s.names {
 		*m = Node{shared: s}
 	}
-}
-
-// Mark is what a client does that saw a restart with the data, the newest
-// writes possibly lost.
-func (n *Node) Mark(now int64, inc protocol.Incarnation) {
-	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
 
 // Claims returns the claims that live at now, lowest ticket first.
@@ -248,21 +173,9 @@ func (n *Node) Capacity() uint64 { return n.capacity }
 // Fence returns the highest ticket ever given.
 func (n *Node) Fence() protocol.Ticket { return n.fence }
 
-// Incarnation returns the marker's value, and whether there is one.
-func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
-
-// Recovering tells how much of the guard time is left at now, 0 when the node
-// votes.
-func (n *Node) Recovering(now int64) time.Duration {
-	if !n.marked {
-		return n.Guard()
-	}
-	return time.Duration(max(0, n.born+n.guardTime-now)) * time.Millisecond
-}
-
 // Empty tells that at now no claim and no redlock key is left.
 func (n *Node) Empty(now int64) bool {
-	return n.redlockKeyAt(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
+	return n.Plain(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
@@ -338,7 +251,7 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 		text(c.Owner)
 		flag(c.Notify, c.Voted)
 	}
-	p := n.redlockKeyAt(now)
+	p := n.Plain(now)
 	text(p)
 	if p != "" {
 		rest(n.plainEnd)

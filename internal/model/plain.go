@@ -14,69 +14,68 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
+// redlockKey is that key.
+type redlockKey struct {
+	plain    string // "" is absent
+	plainEnd int64
+}
+
 // SetPlain is another Redlock client's SET NX PX on the redlock key; without a
 // ttl it is for good.
-func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
-	if n.redlockKeyAt(now) != "" {
+func (k *redlockKey) SetPlain(now int64, value string, ttl time.Duration) bool {
+	if k.Plain(now) != "" {
 		return false
 	}
-	n.plain, n.plainEnd = value, forGood
+	k.plain, k.plainEnd = value, forGood
 	if ttl > 0 {
-		n.plainEnd = now + ttl.Milliseconds()
+		k.plainEnd = now + ttl.Milliseconds()
 	}
 	return true
 }
 
 // DelPlain is another client's compare-and-delete on the redlock key; value ""
 // deletes whatever is there.
-func (n *Node) DelPlain(now int64, value string) bool {
-	p := n.redlockKeyAt(now)
+func (k *redlockKey) DelPlain(now int64, value string) bool {
+	p := k.Plain(now)
 	if p == "" || (value != "" && p != value) {
 		return false
 	}
-	n.plain = ""
+	k.plain = ""
 	return true
 }
 
 // Plain returns the redlock key's value at now, "" when there is none.
-func (n *Node) Plain(now int64) string { return n.redlockKeyAt(now) }
+func (k *redlockKey) Plain(now int64) string {
+	if k.plainEnd <= now {
+		return ""
+	}
+	return k.plain
+}
 
 // PlainLeft returns for how long the redlock key stays.
-func (n *Node) PlainLeft(now int64) time.Duration {
-	return time.Duration(n.plainEnd-now) * time.Millisecond
+func (k *redlockKey) PlainLeft(now int64) time.Duration {
+	return time.Duration(k.plainEnd-now) * time.Millisecond
 }
 
 // mayTakeRedlockKey reports whether the redlock key is absent or names claim c.
-func (v *visit) mayTakeRedlockKey(c *Claim) bool {
-	p := v.redlockKeyAt(v.now)
+func (k *redlockKey) mayTakeRedlockKey(now int64, c *Claim) bool {
+	p := k.Plain(now)
 	return p == "" || p == c.ID.String()
 }
 
 // takeRedlockKey makes the redlock key name claim c for as long as its lease,
 // unless it is another's.
-func (v *visit) takeRedlockKey(c *Claim) bool {
-	if !v.mayTakeRedlockKey(c) {
+func (k *redlockKey) takeRedlockKey(now int64, c *Claim) bool {
+	if !k.mayTakeRedlockKey(now, c) {
 		return false
 	}
-	v.plain, v.plainEnd = c.ID.String(), c.Expiry
+	k.plain, k.plainEnd = c.ID.String(), c.Expiry
 	return true
 }
 
 // releaseRedlockKey deletes the redlock key if it names claim id.
-func (v *visit) releaseRedlockKey(id protocol.ID) {
-	if v.plain == id.String() {
-		v.plain = ""
+func (k *redlockKey) releaseRedlockKey(id protocol.ID) {
+	if k.plain == id.String() {
+		k.plain = ""
 	}
-}
-
-// hasRedlockKey reports whether the name has a redlock key, as a mutex has that
-// is in no bucket.
-func (v *visit) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !v.Bucketed }
-
-// redlockKeyAt is the redlock key's value at now.
-func (n *Node) redlockKeyAt(now int64) string {
-	if n.plainEnd <= now {
-		return ""
-	}
-	return n.plain
 }

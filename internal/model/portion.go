@@ -1,20 +1,23 @@
 package model
 
-// This file bounds the work of one request: a node serves no other client while
-// a script runs. What exceeds the portion stays noted in the queue
+// This file owns what an answer tells of a claim: its vote, and the claims
+// below it. And it bounds the work of one request: a node serves no other
+// client while a script runs. What exceeds the portion stays noted in the queue
 // (droppedUpTo, notifiedUpTo, over), and the next request goes on with it.
 //
 // Invariant: a claim whose lease has ended gets no vote, dropped or not.
+//
+// Invariant: what an answer tells of the lower claims is all of them or more,
+// never less. A client that counts claims from it may refuse for nothing, and
+// never admits one too many.
 
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
-
-// portion is how many claims a request may deal with.
-func (n *Node) portion() int { return cmp.Or(n.Portion, Portion) }
 
 // purge drops the claims whose lease has ended, in the order of tickets and a
 // portion at a time. One that is not dropped yet counts as if its lease were
@@ -23,7 +26,7 @@ func (n *Node) portion() int { return cmp.Or(n.Portion, Portion) }
 // One that would outlast the retention was given before the clock was
 // set back, as every lease is shorter than that. How much of it is left is not
 // known any more, so it gets as much as it may have at most.
-func (v *visit) purge(t protocol.Terms) {
+func (v *turn) purge(t protocol.Terms) {
 	last := v.now + t.TTL.Milliseconds() + v.retention
 	if v.droppedUpTo == 0 {
 		if v.firstExpiry > v.now && v.lastExpiry <= last {
@@ -57,21 +60,16 @@ func (v *visit) purge(t protocol.Terms) {
 	v.forgetFence()
 }
 
-// lasts notes when a claim's lease ends.
-func (n *Node) lasts(expiry int64) {
-	n.firstExpiry, n.lastExpiry = min(n.firstExpiry, expiry), max(n.lastExpiry, expiry)
-}
-
 // advance gives the vote to one claim after the other, in ticket order, for as
 // long as they fit and a portion at most. Votes are never taken back here: the
 // claims below a claim only ever leave.
-func (v *visit) advance() {
+func (v *turn) advance() {
 	var sum, digest uint64
 	v.over = false
 	for i := range v.claims {
 		c := &v.claims[i]
 		if !c.Voted {
-			if sum+c.Weight > v.capacity || v.hasRedlockKey() && !v.mayTakeRedlockKey(c) {
+			if sum+c.Weight > v.capacity || v.hasRedlockKey() && !v.mayTakeRedlockKey(v.now, c) {
 				return
 			}
 			if v.votes == 0 || c.Expiry <= v.now {
@@ -79,7 +77,7 @@ func (v *visit) advance() {
 				return
 			}
 			if v.hasRedlockKey() {
-				v.takeRedlockKey(c)
+				v.takeRedlockKey(v.now, c)
 			}
 			v.votes--
 			c.Voted = true
@@ -101,7 +99,7 @@ func (v *visit) advance() {
 // resume pushes to holders that a claim has begun to wait. If this request has
 // left work over, it asks one client for another request, so that the work goes
 // on soon.
-func (v *visit) resume() {
+func (v *turn) resume() {
 	waits := v.unvoted() > 0
 	switch {
 	case !waits:
@@ -127,7 +125,7 @@ func (v *visit) resume() {
 // notifyHolders goes through the holders in the order of tickets, and notes
 // where it stops, so each holder hears once of the first waiter. It pushes to a
 // portion of the holders that a claim waits.
-func (v *visit) notifyHolders() {
+func (v *turn) notifyHolders() {
 	from, pushed := v.notifiedUpTo, 0
 	v.notifiedUpTo = 0
 	for _, c := range v.claims {
@@ -148,7 +146,7 @@ func (v *visit) notifyHolders() {
 // listable bounds what one answer holds. A claim that gets no list gets totals
 // instead, which suffice where there is room. It reports whether few enough
 // claims have votes from the ticket from on to list them.
-func (v *visit) listable(c *Claim, from protocol.Ticket) bool {
+func (v *turn) listable(c *Claim, from protocol.Ticket) bool {
 	n := 0
 	for _, o := range v.claims {
 		if o.Voted && o.Ticket >= min(from, c.Ticket) {
@@ -157,3 +155,110 @@ func (v *visit) listable(c *Claim, from protocol.Ticket) bool {
 	}
 	return n <= 8*v.portion()
 }
+
+// waitHintDepth is how many waiters ahead still allow a guess at when to ask
+// again.
+const waitHintDepth = 8
+
+// answer describes the claim i and its view: the claims with votes below it. A
+// list holds those from the ticket from on, and totals stand for those below
+// from.
+func (v *turn) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
+	c := &v.claims[i]
+	asked := list && c.Voted
+	list = asked && v.listable(c, from)
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.incarnation, Ticket: c.Ticket, Vote: c.Voted}
+	if v.resized() {
+		a.Limit, a.LimitAt = v.limit, v.limitAt
+	}
+	for j, o := range v.claims {
+		a.Waiters = a.Waiters || (j != i && !o.Voted)
+	}
+	// The totals of the voted claims tell what lies below the last of them, and
+	// below no other without a walk. Where the list is too long for that they
+	// tell more: what lies above as well.
+	last := c.Voted && (i+1 == len(v.claims) || !v.claims[i+1].Voted)
+	if a.HasTotals, a.Listed = last || list, list; a.HasTotals {
+		for _, o := range v.claims[:i] {
+			a.Sum, a.Digest = a.Sum+o.Weight, (a.Digest+o.ID.Digest())%protocol.DigestMod
+			switch {
+			case list && o.Ticket >= from:
+				a.Lower = append(a.Lower, protocol.Lower{ID: o.ID, Weight: o.Weight})
+			case list:
+				a.BaseSum, a.BaseDigest = a.BaseSum+o.Weight, (a.BaseDigest+o.ID.Digest())%protocol.DigestMod
+			}
+		}
+	}
+	if asked {
+		v.all(&a, i)
+	}
+	if !c.Voted {
+		a.Rank = i
+		a.Wait, a.Foreign = v.wait(i)
+		a.Barred = i > 0 && v.hasRedlockKey() && !v.claims[0].Voted
+	}
+	return a
+}
+
+// all adds the totals of all claims with votes but claim i to an answer to a
+// request for a list. Where there is no list they stand for the lower claims.
+// Without them two nodes, of which one has too long a list, never tell of the
+// same set, and the claim waits though there is room.
+func (v *turn) all(a *protocol.Answer, i int) {
+	var sum, digest uint64
+	for j, o := range v.claims {
+		if o.Voted && j != i {
+			sum, digest = sum+o.Weight, (digest+o.ID.Digest())%protocol.DigestMod
+		}
+	}
+	switch {
+	case a.Listed && v.off(AllTotals):
+		a.AllSum, a.AllDigest = a.Sum, a.Digest
+	case a.Listed:
+		a.AllSum, a.AllDigest = sum, digest
+	case !a.HasTotals && !v.off(Totals):
+		a.HasTotals, a.Sum, a.Digest = true, sum, digest
+	}
+}
+
+// wait guesses when asking again may help the unvoted claim i, and reports
+// whether another client's redlock key is all that blocks it. A guess that is
+// too late costs time only: a vote comes by a push, too.
+func (v *turn) wait(i int) (time.Duration, bool) {
+	until, ahead := int64(0), 0
+	if v.hasRedlockKey() {
+		if i == 0 { // unvoted head: the redlock key is another's
+			if v.plainEnd == forGood {
+				return 0, true
+			}
+			return v.rest(v.plainEnd), true
+		}
+	} else {
+		until = slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
+		if v.droppedUpTo > 0 {
+			until = v.now
+		}
+	}
+	for _, c := range v.claims[:i] {
+		if !c.Voted {
+			ahead++
+		}
+		if !c.Voted || v.hasRedlockKey() {
+			until = max(until, c.Expiry)
+		}
+	}
+	if ahead > waitHintDepth {
+		return 0, false
+	}
+	return v.rest(until), false
+}
+
+// rest is the hint of an answer: how long it takes until end, 1 ms at least: 0
+// means that there is no hint.
+func (v *turn) rest(end int64) time.Duration {
+	return time.Duration(max(1, end-v.now)) * time.Millisecond
+}
+
+// hasRedlockKey reports whether the name has a redlock key, as a mutex has that
+// is in no bucket.
+func (v *turn) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !v.Bucketed }

@@ -1,21 +1,31 @@
 package model
 
-// This file owns the order of the queue and the fence.
+// This file owns the queue of a name's claims.
 //
-// Invariant: the fence is the highest ticket that the node has given, and it
-// outlives the claim that had it by the retention time. Without that a claim
-// could get a ticket below that of a holder that the node no longer knows, and
-// a fencing token could fall.
+// Invariant: claims are sorted by ticket and the voted ones are a prefix: votes
+// go in the order of tickets.
 
 import (
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
 
+// queue are the claims of a name.
+type queue struct {
+	claims []Claim
+
+	// Bounds of all leases, so that a request need not look at each claim to
+	// find that none has ended. They may be wider than the leases are: that
+	// costs one sweep. Narrower, and a dead claim would keep its weight.
+	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
+	lastExpiry   int64           // no claim's lease ends later, with the same exception
+	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
+	notifiedUpTo protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
+}
+
 // enqueue puts a claim into the queue.
-func (v *visit) enqueue(c Claim) {
+func (v *queue) enqueue(c Claim) {
 	i := 0
 	for i < len(v.claims) && v.claims[i].Ticket <= c.Ticket {
 		i++
@@ -24,90 +34,24 @@ func (v *visit) enqueue(c Claim) {
 	v.lasts(c.Expiry)
 }
 
-// place puts a claim into the queue and raises the fence to its ticket. Only it
-// and reclaimed raise the fence, so the claim that was given the fence is
-// always known.
-func (v *visit) place(c Claim) {
-	v.enqueue(c)
-	if c.Ticket > v.fence {
-		v.fence, v.fenceOf = c.Ticket, c.ID
-	}
-	v.forgetFence()
+// lasts notes when a claim's lease ends.
+func (n *queue) lasts(expiry int64) {
+	n.firstExpiry, n.lastExpiry = min(n.firstExpiry, expiry), max(n.lastExpiry, expiry)
 }
 
-// forgetFence is what a node without MonotoneFence does after every change.
-func (v *visit) forgetFence() {
-	if !v.off(MonotoneFence) {
-		return
-	}
-	v.fence, v.fenceOf = 0, protocol.ID{}
-	if k := len(v.claims); k > 0 {
-		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
-	}
-}
-
-// next is the lowest ticket above the fence with the residue of id. Without
-// residues two claims could take the same ticket on two nodes again and again,
-// and neither would settle.
-func (v *visit) next(id protocol.ID) protocol.Ticket {
-	if v.off(Residue) {
-		return v.fence + 1
-	}
-	return id.Next(v.fence)
-}
-
-// window is how far tickets may be ahead of the node's clock.
-func (n *Node) window() protocol.Window {
-	return protocol.WindowOf(time.Duration(n.guardTime) * time.Millisecond)
-}
-
-// top is the highest ticket that the fence may be raised to now: see
-// [visit.claim].
-func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
-
-// until is how long it takes until the ticket is no longer above top.
-func (v *visit) until(t protocol.Ticket) time.Duration {
-	micros := int64(t) - v.now*1000 - v.guardTime*500
-	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
-}
-
-// forged reports whether no client's clock can have given the ticket.
-func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
-
-// hidden: the node would not store the version, so it is forged, or the clock
-// was set back since.
-func (v *visit) hidden(t protocol.Ticket) bool {
-	return v.forged(t) || t > v.top() && !protocol.Forged(t, v.now) && !v.off(NearFuture)
-}
-
-// keepFence has the fence outlast what is stored now by the retention time.
-func (v *visit) keepFence(t protocol.Terms) {
-	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.retention
-}
-
-// forgetOld bounds the memory of a node: a million short-lived names must not
-// fill it. A later claim gets a higher ticket all the same, as tickets stay
-// near the clock. It drops the fence of a name without claims after the
-// retention time.
-func (v *visit) forgetOld() {
-	if len(v.claims) == 0 && v.fenceEnd <= v.now {
-		v.fence, v.fenceOf = 0, protocol.ID{}
-	}
+// find returns where a claim is in the queue, -1 if it is not there.
+func (v *queue) find(id protocol.ID) int {
+	return slices.IndexFunc(v.claims, func(c Claim) bool { return c.ID == id })
 }
 
 // taken reports whether a claim has the ticket here. Two claims with one ticket
 // would have one fencing token.
-func (v *visit) taken(t protocol.Ticket) bool {
+func (v *queue) taken(t protocol.Ticket) bool {
 	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Ticket == t })
 }
 
-// find returns where a claim is in the queue, -1 if it is not there.
-func (v *visit) find(id protocol.ID) int {
-	return slices.IndexFunc(v.claims, func(c Claim) bool { return c.ID == id })
-}
-
 // unvoted counts the claims that wait here.
-func (v *visit) unvoted() int {
+func (v *queue) unvoted() int {
 	k := 0
 	for _, c := range v.claims {
 		if !c.Voted {
@@ -117,4 +61,11 @@ func (v *visit) unvoted() int {
 	return k
 }
 
-func (n *Node) off(r Rules) bool { return n.Off&r != 0 }
+// votesFor reports whether the claim of o is here, at its ticket, with the vote
+// and a lease that has not ended. A claim that is not dropped yet, though its
+// lease has ended, gives no leave: the next claim may have been admitted
+// elsewhere.
+func (v *queue) votesFor(now int64, o protocol.Version) bool {
+	i := v.find(o.ID)
+	return i >= 0 && v.claims[i].Voted && v.claims[i].Ticket == o.Ticket && v.claims[i].Expiry > now
+}

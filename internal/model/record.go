@@ -26,6 +26,25 @@ type Watcher struct {
 	Expiry int64
 }
 
+// register is that acceptor, and the clients that watch it.
+type register struct {
+	stored     protocol.Stored
+	storedEnd  int64 // when that is forgotten, and when the promise is, too
+	promiseEnd int64
+	promise    protocol.Version     // of the newest run that has begun,
+	promiseIn  protocol.Incarnation // and in which incarnation
+	watchers   []Watcher            // by when they have read
+	changed    int64                // watchers that have not read since get a push; 0: there are none
+}
+
+// visit is one request being handled. It lives as long as one call of Handle
+// and changes the Node in place.
+type visit struct {
+	*Node
+	now  int64
+	outs []Out
+}
+
 // record handles the four operations of a record. It leaves the queue as it
 // is: a claim whose lease has ended counts as gone whether it has been dropped
 // or not.
@@ -63,7 +82,7 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 	case v.superseded(s.Version) || v.storedVersion().Run(s.Version) > 0:
 		return protocol.StatusSuperseded
 	case v.began(s.Version): // again
-	case !v.votesFor(s.Version) && !v.off(Present):
+	case !v.votesFor(v.now, s.Version) && !v.off(Present):
 		return protocol.Missing
 	default:
 		if v.promise == (protocol.Version{}) || !v.off(Promise) {
@@ -82,7 +101,7 @@ func (v *visit) put(s protocol.Stored) protocol.Status {
 	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
 	case v.superseded(s.Version) || v.storedVersion().Compare(s.Version) > 0:
 		return protocol.StatusSuperseded
-	case !v.began(s.Version) && !v.votesFor(s.Version) && !v.off(Present):
+	case !v.began(s.Version) && !v.votesFor(v.now, s.Version) && !v.off(Present):
 		return protocol.Missing
 	default:
 		v.promised(s)
@@ -147,15 +166,6 @@ func (v *visit) began(o protocol.Version) bool {
 // out, and is no leave to record (PromiseIncarnation).
 func (v *visit) promised(s protocol.Stored) {
 	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.incarnation
-}
-
-// votesFor reports whether the claim of o is here, at its ticket, with the vote
-// and a lease that has not ended. A claim that is not dropped yet, though its
-// lease has ended, gives no leave: the next claim may have been admitted
-// elsewhere.
-func (v *visit) votesFor(o protocol.Version) bool {
-	i := v.find(o.ID)
-	return i >= 0 && v.claims[i].Voted && v.claims[i].Ticket == o.Ticket && v.claims[i].Expiry > v.now
 }
 
 // store records s, and pushes the change to the watchers. The push comes after
@@ -248,14 +258,14 @@ func (v *visit) left(e *protocol.Entry) *protocol.Entry {
 	if v.storedEnd != forGood && v.stored.Version != (protocol.Version{}) {
 		e.Keep = time.Duration(v.storedEnd-v.now) * time.Millisecond
 	}
-	if i := v.find(v.stored.ID); i >= 0 && v.votesFor(v.stored.Version) {
+	if i := v.find(v.stored.ID); i >= 0 && v.votesFor(v.now, v.stored.Version) {
 		e.Left = time.Duration(v.claims[i].Expiry-v.now) * time.Millisecond
 	}
 	return e
 }
 
 // Forge puts a record and a promise here as only a write past the scripts can.
-func (n *Node) Forge(s protocol.Stored, promise protocol.Version) {
+func (n *register) Forge(s protocol.Stored, promise protocol.Version) {
 	n.stored, n.storedEnd = s, forGood
 	n.promise, n.promiseIn, n.promiseEnd = promise, 0, forGood
 }
@@ -267,30 +277,32 @@ func (n *Node) Forged(now int64) bool {
 	return newest > n.window().Top(now) || protocol.Forged(newest, now)
 }
 
-// Complete marks the node as caught up in the incarnation inc. A repair that
-// began in an earlier incarnation says nothing of what was lost since.
-func (n *Node) Complete(inc protocol.Incarnation) {
-	if n.marked && n.incarnation == inc {
-		n.caughtUp = true
-	}
-}
-
 // HasRegister reports whether the node would list the name: it has recorded or
 // promised something.
-func (n *Node) HasRegister() bool {
+func (n *register) HasRegister() bool {
 	return n.stored.Version != (protocol.Version{}) || n.promise != (protocol.Version{})
 }
 
 // Recorded returns what the node has recorded, for checks.
-func (n *Node) Recorded() protocol.Stored { return n.stored }
+func (n *register) Recorded() protocol.Stored { return n.stored }
 
 // RecordedUntil is Recorded, and when that ends; 0: it does not.
-func (n *Node) RecordedUntil() (s protocol.Stored, end int64) {
+func (n *register) RecordedUntil() (s protocol.Stored, end int64) {
 	if n.storedEnd != forGood {
 		end = n.storedEnd
 	}
 	return n.stored, end
 }
 
-// CaughtUp reports whether the node can attest what is not recorded.
-func (n *Node) CaughtUp() bool { return n.marked && n.caughtUp }
+// top is the highest ticket that the fence may be raised to now: see
+// [turn.claim].
+func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
+
+// forged reports whether no client's clock can have given the ticket.
+func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
+
+// hidden: the node would not store the version, so it is forged, or the clock
+// was set back since.
+func (v *visit) hidden(t protocol.Ticket) bool {
+	return v.forged(t) || t > v.top() && !protocol.Forged(t, v.now) && !v.off(NearFuture)
+}

@@ -21,7 +21,7 @@ import (
 
 // Step carries out a step of the register, and returns what the node keeps
 // then. fresh is the incarnation that the node takes if it begins another one.
-func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
+func (n *shared) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
 	n.step(now, s, fresh)
 	if n.set.Text = ""; n.set.Config != nil || n.set.Promised != "" || n.set.Life != "" {
 		n.set.Text = n.set.String()
@@ -29,7 +29,7 @@ func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation)
 	return n.set
 }
 
-func (n *Node) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) {
+func (n *shared) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) {
 	recorded := n.set.Phase == nodeset.SetRecorded
 	higher := s.Config != nil && (n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher))
 	switch {
@@ -75,7 +75,7 @@ func (n *Node) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation)
 // has forgotten what it did. Its settings are those of the configuration. Its
 // guard time ends when it did: a longer one is not begun again, or each node
 // would stop voting as settings are changed.
-func (n *Node) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarnation, forgotten bool) {
+func (n *shared) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarnation, forgotten bool) {
 	guard := c.Guard().Milliseconds()
 	if !n.marked || forgotten {
 		n.Mark(now, fresh)
@@ -86,20 +86,7 @@ func (n *Node) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarna
 }
 
 // Set returns what the node keeps of its set.
-func (n *Node) Set() nodeset.NodeSet { return n.set }
+func (n *shared) Set() nodeset.NodeSet { return n.set }
 
 // SetText returns that as the scripts keep it, empty if the node keeps nothing.
-func (n *Node) SetText() string { return n.set.Text }
-
-// Count says on which configuration the client of the next request counts.
-func (n *Node) Count(s nodeset.Stamp) { n.counts = s }
-
-// refuses reports whether the request is of a client that counts on another
-// configuration. A node without a marker refuses all.
-func (n *Node) refuses() bool {
-	return (n.counts != n.set.Stamp() || !n.marked) && !n.off(SetRefuse)
-}
-
-// Kept reports whether the node was caught up when it entered, and has lost
-// nothing since.
-func (n *Node) Kept() bool { return n.learnt }
+func (n *shared) SetText() string { return n.set.Text }

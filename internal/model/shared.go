@@ -1,0 +1,113 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what a node keeps once for all its names: its marker and its
+// settings. The register of its set is in set.go.
+
+// shared is what a node keeps once: its marker, and its names.
+//
+// Invariant: all names of a node have one marker, so they are lost together,
+// and wait for one guard time. With a marker for each name a node would vote
+// for one name at once after a loss that only a request for another name has
+// shown.
+type shared struct {
+	Bucketed bool  // it is a bucket of a node in cluster mode: its names have no redlock key
+	Off      Rules // rules that are switched off; zero in every honest node
+	Portion  int   // 0: the constant
+
+	guardTime, retention int64 // of the set, in milliseconds; each lease is shorter than either
+
+	set    nodeset.NodeSet
+	counts nodeset.Stamp // of the client whose request comes next
+
+	marked      bool
+	incarnation protocol.Incarnation
+	born        int64
+	caughtUp    bool // nothing was lost since the last repair or bootstrap
+	learnt      bool // it was caught up when it began to count: it knows each number of permits, or others that count do
+
+	first *Node            // the name that New has returned
+	names map[string]*Node // the others
+}
+
+// bornLongAgo is the birth of a marker of a brand-new node: any guard has
+// passed since.
+const bornLongAgo = math.MinInt64 / 2
+
+// Configure gives the node the settings of its set. A configuration does so
+// too, see Step.
+func (n *shared) Configure(guard, retention time.Duration) {
+	n.guardTime, n.retention = guard.Milliseconds(), retention.Milliseconds()
+}
+
+// Guard returns the guard time of the set.
+func (n *shared) Guard() time.Duration { return time.Duration(n.guardTime) * time.Millisecond }
+
+// Bootstrap has the node have served for long. A node that has an incarnation
+// keeps it.
+func (n *shared) Bootstrap(now int64, inc protocol.Incarnation) {
+	if !n.marked {
+		n.Mark(now, inc)
+	}
+	n.born, n.caughtUp, n.learnt = bornLongAgo, true, false
+}
+
+// Mark is what a client does that saw a restart with the data, the newest
+// writes possibly lost.
+func (n *shared) Mark(now int64, inc protocol.Incarnation) {
+	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
+}
+
+// Incarnation returns the marker's value, and whether there is one.
+func (n *shared) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
+
+// Recovering tells how much of the guard time is left at now, 0 when the node
+// votes.
+func (n *shared) Recovering(now int64) time.Duration {
+	if !n.marked {
+		return n.Guard()
+	}
+	return time.Duration(max(0, n.born+n.guardTime-now)) * time.Millisecond
+}
+
+// Complete marks the node as caught up in the incarnation inc. A repair that
+// began in an earlier incarnation says nothing of what was lost since.
+func (n *shared) Complete(inc protocol.Incarnation) {
+	if n.marked && n.incarnation == inc {
+		n.caughtUp = true
+	}
+}
+
+// CaughtUp reports whether the node can attest what is not recorded.
+func (n *shared) CaughtUp() bool { return n.marked && n.caughtUp }
+
+// Kept reports whether the node was caught up when it entered, and has lost
+// nothing since.
+func (n *shared) Kept() bool { return n.learnt }
+
+// Count says on which configuration the client of the next request counts.
+func (n *shared) Count(s nodeset.Stamp) { n.counts = s }
+
+// refuses reports whether the request is of a client that counts on another
+// configuration. A node without a marker refuses all.
+func (n *shared) refuses() bool {
+	return (n.counts != n.set.Stamp() || !n.marked) && !n.off(SetRefuse)
+}
+
+func (n *shared) off(r Rules) bool { return n.Off&r != 0 }
+
+// portion is how many claims a request may deal with.
+func (n *shared) portion() int { return cmp.Or(n.Portion, Portion) }
+
+// window is how far tickets may be ahead of the node's clock.
+func (n *shared) window() protocol.Window {
+	return protocol.WindowOf(time.Duration(n.guardTime) * time.Millisecond)
+}
