@@ -287,3 +287,142 @@ func (x *space) pass(s *state, asleep int) string {
 	}
 	return wrong
 }
+
+func (x *space) messages(s state, i, z uint8, to []action) []action {
+	id := x.cols[s.cols[z]].links[i]
+	l := x.links[id].link
+	if s.left.cuts > 0 && !l.cut {
+		to = append(to, action{kind: actCut, claim: i, node: z})
+	}
+	if l.full {
+		to = append(to, action{kind: actRoom, claim: i, node: z})
+	} else if s.left.stops > 0 && !l.cut && !x.claims[s.claims[i]].final {
+		to = append(to, action{kind: actFull, claim: i, node: z})
+	}
+	if s.left.drops > 0 && !l.cut && !x.claims[s.claims[i]].final {
+		to = append(to, action{kind: actDrop, claim: i, node: z})
+	}
+	if id == 0 {
+		return to
+	}
+	if l.requests[0] != 0 {
+		to = append(to, action{kind: actArrive, claim: i, node: z})
+		if s.left.repeats > 0 {
+			to = append(to, action{kind: actArriveTwice, claim: i, node: z})
+		}
+	}
+	if l.answers[0] != 0 {
+		to = append(to, action{kind: actAnswer, claim: i, node: z})
+	}
+	each := func(kind actionKind, queue []msgID) {
+		for k, m := range queue {
+			if m != 0 {
+				to = append(to, action{kind: kind, claim: i, node: z, index: uint8(k)})
+			}
+		}
+	}
+	each(actPush, l.pushes[:])
+	each(actLate, l.late[:])
+	if s.left.fails > 0 {
+		each(actFailRequest, l.requests[:])
+		each(actFailAnswer, l.answers[:])
+	}
+	return to
+}
+
+// drop loses the connection of a claim to a node. What was sent on it may still
+// arrive, but no answer to it. Then a new connection is ready for requests.
+func (x *space) drop(s *state, i, z uint8) (wrong string) {
+	s.left.drops--
+	l := x.linkOf(s, i, z)
+	lost := slices.Concat(l.requests[:], l.answers[:])
+	for _, m := range l.requests {
+		if m != 0 {
+			put(l.late[:], m)
+		}
+	}
+	l.requests, l.answers = link{}.requests, link{}.answers
+	x.setLink(s, i, z, l)
+	for _, m := range lost {
+		if m != 0 && wrong == "" && !x.claims[s.claims[i]].final {
+			wrong = x.happen(s, i, claimEvent{kind: evFail, node: z, msg: x.asked(m)})
+		}
+	}
+	if wrong == "" && !x.claims[s.claims[i]].final {
+		wrong = x.happen(s, i, claimEvent{kind: evUp, node: z})
+	}
+	return wrong
+}
+
+// stuck lets the world be calm from s on: what is on its way arrives in order,
+// what was given up never does, holders release at once. Then every attempt
+// must come to its end, admitted or given up, and leave nothing on the nodes
+// (save where a leave was given up or overtaken: a lease clears that).
+func (x *space) stuck(s state) string {
+	for z := range uint8(nodes) {
+		for i := range uint8(len(x.cfg.Claims)) {
+			l := x.linkOf(&s, i, z)
+			l.late = link{}.late
+			x.setLink(&s, i, z, l)
+			if l.full {
+				s, _ = x.apply(s, action{kind: actRoom, claim: i, node: z})
+			}
+		}
+	}
+	s.left = budget{beats: unbounded, units: unbounded, since: s.left.since}
+	for range x.cfg.Guard + 8*x.cfg.TTL {
+		if !x.settleDown(&s) {
+			return "messages without end"
+		}
+		waiting := false
+		for _, id := range s.claims {
+			waiting = waiting || id != 0 && !x.claims[id].final
+		}
+		if !waiting {
+			if x.cfg.Fails+x.cfg.Cuts+x.cfg.Repeats+x.cfg.Drops == 0 && !x.empty(s) {
+				return "something is left on a node without a holder"
+			}
+			return ""
+		}
+		x.pass(&s, -1)
+	}
+	return "a claim waits forever"
+}
+
+// settleDown delivers everything, and reports whether there is an end to it.
+func (x *space) settleDown(s *state) bool {
+	for range 1000 {
+		settled := true
+		for i, id := range s.claims {
+			if id == 0 {
+				continue
+			}
+			if x.claims[id].valid {
+				x.happen(s, uint8(i), claimEvent{kind: evLeave})
+				settled = false
+			}
+			for z := range uint8(nodes) {
+				for _, a := range x.messages(*s, uint8(i), z, nil) {
+					if a.kind == actArrive || a.kind == actAnswer || a.kind == actPush {
+						*s, _ = x.apply(*s, a)
+						settled = false
+						break // the rest of the list has moved
+					}
+				}
+			}
+		}
+		if settled {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *space) empty(s state) bool {
+	for _, col := range s.cols {
+		if p := &x.nodes[x.cols[col].node]; len(p.n.Claims(p.at)) > 0 {
+			return false
+		}
+	}
+	return true
+}

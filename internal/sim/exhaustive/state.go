@@ -8,6 +8,31 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
+// This file owns states, and what becomes of one when a claim moves. What can
+// happen in a state is in action.go.
+
+// space interns the parts that states are made of. A state is then a few
+// numbers, and what one part does on one event is computed once and looked up
+// ever after: that, and not a fast clone, is what makes the search fit.
+type space struct {
+	traffic
+	claimParts
+	nodeParts
+}
+
+func newSpace(cfg Config) *space {
+	x := &space{traffic: traffic{
+		cfg: cfg, msgs: make([]message, 1), msgIDs: map[message]msgID{}, older: make([]msgID, 1),
+		links: make([]linkPart, 1), linkIDs: map[link]uint32{{}: 0}, cols: make([]column, 1), colIDs: map[column]uint32{},
+	}}
+	x.claimParts = claimParts{
+		traffic: &x.traffic, mutant: cfg.Rules != protocol.Rules{} || cfg.Off != 0, client: cfg.client(&x.clock),
+		claims: make([]claimPart, 1), claimIDs: map[string]uint32{}, moves: map[claimEvent]claimMove{},
+	}
+	x.nodeParts = nodeParts{traffic: &x.traffic, nodes: make([]nodePart, 1), nodeIDs: map[string]uint32{}, visits: map[nodeEvent]nodeMove{}}
+	return x
+}
+
 // state is everything, in numbers of a space.
 type state struct {
 	claims [maxClaims]uint32

@@ -2,12 +2,8 @@ package redistest
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -57,35 +53,4 @@ func (s *Server) CutPower() (gone int64, err error) {
 		return os.Truncate(path, synced)
 	})
 	return gone, err
-}
-
-// settle takes it that all that an earlier life has left to the kernel is on
-// the disk now.
-func (s *Server) settle() error {
-	return s.logs(func(path string, size int64) error {
-		return os.WriteFile(s.syncedFile(path), binary.NativeEndian.AppendUint64(nil, uint64(size)), 0o600)
-	})
-}
-
-// syncedFile is where the library writes down how much of a file is on the
-// disk.
-func (s *Server) syncedFile(path string) string {
-	return filepath.Join(s.machineDir(), filepath.Base(path)+".synced")
-}
-
-// logs calls f for each file that the server appends to.
-func (s *Server) logs(f func(path string, size int64) error) error {
-	return filepath.WalkDir(filepath.Join(s.dir, "appendonlydir"), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil || !strings.HasSuffix(path, ".incr.aof"):
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		return f(path, info.Size())
-	})
 }

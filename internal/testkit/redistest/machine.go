@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,9 +46,15 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(library)
 })
 
-func (s *Server) machineDir() string { return filepath.Join(s.dir, "machine") }
-func (s *Server) library() string    { return filepath.Join(s.machineDir(), "machine.so") }
-func (s *Server) page() string       { return filepath.Join(s.machineDir(), "page") }
+// host is what a server runs on, with a clock and a disk or without.
+type host struct {
+	dir   string // of the server; set once by open
+	clock clock  // the zero value is the machine's; guarded by the server's mu
+}
+
+func (h *host) machineDir() string { return filepath.Join(h.dir, "machine") }
+func (h *host) library() string    { return filepath.Join(h.machineDir(), "machine.so") }
+func (h *host) page() string       { return filepath.Join(h.machineDir(), "page") }
 
 // Where the library reads in the page: how often the clock has been set, what
 // it shows, in two places that take turns, and the delay of the disk.
@@ -60,7 +67,7 @@ const (
 )
 
 // openMachine makes a clock that is right and a disk that is fast.
-func (s *Server) openMachine() error {
+func (h *host) openMachine() error {
 	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" {
 		return fmt.Errorf("redistest: %w", ErrNoCompiler)
 	}
@@ -68,9 +75,9 @@ func (s *Server) openMachine() error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(os.RemoveAll(s.machineDir()), os.Mkdir(s.machineDir(), 0o700))
+	err = errors.Join(os.RemoveAll(h.machineDir()), os.Mkdir(h.machineDir(), 0o700))
 	if err == nil {
-		err = errors.Join(os.WriteFile(s.library(), library, 0o600), os.WriteFile(s.page(), make([]byte, pageSize), 0o600))
+		err = errors.Join(os.WriteFile(h.library(), library, 0o600), os.WriteFile(h.page(), make([]byte, pageSize), 0o600))
 	}
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
@@ -79,8 +86,8 @@ func (s *Server) openMachine() error {
 }
 
 // write changes the page.
-func (s *Server) write(at int64, values ...uint64) error {
-	f, err := os.OpenFile(s.page(), os.O_WRONLY, 0)
+func (h *host) write(at int64, values ...uint64) error {
+	f, err := os.OpenFile(h.page(), os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
 	}
@@ -96,10 +103,10 @@ func (s *Server) write(at int64, values ...uint64) error {
 }
 
 // load has a server that is about to be started load the library.
-func (s *Server) load(cmd *exec.Cmd) error {
+func (h *host) load(cmd *exec.Cmd) error {
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LD_PRELOAD=") })
-	cmd.Env = append(cmd.Env, "LD_PRELOAD="+s.library(), "REDISTEST_MACHINE="+s.machineDir())
-	return s.settle()
+	cmd.Env = append(cmd.Env, "LD_PRELOAD="+h.library(), "REDISTEST_MACHINE="+h.machineDir())
+	return h.settle()
 }
 
 // loaded finds out whether it has: a loader says nothing about a library that
@@ -113,4 +120,35 @@ func (s *Server) loaded() error {
 		return fmt.Errorf("redistest: the clock and the disk of %s: %w", s.Addr(), err)
 	}
 	return nil
+}
+
+// settle takes it that all that an earlier life has left to the kernel is on
+// the disk now.
+func (h *host) settle() error {
+	return h.logs(func(path string, size int64) error {
+		return os.WriteFile(h.syncedFile(path), binary.NativeEndian.AppendUint64(nil, uint64(size)), 0o600)
+	})
+}
+
+// syncedFile is where the library writes down how much of a file is on the
+// disk.
+func (h *host) syncedFile(path string) string {
+	return filepath.Join(h.machineDir(), filepath.Base(path)+".synced")
+}
+
+// logs calls f for each file that the server appends to.
+func (h *host) logs(f func(path string, size int64) error) error {
+	return filepath.WalkDir(filepath.Join(h.dir, "appendonlydir"), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil || !strings.HasSuffix(path, ".incr.aof"):
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return f(path, info.Size())
+	})
 }

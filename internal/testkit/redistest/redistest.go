@@ -231,3 +231,13 @@ func reservePort() (int, net.PacketConn, error) {
 	}
 	return 0, nil, fmt.Errorf("redistest: no free port on 127.0.0.1: %w", last)
 }
+
+// Calls is how often the servers have run a command, all of them together, also
+// where a script has called it, by their own account.
+func (c *Cluster) Calls(t testing.TB, command string) (n int) {
+	t.Helper()
+	for i := range c.Len() {
+		n += c.Node(i).Calls(t, command)
+	}
+	return n
+}

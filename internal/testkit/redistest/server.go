@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,19 +34,18 @@ var errPortTaken = errors.New("port is taken")
 // A Server is one redis-server. Its address and directory stay the same across
 // restarts. Its methods may be called concurrently.
 type Server struct {
+	host
 	binary string
 	cfg    config
 
 	// Set once by open.
 	port        int
-	dir         string
 	reservation net.PacketConn
 	bus         int // the port of the bus of a Redis Cluster; 0: none
 	busReserved net.PacketConn
 
 	mu     sync.Mutex       // one change of state at a time; guards what follows
 	proc   *process.Process // one life of the server; nil before the first start
-	clock  clock            // the zero value is the machine's
 	client *redis.Client
 	closed bool
 
@@ -340,4 +340,23 @@ func (s *Server) probe(ctx context.Context) error {
 		return errors.New("another server answers on this port")
 	}
 	return nil
+}
+
+// Calls is how often this server has run a command.
+func (s *Server) Calls(t testing.TB, command string) int {
+	t.Helper()
+	info, err := s.Client().Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatalf("redistest: the statistics of %s: %v", s.Addr(), err)
+	}
+	_, rest, found := strings.Cut(info, "cmdstat_"+command+":calls=")
+	if !found {
+		return 0 // never
+	}
+	calls, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.Atoi(calls)
+	if err != nil {
+		t.Fatalf("redistest: the statistics of %s: %v", s.Addr(), err)
+	}
+	return n
 }

@@ -6,10 +6,45 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
+
+// This file owns the parts of states that are claims, and what each does on an
+// event.
+
+// claimParts are those that have been met.
+type claimParts struct {
+	*traffic
+	mutant bool
+	client *process.Client
+	clock  protocol.Ticket // what it takes for the nodes' clocks
+
+	claims   []claimPart
+	claimIDs map[string]uint32
+	moves    map[claimEvent]claimMove
+	buf      []byte
+}
+
+// claimPart is one claim at one moment of its own clock. Part 0 is a claim that
+// has not started.
+type claimPart struct {
+	slot   int
+	a      *process.Attempt // nil when nothing more comes of it
+	at     protocol.Time
+	final  bool
+	ticket protocol.Ticket
+	// admitted: it has been a holder at some time. valid: it is one now.
+	// overdue: its deadline has passed, so it must never be valid again.
+	admitted, valid, overdue bool
+	renamed                  [6]uint32 // by the order of nodes; 0: not yet known
+}
+
+// epoch is when searches begin. It is not 0, which claims take for "none".
+const epoch = protocol.Time(1000 * unit)
+
+// orders are the ways to rename three nodes.
+var orders = [6][nodes]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
 
 // claimEvent is what can happen to a claim.
 type claimEvent struct {
@@ -50,8 +85,53 @@ type sent struct {
 	msg  msgID
 }
 
+func (x *claimParts) claim(p claimPart) uint32 {
+	b := append(x.buf[:0], byte(p.slot))
+	for _, f := range []bool{p.final, p.admitted, p.overdue} {
+		b = append(b, '-')
+		if f {
+			b[len(b)-1] = '+'
+		}
+	}
+	if p.final {
+		// Later tickets are still compared with its own.
+		if p.valid = false; !p.admitted {
+			p.ticket = 0
+		}
+		b = append(b, byte(p.ticket), byte(p.ticket>>8))
+	}
+	if p.a.Over() {
+		p.a, p.at = nil, 0
+	} else {
+		b = p.a.AppendState(b, p.at)
+	}
+	x.buf = b
+	id, ok := x.claimIDs[string(b)]
+	if !ok {
+		id = uint32(len(x.claims))
+		x.claims, x.claimIDs[string(b)] = append(x.claims, p), id
+	}
+	return id
+}
+
+// renamed is claim part id with the nodes in another order.
+func (x *claimParts) renamed(id uint32, order int) uint32 {
+	p := &x.claims[id]
+	if id == 0 || p.a == nil || order == 0 {
+		return id
+	}
+	if p.renamed[order] == 0 {
+		q := *p
+		q.a, q.renamed = p.a.Permuted(orders[order][:]), [6]uint32{}
+		to := x.claim(q)
+		x.claims[id].renamed[order] = to
+		return to
+	}
+	return p.renamed[order]
+}
+
 // move is what a claim does on an event.
-func (x *space) move(e claimEvent) claimMove {
+func (x *claimParts) move(e claimEvent) claimMove {
 	m, ok := x.moves[e]
 	if !ok {
 		m = x.compute(e)
@@ -60,7 +140,7 @@ func (x *space) move(e claimEvent) claimMove {
 	return m
 }
 
-func (x *space) compute(e claimEvent) claimMove {
+func (x *claimParts) compute(e claimEvent) claimMove {
 	p := x.claims[e.claim]
 	p.renamed = [6]uint32{}
 	if e.kind == evStart {
@@ -104,7 +184,7 @@ func (x *space) compute(e claimEvent) claimMove {
 
 // tell gives the attempt of p an event. It returns what is sent of that which
 // waited for room.
-func (x *space) tell(p *claimPart, e claimEvent) []sent {
+func (x *claimParts) tell(p *claimPart, e claimEvent) []sent {
 	a, n := p.a, new(process.Name)
 	switch e.kind {
 	case evStart:
@@ -114,7 +194,8 @@ func (x *space) tell(p *claimPart, e claimEvent) []sent {
 		r, answer := x.request(*p, e), x.answer(x.msgs[e.msg])
 		x.client.Answer(p.at, a, n, &r, &answer, protocol.Verdict{Why: protocol.Counts})
 	case evPush:
-		a.Push(p.at, int(e.node), x.push(p.slot, x.msgs[e.msg]))
+		m := x.msgs[e.msg]
+		a.Push(p.at, int(e.node), protocol.Push{ID: x.cfg.id(p.slot), Incarnation: m.inc, Ticket: m.ticket, Vote: true, Sum: m.sum, Digest: m.digest})
 	case evFail:
 		r := x.request(*p, e)
 		a.Fail(p.at, &r, false)
@@ -137,7 +218,7 @@ func (x *space) tell(p *claimPart, e claimEvent) []sent {
 }
 
 // offer does with what the claim wants sent what the runtime does.
-func (x *space) offer(p claimPart, e claimEvent) (all []sent) {
+func (x *claimParts) offer(p claimPart, e claimEvent) (all []sent) {
 	for i := range p.a.Out {
 		r := p.a.Out[i]
 		// The backlog has nothing but what is of this attempt, and is replaced
@@ -155,7 +236,7 @@ func (x *space) offer(p claimPart, e claimEvent) (all []sent) {
 }
 
 // depart hands a request to the link.
-func (x *space) depart(a *process.Attempt, r *protocol.Request, e claimEvent) sent {
+func (x *claimParts) depart(a *process.Attempt, r *protocol.Request, e claimEvent) sent {
 	took := protocol.Accepted
 	if e.cut&(1<<r.Node) != 0 {
 		took = protocol.NotSent // and a failure follows: see happen
@@ -169,7 +250,7 @@ func (x *space) depart(a *process.Attempt, r *protocol.Request, e claimEvent) se
 }
 
 // staysFinal throws everything at a claim that has ended.
-func (x *space) staysFinal(p claimPart) bool {
+func (x *claimParts) staysFinal(p claimPart) bool {
 	a := p.a.Clone()
 	for i := range nodes {
 		r := protocol.Request{Node: i, Op: protocol.OpBeat, Sent: p.at}
@@ -183,14 +264,14 @@ func (x *space) staysFinal(p claimPart) bool {
 	return a.Phase() == p.a.Phase() && len(a.Out) == 0
 }
 
-func (x *space) request(p claimPart, e claimEvent) protocol.Request {
+func (x *claimParts) request(p claimPart, e claimEvent) protocol.Request {
 	m := x.msgs[e.msg]
 	return protocol.Request{
 		Node: int(e.node), Op: m.op, Ticket: m.ticket, List: m.list, Sent: p.at.Add(-time.Duration(m.age) * unit),
 	}
 }
 
-func (x *space) answer(m message) protocol.Answer {
+func (x *claimParts) answer(m message) protocol.Answer {
 	a := protocol.Answer{
 		Status: m.status, Incarnation: m.inc, Ticket: m.held, Vote: m.vote, Wait: time.Duration(m.wait) * unit,
 		HasTotals: m.told, Listed: m.listed, Sum: m.sum, Digest: m.digest,
@@ -202,94 +283,4 @@ func (x *space) answer(m message) protocol.Answer {
 		}
 	}
 	return a
-}
-
-func (x *space) push(slot int, m message) protocol.Push {
-	return protocol.Push{
-		ID: x.cfg.id(slot), Incarnation: m.inc, Ticket: m.ticket, Vote: true, Sum: m.sum, Digest: m.digest,
-	}
-}
-
-// nodeEvent is a request that arrives.
-type nodeEvent struct {
-	node  uint32
-	claim uint8
-	msg   msgID
-}
-
-type nodeMove struct {
-	node   uint32
-	answer msgID
-	pushes []pushed
-}
-
-type pushed struct {
-	claim uint8
-	msg   msgID
-}
-
-// visit is what a node does with a request.
-func (x *space) visit(e nodeEvent) nodeMove {
-	v, ok := x.visits[e]
-	if ok {
-		return v
-	}
-	p := x.nodes[e.node]
-	p.n, p.step = p.n.Clone(), 0
-	q := x.msgs[e.msg]
-	// What a mutex does not read is left out: it would only tell equal states
-	// apart.
-	counting := x.cfg.Capacity > 1
-	r := protocol.Request{Op: q.op, Ticket: q.ticket, List: q.list}
-	if _, marked := p.n.Incarnation(); !marked {
-		p.n.Mark(p.at, p.life)
-	}
-	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r)
-	q.kind, q.status, q.inc, q.held, q.vote, q.wait = answer, a.Status, a.Incarnation, a.Ticket, a.Vote, int16(a.Wait/unit)
-	if counting {
-		q.told, q.listed, q.sum, q.digest, q.allSum, q.allDigest = a.HasTotals, a.Listed, a.Sum, a.Digest, a.AllSum, a.AllDigest
-		for _, l := range a.Lower {
-			q.lower |= 1 << x.slot(l.ID)
-		}
-	}
-	v.node, v.answer = x.node(p), x.msg(q)
-	for _, o := range outs {
-		m := message{kind: push, ticket: o.Push.Ticket, inc: o.Push.Incarnation}
-		if counting {
-			m.sum, m.digest = o.Push.Sum, o.Push.Digest
-		}
-		v.pushes = append(v.pushes, pushed{uint8(x.slot(o.Push.ID)), x.msg(m)})
-	}
-	x.visits[e] = v
-	return v
-}
-
-func (x *space) slot(id protocol.ID) int { return int(id[3]) - 1 }
-
-// later is a node a unit later on its own clock.
-func (x *space) later(id uint32) uint32 {
-	if x.nodes[id].step == 0 {
-		p := x.nodes[id]
-		p.at++
-		to := x.node(p)
-		x.nodes[id].step = to
-	}
-	return x.nodes[id].step
-}
-
-// forgets is a node that has lost its data. It notices when it is next asked.
-func (x *space) forgets(id uint32) uint32 {
-	p := x.nodes[id]
-	p.n, p.step = p.n.Clone(), 0
-	p.n.Forget()
-	p.life++
-	return x.node(p)
-}
-
-// fresh is a node that has been in service for long.
-func (x *space) fresh() uint32 {
-	n := model.New(time.Duration(x.cfg.Guard) * unit)
-	n.Off = x.cfg.Off
-	n.Bootstrap(0, 1)
-	return x.node(nodePart{n: n, at: int64(epoch) / int64(unit), life: 2})
 }
