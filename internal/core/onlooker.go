@@ -12,10 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/peers"
@@ -23,8 +20,6 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
-	"github.com/quorate/quorate/internal/setup"
-	"github.com/quorate/quorate/internal/transport"
 )
 
 // Onlooker asks the nodes without a claim. It asks for no vote, waits for no
@@ -240,17 +235,14 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	return Holder{}, &fault.Failure{Err: fault.ErrNotHeld}
 }
 
-// Operating is a client as a change sees it. It is safe for concurrent use.
-type Operating struct{ q *Quorum }
-
-// Operate waits until a majority of the set's members is connected, and returns
-// what a change of the set goes by.
-func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
+// Operate waits until a majority of the set's members is connected, so that a
+// change of the set can begin.
+func (q *Quorum) Operate(ctx context.Context) error {
 	switch {
 	case q.IsClosed():
-		return Operating{}, &fault.Failure{Err: fault.ErrClosed}
+		return &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
-		return Operating{}, &fault.Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", fault.ErrInvalid)}
+		return &fault.Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", fault.ErrInvalid)}
 	}
 	// Without a majority nothing can be decided. The wait also fails for a list
 	// that is another one than the set's, so such a client never proposes a
@@ -259,89 +251,31 @@ func (q *Quorum) Operate(ctx context.Context) (Operating, error) {
 	// time of the set.
 	own := q.Set
 	own.TTL, own.GuardGiven = 0, false
-	return Operating{q}, q.ReadyWith(ctx, &own)
+	return q.ReadyWith(ctx, &own)
 }
-
-// Config returns the configuration that the client counts on now, nil for none.
-func (o Operating) Config() *nodeset.Configuration { return o.q.Members.Config.Load() }
-
-// Decide says that a configuration was decided. The client follows like every
-// other, and has the members moved.
-func (o Operating) Decide(c *nodeset.Configuration) {
-	o.q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(c) })
-}
-
-func (o Operating) Settings() setup.Settings { return o.q.Set }
-
-func (o Operating) Now() protocol.Time { return o.q.Now() }
-
-func (o Operating) Ballot() nodeset.Ballot { return nodeset.NewBallot(time.Now(), peers.Chance(), "") }
-
-// Identity returns an identity for a server that enters.
-func (o Operating) Identity() string { return peers.Identity() }
-
-// Closing is closed when Close begins.
-func (o Operating) Closing() <-chan struct{} { return o.q.Over }
-
-// Fanout says how long the nodes take to answer.
-func (o Operating) Fanout() *lease.Fanout { return o.q.Driver.Client.Fanout() }
-
-// Servers returns the addresses that are connected to, by their servers' runs.
-func (o Operating) Servers() map[string]string {
-	runs := map[string]string{}
-	for _, n := range o.q.Nodes.Live() {
-		if run := n.Info().RunID; run != "" {
-			runs[run] = n.Addr
-		}
-	}
-	return runs
-}
-
-// Client returns a client for an address that a call names. own is true for one
-// that the caller has to close.
-func (o Operating) Client(a setup.Address) (c redis.UniversalClient, own bool, err error) {
-	return o.q.Clients.For(a)
-}
-
-// Offer has this process connect to an address as Client does. See
-// [setup.Clients.Offer].
-func (o Operating) Offer(a setup.Address) (end func(stays bool)) { return o.q.Clients.Offer(a) }
 
 // Look asks a member how much of its guard time is left, and whether it is
 // caught up, as one of a configuration. A member that this client has no
 // connection to yet has not answered.
-func (o Operating) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
-	n := o.q.Node(number)
+func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
+	n := q.Node(number)
 	if n == nil {
 		return 0, false, fault.ErrNoAnswer
 	}
 	n.Tried(ctx)
-	res := o.q.repairs.lookAt(ctx, n, script.HomeOf(of).Marker(o.q.Set.Prefix), true)
+	res := q.repairs.lookAt(ctx, n, script.HomeOf(of).Marker(q.Set.Prefix), true)
 	return res.Wait, res.CaughtUp, res.Err
 }
 
-// Ask has a member that was looked at carry out a command, and waits for the
-// answer as long as that node takes. It returns the last text of the answer.
-func (o Operating) Ask(ctx context.Context, number int, words ...string) (string, error) {
-	n := o.q.Nodes.At(number)
-	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&o.q.Set))
-	defer cancel()
-	v, err := n.Do(ctx, words...)
-	return flow.Text(v, len(v)-1), err
-}
-
-// Server is what such a member said of itself as its latest connection began.
-func (o Operating) Server(number int) *transport.Info { return o.q.Nodes.At(number).Info() }
-
 // Succeed carries out a Run on the register that decides what follows.
-func (o Operating) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
-	own := o.q.Set
+func (q *Quorum) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
+	own := q.Set
 	own.TTL, own.NodeTimeout, own.GuardGiven = ttl, nodeTimeout, false // see Operate
-	spec, err := o.q.NewSpec(Spec{Name: register, Weight: 1, Capacity: 1, Set: &own})
+	spec, err := q.NewSpec(Spec{Name: register, Weight: 1, Capacity: 1, Set: &own})
 	if err != nil {
 		return err
 	}
 	spec.succession = true
-	_, err = o.q.Register(spec).run(ctx, run, nil)
+	_, err = q.Register(spec).run(ctx, run, nil)
 	return err
 }

@@ -46,9 +46,8 @@ func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	q, _ := gives(t, c, 1)
-	o, err := q.Operate(minute(t))
-	require.NoError(t, err)
-	x, m := &exchange{q: o, set: o.Settings()}, config(q).Members[0]
+	require.NoError(t, q.Operate(minute(t)))
+	x, m := &exchange{q: q, set: q.Set}, config(q).Members[0]
 	for err, settled := range map[error]bool{
 		resp.Error("NOPERM this user has no permissions to run the 'bgsave' command"):    true,
 		resp.Error("ERR unknown command 'CONFIG'"):                                       true,

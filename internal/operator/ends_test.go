@@ -21,10 +21,8 @@ import (
 // decides has the register of a set decide what follows, and returns that.
 func decides(t *testing.T, q *core.Quorum, c, next *nodeset.Configuration) *nodeset.Configuration {
 	t.Helper()
-	o, err := q.Operate(minute(t))
-	require.NoError(t, err)
 	s := change.NewSuccession(c, next, exchangeSettings().TTL, exchangeSettings().NodeTimeout, protocol.Rules{})
-	require.NoError(t, o.Succeed(minute(t), s.Register, s.TTL, s.NodeTimeout, &s.Run))
+	require.NoError(t, q.Succeed(minute(t), s.Register, s.TTL, s.NodeTimeout, &s.Run))
 	decided, known := s.Decided()
 	require.True(t, known)
 	return decided

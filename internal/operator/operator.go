@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -62,7 +63,7 @@ func (e *Error) Unwrap() error { return e.Why }
 // exchange is one call of Run. Only its caller's goroutine uses it, so it
 // has no lock. The goroutines of its steps get none of its fields.
 type exchange struct {
-	q       core.Operating
+	q       *core.Quorum
 	set     setup.Settings
 	ask     Exchange
 	o       change.Operator
@@ -87,12 +88,11 @@ type exchange struct {
 // that dies leaves the set half-way, where it is safe: the next call goes on
 // with it.
 func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
-	o, err := q.Operate(ctx)
-	if err != nil {
+	if err := q.Operate(ctx); err != nil {
 		return err
 	}
-	x := &exchange{q: o, set: o.Settings(), ask: ask}
-	c := o.Config()
+	x := &exchange{q: q, set: q.Set, ask: ask}
+	c := x.config()
 	if c == nil {
 		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
 	}
@@ -113,9 +113,9 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	}
 	x.o = change.Operator{
 		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rule.Protocol()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
-		Fanout: o.Fanout(), Ballot: o.Ballot,
+		Fanout: q.Driver.Client.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), peers.Chance(), "") },
 	}
-	err = x.run(ctx)
+	err := x.run(ctx)
 	end := x.o.End()
 	stays = end != change.OperatorUndone && end != change.OperatorUnfit // else the set is as before, and stays so
 	if err != nil {
@@ -123,6 +123,9 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	}
 	return nil
 }
+
+// config is what the client counts on now, nil for nothing.
+func (x *exchange) config() *nodeset.Configuration { return x.q.Members.Config.Load() }
 
 // run gives the call its events until it is over. At its end nothing of it is
 // under way any more.
@@ -137,7 +140,7 @@ func (x *exchange) run(ctx context.Context) error {
 	defer timer.Stop()
 	for stop := ctx.Done(); ; {
 		now := x.q.Now()
-		x.o.Tick(now, x.q.Config())
+		x.o.Tick(now, x.config())
 		x.carryOut()
 		if x.o.End() != change.OperatorGoesOn {
 			return x.ended()
@@ -152,10 +155,10 @@ func (x *exchange) run(ctx context.Context) error {
 			stop, x.stopped = nil, fault.ContextError(ctx)
 			x.cancel()
 			x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
-			x.o.Abandon(x.q.Now(), x.q.Config())
+			x.o.Abandon(x.q.Now(), x.config())
 		// Close does not undo: that needs the nodes, and Close is about to end
 		// their connections.
-		case <-x.q.Closing():
+		case <-x.q.Over:
 			return &Error{fault.ErrClosed, x.state()}
 		}
 	}

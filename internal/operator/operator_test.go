@@ -219,12 +219,11 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	operator, _ := gives(t, c, 3)
 	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), rand.Uint32(), "") }
 	set := change.Begin(config(operator), change.Goal{Remove: c.Addrs()[:1]}, ballot())
-	o, err := operator.Operate(minute(t))
-	require.NoError(t, err)
-	o.Decide(set)
+	require.NoError(t, operator.Operate(minute(t)))
+	decide(operator, set)
 	for i := range 3 { // what a node that has not moved is asked for is refused
 		require.Eventually(t, func() bool {
-			_, _, err := o.Look(t.Context(), i, set.Stamp)
+			_, _, err := operator.Look(t.Context(), i, set.Stamp)
 			return err == nil
 		}, time.Minute, time.Millisecond)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
@@ -68,7 +69,12 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		return fmt.Errorf("%w: nothing is to be changed", fault.ErrInvalid)
 	}
 	// A server is known by its run: localhost and 127.0.0.1 are one.
-	runs := x.q.Servers()
+	runs := map[string]string{}
+	for _, n := range x.q.Nodes.Live() {
+		if run := n.Info().RunID; run != "" {
+			runs[run] = n.Addr
+		}
+	}
 	for _, a := range added {
 		if a.IsCluster() {
 			return fmt.Errorf("%w: %s is a cluster, which cannot join a set of servers: a set with clusters is made as a whole", fault.ErrInvalid, a.Name())
@@ -76,7 +82,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		// The identity is drawn here and written by the move to the next
 		// configuration. If two operators add one server at the same time they
 		// draw two; the register decides for one of them.
-		m := nodeset.Member{Identity: x.q.Identity(), Addr: a.Name()}
+		m := nodeset.Member{Identity: peers.Identity(), Addr: a.Name()}
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
 		} else if err := x.suits(ctx, a, c, runs); err != nil {
@@ -190,7 +196,7 @@ func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Config
 // server has accepted that. A wrong password would keep it from a server that
 // another process adds meanwhile.
 func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]string) (has nodeset.NodeSet, err error) {
-	c, own, err := x.q.Client(a)
+	c, own, err := x.q.Clients.For(a)
 	if err != nil {
 		return has, err
 	}
@@ -235,6 +241,6 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	if !ok {
 		return has, errNotEmpty
 	}
-	x.offers = append(x.offers, x.q.Offer(a))
+	x.offers = append(x.offers, x.q.Clients.Offer(a))
 	return has, nil
 }

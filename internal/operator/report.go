@@ -47,7 +47,7 @@ var awaits = map[change.OperatorAwait]string{
 // of this moment and not that of the last round. A step may have been decided
 // since, and an operator acts on what the error says.
 func (x *exchange) state() string {
-	c := x.q.Config()
+	c := x.config()
 	if c == nil {
 		return "no node of the list knows the set any more"
 	}

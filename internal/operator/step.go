@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
@@ -61,7 +63,7 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 			}
 		}
 		if decided := x.o.Succeeded(x.q.Now(), s, refused); decided != nil {
-			x.q.Decide(decided)
+			decide(x.q, decided)
 		}
 	}
 }
@@ -92,13 +94,29 @@ func (x *exchange) look(ctx context.Context, s change.OperatorStep) (change.Memb
 	return look, nil
 }
 
+// decide has the client follow a configuration like every other, and have the
+// members moved.
+func decide(q *core.Quorum, c *nodeset.Configuration) {
+	q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(c) })
+}
+
+// says has a member that was looked at carry out a command, and waits for the
+// answer as long as that node takes. It returns the last text of the answer.
+func (x *exchange) says(ctx context.Context, m nodeset.Member, words ...string) (string, error) {
+	n := x.q.Nodes.At(m.Number)
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&x.set))
+	defer cancel()
+	v, err := n.Do(ctx, words...)
+	return flow.Text(v, len(v)-1), err
+}
+
 // persistence asks a node what it keeps on its disk.
 func (x *exchange) persistence(ctx context.Context, m nodeset.Member) change.Persistence {
-	said, err := x.q.Ask(ctx, m.Number, "INFO", "persistence")
+	said, err := x.says(ctx, m, "INFO", "persistence")
 	if err != nil {
 		return x.unsaved(m, err)
 	}
-	info, server := report.InfoFields(said), x.q.Server(m.Number)
+	info, server := report.InfoFields(said), x.q.Nodes.At(m.Number).Info()
 	p := change.Persistence{
 		Known: true, Run: server.Run(), Log: info["aof_enabled"] == "1", Always: server.FsyncAlways,
 		Saving: info["rdb_bgsave_in_progress"] == "1", Saved: info["rdb_last_bgsave_status"] == "ok",
@@ -106,7 +124,7 @@ func (x *exchange) persistence(ctx context.Context, m nodeset.Member) change.Per
 	if p.Log || p.Saving {
 		return p
 	}
-	points, err := x.q.Ask(ctx, m.Number, "CONFIG", "GET", "save")
+	points, err := x.says(ctx, m, "CONFIG", "GET", "save")
 	if err != nil {
 		return x.unsaved(m, err)
 	}
@@ -119,8 +137,8 @@ func (x *exchange) snapshot(ctx context.Context, m nodeset.Member, again bool) c
 	if again {
 		x.set.Logger.Warn("quorate: a node has failed to write a snapshot; an exchange of nodes waits for it", "node", m.Addr)
 	}
-	run := x.q.Server(m.Number).Run() // before the command: one of a later run is begun again
-	if _, err := x.q.Ask(ctx, m.Number, "BGSAVE"); err != nil {
+	run := x.q.Nodes.At(m.Number).Info().Run() // before the command: one of a later run is begun again
+	if _, err := x.says(ctx, m, "BGSAVE"); err != nil {
 		return x.unsaved(m, err)
 	}
 	return change.Persistence{Known: true, Run: run, Saving: true}
