@@ -47,7 +47,7 @@ type attempt struct {
 	done   chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
 	ends   *time.Timer   // WithMaxHold
 	errs   map[int]error // by node: the newest thing that it said against the claim
-	waits  *wait         // goroutines that wait for a condition
+	waits  []wait        // goroutines that wait for a condition
 	place  bool          // it has one of the intake
 	warned bool          // the application knows that little of the lease is left
 	late   bool          // the observer knows that its renewal is late
@@ -77,16 +77,11 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// spares save allocations on the uncontended path. They are of one Quorum: what
-// was made in a bubble of testing/synctest must not be used outside of it.
-type spares struct {
-	dones sync.Pool // of chan struct{}: see attempt.done
-	waits sync.Pool // of *wait
-}
-
-// An attempt sends once, so a channel from which that was received is free.
-func (s *spares) done() chan struct{} {
-	if c, ok := s.dones.Get().(chan struct{}); ok {
+// spareDone returns a channel for attempt.done. An attempt sends once, so one
+// from which that was received is free. They are of one Quorum: what was made
+// in a bubble of testing/synctest must not be used outside of it.
+func (q *Quorum) spareDone() chan struct{} {
+	if c, ok := q.dones.Get().(chan struct{}); ok {
 		return c
 	}
 	return make(chan struct{}, 1)
@@ -97,7 +92,7 @@ func (s *spares) done() chan struct{} {
 // unhealthy node gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := peers.NewID()
-	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
+	a := &attempt{q: q, spec: s, done: q.spareDone(), owner: o, place: !s.succession}
 	a.alarms.Init(a)
 	if q.Set.Trace != nil {
 		a.seen = new(seen)
@@ -230,7 +225,7 @@ func (a *attempt) take() lease.Phase {
 	if phase == lease.Holding {
 		a.since = now
 	}
-	a.q.spares.dones.Put(a.done)
+	a.q.dones.Put(a.done)
 	a.done = nil
 	a.stepUnlock(now)
 	return phase

@@ -6,6 +6,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -121,7 +122,7 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 		a.done <- struct{}{}
 	}
 	if news.Over() {
-		a.q.attempts.drop(a)
+		a.q.attempts.drop(a.claim.ID)
 		a.q.ticks.Drop(&a.alarms)
 		if news.Was == lease.Holding {
 			a.q.deadlines.Drop(&a.alarms)
@@ -187,23 +188,10 @@ func (a *attempt) reportLoss(now protocol.Time, why error) {
 }
 
 // wait is a goroutine that waits until a condition of an attempt holds. A
-// change that can make one hold calls wakeWaits before a.mu is free. a.mu
-// guards a wait while it is in the attempt's list. Otherwise it belongs to its
-// goroutine.
+// change that can make one hold calls wakeWaits before a.mu is free.
 type wait struct {
 	so    func() bool   // called with a.mu held
 	woken chan struct{} // has room for one, so that waking it never blocks
-	timer *time.Timer
-	next  *wait
-}
-
-// wait returns a wait that is in use nowhere. Invariant: a spare one is in no
-// attempt's list, and its channels are empty.
-func (s *spares) wait() *wait {
-	if w, ok := s.waits.Get().(*wait); ok {
-		return w
-	}
-	return &wait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }
 
 // until waits until so holds, for at most d and for as long as the context
@@ -214,58 +202,36 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 		a.mu.Unlock()
 		return true
 	}
-	w := a.q.spares.wait()
-	w.so, w.next, a.waits = so, a.waits, w
+	w := wait{so, make(chan struct{}, 1)}
+	a.waits = append(a.waits, w)
 	a.mu.Unlock()
 
 	// Without a.mu: the answers that make the condition hold need it. What
 	// wakes this goroutine has called so under a.mu.
 	a.only.Read(w.woken)
-	w.timer.Reset(d)
-	woken := false
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-w.woken:
-		woken = true
+		return true
 	case <-ctx.Done():
-	case <-w.timer.C:
+	case <-timer.C:
 	}
-	if !woken && !a.dropWait(w) {
-		<-w.woken // at the last moment
-		woken = true
-	}
-	// A timer that was stopped delivers nothing later, so the spare wait is
-	// empty. so is cleared: the pool would keep its attempt alive.
-	w.timer.Stop()
-	w.so, w.next = nil, nil
-	a.q.spares.waits.Put(w)
-	return woken
-}
-
-// dropWait takes w from the list. It reports whether it was there. If not,
-// wakeWaits has sent to woken under the same a.mu, so until receives at once.
-func (a *attempt) dropWait(w *wait) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for p := &a.waits; *p != nil; p = &(*p).next {
-		if *p == w {
-			*p = w.next
-			return true
-		}
-	}
-	return false
+	a.waits = slices.DeleteFunc(a.waits, func(o wait) bool { return o.woken == w.woken })
+	return len(w.woken) > 0 // at the last moment
 }
 
 // wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
 // endUnlock calls it after each event, and Transmit when it gives a leave up: a
 // release that waits for that leave would otherwise wait for its whole bound.
 func (a *attempt) wakeWaits() {
-	for p := &a.waits; *p != nil; {
-		w := *p
-		if !w.so() {
-			p = &w.next
-			continue
+	a.waits = slices.DeleteFunc(a.waits, func(w wait) bool {
+		if w.so() {
+			w.woken <- struct{}{}
+			return true
 		}
-		*p = w.next // before it is woken: then it is its own again
-		w.woken <- struct{}{}
-	}
+		return false
+	})
 }

@@ -10,12 +10,12 @@
 //
 //	buckets.mu
 //	attempt.mu or registerCall.mu
-//	records.mu, watches.mu, or those of process.Client
+//	those of process.Client
 //	nodes.mu
 //	flow.mu or the one of a link, never both
 //
-// shard.mu, intake.mu, members.mu, Lease.mu, repairer.mu, tasks.mu, reach.mu,
-// recovering.mu, jump.mu, observer.mu and those of packages wake and setup are
+// registry.mu, intake.mu, members.mu, Lease.mu, repairer.mu, tasks.mu,
+// reach.mu, recovering.mu, observer.mu and those of packages wake and setup are
 // leaves: no lock is taken under them. No lock is held while a node is waited
 // for: what waits for a lock does not end with its context, and fake time
 // stands still. None is held in a callback of a primitive, the observer, the

@@ -38,4 +38,4 @@ func (q *Quorum) Crowd() int {
 }
 
 // Attempts returns how many attempts are under way or held.
-func (q *Quorum) Attempts() int { return len(q.attempts.all()) }
+func (q *Quorum) Attempts() int { return len(q.attempts.list()) }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,12 +39,12 @@ type Quorum struct {
 
 	ticks, deadlines *wake.Scheduler[attempt]
 
-	attempts attempts
-	spares   spares
+	attempts registry[protocol.ID, *attempt]
+	dones    sync.Pool // of chan struct{}: see attempt.done
 	intake   intake
 	waiting  atomic.Int64 // how many claims wait for their turn
-	records  records
-	watches  watches
+	records  registry[*registerCall, *registerCall]
+	watches  registry[protocol.ID, *Watch]
 	repairs  repairer
 	telling  atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	buckets  *buckets     // nil: there are none, see bucket.go
@@ -115,9 +116,6 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
 	}
-	q.attempts.init()
-	q.records.calls = map[*registerCall]struct{}{}
-	q.watches.all = map[protocol.ID]*Watch{}
 	q.repairs.q = q
 	q.ticks = wake.NewScheduler(wake.Ticks, q.Now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed.
@@ -148,16 +146,23 @@ func (q *Quorum) Size() int {
 // The methods from here to Alone are what the nodes pass on: see claims.
 
 func (q *Quorum) Each(event func(c *process.Attempt, now protocol.Time)) {
-	for _, a := range q.attempts.all() {
+	for _, a := range q.attempts.list() {
 		a.event(event)
 	}
 }
 
 func (q *Quorum) EachOperation(event func(in *lease.RegisterOp, now protocol.Time)) {
-	q.records.event(event)
+	for _, i := range q.records.list() {
+		i.event(event)
+	}
 }
 
-func (q *Quorum) Signal() { q.watches.signal() }
+// Signal has all watches read soon: pushes may be lost with a connection.
+func (q *Quorum) Signal() {
+	for _, w := range q.watches.list() {
+		w.signal(w.soon)
+	}
+}
 
 func (q *Quorum) Push(node int, m *protocol.Push) {
 	if m.Changed {
@@ -206,14 +211,16 @@ func (q *Quorum) end(ctx context.Context) error {
 	q.Tasks.End()
 	close(q.Over)
 	q.End()
-	q.watches.close()
+	for _, w := range q.watches.list() {
+		w.end()
+	}
 	// wakeUps sleeps in a read of the waker, and only this ends it.
 	q.waker.Close()
 	// The turns are given up, so that another client may go on before their
 	// keys expire.
 	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
 	q.Tasks.Wait() // they end with Over or Life
-	for _, a := range q.attempts.all() {
+	for _, a := range q.attempts.list() {
 		a.close()
 	}
 	// No lock of an attempt is held: a batch under way may need it.

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +28,7 @@ import (
 // registerCall drives one lease.RegisterOp, as attempt drives a claim. It is
 // safe for concurrent use; mu guards the fields below mu. done receives once,
 // when the operation is decided or given up. What stands above mu is set before
-// the registerCall starts. Lock order: i.mu, then records.mu or flow.mu. No
+// the registerCall starts. Lock order: i.mu, then registry.mu or flow.mu. No
 // lock of an attempt is taken under i.mu: whether the hold is valid is read
 // without one.
 type registerCall struct {
@@ -63,7 +62,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	i.in.Succession = r.spec.succession
 	i.errs = make([]error, q.Nodes.Size())
 	i.mu.Lock() // an event that finds it in records must find it started
-	q.records.add(i)
+	q.records.add(i, i)
 	now := q.Now()
 	q.Driver.Client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
 	i.only = q.Nodes.Only((1<<i.in.Nodes - 1) &^ i.in.Absent)
@@ -198,38 +197,6 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 	}
 	i.mu.Unlock()
 	i.q.Nodes.Flush(nodes)
-}
-
-// records are the register calls under way. It is safe for concurrent use: mu
-// guards the map, and is held for an access to it only: each registerCall is
-// called after it is free.
-type records struct {
-	mu    sync.Mutex
-	calls map[*registerCall]struct{}
-}
-
-func (r *records) add(i *registerCall) {
-	r.mu.Lock()
-	r.calls[i] = struct{}{}
-	r.mu.Unlock()
-}
-
-func (r *records) drop(i *registerCall) {
-	r.mu.Lock()
-	delete(r.calls, i)
-	r.mu.Unlock()
-}
-
-// event passes an event to all operations under way. It copies the map. Lock
-// order: i.mu, then records.mu, because finish drops the registerCall with i.mu
-// held.
-func (r *records) event(f func(in *lease.RegisterOp, now protocol.Time)) {
-	r.mu.Lock()
-	all := slices.Collect(maps.Keys(r.calls))
-	r.mu.Unlock()
-	for _, i := range all {
-		i.event(f)
-	}
 }
 
 // registerRequest is one request on its way; it is a transport.Command. While

@@ -28,7 +28,7 @@ func underWay(t *testing.T, q *Quorum, n int) {
 	require.Eventually(t, func() bool {
 		q.records.mu.Lock()
 		defer q.records.mu.Unlock()
-		return len(q.records.calls) >= n
+		return len(q.records.all) >= n
 	}, time.Minute, time.Millisecond)
 }
 
@@ -107,7 +107,7 @@ func breaksByWatches(t *testing.T) int {
 	require.Eventually(t, func() bool {
 		q.records.mu.Lock()
 		defer q.records.mu.Unlock()
-		return len(q.records.calls) == 0 || down.Load() > 1
+		return len(q.records.all) == 0 || down.Load() > 1
 	}, time.Minute, time.Millisecond)
 	for _, w := range all {
 		w.Close()

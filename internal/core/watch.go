@@ -46,7 +46,7 @@ func (r *Register) Watch() *Watch {
 		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 		cancel: cancel, over: make(chan struct{}),
 	}
-	r.q.watches.add(w)
+	r.q.watches.add(w.terms.ID, w)
 	go w.run(ctx)
 	return w
 }
@@ -69,11 +69,14 @@ func (w *Watch) Close() {
 	<-w.over
 }
 
-// forget ends the watch on the nodes, without waiting for them. A node drops a
-// watch by itself after two ttl at most.
-func (w *Watch) forget() {
-	q := w.r.q
-	t := w.terms
+// end ends the watch on the nodes, once, without waiting for them. Its
+// goroutine calls it, and Close. A node drops a watch by itself after two ttl
+// at most.
+func (w *Watch) end() {
+	q, t := w.r.q, w.terms
+	if !q.watches.drop(t.ID) {
+		return
+	}
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
 	for _, n := range q.Nodes.All() {
@@ -101,11 +104,7 @@ const pushGrace = 5 * time.Millisecond
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set
-	defer func() {
-		if q.watches.drop(w) {
-			w.forget()
-		}
-	}()
+	defer w.end()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	due := time.Now()
@@ -188,58 +187,5 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 		w.signal(w.now)
 	} else {
 		w.signal(w.soon)
-	}
-}
-
-// watches are the watches that have not ended, by id. It is safe for concurrent
-// use; mu guards all and closed. Lock order: mu, then the lock of a flow or a
-// link. No lock of a Watch is taken under mu: signal only sends to a channel
-// that has room or is full.
-// Invariant: each watch is ended at the nodes once, by its goroutine or by
-// close.
-type watches struct {
-	mu     sync.Mutex
-	all    map[protocol.ID]*Watch
-	closed bool
-}
-
-func (s *watches) add(w *Watch) {
-	s.mu.Lock()
-	s.all[w.terms.ID] = w
-	s.mu.Unlock()
-}
-
-// drop reports whether the watch is still to be ended at the nodes.
-func (s *watches) drop(w *Watch) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, w.terms.ID)
-	return !s.closed
-}
-
-// find returns the watch with an id, nil if it has ended. Nodes may push for
-// such a one for two ttl, if the word that it has ended was lost.
-func (s *watches) find(id protocol.ID) *Watch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[id]
-}
-
-// signal has all watches read soon: pushes may be lost with a connection.
-func (s *watches) signal() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.all {
-		w.signal(w.soon)
-	}
-}
-
-// close ends all watches at the nodes. It does not wait for these.
-func (s *watches) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for _, w := range s.all {
-		w.forget()
 	}
 }
