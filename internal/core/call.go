@@ -244,16 +244,8 @@ func (c *call) Transmit(l *flow.Connection) bool {
 		a.claim.Waits(&c.req)
 		return false
 	}
-	a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
+	a.claim.Departed(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
 	return true
-}
-
-// taking is of a request that the link had room for: Full does not come here.
-func taking(took transport.Fate) protocol.Taking {
-	if took == transport.Taken {
-		return protocol.Accepted
-	}
-	return protocol.NotSent
 }
 
 // offer sends a request, or has it wait: where the link is full, or where
@@ -272,12 +264,12 @@ func (a *attempt) offer(r *protocol.Request) (flush bool) {
 		took = n.Link.Append(c, flow.Urgency(r.Class))
 	}
 	if took != transport.Full {
-		a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
+		a.claim.Departed(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
 		return took == transport.Taken
 	}
 	a.claim.Waits(&c.req)
 	if !n.Put(r.Class, c) { // the Quorum closes: it has an error as answer
-		a.claim.Departed(&c.req, protocol.NotSent)
+		a.claim.Departed(&c.req, false)
 		n.Link.Append(c, transport.Certain)
 		return true
 	}

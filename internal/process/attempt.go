@@ -77,13 +77,13 @@ func (a *Attempt) Waits(r *protocol.Request) {
 	}
 }
 
-// Departed says that a link was handed r, which has not moved since, and what
-// it did with it. The link had room.
-func (a *Attempt) Departed(r *protocol.Request, took protocol.Taking) {
+// Departed says that a link was handed r, which has not moved since, and
+// whether the node may get it. If not, a failure follows. The link had room.
+func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 	if a.waits(r.Node) == r {
 		a.unsent[r.Node] = nil
 	}
-	if took != protocol.Accepted {
+	if !sent {
 		return
 	}
 	if a.Postponed() {

@@ -59,7 +59,7 @@ func (p *testProcess) flush() {
 	for i := range p.a.Out {
 		if r := &p.a.Out[i]; p.a.Offer(r, func(protocol.Class) bool { return false }) == protocol.Hand {
 			p.sent = append(p.sent, *r)
-			p.a.Departed(r, protocol.Accepted)
+			p.a.Departed(r, true)
 		}
 	}
 	p.a.Sent()
@@ -299,11 +299,11 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 		for _, r := range p.a.Out {
 			require.Equal(t, protocol.Hand, p.Offer(&p.a, &p.name, &r, func(protocol.Class) bool { return false }))
 			if r.Node == connected {
-				p.a.Departed(&r, protocol.Accepted)
+				p.a.Departed(&r, true)
 				sent = r
 				continue
 			}
-			p.a.Departed(&r, protocol.NotSent)
+			p.a.Departed(&r, false)
 			defer p.a.Fail(p.now, &r, false)
 		}
 		p.a.Sent()

@@ -43,7 +43,7 @@ func TestUnderway(t *testing.T) {
 	asked := append([]protocol.Request(nil), a.Out...)
 	for i := range asked {
 		assert.Equal(t, protocol.Hand, c.Offer(&a, n, &asked[i], func(protocol.Class) bool { return false }))
-		a.Departed(&asked[i], protocol.Accepted)
+		a.Departed(&asked[i], true)
 	}
 	a.Sent()
 	assert.True(t, a.Underway())

@@ -35,13 +35,3 @@ const (
 	Hand                // hand it to the link, if that has room, and tell Departed or Waits
 	Wait                // others wait: tell Waits and put it into the backlog
 )
-
-// Taking is what a link does with a request.
-type Taking uint8
-
-// The ways.
-const (
-	Accepted Taking = iota // the node may get it
-	NoRoom                 // it waits
-	NotSent                // the node does not get it, and a failure follows
-)

@@ -79,11 +79,9 @@ func (l *link) depart(m *message) bool {
 	if m.req.Op == protocol.OpLeave {
 		m.expires = m.req.Sent.Add(l.proc.w.ttl)
 	}
-	if l.up || m.req.Op == protocol.OpLeave {
-		a.Departed(&m.req, protocol.Accepted)
+	sent := l.up || m.req.Op == protocol.OpLeave
+	if a.Departed(&m.req, sent); sent {
 		l.fits(m)
-	} else {
-		a.Departed(&m.req, protocol.NotSent)
 	}
 	l.transfer(m)
 	return true

@@ -237,11 +237,7 @@ func (x *claimParts) offer(p claimPart, e claimEvent) (all []sent) {
 
 // depart hands a request to the link.
 func (x *claimParts) depart(a *process.Attempt, r *protocol.Request, e claimEvent) sent {
-	took := protocol.Accepted
-	if e.cut&(1<<r.Node) != 0 {
-		took = protocol.NotSent // and a failure follows: see happen
-	}
-	a.Departed(r, took)
+	a.Departed(r, e.cut&(1<<r.Node) == 0) // else a failure follows: see happen
 	m := message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List}
 	if r.Op == protocol.OpBeat || r.Op == protocol.OpLeave {
 		m.ticket = 0 // not looked at
