@@ -57,7 +57,7 @@ type dialer struct {
 	cfg     Config
 	cluster *redis.ClusterClient          // nil: the node is no cluster
 	at      atomic.Pointer[redis.Options] // of the server that the connection goes to
-	guests  sync.WaitGroup                // what runs code of the client's owner: a Dialer, a provider of credentials
+	guests  sync.WaitGroup                // attempts beside that of run; they end with their context
 }
 
 // opened is a connection to a node, and what belongs to it.

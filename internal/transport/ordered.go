@@ -258,7 +258,7 @@ func (l *Ordered) Close(ctx context.Context) error {
 	// when watch returns.
 	l.cancel()
 	l.wg.Wait()
-	l.dismiss(ctx)
+	l.guests.Wait() // they leave behind what hangs: see within
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,27 +283,6 @@ func (l *Ordered) left() int {
 		n += l.cur.pending
 	}
 	return n
-}
-
-// dismiss waits for what runs code of the client's owner, which may hang: a
-// node timeout longer than ctx at most.
-func (l *Ordered) dismiss(ctx context.Context) {
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		l.guests.Wait()
-	}()
-	select {
-	case <-gone:
-		return
-	case <-ctx.Done():
-	}
-	timeout := time.NewTimer(l.cfg.NodeTimeout)
-	defer timeout.Stop()
-	select {
-	case <-gone:
-	case <-timeout.C:
-	}
 }
 
 // checkDrained wakes Close when nothing is pending any more. Ordered.mu is
