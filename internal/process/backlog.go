@@ -1,9 +1,11 @@
 package process
 
 import (
+	"sync/atomic"
+
+	"github.com/quorate/quorate/internal/fifo"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
-	"sync/atomic"
 )
 
 // ClassOf returns the class of a request of a claim in that phase.
@@ -23,8 +25,7 @@ func ClassOf(phase lease.Phase, op protocol.Op) protocol.Class {
 // request replaces an older one that has not been sent. So the order in which
 // the backlog gives requests out cannot turn the requests of one claim around.
 type Backlog[T any] struct {
-	queues [protocol.Classes][]T
-	heads  [protocol.Classes]int
+	queues [protocol.Classes]fifo.Queue[T]
 	turn   int
 	wait   atomic.Uint32 // classes of which requests wait, a bit for each
 }
@@ -35,7 +36,7 @@ type Backlog[T any] struct {
 var turns = [...]protocol.Class{protocol.Joins, protocol.Waits, protocol.Records, protocol.Waits}
 
 func (b *Backlog[T]) Put(k protocol.Class, r T) {
-	b.queues[k] = append(b.queues[k], r)
+	b.queues[k].Push(r)
 	b.wait.Store(b.wait.Load() | 1<<k)
 }
 
@@ -47,18 +48,18 @@ func (b *Backlog[T]) Behind(k protocol.Class) bool {
 
 func (b *Backlog[T]) Len() (n int) {
 	for k := range b.queues {
-		n += len(b.queues[k]) - b.heads[k]
+		n += b.queues[k].Len()
 	}
 	return n
 }
 
 // Next returns the class of the request that is to be sent next.
 func (b *Backlog[T]) Next() (k protocol.Class, ok bool) {
-	if k := turns[b.turn%len(turns)]; len(b.queues[protocol.Renewals]) == 0 && len(b.queues[k]) > 0 {
+	if k := turns[b.turn%len(turns)]; b.queues[protocol.Renewals].Len() == 0 && b.queues[k].Len() > 0 {
 		return k, true
 	}
 	for k := range protocol.Classes {
-		if len(b.queues[k]) > 0 {
+		if b.queues[k].Len() > 0 {
 			return k, true
 		}
 	}
@@ -67,19 +68,12 @@ func (b *Backlog[T]) Next() (k protocol.Class, ok bool) {
 
 // Take removes and returns the oldest request of a class that has some.
 func (b *Backlog[T]) Take(k protocol.Class) T {
-	var none T
-	q, h := b.queues[k], &b.heads[k]
-	r := q[*h]
-	q[*h] = none
-	if *h++; k != protocol.Renewals {
+	r := b.queues[k].Pop()
+	if k != protocol.Renewals {
 		b.turn++
 	}
-	switch {
-	case *h == len(q):
-		b.queues[k], *h = nil, 0
+	if b.queues[k].Len() == 0 {
 		b.wait.Store(b.wait.Load() &^ (1 << k))
-	case *h >= 1024 && *h > len(q)/2:
-		b.queues[k], *h = append([]T(nil), q[*h:]...), 0
 	}
 	return r
 }
@@ -87,11 +81,6 @@ func (b *Backlog[T]) Take(k protocol.Class) T {
 // Return puts a request back that Take has just removed: there was no room for
 // it.
 func (b *Backlog[T]) Return(k protocol.Class, r T) {
-	if h := &b.heads[k]; *h > 0 {
-		*h--
-		b.queues[k][*h] = r
-		return
-	}
-	b.queues[k] = append([]T{r}, b.queues[k]...)
+	b.queues[k].Return(r)
 	b.wait.Store(b.wait.Load() | 1<<k)
 }

@@ -93,23 +93,6 @@ func TestBacklogReturn(t *testing.T) {
 	}
 }
 
-// A backlog that is never empty does not grow without end.
-func TestBacklogGivesMemoryBack(t *testing.T) {
-	t.Parallel()
-	var b Backlog[int]
-	for i := range 100_000 {
-		b.Put(protocol.Renewals, i)
-		if i >= 10 {
-			if got := b.Take(protocol.Renewals); got != i-10 {
-				t.Fatalf("%d, want %d", got, i-10)
-			}
-		}
-	}
-	if n := cap(b.queues[protocol.Renewals]); n > 8192 {
-		t.Errorf("room for %d", n)
-	}
-}
-
 func TestClassOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

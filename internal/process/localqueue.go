@@ -1,8 +1,10 @@
 package process
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/fifo"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns the local queue: which of the callers of one process that
@@ -68,7 +70,7 @@ type LocalQueue[C comparable, H SharedClaim] struct {
 	TTL    time.Duration
 	Linger time.Duration // how long a claim is kept after the last caller
 
-	line    line[C]
+	line    fifo.Queue[inLine[C]]
 	claim   H             // while idle it lingers
 	until   protocol.Time // idle: it lingers until then
 	since   protocol.Time // when a waiter at the nodes was first known at a hand-over
@@ -78,6 +80,24 @@ type LocalQueue[C comparable, H SharedClaim] struct {
 	mode    Mode          // of the value
 	kind    Mode          // of the claim: Write or Read
 	shrinks bool          // a Downgrade is under way
+}
+
+// inLine is a caller that waits.
+type inLine[C comparable] struct {
+	caller C
+	mode   Mode
+}
+
+// pop takes out the caller that has waited for longest: it is next. Unlike with
+// sync.Mutex there is nothing to gain from overtaking: a turn costs a round
+// trip.
+func (q *LocalQueue[C, H]) pop() inLine[C] {
+	if !q.Rules.On(protocol.RuleFirst) { // the last one comes to the front
+		for range q.line.Len() - 1 {
+			q.line.Push(q.line.Pop())
+		}
+	}
+	return q.line.Pop()
 }
 
 // LockOutcome is what a caller does that wants the value.
@@ -122,7 +142,7 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 // behind this one at the nodes. That can only be a writer's. Readers that went
 // on coming would starve either writer.
 func (q *LocalQueue[C, H]) shareable() bool {
-	if q.mode != Read && (q.mode != Write || q.Rules.On(protocol.RuleShare)) || q.line.size() > 0 && q.Rules.On(protocol.RuleInLine) {
+	if q.mode != Read && (q.mode != Write || q.Rules.On(protocol.RuleShare)) || q.line.Len() > 0 && q.Rules.On(protocol.RuleInLine) {
 		return false
 	}
 	return q.shares()
@@ -135,24 +155,24 @@ func (q *LocalQueue[C, H]) shares() bool {
 }
 
 // Wait queues a caller that Lock has told to.
-func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.push(inLine[C]{c, mode}) }
+func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.Push(inLine[C]{c, mode}) }
 
 // Waiters reports whether callers wait.
-func (q *LocalQueue[C, H]) Waiters() bool { return q.line.size() > 0 }
+func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
 
 // GiveUp takes a caller that no longer wants to wait out of the queue. It
 // reports whether the caller was there. If not, the caller's turn has come at
 // the same time. Then the caller gives it back at once, by Unlock or Next. It
 // returns the readers that come in: a writer was before them.
 func (q *LocalQueue[C, H]) GiveUp(c C) (in []C, ok bool) {
-	ok = q.line.remove(c)
+	ok = q.line.Remove(func(w inLine[C]) bool { return w.caller == c })
 	return q.Calm(), ok
 }
 
 // Calm says that no claim may wait behind the shared one any more. It returns
 // the readers that come in, which have waited because of it.
 func (q *LocalQueue[C, H]) Calm() (in []C) {
-	if q.mode == Read && q.line.size() > 0 && q.shares() {
+	if q.mode == Read && q.line.Len() > 0 && q.shares() {
 		in = q.readersAhead()
 	}
 	return in
@@ -169,8 +189,8 @@ func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome)
 }
 
 func (q *LocalQueue[C, H]) readersAhead() (in []C) {
-	for q.mode == Read && q.line.size() > 0 && q.line.first().mode == Read {
-		in = append(in, q.line.pop(q.Rules).caller)
+	for q.mode == Read && q.line.Len() > 0 && q.line.First().mode == Read {
+		in = append(in, q.pop().caller)
 		q.callers++
 	}
 	return in
@@ -190,8 +210,8 @@ type LocalTask[C comparable] struct {
 // caller takes over its place if it wants the same mode; that of a try, which
 // does not wait, is good for no other caller.
 func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
-	if q.mode = idle; q.line.size() > 0 && q.Rules.On(protocol.RuleNext) {
-		w := q.line.pop(q.Rules)
+	if q.mode = idle; q.line.Len() > 0 && q.Rules.On(protocol.RuleNext) {
+		w := q.pop()
 		q.mode, t.To, t.Any = getting, w.caller, true
 		t.Place = queued && !try && (w.mode == mode || !q.Rules.On(protocol.RulePlaceMode))
 	}

@@ -43,11 +43,11 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	}
 	switch {
 	case x.Lost && q.Rules.On(protocol.RulePassUsable):
-	case q.line.size() > 0 && mode == Write && q.line.first().mode == Write && q.pass():
+	case q.line.Len() > 0 && mode == Write && q.line.First().mode == Write && q.pass():
 		q.callers = 1
-		x.Do, x.To = UnlockPassed, q.line.pop(q.Rules).caller
+		x.Do, x.To = UnlockPassed, q.pop().caller
 		return x
-	case q.line.size() == 0 && q.Linger > 0 && now.Usable && (!now.Waiters || !q.Rules.On(protocol.RuleLinger)):
+	case q.line.Len() == 0 && q.Linger > 0 && now.Usable && (!now.Waiters || !q.Rules.On(protocol.RuleLinger)):
 		q.mode, q.until = idle, now.At.Add(q.Linger)
 		x.Do = UnlockLingers
 		return x

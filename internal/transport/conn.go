@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/fifo"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -42,7 +43,7 @@ type conn struct {
 	out        []byte // appended, not yet written
 	spare      []byte // the other buffer
 	writing    bool   // a goroutine is in nc.Write; only one may be
-	unanswered ring
+	unanswered fifo.Queue[entry]
 	batch      batch     // sent after those, and not written yet
 	spares     [][]entry // of such, for the next
 	pending    int       // commands without an answer, the items of a batch counted one by one
@@ -60,6 +61,19 @@ type conn struct {
 	resendUntil time.Duration
 	resend      []byte
 	resends     int
+}
+
+// entry is a command that waits for its answer. RESP has no ids: the order of
+// the entries is all that says which command an answer belongs to. Times are
+// since Ordered.epoch.
+type entry struct {
+	cmd   Command
+	batch []entry       // the items of which it is made, instead of cmd
+	at    time.Duration // when it was sent
+	until time.Duration // Lasting; 0: not
+	size  int32         // encoded bytes
+	own   bool          // of the transport
+	alone bool          // nothing was unanswered before it
 }
 
 const (
@@ -116,7 +130,7 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 	c.closeBatch()
 	start := len(c.out)
 	c.out = cmd.Append(c.out)
-	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.n == 0, own: true})
+	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.Len() == 0, own: true})
 }
 
 // enter queues the receiver of what has been appended to out.
@@ -125,7 +139,7 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 // queued.
 func (c *conn) enter(e entry) {
 	c.bytes += int(e.size)
-	c.unanswered.push(e)
+	c.unanswered.Push(e)
 }
 
 // start runs the connection until it is dead and settled. Two goroutines. The
@@ -157,7 +171,7 @@ func (l *Ordered) fail(c *conn, cause error) {
 	c.closeBatch()
 	// The items of an open batch are in no queue yet. closeBatch has put them
 	// into unanswered, where settle finds them.
-	c.cause, c.owed = cause, c.unanswered.n > 0
+	c.cause, c.owed = cause, c.unanswered.Len() > 0
 	close(c.dead)
 	if l.cur == c {
 		// Between here and the end of settle there is neither a connection nor
@@ -173,10 +187,10 @@ func (l *Ordered) fail(c *conn, cause error) {
 // runs on the reader goroutine, so all answers of one connection come in order.
 func (l *Ordered) settle(c *conn) {
 	l.mu.Lock()
-	// From here on only this goroutine has the ring, so the rest needs the lock
-	// for l.kept only.
+	// From here on only this goroutine has the queue, so the rest needs the
+	// lock for l.kept only.
 	pending := c.unanswered // a dead connection takes no more
-	c.unanswered, c.pending = ring{}, 0
+	c.unanswered, c.pending = fifo.Queue[entry]{}, 0
 	// After Close there is no next connection: what would be kept gets its
 	// Reply now.
 	again := l.ctx.Err() == nil
@@ -193,7 +207,8 @@ func (l *Ordered) settle(c *conn) {
 		}
 	}
 	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
-	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
+	for pending.Len() > 0 {
+		e := pending.Pop()
 		for _, item := range e.batch {
 			sort(item)
 		}

@@ -223,8 +223,8 @@ func (l *Ordered) State(now time.Time) State {
 		s.Err = l.downErr
 	default:
 		s.Busy = c.pending > busyThreshold
-		if c.unanswered.n > 0 { // else the members of a batch have only just been appended
-			s.Waiting = max(0, now.Sub(l.epoch)-c.unanswered.oldest().at)
+		if c.unanswered.Len() > 0 { // else the members of a batch have only just been appended
+			s.Waiting = max(0, now.Sub(l.epoch)-c.unanswered.First().at)
 		}
 	}
 	return s

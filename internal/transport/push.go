@@ -86,15 +86,18 @@ func (c *conn) isAnswer(v []resp.Value) bool {
 	return !c.rd.IsPush() || len(v) == 3 && string(v[0].Str) == "subscribe"
 }
 
-// misplaced reports whether what was read last cannot be the answer to the
-// oldest unanswered command: a push answers SUBSCRIBE, and nothing else does
-// but an error. Ordered.mu is held.
-func (c *conn) misplaced(err error) bool {
-	if c.unanswered.n == 0 {
-		return false
+// misplaced says why what was read last cannot be the answer to the oldest
+// unanswered command, nil if it can: a push answers SUBSCRIBE, and nothing else
+// does but an error. Ordered.mu is held.
+func (c *conn) misplaced(err error) error {
+	if c.unanswered.Len() == 0 {
+		return errUnasked
 	}
-	_, asked := c.unanswered.oldest().cmd.(subscription)
-	return c.rd.IsPush() != asked && !(asked && err != nil)
+	_, asked := c.unanswered.First().cmd.(subscription)
+	if c.rd.IsPush() != asked && !(asked && err != nil) {
+		return errMisplaced
+	}
+	return nil
 }
 
 // pushed takes what answers no command.

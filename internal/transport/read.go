@@ -62,7 +62,7 @@ func (c *conn) leave(l *Ordered) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.asked.Store(false)
-	c.reading.resting = alone && c.unanswered.n == 0
+	c.reading.resting = alone && c.unanswered.Len() == 0
 	return c.reading.resting
 }
 
@@ -88,7 +88,7 @@ func (c *conn) rest(l *Ordered) (dead error) {
 		case r.caller && ticks > 0 && !r.cut:
 			r.cut = true
 			_ = c.nc.SetReadDeadline(l.epoch) // which is over
-		case !r.caller && (!alone || c.unanswered.n > 0 || ticks >= restTicks):
+		case !r.caller && (!alone || c.unanswered.Len() > 0 || ticks >= restTicks):
 			r.resting, resting = false, false
 		}
 		dead = c.cause
@@ -139,7 +139,7 @@ func (l *Ordered) turnEnds(c *conn, err error) {
 	defer l.mu.Unlock()
 	r := &c.reading
 	r.caller = false
-	look := r.cut || c.unanswered.n > 0
+	look := r.cut || c.unanswered.Len() > 0
 	if r.cut {
 		r.cut = false
 		r.not = l.now() + callerPause
@@ -172,11 +172,11 @@ func (c *conn) take(l *Ordered) error {
 		return nil
 	}
 	l.mu.Lock()
-	if c.misplaced(err) {
+	if why := c.misplaced(err); why != nil {
 		l.mu.Unlock()
-		return errMisplaced
+		return why
 	}
-	e, ok := c.unanswered.pop()
+	e := c.unanswered.Pop()
 	c.bytes -= int(e.size)
 	if !e.own {
 		c.served = true
@@ -197,15 +197,12 @@ func (c *conn) take(l *Ordered) error {
 	if room {
 		l.cfg.Room()
 	}
-	switch {
-	case !ok:
-		return errUnasked
-	case e.batch != nil:
-		c.replyBatch(e.batch, v, err)
-		clear(e.batch)
-		c.spent = e.batch[:0]
-	default:
+	if e.batch == nil {
 		e.cmd.Reply(v, err)
+		return nil
 	}
+	c.replyBatch(e.batch, v, err)
+	clear(e.batch)
+	c.spent = e.batch[:0]
 	return nil
 }

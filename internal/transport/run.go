@@ -161,12 +161,12 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 	if c.answers != seen.answers {
 		*seen = progress{c.answers, now}
 	}
-	if c.unanswered.n > 0 && now-max(c.unanswered.oldest().at, seen.at) > l.cfg.Stall {
+	if c.unanswered.Len() > 0 && now-max(c.unanswered.First().at, seen.at) > l.cfg.Stall {
 		l.fail(c, errStalled)
 		return
 	}
 	l.subscribeAgain(c, now)
-	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.n == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
+	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.Len() == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
 	}

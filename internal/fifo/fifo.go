@@ -1,0 +1,72 @@
+// Package fifo is the queue of what waits: first in, first out.
+package fifo
+
+import "slices"
+
+// Queue is a queue that allocates only to grow. Its zero value is empty. It is
+// not safe for concurrent use.
+type Queue[T any] struct {
+	list []T // those before head have gone
+	head int
+}
+
+// kept is how much room an empty queue keeps. What waits one after the other
+// costs nothing, and a burst of thousands does not cost memory for good.
+const kept = 1024
+
+func (q *Queue[T]) Len() int { return len(q.list) - q.head }
+
+// First is what Pop would return. There must be something, and the pointer is
+// valid until the queue changes.
+func (q *Queue[T]) First() *T { return &q.list[q.head] }
+
+// Push reuses the room of those that have gone once it is more than half of
+// all, so a queue that never empties does not grow without end.
+func (q *Queue[T]) Push(v T) {
+	if len(q.list) == cap(q.list) && q.head > len(q.list)/2 {
+		n := copy(q.list, q.list[q.head:])
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
+	}
+	q.list = append(q.list, v)
+}
+
+// Pop takes out the first one. There must be something.
+func (q *Queue[T]) Pop() (first T) {
+	first, q.list[q.head] = q.list[q.head], first
+	q.head++
+	q.tidy()
+	return first
+}
+
+// Return puts back what Pop has just taken out.
+func (q *Queue[T]) Return(first T) {
+	if q.head > 0 {
+		q.head--
+		q.list[q.head] = first
+		return
+	}
+	q.list = slices.Insert(q.list, 0, first)
+}
+
+// Remove takes out the first one that is meant, and reports whether there was
+// one.
+func (q *Queue[T]) Remove(is func(v T) bool) bool {
+	i := slices.IndexFunc(q.list[q.head:], is)
+	if i < 0 {
+		return false
+	}
+	q.list = slices.Delete(q.list, q.head+i, q.head+i+1)
+	q.tidy()
+	return true
+}
+
+// tidy makes an empty queue begin at the front again.
+func (q *Queue[T]) tidy() {
+	if q.head < len(q.list) {
+		return
+	}
+	if q.list, q.head = q.list[:0], 0; cap(q.list) > kept {
+		q.list = nil
+	}
+}
