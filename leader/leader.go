@@ -176,7 +176,7 @@ func (e *Election) enter(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return e.q.CutShort(ctx)
-	case <-e.q.Closing():
+	case <-e.q.Over:
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }

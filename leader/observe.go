@@ -117,7 +117,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			select {
 			case <-w.Changed():
 			case <-ctx.Done():
-			case <-e.q.Closing():
+			case <-e.q.Over:
 				return
 			}
 		}

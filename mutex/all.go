@@ -180,7 +180,7 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 			return fault.CutShort(fault.ErrHeld, ctx)
 		}
 		return g.parts[0].q.CutShort(ctx)
-	case <-g.parts[0].q.Closing():
+	case <-g.parts[0].q.Over:
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }
@@ -288,7 +288,7 @@ type hold struct {
 func (p part) begin(ctx context.Context, try bool) *hold {
 	h := &hold{part: p, try: try}
 	if try {
-		if h.refused = p.q.AwaitServing(ctx); h.refused != nil {
+		if h.refused = p.q.Members.Await(ctx, true); h.refused != nil {
 			return h
 		}
 	}

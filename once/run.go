@@ -121,7 +121,7 @@ func (o *Once) enter(ctx context.Context) error {
 			return fault.CutShort(fault.ErrHeld, ctx)
 		}
 		return o.q.CutShort(ctx)
-	case <-o.q.Closing():
+	case <-o.q.Over:
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }

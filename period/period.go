@@ -118,7 +118,7 @@ func (p *Period) start(t time.Time) time.Time {
 // same: otherwise the Do that follows would be of the period before, and this
 // one might have no run.
 func (p *Period) now() time.Time {
-	start := p.start(p.q.NodesTime())
+	start := p.start(p.q.Driver.NodesTime(p.q.Now()))
 	if waited := time.UnixMicro(p.waited.Load()).UTC(); waited.After(start) {
 		return waited
 	}
@@ -153,7 +153,7 @@ func (p *Period) Wait(ctx context.Context) error {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-p.q.Closing():
+		case <-p.q.Over:
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -165,7 +165,7 @@ func (p *Period) ended(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return &fault.Failure{Err: fault.ContextError(ctx)}
-	case <-p.q.Closing():
+	case <-p.q.Over:
 		return &fault.Failure{Err: fault.ErrClosed}
 	default:
 		return nil
@@ -176,7 +176,7 @@ func (p *Period) ended(ctx context.Context) error {
 // how long to wait for that. Of goroutines that share the value one gets each
 // period.
 func (p *Period) pause(again time.Time) (pause time.Duration, begun bool) {
-	waited, now := p.waited.Load(), p.q.NodesTime()
+	waited, now := p.waited.Load(), p.q.Driver.NodesTime(p.q.Now())
 	start := p.start(now).UnixMicro()
 	switch {
 	case now.Before(epoch):

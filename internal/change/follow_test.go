@@ -63,8 +63,8 @@ func TestQuorumsOfAnExchange(t *testing.T) {
 	t.Parallel()
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
 	assert.Equal(t, protocol.Majority(3), learning.Quorums(protocol.Rules{}), "D learns")
-	assert.Equal(t, protocol.Joint(0b0111, 0b1011), joint.Quorums(protocol.Rules{}))
-	assert.Equal(t, protocol.Joint(0b1011, 0), done.Quorums(protocol.Rules{}), "D has a number of its own")
+	assert.Equal(t, protocol.Quorums{Present: 0b0111, Next: 0b1011}, joint.Quorums(protocol.Rules{}))
+	assert.Equal(t, protocol.Quorums{Present: 0b1011}, done.Quorums(protocol.Rules{}), "D has a number of its own")
 }
 
 // countsSilent reports whether the new set may count alone by a member that was

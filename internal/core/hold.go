@@ -28,7 +28,6 @@ type Pending struct {
 	try   bool
 	owner Owner
 	a     *attempt // nil: it has not begun, as no set is known or no place was free
-	began protocol.Time
 }
 
 // Owner gets the events of its hold. No lock is held during a callback. Its
@@ -51,7 +50,7 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if err := q.Members.OutOfSet(s.Set); err != nil {
 		return nil, &fault.Failure{Err: err}
 	}
-	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.Now()}
+	p := &Pending{q: q, spec: s, try: try, owner: o}
 	if q.Members.Serves(try) && (s.succession || q.intake.take()) {
 		p.a = q.start(s, try, o)
 	}

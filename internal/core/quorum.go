@@ -238,9 +238,6 @@ func (q *Quorum) end(ctx context.Context) error {
 	return errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
 }
 
-// Closing is closed when Close begins.
-func (q *Quorum) Closing() <-chan struct{} { return q.Over }
-
 // wakeUps looks at the clock whenever the machine wakes up, and has the
 // schedulers look at it: the timer that each of them sleeps by stood still too.
 // It is a goroutine of the Quorum.

@@ -117,7 +117,9 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	if r.Err != nil {
 		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
 	}
-	r.Jumped, r.JumpedAt = n.Jump.Last()
+	if jump := n.Jump.Load(); jump != nil {
+		r.Jumped, r.JumpedAt = jump.By, jump.When
+	}
 	r.Warn(q.Set.Skew)
 	return r
 }

@@ -169,7 +169,7 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 		}
 		return q.acquire(ctx, w.mode, false, t.pending, nil)
 	case <-ctx.Done():
-	case <-q.quorum.Closing():
+	case <-q.quorum.Over:
 	}
 	q.mu.Lock()
 	in, gone := q.state.GiveUp(w)

@@ -329,7 +329,7 @@ func TestAClientFollowsAMajority(t *testing.T) {
 	_, marked := w.at("C").Incarnation()
 	assert.False(t, marked, "it serves nothing")
 	g := p.Group()
-	assert.Equal(t, protocol.Joint(0b1011, 0), g.Sets)
+	assert.Equal(t, protocol.Quorums{Present: 0b1011}, g.Sets)
 	assert.Equal(t, uint32(0b0100), g.Absent)
 	assert.Equal(t, nodeset.SuccessorName(done.Stamp), g.Successor)
 	assert.True(t, g.RestartJoining)

@@ -9,7 +9,6 @@ package peers
 import (
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -109,7 +108,7 @@ func (d *driver) report(n *Node, a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:
 		// Noted first: a logger that blocks must not keep it from Check.
-		n.Jump.note(a.By)
+		n.Jump.Store(&Jump{a.By, time.Now()})
 		d.ps.Set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.Addr, "by", a.By)
 		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
 	case process.ActDoubted:
@@ -120,24 +119,11 @@ func (d *driver) report(n *Node, a *process.Action) {
 	}
 }
 
-// jump is the last jump of a node's clock, for Check: an operator must see the
-// cause of a loss after the node has recovered. mu guards it.
-type jump struct {
-	mu   sync.Mutex
-	by   time.Duration
-	when time.Time // when it was seen
-}
-
-func (j *jump) note(by time.Duration) {
-	j.mu.Lock()
-	j.by, j.when = by, time.Now()
-	j.mu.Unlock()
-}
-
-func (j *jump) Last() (time.Duration, time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.by, j.when
+// Jump is the last jump of a node's clock, for Check: an operator must see the
+// cause of a loss after the node has recovered.
+type Jump struct {
+	By   time.Duration
+	When time.Time // when it was seen
 }
 
 // askTime returns a question for a node's time. It is to be sent at once: the
@@ -173,8 +159,6 @@ func (d *driver) Mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 }
 
 // NodesTime is the median of the nodes' clocks, near 1970 before any is known.
-func (ps *Peers) NodesTime() time.Time { return ps.Driver.NodesTime(ps.Now()) }
-
 func (d *driver) NodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.Client.Clock(at)))
 }

@@ -101,12 +101,6 @@ func (s *members) Await(ctx context.Context, try bool) error {
 // and no node would be there for it.
 func (s *members) Serves(try bool) bool { return s.Usable() && (!try || s.Met.Load()) }
 
-// AwaitServing waits until tries can begin at once, which the first ones of a
-// process cannot. It is bounded, and fails, as the wait of a try does.
-func (ps *Peers) AwaitServing(ctx context.Context) error {
-	return ps.Members.Await(ctx, true)
-}
-
 // Forgotten is changes for a call that waits for nodes: if no set is known now,
 // blank nodes record the set of the list. A try waits for none: brand-new nodes
 // must not begin their guard time before an operator can say that they are new.

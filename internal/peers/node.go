@@ -36,16 +36,16 @@ type Node struct {
 	Index  int
 	Addr   string
 	client redis.UniversalClient
-	own    bool          // the client was made for a node beside the list, and ends with the node
-	Slot   string        // of a cluster: a key of the bucket; else empty
-	Ready  chan struct{} // closed when the first attempt to connect has succeeded or failed
-	first  sync.Once     // closes ready
-	fanout *lease.Fanout // of all nodes
-	probed probed        // only touched as a connection begins
-	later  *time.Timer   // has the node judged again; as probed
-	pause  time.Duration // before that; as probed
-	evicts string        // the policy that was warned of; only touched as a connection begins
-	Jump   jump
+	own    bool                 // the client was made for a node beside the list, and ends with the node
+	Slot   string               // of a cluster: a key of the bucket; else empty
+	Ready  chan struct{}        // closed when the first attempt to connect has succeeded or failed
+	first  sync.Once            // closes ready
+	fanout *lease.Fanout        // of all nodes
+	probed probed               // only touched as a connection begins
+	later  *time.Timer          // has the node judged again; as probed
+	pause  time.Duration        // before that; as probed
+	evicts string               // the policy that was warned of; only touched as a connection begins
+	Jump   atomic.Pointer[Jump] // nil: none
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	Dropped atomic.Bool   // it ends or has ended

@@ -76,7 +76,7 @@ func TestEpisodeOutlastsLateAnswers(t *testing.T) {
 
 // While two sets count, a quorum is a majority of each.
 func TestTwoSetsRecover(t *testing.T) {
-	both := protocol.Joint(0b00111, 0b11001)
+	both := protocol.Quorums{Present: 0b00111, Next: 0b11001}
 	for nodes, possible := range map[uint32]bool{0b00110: false, 0b10001: false, 0b00100: true, 0b10010: true} {
 		var r recovering
 		var out uint32

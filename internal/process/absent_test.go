@@ -17,7 +17,7 @@ import (
 func left(t *testing.T, q *lease.RegisterOp) (now protocol.Time) {
 	t.Helper()
 	now = protocol.Time(time.Hour)
-	q.Op, q.Nodes, q.Sets, q.Absent = protocol.OpRead, 4, protocol.Joint(0b1011, 0), 0b0100
+	q.Op, q.Nodes, q.Sets, q.Absent = protocol.OpRead, 4, protocol.Quorums{Present: 0b1011}, 0b0100
 	q.NodeTimeout, q.MaxPause, q.Fresh = 50*time.Millisecond, time.Second, 20*time.Second
 	q.Start(now)
 	asked := append([]protocol.Request(nil), q.Out...)
@@ -66,7 +66,7 @@ func TestNumberIsSpreadThoughANodeLeaves(t *testing.T) {
 		return protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: protocol.Stored{Version: protocol.Version{Ticket: protocol.Ticket(n)}}, CaughtUp: true}}
 	}
 	q.Answer(now.Add(1), asked[2], says(0))
-	q.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Joint(0b011, 0), Absent: 0b100})
+	q.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b011}, Absent: 0b100})
 	q.Answer(now.Add(1), asked[0], says(64))
 	q.Answer(now.Add(1), asked[1], says(64))
 	assert.Equal(t, lease.Settled, q.Outcome(), "it waits for C to have what A and B have, and does not ask C")

@@ -23,7 +23,7 @@ func TestAClientGrows(t *testing.T) {
 	require.Len(t, read.Out, 3)
 	p.sent, read.Out = nil, nil
 
-	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011)}
+	g := protocol.Group{Nodes: 4, Sets: protocol.Quorums{Present: 0b0111, Next: 0b1011}}
 	p.Regroup(p.now, g)
 	p.a.Regroup(p.now, g)
 	read.Regroup(p.now, g)
@@ -45,7 +45,7 @@ func TestAClientGrows(t *testing.T) {
 func TestASuccessionCountsTheDeciders(t *testing.T) {
 	t.Parallel()
 	p := newProcess(4, protocol.Rules{})
-	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
+	g := protocol.Group{Nodes: 4, Sets: protocol.Quorums{Present: 0b0111, Next: 0b1001}, Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &lease.RegisterOp{Op: protocol.OpPut, Succession: true}
 	p.StartRegisterOp(p.now, put, "", aTimeout, aTTL, protocol.Rules{})

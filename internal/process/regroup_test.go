@@ -62,7 +62,7 @@ func recordOfAnother(t assert.TestingT, rules protocol.Rules) {
 	asked := append([]protocol.Request(nil), q.Out...)
 	q.Out = nil
 	q.Answer(now.Add(1), asked[0], says(5))
-	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Joint(0b001, 0), Absent: 0b110, Others: 0b001})
+	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b001}, Absent: 0b110, Others: 0b001})
 	q.Answer(now.Add(3), asked[0], says(5))
 	assert.Equal(t, lease.Asking, q.Outcome(), "what A has said is what D has")
 	q.Tick(now.Add(4))

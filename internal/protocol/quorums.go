@@ -20,9 +20,6 @@ type Quorums struct {
 // Majority is a majority of so many nodes.
 func Majority(nodes int) Quorums { return Quorums{Present: 1<<nodes - 1} }
 
-// Joint is a majority of each of two sets.
-func Joint(present, next uint32) Quorums { return Quorums{present, next} }
-
 // Met reports whether the nodes make a quorum.
 func (q Quorums) Met(nodes uint32) bool {
 	return Most(q.Present, nodes) && (q.Next == 0 || Most(q.Next, nodes))

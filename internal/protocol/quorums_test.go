@@ -21,7 +21,7 @@ func TestAQuorumIsAMajorityOfEachSet(t *testing.T) {
 		}
 		assert.Equal(t, nodes/2+1, q.Need())
 	}
-	q := protocol.Joint(0b00111, 0b11100) // ABC, and then CDE
+	q := protocol.Quorums{Present: 0b00111, Next: 0b11100} // ABC, and then CDE
 	assert.True(t, q.Met(0b01101), "A, C and D")
 	assert.False(t, q.Met(0b00111), "all of the set of before, and one of the next one")
 	assert.False(t, q.Met(0b11001), "a majority of all nodes")

@@ -22,7 +22,7 @@ func sparesOfEachSet(t assert.TestingT, rules protocol.Rules) {
 		}
 		return repair.MayRestart(rules, nodes, sets)
 	}
-	joint := protocol.Joint(a|b|c, a|d|e)
+	joint := protocol.Quorums{Present: a | b | c, Next: a | d | e}
 	assert.True(t, may(joint, a|b|c|d|e, a|b|c|d|e))
 	assert.False(t, may(joint, a|c|d|e, a|c|d|e), "C is restarted, and A alone is left of ABC")
 	assert.False(t, may(joint, a|b|c|d, a|b|c|d), "D is restarted, and A alone is left of ADE")
