@@ -30,18 +30,21 @@ type recorder struct {
 }
 
 // Bootstrap has the nodes of the list record their set at once. It reports
-// whether they have: nodes that have recorded a set keep it.
+// whether they have: nodes that have recorded a set keep it. They may have done
+// so by an attempt that failed, as the answer to its commit was lost.
 func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*ps.Set.NodeTimeout)
 	defer cancel()
 	s := &ps.Members.Recorder
 	var last error
+	var proposed []nodeset.Stamp
 	for pause := ps.Set.NodeTimeout / 8; ; {
 		changed := s.changes()
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
 			return mine, &fault.Failure{Err: wrong}
 		case s.Usable():
+			mine = mine || slices.Contains(proposed, s.Config.Load().Origin)
 			if !mine {
 				ps.Set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.Config.Load().Addrs())
 			}
@@ -53,7 +56,11 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 			return mine, err
 		}
 		wait := time.Duration(0) // no node is asked before all are connected
-		switch done, err := s.recordOnce(ctx, true); {
+		r, done, err := s.recordOnce(ctx, true)
+		if r != nil && r.Outcome != nodeset.RecordOther {
+			proposed = append(proposed, r.Config.Origin)
+		}
+		switch {
 		case refusedForGood(err):
 			return mine, err
 		case err != nil: // another client may record it at this moment
@@ -116,7 +123,7 @@ func (s *recorder) record() {
 		case <-s.ps.Over:
 			return
 		}
-		switch done, err := s.recordOnce(s.ps.Life, false); {
+		switch _, done, err := s.recordOnce(s.ps.Life, false); {
 		case done:
 			s.ps.Set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
 				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.ps.Guard())
@@ -142,26 +149,26 @@ func (s *recorder) stillDue() bool {
 
 var errRecordingSuperseded = errors.New("another client records the set at this moment")
 
-// recordOnce carries out the recording that is due, if one is. What the nodes
-// are is judged again then, whatever has become of it.
-func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
+// recordOnce carries out the recording that is due, and returns it, if one is.
+// What the nodes are is judged again then, whatever has become of it.
+func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recording, done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*s.ps.Set.NodeTimeout)
 	defer cancel()
 	if err := s.twice(); err != nil {
-		return false, err
+		return nil, false, err
 	}
-	r, err := s.recordDue(ctx, ready)
+	r, err = s.recordDue(ctx, ready)
 	if r == nil {
-		return false, nil
+		return nil, false, nil
 	}
 	if err != nil {
 		s.Change(-1, func(m *nodeset.Membership) { m.Rejudge() })
-		return false, err
+		return r, false, err
 	}
 	switch r.Outcome {
 	case nodeset.RecordDone:
 		s.Change(-1, func(m *nodeset.Membership) { m.Recorded(r) })
-		return true, nil
+		return r, true, nil
 	case nodeset.RecordOther:
 		err = &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case nodeset.RecordTwice:
@@ -170,7 +177,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (done bool, err e
 		err = errRecordingSuperseded
 	}
 	s.Change(-1, func(m *nodeset.Membership) { m.Rejudge() })
-	return false, err
+	return r, false, err
 }
 
 // recordDue asks the nodes for the recording that is due, nil if none is. One
