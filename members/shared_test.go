@@ -18,7 +18,7 @@ import (
 
 // withTTL is the shortest guard time for a ttl.
 func withTTL(ttl time.Duration) []quorate.Option {
-	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithNodeTimeout(50 * time.Millisecond), quorate.WithSkew(10 * time.Millisecond), quorate.WithGuard(2*ttl + 20*time.Millisecond)}
+	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithNodeTimeout(ttl / 4), quorate.WithSkew(10 * time.Millisecond), quorate.WithGuard(2*ttl + 20*time.Millisecond)}
 }
 
 // New refuses settings of the set by which two could hold, and so does Set.
@@ -41,8 +41,7 @@ func TestSetRefusesWhatNewRefuses(t *testing.T) {
 func TestOneHoldsWhateverGuardTimeIsSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	op := e2e.OpenAt(t, c.URLs(), append(withTTL(300*time.Millisecond), quorate.WithRetention(700*time.Millisecond))...)
-	require.NoError(t, op.Bootstrap(bounded(t)))
+	op := operator(t, c.URLs(), append(withTTL(800*time.Millisecond), quorate.WithRetention(2*time.Second))...)
 	require.NoError(t, members.Set(bounded(t), op, members.Settings{Guard: 7 * time.Second}))
 	require.Equal(t, 7*time.Second, get(t, op).Settings.Retention, "it follows the guard time")
 	proxies, via := e2e.Proxies(t, c.URLs(), proxy.Fault{})
@@ -68,10 +67,10 @@ func TestGuardTimeOfAForgottenSet(t *testing.T) {
 			t.Parallel()
 			c := redistest.Start(t, size)
 			long := append(withTTL(4*time.Second), quorate.WithGuard(9*time.Second))
-			require.NoError(t, e2e.OpenAt(t, c.URLs(), long...).Bootstrap(bounded(t)))
+			operator(t, c.URLs(), long...)
 			holder := mutex.New(e2e.OpenAt(t, c.URLs(), long...), "m")
 			require.NoError(t, holder.LockContext(bounded(t)))
-			other := mutex.New(e2e.OpenAt(t, c.URLs(), withTTL(300*time.Millisecond)...), "m")
+			other := mutex.New(e2e.OpenAt(t, c.URLs(), withTTL(800*time.Millisecond)...), "m")
 			got := make(chan error, 1)
 			go func() { got <- other.LockContext(bounded(t)) }()
 			require.True(t, e2e.Eventually(func() bool {

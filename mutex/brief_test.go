@@ -25,6 +25,8 @@ func bustle(t *testing.T, q *quorate.Quorum, locks *atomic.Int64) (stop func()) 
 		m := mutex.New(q, "bustle "+strconv.Itoa(i))
 		begun.Add(1)
 		all.Go(func() {
+			has := sync.OnceFunc(begun.Done)
+			defer has() // of a lock that failed, too
 			for first := true; first || !over.Load(); first = false {
 				if !assert.NoError(t, m.LockContext(t.Context())) {
 					break
@@ -32,9 +34,7 @@ func bustle(t *testing.T, q *quorate.Quorum, locks *atomic.Int64) (stop func()) 
 				err := m.UnlockContext(t.Context())
 				assert.NoError(t, err)
 				locks.Add(1)
-				if first {
-					begun.Done()
-				}
+				has()
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func (p *proc) status() int {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute): // a demo waits for its workers for a quarter of one
 		p.t.Fatalf("it does not end; it said %q and %q", p.out.String(), p.err.String())
 	}
 	return p.cmd.ProcessState.ExitCode()

@@ -27,8 +27,8 @@ import (
 // brandNew is a Quorum on servers that no operator has declared new.
 func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
 	t.Helper()
-	set := setup.Defaults() // a guard time that ends during no test
-	set.Guard, set.NodeTimeout = set.Retention, 2*time.Second
+	set := patient()
+	set.Guard = set.Retention // a guard time that ends during no test
 	return opened(t, set, nodes...)
 }
 
@@ -89,7 +89,7 @@ func TestBootstrapBehindAnother(t *testing.T) {
 func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 6)
-	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, setup.Defaults())
+	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, patient())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	require.NoError(t, q.Bootstrap(within(t)))
@@ -100,14 +100,14 @@ func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, q), "all nodes vote")
 
 	var log logged
-	set := setup.Defaults()
+	set := patient()
 	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	require.NoError(t, opened(t, set, c.Node(2), c.Node(0), c.Node(1)).Bootstrap(within(t)))
 	assert.True(t, log.has("already recorded"))
 	require.NoError(t, brandNew(t, c.Node(0), c.Node(1), c.Node(3)).Bootstrap(within(t)), "two of this list are of one set")
 	assert.Equal(t, sets, recorded(t, c, 0, 1, 2, 3))
 	require.NoError(t, brandNew(t, c.Node(3)).Bootstrap(within(t)), "a list without a common node is a set of its own")
-	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()}, setup.Defaults())
+	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()}, patient())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = wrong.Close(context.Background()) })
 	require.ErrorIs(t, wrong.Bootstrap(within(t)), fault.ErrInvalid)

@@ -24,7 +24,7 @@ func listsHalfASlot(t *testing.T) bool {
 	s := redistest.StartSharded(t, 2, false)
 	client := s.Client()
 	defer client.Close()
-	q, err := New([]redis.UniversalClient{client}, setup.Defaults())
+	q, err := New([]redis.UniversalClient{client}, patient())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
 	const name = "a"

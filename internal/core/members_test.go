@@ -218,7 +218,7 @@ func TestForgedConfiguration(t *testing.T) {
 func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
-	set := setup.Defaults()
+	set := patient()
 	set.TTL, set.Guard, set.Retention = 10*time.Minute, 25*time.Minute, time.Hour
 	set.Logger = slog.New(slog.DiscardHandler)
 	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))

@@ -72,7 +72,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	c := redistest.Start(t, 3)
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "maxmemory-policy", "volatile-ttl").Err())
 	log := make(lines, 1000)
-	set := setup.Defaults()
+	set := patient()
 	set.Logger = slog.New(log)
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)

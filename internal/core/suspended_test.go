@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -84,7 +83,7 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	log := make(lines, 1000)
-	set := setup.Defaults()
+	set := patient()
 	set.Logger = slog.New(log)
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)

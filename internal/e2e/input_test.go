@@ -172,7 +172,9 @@ func TestEvenNumberOfNodes(t *testing.T) {
 		q := e2e.Open(t, c, e2e.Timing(2*time.Second), log.Option())
 		m := mutex.New(q, "m")
 		require.NoError(t, m.LockContext(t.Context()))
-		assert.Len(t, log.Lines("level=INFO"), lines, "%d nodes", n)
+		// On a busy machine the first of two calls of Bootstrap has recorded
+		// it.
+		assert.Len(t, log.Lines("level=INFO"), lines+len(log.Lines("already recorded")), "%d nodes", n)
 		assert.Len(t, log.Lines("the last adds no tolerance"), lines, "%d nodes", n)
 		m.Unlock()
 		for i := range (n - 1) / 2 {
@@ -215,7 +217,7 @@ func TestWrongPassword(t *testing.T) {
 			m := mutex.New(e2e.OpenAt(t, urls, e2e.Timing(time.Second), log.Option()), "m")
 			check(m.LockContext(ctx))
 			check(m.TryLockContext(ctx))
-			assert.NotEmpty(t, log.Lines(what))
+			assert.True(t, e2e.Eventually(func() bool { return len(log.Lines(what)) > 0 }))
 		})
 	}
 	e2e.Clean(t, c)
@@ -239,9 +241,13 @@ func TestConnectWithoutServers(t *testing.T) {
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Kill())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	_, err := quorate.Connect(ctx, c.URLs(), e2e.Timing(time.Second), quorate.WithLogger(nil))
+	var err error
+	require.True(t, e2e.Eventually(func() bool { // the node that runs may not have answered in time
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err = quorate.Connect(ctx, c.URLs(), e2e.Timing(4*time.Second), quorate.WithLogger(nil))
+		return err == nil || strings.Contains(err.Error(), c.Node(2).Addr()+" has recorded no set of nodes")
+	}))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)

@@ -158,7 +158,7 @@ func (s *stage) watch(ctx context.Context) error {
 		if time.Since(s.heard) > s.TTL+patience {
 			return errors.New("nothing has happened for too long")
 		}
-		if s.nodeDown < 0 && s.Nodes > 2 && s.successor != nil && now > s.Length*65/100 && now < s.Length {
+		if s.nodeDown < 0 && s.Nodes > 2 && s.successor != nil && now > s.Length*65/100 {
 			s.killNode()
 		}
 		if now > s.Length && (s.shown() || now > s.Length+s.TTL+patience) {

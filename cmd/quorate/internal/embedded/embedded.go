@@ -78,9 +78,9 @@ func StartPart() (*Nodes, error) {
 // Bootstrap has the nodes at these URLs record that they are a set, which votes
 // at once.
 func Bootstrap(urls []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil), quorate.WithNodeTimeout(2*time.Second))
 	if err != nil {
 		return err
 	}
