@@ -77,22 +77,12 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// spareDone returns a channel for attempt.done. An attempt sends once, so one
-// from which that was received is free. They are of one Quorum: what was made
-// in a bubble of testing/synctest must not be used outside of it.
-func (q *Quorum) spareDone() chan struct{} {
-	if c, ok := q.dones.Get().(chan struct{}); ok {
-		return c
-	}
-	return make(chan struct{}, 1)
-}
-
 // start makes an attempt and sends its joins. The caller holds no lock, and has
 // a place of the intake, which goes to the attempt. It waits for no node. An
 // unhealthy node gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := peers.NewID()
-	a := &attempt{q: q, spec: s, done: q.spareDone(), owner: o, place: !s.succession}
+	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, place: !s.succession}
 	a.alarms.Init(a)
 	if q.Set.Trace != nil {
 		a.seen = new(seen)
@@ -216,8 +206,6 @@ func (a *attempt) leave() {
 
 // take returns the phase of the attempt to a caller that takes the hold, if
 // there is one. It is called once, after done has received.
-// Invariant: only take puts done back into the pool. It has received from done,
-// so the channel is empty.
 func (a *attempt) take() lease.Phase {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -225,7 +213,6 @@ func (a *attempt) take() lease.Phase {
 	if phase == lease.Holding {
 		a.since = now
 	}
-	a.q.dones.Put(a.done)
 	a.done = nil
 	a.stepUnlock(now)
 	return phase

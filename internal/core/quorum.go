@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +39,6 @@ type Quorum struct {
 	ticks, deadlines *wake.Scheduler[attempt]
 
 	attempts registry[protocol.ID, *attempt]
-	dones    sync.Pool // of chan struct{}: see attempt.done
 	intake   intake
 	waiting  atomic.Int64 // how many claims wait for their turn
 	records  registry[*registerCall, *registerCall]
