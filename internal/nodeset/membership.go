@@ -21,8 +21,6 @@ import (
 // requests names it. A node serves the requests of its own configuration only.
 // So two claims that hold at one time had their votes from majorities of one
 // set.
-// Invariant: what is in doubt does not vote. A node that does not vote is a
-// node that is down, which is always safe.
 
 // Seed is the first number of a connection to an address of the client's list.
 // The numbers below are those of members.

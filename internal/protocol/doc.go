@@ -31,30 +31,9 @@
 //
 // # Rules
 //
-// The rules have the numbers of docs/internals/protocol.md, which proves them.
-// These files are those of internal/lease.
-//
-//	1  Start     join(id, T0) goes to all nodes at once        claim.go
-//	2  Settle    q nodes hold the claim at exactly T           advance.go
-//	3  Admit     q usable views vote; semaphores count, too    admit.go, views.go, capacity.go
-//	4  Wait      pushes and hints say when to ask again        advance.go, answer.go
-//	5  Deadline  rule 3 holds with the views usable at t       admit.go
-//	6  Renew     a node that misses the claim gets it back     advance.go
-//	7  Leave     every node that was asked is left             claim.go
-//	8  Push      a waiter that q nodes vote for is in at once  claim.go
-//	10 Eviction  q nodes' words end a hold                     claim.go
-//
-// # Files
-//
-//	types.go        requests, answers, pushes, and why a reply counts, or does not
-//	record.go       what is recorded of a name
-//	class.go        how urgent a request is where a node has no room
-//	window.go       how far tickets may be from clocks
-//	group.go        which nodes a client asks
-//	quorums.go      which nodes make a quorum, also while two sets count
-//	rules.go, rules_local.go, rules_repair.go, rules_members.go   a switch for each rule, for the mutants
-//	constants.go    the times that rules rest on, for the mutants
-//	rules_on.go, rules_mutants.go   whether the switches are in the build
+// The rules have the numbers of docs/internals/protocol.md, which says what
+// each of them is and proves it. The files of internal/lease say which they
+// own.
 //
 // # Invariants
 //
