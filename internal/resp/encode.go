@@ -40,16 +40,11 @@ func AppendBytes(dst, b []byte) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendInt adds n in decimal as one word.
+// AppendInt adds n in decimal as one word. The numbers of the protocol fit: a
+// node keeps them below 2^53.
 func AppendInt(dst []byte, n int64) []byte {
 	var digits [20]byte // -9223372036854775808
 	return AppendBytes(dst, strconv.AppendInt(digits[:0], n, 10))
-}
-
-// AppendUint adds n in decimal as one word.
-func AppendUint(dst []byte, n uint64) []byte {
-	var digits [20]byte // 18446744073709551615
-	return AppendBytes(dst, strconv.AppendUint(digits[:0], n, 10))
 }
 
 // AppendCommand adds a whole command made of strings.

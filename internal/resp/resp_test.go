@@ -36,9 +36,9 @@ func TestEncode(t *testing.T) {
 	b = resp.AppendString(b, "EVALSHA")
 	b = resp.AppendBytes(b, []byte{0, '\r', '\n'})
 	b = resp.AppendInt(b, math.MinInt64)
-	b = resp.AppendUint(b, math.MaxUint64)
+	b = resp.AppendInt(b, math.MaxInt64)
 	b = resp.AppendString(b, "")
-	assert.Equal(t, "*5\r\n$7\r\nEVALSHA\r\n$3\r\n\x00\r\n\r\n$20\r\n-9223372036854775808\r\n$20\r\n18446744073709551615\r\n$0\r\n\r\n", string(b))
+	assert.Equal(t, "*5\r\n$7\r\nEVALSHA\r\n$3\r\n\x00\r\n\r\n$20\r\n-9223372036854775808\r\n$19\r\n9223372036854775807\r\n$0\r\n\r\n", string(b))
 	assert.Equal(t, "*1\r\n$4\r\nPING\r\n", string(resp.AppendCommand(nil, "PING")))
 }
 

@@ -41,8 +41,8 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 	dst = resp.AppendString(dst, marker)
 	dst = append(dst, keys...)
 	dst = resp.AppendInt(dst, guard.Milliseconds())
-	dst = resp.AppendUint(dst, kind/2)
-	dst = resp.AppendUint(dst, kind/2+uint64(retention.Milliseconds()))
+	dst = resp.AppendInt(dst, int64(kind/2))
+	dst = resp.AppendInt(dst, int64(kind/2)+retention.Milliseconds())
 	var tail [128]byte
 	t := strconv.AppendUint(append(tail[:0], ' '), 2+kind%2, 10)
 	dst = resp.AppendBytes(dst, append(append(t, ' '), owner...))

@@ -242,11 +242,11 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 		dst = resp.AppendInt(dst, int64(flags))
 	}
 	if args == 7 {
-		dst = resp.AppendUint(dst, uint64(r.Ticket))
+		dst = resp.AppendInt(dst, int64(r.Ticket))
 	}
 	if args == 9 {
-		dst = resp.AppendUint(dst, uint64(r.Ticket))
-		dst = resp.AppendUint(dst, t.Weight)
+		dst = resp.AppendInt(dst, int64(r.Ticket))
+		dst = resp.AppendInt(dst, int64(t.Weight))
 		dst = resp.AppendString(dst, owner)
 	}
 	return dst

@@ -45,9 +45,9 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard tim
 		return resp.AppendString(dst, owner)
 	}
 	s := r.Stored
-	dst = resp.AppendUint(dst, uint64(s.Ticket))
+	dst = resp.AppendInt(dst, int64(s.Ticket))
 	dst = resp.AppendBytes(dst, text)
-	dst = resp.AppendUint(dst, s.Seq)
+	dst = resp.AppendInt(dst, int64(s.Seq))
 	erased := int64(0)
 	if s.Erased {
 		erased = 1
@@ -56,7 +56,7 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard tim
 	dst = resp.AppendInt(dst, s.Keep.Milliseconds())
 	dst = resp.AppendBytes(dst, s.Value)
 	if r.Op == protocol.OpRepair {
-		dst = resp.AppendUint(dst, uint64(r.Promise.Ticket))
+		dst = resp.AppendInt(dst, int64(r.Promise.Ticket))
 		dst = resp.AppendString(dst, r.Promise.ID.String())
 	}
 	return dst
@@ -70,7 +70,7 @@ func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte 
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, built().caughtUp.SHA)
 	dst = appendKeys(dst, marker)
-	return resp.AppendUint(dst, uint64(inc))
+	return resp.AppendInt(dst, int64(inc))
 }
 
 // DecodeRecord reads the answer to an operation of a record:
