@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -186,7 +187,7 @@ func FuzzOptions(f *testing.F) {
 		_, err = script.Decode([]resp.Value{{Int: int64(protocol.Recovering)}, {Int: 1}, {Int: d(guard).Milliseconds()}})
 		require.NoError(t, err, "a node that is new")
 		set := core.Override(core.CoreOf(q), "a primitive", opts[:1])
-		require.Less(t, set.Drift(), set.TTL)
+		require.Less(t, lease.Drift(set.TTL), set.TTL)
 		for range requested(t, script.AppendMark(nil, script.Home("").Marker(prefix), protocol.ID{}, "run", ""), prefix) {
 			t.Error("a marker has one key")
 		}

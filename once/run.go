@@ -76,7 +76,7 @@ func (o *Once) do(ctx context.Context, w work) (*completion, error) {
 	if err := o.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer o.leave()
+	defer func() { <-o.turn }()
 	if c := o.known(); c != nil { // another goroutine has seen to it
 		return c, nil
 	}
@@ -118,15 +118,13 @@ func (o *Once) enter(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		if o.runs.Load() {
-			return fault.CutShort(fault.ErrHeld, ctx)
+			return (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
 		}
 		return o.q.CutShort(ctx)
 	case <-o.q.Over:
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }
-
-func (o *Once) leave() { <-o.turn }
 
 // errLostBefore says that the claim was lost before f was called: try again.
 var errLostBefore = errors.New("lost before the work began")

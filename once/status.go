@@ -142,7 +142,7 @@ func (o *Once) reset(ctx context.Context) error {
 	if err := o.enter(ctx); err != nil {
 		return err
 	}
-	defer o.leave()
+	defer func() { <-o.turn }()
 	o.done.Store(nil)
 	for {
 		t, err := o.q.AcquireLease(ctx, o.spec, false, new(core.Single))

@@ -89,7 +89,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	}
 	begin, wall := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal && !s.BoundLater, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rule.Protocol(),
+		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal && !s.BoundLater, NodeTimeout: s.Set.NodeTimeout, Drift: lease.Drift(s.Set.TTL), Rules: rule.Protocol(),
 	}, time.Now()
 	busy := false
 	for i, n := range q.Nodes.All() {
@@ -192,11 +192,6 @@ func (a *attempt) queue() (nodes uint32) {
 func (a *attempt) stopRenewal() {
 	a.event(func(c *process.Attempt, _ protocol.Time) { c.StopRenewal() })
 }
-
-// token is ticket * 2^10 + n. Tokens of one claim rise with n, and those of a
-// later claim are above all of them, because its ticket is higher. It reads the
-// ticket without mu: a ticket does not change once the claim is admitted.
-func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasses + uint64(n) }
 
 // leave withdraws the claim from every node. It does not wait. Whether a hold
 // was lost or released is decided with the lock held, and once.

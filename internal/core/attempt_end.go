@@ -175,7 +175,7 @@ func (a *attempt) noteLate(now protocol.Time) {
 	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
 	if late && !a.late {
 		err := WrapError("renew", a.spec.Name, a.failureAt(now, fault.ErrNoQuorum))
-		a.q.Observer.Call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: a.token(0), Took: left, Err: err})
+		a.q.Observer.Call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: (*Hold)(a).Token(0), Took: left, Err: err})
 	}
 	a.late = late
 }
@@ -183,8 +183,8 @@ func (a *attempt) noteLate(now protocol.Time) {
 func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.Set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
-		"name", a.spec.Name, "token", a.token(0), "error", err)
-	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
+		"name", a.spec.Name, "token", (*Hold)(a).Token(0), "error", err)
+	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: (*Hold)(a).Token(0), Took: now.Sub(a.since), Err: err})
 }
 
 // wait is a goroutine that waits until a condition of an attempt holds. A

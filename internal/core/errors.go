@@ -98,7 +98,7 @@ func (q *Quorum) CutShort(ctx context.Context) *fault.Failure {
 	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
 		return f.Cut(ctx)
 	}
-	return fault.CutShort(fault.ErrHeld, ctx)
+	return (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
 }
 
 // failure describes where the attempt stands, for an error.
@@ -111,7 +111,7 @@ func (a *attempt) failure(err error) *fault.Failure {
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
 	// A node that has voted is left out: what is listed is what was missing.
-	f := &fault.Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
+	f := &fault.Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Sets.Need()}
 	for i, n := range a.q.Nodes.All() {
 		if !a.claim.Asks(i) {
 			continue

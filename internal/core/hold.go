@@ -198,8 +198,11 @@ const MaxPasses = process.HandOvers
 // Hold is an admitted claim: an attempt that has come to something.
 type Hold attempt
 
-// Token returns the fencing token of the n-th hand-over inside this process.
-func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
+// Token returns the fencing token of the n-th hand-over inside this process:
+// ticket * 2^10 + n. Tokens of one claim rise with n, and those of a later
+// claim are above all of them, because its ticket is higher. It reads the
+// ticket without mu: a ticket does not change once the claim is admitted.
+func (h *Hold) Token(n int) uint64 { return uint64(h.claim.Ticket())*MaxPasses + uint64(n) }
 
 // Valid reports whether the claim is held now.
 func (h *Hold) Valid() bool { return h.Standing().Valid }
@@ -297,7 +300,7 @@ func (h *Hold) Released(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free, _ := a.claim.Free()
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Quorum()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Sets.Need()}
 	if a.claim.Sets.Met(free) {
 		return nil
 	}
@@ -318,7 +321,7 @@ func (h *Hold) Renew(ctx context.Context) error {
 	a := (*attempt)(h)
 	var want protocol.Time
 	a.event(func(c *process.Attempt, now protocol.Time) {
-		want = now.Add(a.spec.Set.TTL - a.spec.Set.Drift())
+		want = now.Add(a.spec.Set.TTL - lease.Drift(a.spec.Set.TTL))
 		c.Renew(now)
 	})
 	phase := lease.Holding

@@ -118,7 +118,7 @@ func (i *registerCall) outcome() lease.Outcome {
 // held. An answer without an error counts as a vote. A node that was not asked
 // yet is not named: a repair asks its target first. No decision goes by Votes.
 func (i *registerCall) failure(err error) *fault.Failure {
-	f := &fault.Failure{Err: err, Needed: i.in.Quorum()}
+	f := &fault.Failure{Err: err, Needed: i.in.Sets.Need()}
 	for n, err := range i.errs {
 		switch {
 		case n >= i.in.Nodes || i.in.Absent&(1<<n) != 0, i.asked&(1<<n) == 0:

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/wake"
@@ -40,7 +41,7 @@ func TestBeatsGoOutTogether(t *testing.T) {
 		}
 		return n
 	}
-	due[0].At = q.Now().Add(q.Set.TTL - q.Set.Drift())
+	due[0].At = q.Now().Add(q.Set.TTL - lease.Drift(q.Set.TTL))
 	for _, d := range due {
 		d.Sleeper().mu.Lock()
 		for i := range q.Nodes.All() {

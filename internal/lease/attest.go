@@ -23,7 +23,7 @@ import (
 // nodes are being exchanged these are the nodes of the set of before: the
 // others have not been brought everything yet.
 func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
-	caughtUp, all, set := uint32(0), uint32(0), q.sets().Present
+	caughtUp, all, set := uint32(0), uint32(0), q.Sets.Present
 	for i := range q.peers {
 		p := &q.peers[i]
 		if !p.answered || !counts(p) || p.entry.Forged && q.Rules.On(protocol.RuleForged) {
@@ -34,7 +34,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 			caughtUp |= 1 << i
 		}
 	}
-	return q.sets().Met(all) && (protocol.Most(set, caughtUp) || all&set == set)
+	return q.Sets.Met(all) && (protocol.Most(set, caughtUp) || all&set == set)
 }
 
 // CanListNames reports whether the other nodes that have listed their names
@@ -84,9 +84,9 @@ func (q *RegisterOp) write(now protocol.Time) {
 		}
 	}
 	switch {
-	case q.sets().Blocked(superseded) || q.hopeless(now, superseded, missing):
+	case q.Sets.Blocked(superseded) || q.hopeless(now, superseded, missing):
 		q.outcome = Superseded
-	case !q.sets().Met(taken):
+	case !q.Sets.Met(taken):
 		q.evidenceFrom = 0
 	case q.Op == protocol.OpPut:
 		q.outcome = Settled
@@ -104,7 +104,7 @@ func (q *RegisterOp) write(now protocol.Time) {
 // at the others for good. So the run gives up after a while, and its claim with
 // it: the next claim may be settled at other nodes.
 func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool {
-	if superseded == 0 || !q.sets().Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First || !q.Rules.On(protocol.RuleHopeless) {
+	if superseded == 0 || !q.Sets.Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First || !q.Rules.On(protocol.RuleHopeless) {
 		q.blocked = 0
 		return false
 	}
@@ -170,13 +170,13 @@ func (q *RegisterOp) read(now protocol.Time) {
 			have |= 1 << i
 		}
 	}
-	chosen := q.sets().Met(have) || q.newest.Version == protocol.Version{}
+	chosen := q.Sets.Met(have) || q.newest.Version == protocol.Version{}
 	may := chosen || q.promise.Run(q.newest.Version) <= 0 || !q.Rules.On(protocol.RuleLater)
 	switch {
 	case !q.Rules.On(protocol.RuleRepair):
 		q.outcome = Settled
 		return
-	case !may && !q.sets().Met(have|silent):
+	case !may && !q.Sets.Met(have|silent):
 		q.outcome = Inconclusive
 		return
 	case !may:
@@ -257,7 +257,7 @@ func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	// While both sets count a claim is held only by a majority of each. So it
 	// has ended when one of them shows that, and what is left is the shorter of
 	// the two.
-	for _, set := range q.sets().Sets() {
+	for _, set := range q.Sets.Sets() {
 		if set == 0 {
 			continue
 		}
@@ -313,7 +313,7 @@ func (q *RegisterOp) Adopt() (protocol.Stored, bool) {
 	}
 	s := q.newest
 	s.Version = protocol.Version{Ticket: q.Stored.Ticket, ID: q.Stored.ID}
-	return s, q.newest.Version != protocol.Version{} && !q.sets().Met(have) && q.Rules.On(protocol.RuleAdopt)
+	return s, q.newest.Version != protocol.Version{} && !q.Sets.Met(have) && q.Rules.On(protocol.RuleAdopt)
 }
 
 // nthLongest returns the n-th longest of some durations, n counted from 1.

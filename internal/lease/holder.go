@@ -39,16 +39,13 @@ type Found struct {
 
 // FindHolder returns the holder of a name by what all nodes tell. If claims
 // share the name, it is one that no other holder precedes in the queue of the
-// node that it names. The zero value of sets is a majority of all.
+// node that it names.
 //
 // While nodes are being exchanged a claim that has a majority of one set only
 // may hold by a lease of before. So the holder is not known then.
 // Invariant: a name is free only if the nodes that have not answered, or may
 // have forgotten a lease, could make no claim its holder.
 func FindHolder(heads []Head, sets protocol.Quorums, rules protocol.Rules) (f Found) {
-	if sets == (protocol.Quorums{}) {
-		sets = protocol.Majority(len(heads))
-	}
 	votes := map[string]uint32{}
 	foreign, unknown := uint32(0), uint32(0)
 	for i, h := range heads {

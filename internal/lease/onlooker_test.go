@@ -41,7 +41,7 @@ func whoHolds(t assert.TestingT, rules protocol.Rules) {
 		{[]lease.Head{b, ca, none}, lease.HeldByNone, 1, 0},
 		{[]lease.Head{b, ca, silent}, lease.HeldUnknown, 1, 0},
 	} {
-		f := lease.FindHolder(c.heads, protocol.Quorums{}, rules)
+		f := lease.FindHolder(c.heads, protocol.Majority(len(c.heads)), rules)
 		assert.Equal(t, c.want, f.Kind, "%v", c.heads)
 		assert.Equal(t, c.most, f.Most, "%v", c.heads)
 		assert.Equal(t, c.n, f.Holders, "%v", c.heads)

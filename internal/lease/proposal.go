@@ -49,9 +49,6 @@ func (c *Config) nextBeat(now protocol.Time) protocol.Time {
 	return at
 }
 
-// Quorum returns how many nodes are needed, for messages.
-func (c *Config) Quorum() int { return c.Sets.Need() }
-
 // proposal is what a claim asks the nodes for.
 type proposal struct {
 	Config

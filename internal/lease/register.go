@@ -82,16 +82,6 @@ type registerPeer struct {
 	failures     int
 }
 
-// Quorum returns how many nodes are needed, for messages.
-func (q *RegisterOp) Quorum() int { return q.sets().Need() }
-
-func (q *RegisterOp) sets() protocol.Quorums {
-	if q.Sets == (protocol.Quorums{}) {
-		return protocol.Majority(q.Nodes)
-	}
-	return q.Sets
-}
-
 func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 
 // Follow says whether the claim of an open or a put is held, before its
@@ -132,7 +122,9 @@ func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Ans
 // are asked when that one has answered, since what counts is what they know
 // after its guard time is over.
 func (q *RegisterOp) Start(now protocol.Time) {
-	q.rules = q.Rules
+	if q.rules = q.Rules; q.Sets == (protocol.Quorums{}) {
+		q.Sets = protocol.Majority(q.Nodes)
+	}
 	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
 		if q.Repair == 0 || i == q.Repair-1 || !q.Rules.On(protocol.RuleAfter) {
@@ -375,7 +367,7 @@ func (q *RegisterOp) advance(now protocol.Time) {
 	} else {
 		q.write(now)
 	}
-	if q.outcome == Asking && q.sets().Blocked(refusals) {
+	if q.outcome == Asking && q.Sets.Blocked(refusals) {
 		q.outcome = Refused
 	}
 	if q.outcome != Asking {

@@ -46,20 +46,14 @@ func (r *reach) begin() {
 		return
 	}
 	r.armed, r.pause, r.said = true, reachPause, ""
-	if r.timer == nil {
-		r.timer = time.AfterFunc(r.pause, r.look)
-	} else {
-		r.timer.Reset(r.pause)
-	}
+	r.timer.Reset(r.pause)
 }
 
 // Stop ends the timer for good. The Quorum is closing, so begin starts none.
 func (r *reach) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 }
 
 // look logs which nodes are missing, if a quorum is. It runs in a

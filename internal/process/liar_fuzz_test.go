@@ -122,9 +122,9 @@ func play(t *testing.T, b []byte) tally {
 		Terms: terms, Nodes: uint8(n), NodeTimeout: 100 * time.Millisecond, Drift: 12 * time.Millisecond, Try: r.fate.among(8) == 0,
 	})
 	r.all = make([]neighbour, n)
-	liars := r.c.Quorum() - 1
+	liars := r.c.Sets.Need() - 1
 	if r.fate.among(4) == 0 {
-		liars = r.fate.among(r.c.Quorum())
+		liars = r.fate.among(r.c.Sets.Need())
 	}
 	for i := range r.all {
 		r.all[i] = neighbour{lies: i < liars, grants: r.fate.among(2) == 0, inc: 1}

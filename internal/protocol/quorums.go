@@ -58,16 +58,6 @@ func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
 // It is for messages.
 func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }
 
-// Each returns a majority of each of the sets, one after the other.
-func (q Quorums) Each() (each []Quorums) {
-	for _, set := range q.Sets() {
-		if set != 0 {
-			each = append(each, Quorums{Present: set})
-		}
-	}
-	return each
-}
-
 // sets returns the sets. The second one is empty if there is one set only.
 func (q Quorums) Sets() [2]uint32 { return [2]uint32{q.Present, q.Next} }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -97,11 +96,6 @@ func Defaults() Settings {
 		Logger:      slog.Default(),
 	}
 }
-
-// Drift is how much earlier than a node this process takes a lease to end
-// (docs/internals/protocol.md, Clocks). It is of this ttl: a primitive with a
-// longer one gives away more.
-func (s *Settings) Drift() time.Duration { return lease.Drift(s.TTL) }
 
 // Check names the first setting that is wrong, and the remedy.
 func (s *Settings) Check() error {

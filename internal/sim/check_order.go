@@ -25,8 +25,10 @@ import (
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it a claim of before since.
 func (c *checker) passed(w *world, a *attempt) {
-	for _, set := range a.Sets.Each() {
-		c.passedIn(w, a, set)
+	for _, set := range a.Sets.Sets() {
+		if set != 0 {
+			c.passedIn(w, a, protocol.Quorums{Present: set})
+		}
 	}
 }
 

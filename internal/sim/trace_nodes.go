@@ -259,7 +259,7 @@ func (b *bench) resize(a *args) error {
 func (b *bench) whoHolds(a *args) error {
 	heads := make([]lease.Head, len(b.c.w.nodes))
 	err := b.c.onNodes(a, func(n *node) { heads[n.idx] = n.head() })
-	switch f := lease.FindHolder(heads, protocol.Quorums{}, b.c.w.rules); f.Kind {
+	switch f := lease.FindHolder(heads, protocol.Majority(len(heads)), b.c.w.rules); f.Kind {
 	case lease.HeldByClaim:
 		b.c.say("an onlooker finds a holder, at node %d", f.Node+1)
 	case lease.HeldByForeign:

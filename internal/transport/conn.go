@@ -87,7 +87,7 @@ const (
 // RESP2 until the node has accepted HELLO 3. wake holds one signal, so one that
 // comes while the writer is writing is not lost.
 func newConn(nc net.Conn, batcher Batch) *conn {
-	c := &conn{
+	return &conn{
 		nc:      nc,
 		batcher: batcher,
 		info:    &Info{Protocol: 2},
@@ -99,7 +99,6 @@ func newConn(nc net.Conn, batcher Batch) *conn {
 
 		window: window{size: firstWindow},
 	}
-	return c
 }
 
 // push queues a command for writing and for its answer, in one step: the order

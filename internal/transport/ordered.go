@@ -251,7 +251,11 @@ func (l *Ordered) Close(ctx context.Context) error {
 	select {
 	case <-drained: // what others append from here on ends with the connection
 	case <-ctx.Done():
-		left = l.left()
+		l.mu.Lock()
+		if left = len(l.kept); l.cur != nil {
+			left += l.cur.pending
+		}
+		l.mu.Unlock()
 	}
 	// The end of ctx ends run, which has watch fail the connection, and listen.
 	// wg counts them and follow. Each Reply that settle owes has been called
@@ -273,16 +277,6 @@ func (l *Ordered) Close(ctx context.Context) error {
 		return fmt.Errorf("connection closed with %d commands unanswered: %w", left, context.Cause(ctx))
 	}
 	return nil
-}
-
-func (l *Ordered) left() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := len(l.kept)
-	if l.cur != nil {
-		n += l.cur.pending
-	}
-	return n
 }
 
 // checkDrained wakes Close when nothing is pending any more. Ordered.mu is
