@@ -135,7 +135,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f fu
 	case <-ctx.Done():
 		switch loading, last := g.leave(w, c, ctx); {
 		case loading:
-			return *new(T), core.WrapError("do", g.prefix+key, (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx))
+			return *new(T), core.WrapError("do", g.prefix+key, fault.CutShort(fault.ErrHeld, ctx))
 		case !last:
 			return *new(T), core.WrapError("do", g.prefix+key, g.q.For(g.prefix+key).CutShort(ctx))
 		}
@@ -181,7 +181,7 @@ func short(err error, ctx context.Context) error {
 	if errors.Is(err, fault.ErrNoQuorum) {
 		sentinel = fault.ErrNoQuorum
 	}
-	f := (&fault.Failure{Err: sentinel}).Cut(ctx)
+	f := fault.CutShort(sentinel, ctx)
 	f.Votes, f.Needed = e.Votes, e.Needed
 	for _, n := range e.Nodes {
 		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Node, Err: n.Err})

@@ -106,7 +106,7 @@ func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) 
 func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
 	var r record
 	ok = rec.Exists && json.Unmarshal(rec.Value, &r) == nil && r.Version == format && json.Unmarshal(r.Value, &v) == nil
-	return v, ok && l.will(l.q.Driver.NodesTime(l.q.Now()).Sub(time.UnixMicro(r.At)))
+	return v, ok && l.will(l.q.NodesTime().Sub(time.UnixMicro(r.At)))
 }
 
 // run calls f under the claim, unless it turns out that another caller has
@@ -143,7 +143,7 @@ func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	case len(value) > MaxValue:
 		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is instead", fault.ErrInvalid, len(value), MaxValue)
 	}
-	text, err := json.Marshal(record{Version: format, At: l.q.Driver.NodesTime(l.q.Now()).UnixMicro(), Value: value})
+	text, err := json.Marshal(record{Version: format, At: l.q.NodesTime().UnixMicro(), Value: value})
 	if err != nil {
 		return err
 	}

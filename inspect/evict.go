@@ -103,9 +103,9 @@ func evict(ctx context.Context, q core.Onlooker, name string, token uint64) erro
 
 // cutShort is the error of an eviction whose context has ended.
 func (v *view) cutShort(ctx context.Context) error {
-	f := (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
+	f := fault.CutShort(fault.ErrHeld, ctx)
 	if v.missing() != nil {
-		f = (&fault.Failure{Err: fault.ErrNoQuorum}).Cut(ctx)
+		f = fault.CutShort(fault.ErrNoQuorum, ctx)
 	}
 	f.Nodes = v.said()
 	return f

@@ -122,7 +122,7 @@ func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err e
 			return (first || cursors[s.Index] != "") && (!l.asked[s.Server] || here[s.Server])
 		}
 		if err := ctx.Err(); err != nil {
-			return false, (&fault.Failure{Err: fault.ErrNoQuorum}).Cut(ctx)
+			return false, fault.CutShort(fault.ErrNoQuorum, ctx)
 		}
 		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
 			if !pending(s) || l.failure(s) != nil {

@@ -177,7 +177,7 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 		return nil
 	case <-ctx.Done():
 		if g.locked() {
-			return (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
+			return fault.CutShort(fault.ErrHeld, ctx)
 		}
 		return g.parts[0].q.CutShort(ctx)
 	case <-g.parts[0].q.Over:

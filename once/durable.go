@@ -39,7 +39,7 @@ func (o *Once) durable(ctx context.Context) error {
 	case lack > o.q.Size()-f.Needed:
 		f.Err = ErrNotDurable
 	case ctx.Err() != nil:
-		f.Err = (&fault.Failure{Err: fault.ErrNoQuorum}).Cut(ctx).Err
+		f.Err = fault.CutShort(fault.ErrNoQuorum, ctx).Err
 	default:
 		f.Err = fault.ErrNoQuorum
 	}

@@ -118,7 +118,7 @@ func (o *Once) enter(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		if o.runs.Load() {
-			return (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
+			return fault.CutShort(fault.ErrHeld, ctx)
 		}
 		return o.q.CutShort(ctx)
 	case <-o.q.Over:

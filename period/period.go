@@ -118,7 +118,7 @@ func (p *Period) start(t time.Time) time.Time {
 // same: otherwise the Do that follows would be of the period before, and this
 // one might have no run.
 func (p *Period) now() time.Time {
-	start := p.start(p.q.Driver.NodesTime(p.q.Now()))
+	start := p.start(p.q.NodesTime())
 	if waited := time.UnixMicro(p.waited.Load()).UTC(); waited.After(start) {
 		return waited
 	}
@@ -176,7 +176,7 @@ func (p *Period) ended(ctx context.Context) error {
 // how long to wait for that. Of goroutines that share the value one gets each
 // period.
 func (p *Period) pause(again time.Time) (pause time.Duration, begun bool) {
-	waited, now := p.waited.Load(), p.q.Driver.NodesTime(p.q.Now())
+	waited, now := p.waited.Load(), p.q.NodesTime()
 	start := p.start(now).UnixMicro()
 	switch {
 	case now.Before(epoch):

@@ -98,7 +98,7 @@ func (q *Quorum) CutShort(ctx context.Context) *fault.Failure {
 	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
 		return f.Cut(ctx)
 	}
-	return (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
+	return fault.CutShort(fault.ErrHeld, ctx)
 }
 
 // failure describes where the attempt stands, for an error.

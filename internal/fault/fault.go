@@ -60,6 +60,11 @@ func Misuse(err error) bool {
 	return errors.Is(err, ErrInvalid) && !clash
 }
 
+// CutShort is the error of a wait inside the process that a context ended.
+func CutShort(sentinel error, ctx context.Context) *Failure {
+	return (&Failure{Err: sentinel}).Cut(ctx)
+}
+
 // Cut says that the context ended what f is about.
 func (f *Failure) Cut(ctx context.Context) *Failure {
 	f.Err = Cut(f.Err, ContextError(ctx))

@@ -188,7 +188,7 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 	case ctx.Err() == nil:
 		return nil, &fault.Failure{Err: fault.ErrClosed}
 	case held:
-		return nil, (&fault.Failure{Err: fault.ErrHeld}).Cut(ctx)
+		return nil, fault.CutShort(fault.ErrHeld, ctx)
 	}
 	return nil, q.quorum.CutShort(ctx)
 }

@@ -159,6 +159,8 @@ func (d *driver) Mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 }
 
 // NodesTime is the median of the nodes' clocks, near 1970 before any is known.
+func (ps *Peers) NodesTime() time.Time { return ps.Driver.NodesTime(ps.Now()) }
+
 func (d *driver) NodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.Client.Clock(at)))
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"math/bits"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -71,7 +70,6 @@ func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 		built: make(chan struct{}), Over: make(chan struct{}),
 	}
 	ps.Observer.f, ps.Reach.ps, ps.Seeds.base = set.Observe, ps, nodeset.Seed
-	ps.Reach.timer = time.AfterFunc(time.Hour, ps.Reach.look) // begin sets the time
 	ps.Clients = setup.NewClients(clients, &ps.Set)
 	ps.Members = newMembers(ps, ps.Clients.List())
 	ps.Driver.init(ps)

@@ -46,14 +46,20 @@ func (r *reach) begin() {
 		return
 	}
 	r.armed, r.pause, r.said = true, reachPause, ""
-	r.timer.Reset(r.pause)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(r.pause, r.look)
+	} else {
+		r.timer.Reset(r.pause)
+	}
 }
 
 // Stop ends the timer for good. The Quorum is closing, so begin starts none.
 func (r *reach) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.timer.Stop()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
 }
 
 // look logs which nodes are missing, if a quorum is. It runs in a
