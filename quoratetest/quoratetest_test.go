@@ -305,5 +305,11 @@ func TestEvict(t *testing.T) {
 		assert.Less(t, after, ttl+time.Second)
 		require.ErrorIs(t, cause, quorate.ErrLost)
 		require.NotErrorIs(t, cause, quorate.ErrEvicted)
+		for range 400 { // a push that comes in the moment of the cut is not heard either
+			c.Partition(a)
+			require.Eventually(t, func() bool { _, err := a.Check(soon(t)); return err == nil }, time.Minute, time.Second)
+			_, cause = evicted(true)
+			require.NotErrorIs(t, cause, quorate.ErrEvicted)
+		}
 	})
 }

@@ -140,7 +140,7 @@ func (t *Transport) State(now time.Time) transport.State {
 func (t *Transport) bar(barred bool) {
 	t.change(func() {
 		if t.barred = barred; barred && t.up {
-			t.broken = errBarred
+			t.broken, t.pushes = errBarred, nil
 		}
 	})
 }
@@ -396,7 +396,7 @@ func (t *Transport) lower(cause error) {
 // receivePush takes a push. Called with Node.mu held.
 func (t *Transport) receivePush(payload string) {
 	t.mu.Lock()
-	if t.up {
+	if t.up && t.broken == nil { // else its end is only to be seen yet
 		t.pushes = append(t.pushes, payload)
 	}
 	t.mu.Unlock()
