@@ -49,18 +49,6 @@ func (q *Queue[T]) Return(first T) {
 	q.list = slices.Insert(q.list, 0, first)
 }
 
-// Remove takes out the first one that is meant, and reports whether there was
-// one.
-func (q *Queue[T]) Remove(is func(v T) bool) bool {
-	i := slices.IndexFunc(q.list[q.head:], is)
-	if i < 0 {
-		return false
-	}
-	q.list = slices.Delete(q.list, q.head+i, q.head+i+1)
-	q.tidy()
-	return true
-}
-
 // tidy makes an empty queue begin at the front again.
 func (q *Queue[T]) tidy() {
 	if q.head < len(q.list) {

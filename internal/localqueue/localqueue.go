@@ -13,6 +13,7 @@
 package localqueue
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -53,8 +54,9 @@ type Queue struct {
 // waiter is a goroutine in the queue. Invariant: once it has left the queue,
 // turn gets exactly one value, unless GiveUp took it out.
 type waiter struct {
-	mode Mode
-	turn chan turn
+	mode  Mode
+	turn  chan turn
+	place *list.Element
 }
 
 // turn is what a caller waits for: either the lock, or the task of getting it
@@ -131,7 +133,7 @@ func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got *core.Hold, 
 		q.renewLease()
 	case process.LockWait:
 		w = &waiter{mode: mode, turn: make(chan turn, 1)}
-		q.state.Wait(w, mode)
+		w.place = q.state.Wait(w, mode)
 		q.want()
 	}
 	q.mu.Unlock()
@@ -172,7 +174,7 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 	case <-q.quorum.Over:
 	}
 	q.mu.Lock()
-	in, gone := q.state.GiveUp(w)
+	in, gone := q.state.GiveUp(w.place)
 	held := q.state.Held(Write) != nil || q.state.Held(Read) != nil
 	q.mu.Unlock()
 	letIn(in)

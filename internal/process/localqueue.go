@@ -1,9 +1,9 @@
 package process
 
 import (
+	linked "container/list"
 	"time"
 
-	"github.com/quorate/quorate/internal/fifo"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -65,12 +65,12 @@ type SharedClaim interface {
 // LocalQueue is the callers of one process that share a value, of which one
 // claim at most is at the nodes. Each method is an event, and returns what is
 // to be done. C is a caller. LocalQueue is not safe for concurrent use.
-type LocalQueue[C comparable, H SharedClaim] struct {
+type LocalQueue[C any, H SharedClaim] struct {
 	Rules  protocol.Rules
 	TTL    time.Duration
 	Linger time.Duration // how long a claim is kept after the last caller
 
-	line    fifo.Queue[inLine[C]]
+	line    linked.List   // of inLine[C]
 	claim   H             // while idle it lingers
 	until   protocol.Time // idle: it lingers until then
 	since   protocol.Time // when a waiter at the nodes was first known at a hand-over
@@ -83,7 +83,7 @@ type LocalQueue[C comparable, H SharedClaim] struct {
 }
 
 // inLine is a caller that waits.
-type inLine[C comparable] struct {
+type inLine[C any] struct {
 	caller C
 	mode   Mode
 }
@@ -92,12 +92,17 @@ type inLine[C comparable] struct {
 // sync.Mutex there is nothing to gain from overtaking: a turn costs a round
 // trip.
 func (q *LocalQueue[C, H]) pop() inLine[C] {
-	if !q.Rules.On(protocol.RuleFirst) { // the last one comes to the front
-		for range q.line.Len() - 1 {
-			q.line.Push(q.line.Pop())
-		}
+	next := q.line.Front()
+	if !q.Rules.On(protocol.RuleFirst) {
+		next = q.line.Back()
 	}
-	return q.line.Pop()
+	return q.line.Remove(next).(inLine[C])
+}
+
+// firstWants reports whether callers wait, and the first one for the mode.
+func (q *LocalQueue[C, H]) firstWants(mode Mode) bool {
+	first := q.line.Front()
+	return first != nil && first.Value.(inLine[C]).mode == mode
 }
 
 // LockOutcome is what a caller does that wants the value.
@@ -154,8 +159,10 @@ func (q *LocalQueue[C, H]) shares() bool {
 	return (s.Usable || s.Valid && s.Fixed) && (!s.Waiters || !q.Rules.On(protocol.RuleReadersYield))
 }
 
-// Wait queues a caller that Lock has told to.
-func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.Push(inLine[C]{c, mode}) }
+// Wait queues a caller that Lock has told to. It returns the place for GiveUp.
+func (q *LocalQueue[C, H]) Wait(c C, mode Mode) *linked.Element {
+	return q.line.PushBack(inLine[C]{c, mode})
+}
 
 // Waiters reports whether callers wait.
 func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
@@ -164,8 +171,13 @@ func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
 // reports whether the caller was there. If not, the caller's turn has come at
 // the same time. Then the caller gives it back at once, by Unlock or Next. It
 // returns the readers that come in: a writer was before them.
-func (q *LocalQueue[C, H]) GiveUp(c C) (in []C, ok bool) {
-	ok = q.line.Remove(func(w inLine[C]) bool { return w.caller == c })
+// Invariant: it takes as long whatever the number of those that wait. The
+// contexts of thousands may end at one moment, and a hold that is lost
+// meanwhile must end in time.
+func (q *LocalQueue[C, H]) GiveUp(place *linked.Element) (in []C, ok bool) {
+	n := q.line.Len()
+	q.line.Remove(place)
+	ok = q.line.Len() < n
 	return q.Calm(), ok
 }
 
@@ -189,7 +201,7 @@ func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome)
 }
 
 func (q *LocalQueue[C, H]) readersAhead() (in []C) {
-	for q.mode == Read && q.line.Len() > 0 && q.line.First().mode == Read {
+	for q.mode == Read && q.firstWants(Read) {
 		in = append(in, q.pop().caller)
 		q.callers++
 	}
@@ -197,7 +209,7 @@ func (q *LocalQueue[C, H]) readersAhead() (in []C) {
 }
 
 // LocalTask is what is to be done after an attempt, or a claim, has ended.
-type LocalTask[C comparable] struct {
+type LocalTask[C any] struct {
 	To       C    // this caller gets the claim from the nodes
 	Any      bool // there is such a caller
 	Place    bool // it goes on with the attempt that is queued there

@@ -21,7 +21,7 @@ const (
 	UnlockLeave                            // the claim is left, and then Next is called
 )
 
-type LocalUnlock[C comparable, H SharedClaim] struct {
+type LocalUnlock[C any, H SharedClaim] struct {
 	Do    UnlockOutcome
 	Lost  bool // the claim had ended before
 	To    C    // of UnlockPassed
@@ -43,7 +43,7 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	}
 	switch {
 	case x.Lost && q.Rules.On(protocol.RulePassUsable):
-	case q.line.Len() > 0 && mode == Write && q.line.First().mode == Write && q.pass():
+	case mode == Write && q.firstWants(Write) && q.pass():
 		q.callers = 1
 		x.Do, x.To = UnlockPassed, q.pop().caller
 		return x

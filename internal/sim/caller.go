@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"container/list"
+
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 )
@@ -18,8 +20,9 @@ type caller struct {
 	turn  *turn // has come, and the caller has not run since
 	lease *localTurn
 	since moment // waiting: from when on
-	line  int    // and its place
-	tries int    // how often it wanted the value
+	line  int    // and its number
+	place *list.Element
+	tries int // how often it wanted the value
 }
 
 type doing uint8
@@ -86,7 +89,7 @@ func (c *caller) lock(mode process.Mode, try bool) {
 	case process.LockRefused:
 		c.rest()
 	case process.LockWait:
-		v.queue.Wait(c, mode)
+		c.place = v.queue.Wait(c, mode)
 		v.lines++
 		c.doing, c.line = waiting, v.lines
 	}
@@ -137,7 +140,7 @@ func (c *caller) giveUp() {
 	v := c.v
 	switch {
 	case c.doing == waiting:
-		in, gone := v.queue.GiveUp(c)
+		in, gone := v.queue.GiveUp(c.place)
 		t := c.turn
 		c.turn = nil
 		c.rest()
