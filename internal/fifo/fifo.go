@@ -21,12 +21,17 @@ func (q *Queue[T]) Len() int { return len(q.list) - q.head }
 func (q *Queue[T]) First() *T { return &q.list[q.head] }
 
 // Push reuses the room of those that have gone once it is more than half of
-// all, so a queue that never empties does not grow without end.
+// all, so a queue that never empties does not grow without end. Nor does it
+// keep the room of a burst.
 func (q *Queue[T]) Push(v T) {
 	if len(q.list) == cap(q.list) && q.head > len(q.list)/2 {
-		n := copy(q.list, q.list[q.head:])
-		clear(q.list[n:])
-		q.list, q.head = q.list[:n], 0
+		n, list := q.Len(), q.list
+		if cap(list) > kept && n < cap(list)/4 {
+			list = make([]T, n, 2*n)
+		}
+		copy(list, q.list[q.head:])
+		clear(list[n:])
+		q.list, q.head = list[:n], 0
 	}
 	q.list = append(q.list, v)
 }

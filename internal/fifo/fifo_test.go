@@ -53,4 +53,14 @@ func TestRoom(t *testing.T) {
 		q.Pop()
 	}
 	assert.Zero(t, cap(q.list))
+	for range 100_000 {
+		q.Push(new(int))
+	}
+	for q.Len() > 10 {
+		q.Pop()
+	}
+	for range 100_000 {
+		q.Push(q.Pop())
+	}
+	assert.LessOrEqual(t, cap(q.list), kept, "it has not emptied since")
 }
