@@ -161,9 +161,14 @@ func TestBootstrapEndsARecording(t *testing.T) {
 			conf.Members = append(conf.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 		}
 		for i := range accepted {
-			r := &nodeset.Recording{Out: []nodeset.RecordStep{{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
 			require.Eventually(t, func() bool { return first.Node(nodeset.Seed+i).Err() == nil }, time.Minute, time.Millisecond)
-			require.NoError(t, first.Members.Recorder.RecordSteps(within(t), r))
+			for _, step := range []nodeset.RecordStep{
+				{Node: nodeset.Seed + i, Kind: nodeset.SetPromise, Ballot: ballot},
+				{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf},
+			} {
+				r := &nodeset.Recording{Out: []nodeset.RecordStep{step}}
+				require.NoError(t, first.Members.Recorder.RecordSteps(within(t), r))
+			}
 		}
 		require.NoError(t, first.Close(context.Background()))
 		assert.Empty(t, recorded(t, c, 0, 1, 2))

@@ -39,14 +39,15 @@ func (n *shared) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnatio
 	// nodeset.Membership.
 	case s.Kind == nodeset.SetLife && n.set.Config == nil && n.set.Life == "":
 		n.set.Life = s.Life
-	case s.Kind == nodeset.SetAccept && !recorded && (s.Ballot >= n.set.Promised || n.off(SetPromise)) &&
+	// A node that has not promised this ballot has lost its data since.
+	case s.Kind == nodeset.SetAccept && !recorded && (s.Ballot == n.set.Promised || n.off(SetPromise)) &&
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		n.marked = false
 		n.set = nodeset.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: nodeset.SetAccepted, Identity: s.Identity, Config: s.Config}
 	// One that says that the node is brand-new is left to the client whose word
 	// the node has accepted last: this one may not say so.
 	case s.Kind == nodeset.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp &&
-		(!s.Ready || recorded || s.Ballot == n.set.Accepted):
+		(!s.Ready || s.Ballot == n.set.Accepted):
 		if n.begin(now, s.Config, fresh, false); s.Ready && !recorded {
 			n.born, n.caughtUp = bornLongAgo, true
 		}

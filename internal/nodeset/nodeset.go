@@ -26,6 +26,7 @@ type NodeSet struct {
 	Identity string
 	Config   *Configuration // nil: NoSet
 	Text     string         // as the node keeps it
+	Run      string         // of the server that shows it, as far as that is known. A file that is older than that may come with another run
 }
 
 func (n *NodeSet) Stamp() Stamp {

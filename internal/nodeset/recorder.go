@@ -1,6 +1,10 @@
 package nodeset
 
-import "github.com/quorate/quorate/internal/protocol"
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
 
 // This file owns when the nodes of a list record a set, and when a set that
 // most of its members have forgotten is recorded again. Recording owns how.
@@ -44,7 +48,11 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})
 		}
 	}
-	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: c.Addrs(), at: d.at}
+	var runs []string
+	for _, i := range d.at {
+		runs = append(runs, r.at(i).has.Run)
+	}
+	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: c.Addrs(), at: d.at, runs: runs}
 	r.mine.ask(SetPromise)
 	return r.mine
 }
@@ -53,7 +61,9 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 // nodes have accepted what this client records, and the commit to this one was
 // lost with a connection, Out has it.
 // Invariant: a node that has got its commit gets it no more. It may have voted
-// since, and come back with a file of before: it has lost its data.
+// since, and come back with a file of before: it has lost its data. Whether it
+// has got it may not be known. The operator's word is for the run in which it
+// has accepted only: a run keeps what it did, or is blank.
 func (r *recorder) committed(i int, has NodeSet) NodeSet {
 	m := r.mine
 	if m == nil || m.phase != SetCommit {
@@ -62,7 +72,9 @@ func (r *recorder) committed(i int, has NodeSet) NodeSet {
 	if m.keeps(has); m.kept[has.Identity] || has.Phase != SetAccepted || has.Accepted != m.ballot {
 		return has
 	}
-	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity, Config: m.Config, Ready: m.ready}})
+	at := slices.Index(m.addrs, r.Addr(i))
+	ready := m.ready && at >= 0 && has.Run == m.runs[at]
+	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity, Config: m.Config, Ready: ready}})
 	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: m.Config}
 }
 

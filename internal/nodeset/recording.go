@@ -86,7 +86,9 @@ type Recording struct {
 	ballot  Ballot
 	phase   RecordKind
 	addrs   []string
-	at      []int // by address: the connection
+	at      []int    // by address: the connection
+	runs    []string // with ready: by address, of the server as the recording began
+	blank   bool     // a node had accepted nothing as it promised
 	answers []*NodeSet
 	kept    map[string]bool // identities of nodes that are known to have recorded Config
 }
@@ -155,11 +157,18 @@ func (r *Recording) keeps(has NodeSet) {
 }
 
 // accepted goes on once all nodes have answered.
+// Invariant: the operator's word is given on only to nodes that have kept all
+// that they did. If a node has been given its commit by another client, all had
+// accepted the set before, and any may have voted. One that had accepted
+// nothing as it promised, or is another run of the server, may have forgotten
+// that.
 func (r *Recording) accepted() {
+	recorded := !r.all(func(a *NodeSet) bool { return a.Phase != SetRecorded })
 	for i, a := range r.answers {
 		switch {
 		case a == nil:
-		case a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded && a.Accepted != r.ballot:
+		case a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded && a.Accepted != r.ballot,
+			r.ready && (recorded && r.blank || a.Run != r.runs[i]):
 			r.Outcome = RecordSuperseded
 			return
 		case a.Identity != r.identity(i):
@@ -180,6 +189,7 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 func (r *Recording) promised() {
 	var accepted *NodeSet
 	for i, a := range r.answers {
+		r.blank = r.blank || a != nil && a.Config == nil
 		switch {
 		case a == nil:
 		case a.Promised > r.ballot && r.rules.On(protocol.RuleSetPromised):

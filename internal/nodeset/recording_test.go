@@ -263,3 +263,173 @@ func TestASetIsRecordedAgain(t *testing.T) {
 	}
 	assert.Equal(t, "ABC", sorted(other.settle(t).votes()))
 }
+
+// An operator's word is given on for a node that has kept all since it promised
+// its part, and no other. A node that may have voted by the word that another
+// client had, and has forgotten it, begins a guard time.
+func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
+	t.Parallel()
+	const c = nodeset.Seed + 2
+	for what, forgets := range map[string]func(w *world, a, b *party) *nodeset.Recording{
+		"it comes back with a file of before the commit, whose answer was lost": func(w *world, a, b *party) *nodeset.Recording {
+			r := a.recording(true, nodeset.SetCommit)
+			file := w.at("C").Set()
+			w.carryOut(w.at("C"), r.Out[2])
+			r.Out = r.Out[:2]
+			a.finish(r)
+			a.drop(c)
+			w.restart(w.at("C"), file)
+			a.settle(t)
+			return r
+		},
+		"it comes back with a file of before it has accepted": func(w *world, a, b *party) *nodeset.Recording {
+			first := a.recording(true, nodeset.SetCommit)
+			r := b.recording(true, nodeset.SetAccept)
+			file := w.at("C").Set()
+			a.finish(first)
+			b.drop(c)
+			w.restart(w.at("C"), file)
+			b.connect(c)
+			return r
+		},
+		"it loses its data between its promise and what it accepts": func(w *world, a, b *party) *nodeset.Recording {
+			first := a.recording(true, nodeset.SetCommit)
+			r := b.recording(true, nodeset.SetAccept)
+			a.finish(first)
+			w.lose("C")
+			return r
+		},
+		"it loses its data before its promise, the last one": func(w *world, a, b *party) *nodeset.Recording {
+			first := a.recording(true, nodeset.SetCommit)
+			r := b.recording(true, 0)
+			b.recordStep(r)
+			b.recordStep(r)
+			a.finish(first)
+			w.lose("C")
+			return r
+		},
+	} {
+		w := blank(protocol.Rules{})
+		a, b := w.start(abc...).settle(t), w.start(abc...).settle(t)
+		r := forgets(w, a, b)
+		b.finish(r)
+		b.Rejudge()
+		a.Rejudge()
+		a.settle(t)
+		b.settle(t)
+		assert.False(t, w.votes("C"), what)
+		assert.True(t, w.votes("A") && w.votes("B"), what)
+	}
+}
+
+// votes reports whether a server votes.
+func (w *world) votes(addr string) bool {
+	has := w.at(addr).Set()
+	return has.Phase == nodeset.SetRecorded && w.at(addr).Recovering(w.now) == 0
+}
+
+// Clients record a set at once, with an operator's word or without, and die in
+// between. Connections break, answers are lost, and one server forgets what it
+// did. Once it may have voted, it does not vote before its guard time is over,
+// and the clients that are left have all nodes record one set.
+func TestRecordingsWithFaults(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3000) {
+		recordWithFaults(t, seed)
+	}
+}
+
+func recordWithFaults(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	w := blank(protocol.Rules{})
+	var clients [3]*party
+	var under [3]*nodeset.Recording
+	var ready [3]bool
+	start := func(i int) {
+		list := slices.Clone(abc)
+		r.Shuffle(3, func(i, j int) { list[i], list[j] = list[j], list[i] })
+		clients[i], under[i], ready[i] = w.start(list...), nil, r.IntN(3) > 0
+		if !ready[i] {
+			clients[i].Want()
+		}
+	}
+	for i := range clients {
+		start(i)
+		clients[i].settle(t)
+	}
+	bad, file, voted, forgot := w.at("C"), nodeset.NodeSet{}, false, false
+	record := func(i int, word bool) {
+		if p := clients[i]; under[i] != nil && len(under[i].Out) > 0 {
+			p.recordStep(under[i])
+		} else {
+			p.Rejudge()
+			under[i] = p.settle(t).recording(word, 0)
+		}
+	}
+	for range 60 {
+		i := r.IntN(3)
+		p := clients[i]
+		switch n := r.IntN(24); {
+		case n < 15:
+			record(i, ready[i] && r.IntN(4) > 0) // the task of the process has not the word
+		case n < 17: // a connection breaks, or does so before the answer
+			if x := under[i]; n < 16 && x != nil && len(x.Out) > 0 {
+				if s := p.conns[x.Out[0].Node]; s != nil {
+					w.carryOut(s, x.Out[0])
+				}
+				p.drop(x.Out[0].Node)
+				x.Out = x.Out[1:]
+			} else if all := p.numbers(); len(all) > 0 {
+				p.drop(all[r.IntN(len(all))])
+			}
+		case n < 20:
+			if all := p.numbers(); len(all) > 0 {
+				p.connect(all[r.IntN(len(all))])
+			}
+		case n < 21:
+			start(i)
+		case n < 22:
+			file = bad.Set()
+		case !forgot || r.IntN(2) == 0:
+			forgot = forgot || voted
+			if n == 22 { // FLUSHALL: it is the same run, with the connections of before
+				w.lose("C")
+				break
+			}
+			w.restart(bad, file)
+			for _, p := range clients {
+				for i, s := range p.conns {
+					if s == bad {
+						p.drop(i)
+					}
+				}
+			}
+		}
+		recorded := 0
+		for _, addr := range abc {
+			if w.at(addr).Set().Phase == nodeset.SetRecorded {
+				recorded++
+			}
+		}
+		voted = voted || recorded > 1 && w.votes("C")
+		require.False(t, forgot && w.votes("C"), "seed %d: it has forgotten what it voted for", seed)
+	}
+	for _, p := range clients { // a node refuses each request of before
+		for i := range p.conns {
+			p.drop(i)
+		}
+		p.act()
+	}
+	for range 60 { // one at a time
+		i := r.IntN(3)
+		record(i, ready[i] && r.IntN(4) > 0)
+		if x := under[i]; x != nil {
+			clients[i].finish(x)
+		}
+	}
+	for _, addr := range abc {
+		has, first := w.at(addr).Set(), w.at("A").Set()
+		require.Equal(t, nodeset.SetRecorded, has.Phase, "seed %d: %s", seed, addr)
+		require.Equal(t, first.Stamp(), has.Stamp(), "seed %d: %s", seed, addr)
+	}
+}

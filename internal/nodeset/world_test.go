@@ -20,6 +20,7 @@ import (
 type server struct {
 	*model.Node
 	up     bool
+	run    string                                 // of its process
 	forged *nodeset.NodeSet                       // what it shows instead of what it keeps
 	next   map[nodeset.Stamp]nodeset.RecordedNext // its registers
 	whole  bool                                   // it has lost none of them
@@ -54,7 +55,7 @@ func (w *world) say(format string, args ...any) {
 // at returns the server at an address, which is blank at first.
 func (w *world) at(addr string) *server {
 	if w.servers[addr] == nil {
-		w.servers[addr] = &server{Node: model.New(0), up: true, whole: true, next: map[nodeset.Stamp]nodeset.RecordedNext{}}
+		w.servers[addr] = &server{Node: model.New(0), up: true, run: "run of " + addr, whole: true, next: map[nodeset.Stamp]nodeset.RecordedNext{}}
 	}
 	return w.servers[addr]
 }
@@ -73,15 +74,23 @@ func (w *world) serve(c *nodeset.Configuration, addrs ...string) *world {
 	return w
 }
 
+// restart has a server come back with a file.
+func (w *world) restart(s *server, file nodeset.NodeSet) {
+	w.keep(s, file)
+	s.run = fmt.Sprint("run", w.fresh())
+}
+
 // keep has a server keep what another life of its data had.
 func (w *world) keep(s *server, has nodeset.NodeSet) {
 	s.Node = model.New(0)
 	step := nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: has.Identity, Config: has.Config, Ballot: has.Accepted}
 	if has.Phase == nodeset.SetAccepted {
+		s.Step(w.now, nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: has.Accepted}, 0)
 		step.Kind = nodeset.SetAccept
 	}
 	if has.Config != nil {
 		s.Step(w.now, step, protocol.Incarnation(w.fresh()))
+		s.Step(w.now, nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: has.Promised}, 0)
 	}
 }
 
@@ -100,7 +109,9 @@ func (s *server) shows() nodeset.NodeSet {
 	if s.forged != nil {
 		return *s.forged
 	}
-	return s.Set()
+	has := s.Set()
+	has.Run = s.run
+	return has
 }
 
 // carryOut has a server carry out a step.
@@ -115,6 +126,7 @@ func (w *world) carryOut(s *server, x nodeset.RecordStep) nodeset.NodeSet {
 	if now, _ := s.Incarnation(); now == inc && x.Kind == nodeset.SetRestore || x.Enters() && was != s.Stamp() {
 		s.whole = false
 	}
+	got.Run = s.run
 	return got
 }
 

@@ -40,6 +40,7 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	if n.later != nil {
 		n.later.Stop()
 	}
+	has.Run = run
 	var v nodeset.SetVerdict
 	left := false
 	for _, s := range ps.Members.Change(n.Index, func(m *nodeset.Membership) {

@@ -256,10 +256,12 @@ func (s *recorder) RecordSteps(ctx context.Context, r *nodeset.Recording) error 
 					errs[i] = fault.ErrNoAnswer
 					return
 				}
-				v, err := n.Answer(ctx, s.setStep(nil, step, n.Info().Run()))
+				run := n.Info().Run()
+				v, err := n.Answer(ctx, s.setStep(nil, step, run))
 				if err == nil {
 					has[i], err = script.DecodeSet(v)
 				}
+				has[i].Run = run
 				errs[i] = err
 			})
 		}

@@ -140,6 +140,9 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		return c.Get(t.Context(), markerKey(of)).Val()
 	}
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set), "it has promised nothing, or has lost that")
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001"}, set))
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "19a0000000000000001"}, set))
 	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
 	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000000", Ready: true}, set), "another client declares it new as well")
 	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
@@ -155,7 +158,7 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	require.Len(t, before, 4, "it is not caught up")
 	assert.Equal(t, []string{"run", "60000"}, before[2:], "its guard time is that of the set")
 	require.NoError(t, c.Del(t.Context(), markerKey(set)).Err())
-	lost := step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ready: true}, set)
+	lost := step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ready: true, Ballot: "0"}, set)
 	assert.Regexp(t, `^\d+ [1-9]\d+ run 60000$`, lost, "a recorded node that lost its marker is not new")
 	before = strings.Fields(lost)
 	after := strings.Fields(step(nodeset.RecordStep{Kind: nodeset.SetMove}, longer))

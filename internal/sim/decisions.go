@@ -48,7 +48,7 @@ func (d *decisions) assemble(recorded bool) {
 func (d *decisions) belong(c *nodeset.Configuration, nodes []*node) {
 	d.decides(c)
 	for _, n := range nodes {
-		for _, kind := range []nodeset.RecordKind{nodeset.SetAccept, nodeset.SetCommit} {
+		for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
 			n.step(nodeset.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c, Ready: d.w.bootstrap})
 		}
 	}

@@ -196,7 +196,7 @@ func (s *sequence) del(keys ...string) []any {
 
 // found has the node record its set. With ready it votes at once.
 func (s *sequence) found(ctx context.Context, ready bool) error {
-	for _, kind := range []nodeset.RecordKind{nodeset.SetAccept, nodeset.SetCommit} {
+	for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
 		step := nodeset.RecordStep{Kind: kind, Ballot: "1", Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
 		args, err := words(script.AppendSet(nil, s.prefix, step, s.random(), "run"))
 		if err != nil {

@@ -45,9 +45,9 @@ if op == 'promise' and phase ~= 'c' and ballot > promised then
   promised = ballot
 elseif op == 'life' and phase == '-' and mine == '-' then
   mine = ballot
-elseif op == 'accept' and phase ~= 'c' and ballot >= promised and (ballot ~= accepted or mine == identity) then
+elseif op == 'accept' and phase ~= 'c' and ballot == promised and (ballot ~= accepted or mine == identity) then
   promised, accepted, phase, mine, present = ballot, ballot, 'p', identity, config
-elseif (op == 'commit' or op == 'ready' and (phase == 'c' or ballot == accepted)) and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
+elseif (op == 'commit' or op == 'ready' and ballot == accepted) and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
   begin()
   phase = 'c'
 elseif op == 'restore' and ballot == set then
