@@ -45,6 +45,9 @@ func (c *permit) answers(a ...protocol.Answer) {
 	for _, r := range out {
 		if r.Node < len(a) {
 			a[r.Node].Status, a[r.Node].Incarnation, a[r.Node].Ticket, a[r.Node].Vote, a[r.Node].HasTotals = protocol.OK, 1, mine, true, true
+			if a[r.Node].Listed { // and of the claims that are not lower
+				a[r.Node].AllSum, a[r.Node].AllDigest = a[r.Node].Sum+1, a[r.Node].Digest+uint64(c.now)<<8
+			}
 			c.Answer(c.now, r, a[r.Node])
 		}
 	}

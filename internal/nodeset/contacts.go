@@ -69,7 +69,7 @@ func (t *contacts) Relist(list []string) {
 // number of no member, is not up and shows nothing.
 func (t *contacts) at(i int) *contact {
 	switch {
-	case i < 0 || i-Seed >= len(t.seeds):
+	case i-Seed >= len(t.seeds):
 		return &contact{fault: SetUnknown}
 	case i >= Seed:
 		return &t.seeds[i-Seed]

@@ -433,3 +433,101 @@ func recordWithFaults(t *testing.T, seed uint64) {
 		require.Equal(t, first.Stamp(), has.Stamp(), "seed %d: %s", seed, addr)
 	}
 }
+
+// Nothing is recorded while a node is away, or is to be judged again: it may
+// know a set, or a later configuration.
+func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, abc...)
+	_, _, done := replaced(set)
+	p := blank(protocol.Rules{}).wanting(abc...)
+	require.True(t, p.Due())
+	p.Again(nodeset.Seed)
+	assert.False(t, p.Due(), "a blank node")
+
+	forgotten := func() *party {
+		w := blank(protocol.Rules{}).serve(set, abc...)
+		p := w.start(abc...).settle(t)
+		w.lose("A", "B")
+		p.drop(0)
+		p.drop(1)
+		p.settle(t)
+		require.True(t, p.Due())
+		return p
+	}
+	p = forgotten()
+	p.Again(2)
+	assert.False(t, p.Due(), "the member that remembers")
+	p = forgotten()
+	p.drop(2)
+	assert.False(t, p.Due(), "the member that remembers is away")
+	p = forgotten()
+	assert.Nil(t, p.recording(true, 0), "an operator's word is of new nodes")
+
+	w := blank(protocol.Rules{}).serve(set, abc...)
+	p = w.start("A", "B", "C", "D").settle(t)
+	w.serve(done, "A").lose("B", "C").at("D").up = false
+	for i := range 3 {
+		p.drop(i)
+	}
+	assert.False(t, p.settle(t).Due(), "D is a member of what A remembers")
+	w.at("D").up = true
+	require.True(t, p.settle(t).Due())
+	p.drop(2)
+	assert.False(t, p.Due(), "C was a member, and may know what followed")
+
+	w = blank(protocol.Rules{}).serve(set, "A", "B")
+	p = w.start(abc...)
+	for i := range abc {
+		p.connect(nodeset.Seed + i)
+	}
+	for i := range abc {
+		p.connect(i)
+	}
+	assert.Equal(t, nodeset.SetLost, p.Verdict(2).Fault)
+	assert.False(t, p.Due(), "most remember it: they say so, and C gets its place")
+}
+
+// Where all have forgotten their set another one is recorded. Leases of before
+// may run yet.
+func TestANewSetCoversTheLeasesOfTheForgottenOne(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, abc...)
+	w := blank(protocol.Rules{}).serve(set, abc...)
+	p := w.start(abc...).settle(t)
+	w.lose(abc...)
+	for i := range 3 {
+		p.drop(i)
+	}
+	p.settle(t).Want()
+	r := p.recording(false, nodeset.SetRetire)
+	require.Equal(t, nodeset.RecordDone, r.Outcome)
+	assert.Equal(t, set.Now, r.Config.Now)
+}
+
+// A client whose commit comes too late, as another one has the node accept its
+// own ballot, takes the node for one whose set is about to be recorded.
+func TestACommitAtAnotherBallotIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	w := blank(protocol.Rules{})
+	a, b := w.wanting(abc...), w.wanting(abc...)
+	a.recording(false, nodeset.SetCommit)
+	b.recording(false, nodeset.SetCommit)
+	a.drop(nodeset.Seed)
+	a.connect(nodeset.Seed)
+	assert.Equal(t, nodeset.SetPending, a.Verdict(nodeset.Seed).Fault)
+	assert.Equal(t, nodeset.SetAccepted, w.at("A").Set().Phase)
+}
+
+// What a node has accepted of a list is not void as this client's list has
+// another set: the node has to be of that list.
+func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
+	t.Parallel()
+	w := blank(protocol.Rules{}).serve(setOf(1, abc...), "A")
+	w.keep(w.at("B"), acceptedAt(setOf(2, "B", "D"), "B", 2))
+	p := w.start(abc...).settle(t)
+	require.True(t, p.Due())
+	r := p.recording(false, nodeset.SetRetire)
+	assert.Equal(t, nodeset.RecordOther, r.Outcome)
+	assert.True(t, r.Begun)
+}

@@ -140,3 +140,40 @@ func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 		assert.NotNil(t, p.conns[1], what)
 	}
 }
+
+// An answer to a question of before gives no place, and neither does one that
+// was of another configuration.
+func TestAnswersOfBeforeGiveNoPlace(t *testing.T) {
+	t.Parallel()
+	p, _ := lost(protocol.Rules{}, 0, 1)
+	before := p.asks
+	require.Len(t, before, 2)
+	p.w.lose("C")
+	p.drop(2)
+	p.connect(2)
+	p.asks = before
+	p.answer()
+	p.answer()
+	p.drop(2)
+	p.connect(2)
+	assert.False(t, p.isBack(), "C has lost its data since A and B were asked")
+
+	p, set := lost(protocol.Rules{}, 0, 1)
+	_, _, done := replaced(set)
+	p.asks = nil
+	p.w.serve(done, "A")
+	p.drop(0)
+	p.connect(0)
+	require.Equal(t, nodeset.SetAhead, p.fault("A"))
+	for len(p.asks) > 0 {
+		p.answer()
+	}
+	p.w.serve(set, "A")
+	p.drop(0)
+	p.connect(0)
+	p.asks = nil
+	p.drop(2)
+	p.connect(2)
+	assert.False(t, p.isBack(), "A has said another thing, and shows an older file")
+	assert.True(t, func() bool { p.settle(t); return p.isBack() }())
+}
