@@ -107,7 +107,7 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
 	}
-	ends := v.leaseBrought(p, r, same)
+	ends := v.leaseBrought(p, r)
 	p.held, p.ticket, p.incarnation, p.ackSent, p.evicts = true, a.Ticket, a.Incarnation, r.Sent, false
 	if ends != 0 || p.extraOrNil != nil {
 		p.mutableExtra().leaseEnds = ends
@@ -138,15 +138,11 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 // Note: Here is an incorrect way: to settle with the rest of the lease for its
 // ttl. The answer to an Extend that is still to come would promise more than
 // the node then keeps.
-func (v *views) leaseBrought(p *peer, r protocol.Request, same bool) protocol.Time {
+func (v *views) leaseBrought(p *peer, r protocol.Request) protocol.Time {
 	if v.phase != Holding || !v.noRenewal || r.Op != protocol.OpSettle || !p.held || v.shrunkAt == 0 {
 		return 0
 	}
-	ends := min(v.deadline, v.leaseEnds(&peer{ackSent: r.Sent}))
-	if same {
-		ends = max(ends, v.leaseEnds(p))
-	}
-	return ends
+	return max(v.leaseEnds(p), min(v.deadline, v.leaseEnds(&peer{ackSent: r.Sent})))
 }
 
 // takeLowerSet takes what an answer says of the lower claims. Where votes are
@@ -228,7 +224,7 @@ func (v *views) forgetOthers(now protocol.Time, others uint32) {
 	}
 	for i := range v.peers {
 		if p := &v.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
-			*p = peer{behind: p.behind, ackSent: now, pendingSince: p.pendingSince, askAt: now}
+			*p = peer{ackSent: now, pendingSince: p.pendingSince, askAt: now}
 		}
 	}
 }

@@ -71,6 +71,9 @@ func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 			if c.Phase() != Holding {
 				t.Fatalf("phase %d: lost, though no more are before it than ever", c.Phase())
 			}
+			if got := len(c.peers[0].extra().lower); got != len(news.Lower) {
+				t.Fatalf("%d claims are listed, want what the node has said", got)
+			}
 			// And the other has come back without its memory: what it told
 			// still counts.
 			c.now++

@@ -111,3 +111,70 @@ func TestTwoShrinksMoveNoDeadline(t *testing.T) {
 	b.reach(0, 1, 2)
 	assert.Equal(t, ends, b.Deadline())
 }
+
+// What a node gave before a part was given back still counts, when a renewal
+// that is asked for reaches another one.
+func TestShrinkTakesNoLeaseBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Claim = lease.NewClaim(lease.Config{
+		Terms: protocol.Terms{ID: protocol.ID{3: 1}, Weight: 4, Capacity: 4, TTL: benchTTL},
+		Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond,
+	})
+	b.Start(b.now, 128, 0, 0)
+	b.reach(0, 1, 2)
+	b.StopRenewal()
+	ends := b.Deadline()
+	b.now = b.now.Add(10 * time.Millisecond)
+	b.Renew(b.now)
+	b.reach(2)
+	b.held = nil
+	assert.Equal(t, ends, b.Deadline(), "one node is no quorum")
+	b.now = b.now.Add(60 * time.Millisecond)
+	b.Shrink(b.now, 1)
+	b.reach(0, 1, 2)
+	assert.Equal(t, ends, b.Deadline())
+	b.now = b.now.Add(10 * time.Millisecond)
+	b.Renew(b.now)
+	b.reach(0)
+	assert.Equal(t, ends.Add(10*time.Millisecond), b.Deadline(), "the lease of the third node")
+}
+
+// A renewal that is asked for counts whole at a node that had the claim at a
+// lower ticket, or not at all.
+func TestAskedRenewalOfAHoldThatIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	for _, shrinks := range []bool{false, true} {
+		b := newBench(t)
+		b.Claim = lease.NewClaim(lease.Config{
+			Terms: protocol.Terms{ID: protocol.ID{3: 1}, Weight: 4, Capacity: 4, TTL: benchTTL},
+			Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond,
+		})
+		for i := range 2 {
+			b.other(i, protocol.OpJoin, 256)
+			b.other(i, protocol.OpLeave, 0)
+		}
+		b.Start(b.now, 128, 0, 0)
+		if !shrinks {
+			b.out()
+			join := b.held[2]
+			b.held = b.held[:2]
+			a, _ := b.nodes[2].Handle(b.millis(), b.Terms, "", join)
+			b.Answer(b.now, join, a)
+		}
+		b.reach(0, 1)
+		assert.Equal(t, lease.Holding, b.Phase())
+		assert.Greater(t, b.Ticket(), protocol.Ticket(128))
+		b.held = nil
+		b.StopRenewal()
+		if shrinks {
+			b.Shrink(b.now, 1)
+			b.reach(0, 1)
+		}
+		ends := b.Deadline()
+		b.now = b.now.Add(60 * time.Millisecond)
+		b.Renew(b.now)
+		b.reach(0, 2)
+		assert.Equal(t, ends.Add(60*time.Millisecond), b.Deadline(), "a part was given back: %v", shrinks)
+	}
+}

@@ -319,7 +319,7 @@ func (v *views) hinted() protocol.Time {
 // hold that is not renewed.
 func (v *views) owesWeight(node int) bool {
 	p := &v.peers[node]
-	return p.held && p.extra().shrinkPending && !p.refused && v.Absent&(1<<node) == 0
+	return p.held && p.extra().shrinkPending && v.Absent&(1<<node) == 0
 }
 
 // outOfVotes has the deferred nodes asked early: those that have been asked

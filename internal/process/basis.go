@@ -146,9 +146,7 @@ func (s *basis) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Reque
 		a.Claim.Begin(now, s.propose(now, a, n))
 	}
 	if a.Rules.On(protocol.RuleDepart) {
-		k := r.Class
 		*r = a.Claim.Depart(now, *r)
-		r.Class = k
 	}
 	return true
 }

@@ -1,0 +1,97 @@
+package process
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// began is an attempt of three nodes, and its joins.
+func began(b Begin) (c *Client, n *Name, a *Attempt, joins []protocol.Request) {
+	c = NewClient(ClientConfig{Nodes: 3, TTL: time.Second, NodeTimeout: time.Second, Guard: 3 * time.Second})
+	n, a = &Name{Name: "n"}, new(Attempt)
+	b.Terms = protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}
+	b.NodeTimeout, b.Defer = 200*time.Millisecond, &Deferral{}
+	c.Start(1, a, n, &b)
+	joins = append(joins, a.Out...)
+	a.Sent()
+	return c, n, a, joins
+}
+
+// held is one that two nodes have admitted.
+func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
+	c, n, a, joins := began(Begin{})
+	for i := range joins {
+		a.Departed(&joins[i], true)
+	}
+	for _, r := range joins[:2] {
+		a.Claim.Answer(2, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: r.Ticket, Vote: true})
+	}
+	require.Equal(t, lease.Holding, a.Phase())
+	a.Sent()
+	return c, n, a
+}
+
+// An attempt whose first join waits for room begins with the first that a link
+// takes.
+func TestAnAttemptBeginsWithTheFirstJoinThatIsSent(t *testing.T) {
+	t.Parallel()
+	_, _, a, joins := began(Begin{})
+	a.Waits(&joins[0])
+	require.True(t, a.Postponed())
+	joins[1].Sent = 5
+	a.Departed(&joins[1], true)
+	assert.False(t, a.Postponed())
+	assert.Equal(t, protocol.Time(5), a.Began())
+}
+
+// A leave that has waited for room for a lease is not sent, and its node is not
+// known to be free.
+func TestALeaveThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	c, n, a := held(t)
+	a.Leave(3)
+	leaves := append([]protocol.Request(nil), a.Out...)
+	require.Len(t, leaves, 3)
+	for i := range leaves {
+		r := &leaves[i]
+		require.Equal(t, protocol.Wait, a.Offer(r, func(protocol.Class) bool { return true }))
+		a.Waits(r)
+	}
+	assert.True(t, c.Depart(protocol.Time(3).Add(a.TTL-1), a, n, &leaves[0]))
+	for i := range leaves[1:] {
+		assert.False(t, c.Depart(protocol.Time(3).Add(a.TTL), a, n, &leaves[1+i]))
+	}
+	a.Fail(protocol.Time(3).Add(a.TTL), &leaves[0], false)
+	nodes, all := a.Free()
+	assert.Zero(t, nodes)
+	assert.True(t, all, "nothing is waited for any more")
+}
+
+// Nodes that cannot be reached are asked, and a try does not wait for them.
+func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	_, _, a, joins := began(Begin{Try: true, Unhealthy: 0b110})
+	require.Len(t, joins, 3)
+	a.Claim.Answer(2, joins[0], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: joins[0].Ticket, Vote: true})
+	assert.Equal(t, lease.NoQuorum, a.Phase())
+}
+
+// A hold has its ticket: a node that is asked later may answer with one that is
+// old by then.
+func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
+	t.Parallel()
+	c, _, a := held(t)
+	old := protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Clock: int64(a.Ticket())/1000 + c.Window().Half()}
+	join := protocol.Request{Op: protocol.OpJoin}
+	far, _ := c.FarTicket(a, &join, &old)
+	assert.False(t, far)
+	_, _, other, _ := began(Begin{})
+	far, _ = c.FarTicket(other, &join, &old)
+	assert.True(t, far)
+}
