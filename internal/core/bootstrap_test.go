@@ -297,3 +297,22 @@ func TestSetThatMostHaveLostComesBack(t *testing.T) {
 	held(t, q, "n").Release()
 	assert.Equal(t, was, recorded(t, c, 0, 1, 2))
 }
+
+// A set that another client has recorded, as this one has asked the nodes for
+// their promises, is not the work of this call.
+func TestBootstrapMeetsASetThatAnotherHasRecorded(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	var log logged
+	set := setup.Defaults()
+	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
+	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(q.Seeds.Live(), func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
+	}, time.Minute, time.Millisecond)
+	set.Logger = slog.New(slog.DiscardHandler)
+	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
+	assert.True(t, log.has("already recorded"))
+}
