@@ -316,3 +316,25 @@ func TestBootstrapMeetsASetThatAnotherHasRecorded(t *testing.T) {
 	require.NoError(t, q.Bootstrap(within(t)))
 	assert.True(t, log.has("already recorded"))
 }
+
+// A call that waits for brand-new nodes leaves an operator the time to declare
+// them new: all of them vote at once then.
+func TestBootstrapWhileACallWaits(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	set := setup.Defaults()
+	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
+	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	call := make(chan struct{})
+	go func() {
+		defer close(call)
+		held(t, q, "n").Release()
+	}()
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(q.Seeds.Live(), func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
+	}, time.Minute, time.Millisecond)
+	operator := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	require.NoError(t, operator.Bootstrap(within(t)))
+	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, operator))
+	<-call
+}
