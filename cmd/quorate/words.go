@@ -15,10 +15,11 @@ var (
 	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", "a WithNodeTimeout", "the node timeout")
 )
 
-// flagOf are the flags for options, and what a user calls those that have none.
+// flagOf are the flags for options, and what a user calls those that not every
+// command has a flag for.
 var flagOf = map[string]string{
 	"TTL": "--ttl", "Guard": "--guard", "Prefix": "--prefix",
-	"Skew": "--skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger", "Owner": "--owner",
+	"Skew": "the skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger", "Owner": "--owner",
 }
 
 // inFlags names flags and commands where the library names options and calls of
