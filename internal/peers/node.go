@@ -69,18 +69,29 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 	if setup.IsCluster(c) {
 		n.Slot = script.SetKey(ps.Set.Prefix)
 	}
+	l, err := ps.Set.Way(c, ps.connection(n))
+	if err != nil {
+		return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i, err)
+	}
+	n.Link = l
+	return n, nil
+}
+
+// connection is how a node is connected to, and what its link calls.
+func (n *Node) connection() transport.Config {
+	ps := n.ps
 	channel := ps.Channel
 	if n.Seed() {
 		channel = ""
 	}
-	l, err := ps.Set.Way(c, transport.Config{
+	return transport.Config{
 		Slot:        n.Slot,
 		NodeTimeout: ps.Set.NodeTimeout,
 		Channel:     channel,
 		Batch:       ps.Claims.Batch(),
 		Room:        n.Room,
 		Alone:       ps.Claims.Alone,
-		// link is set below, while hello already asks it what the node said.
+		// The link is set later, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: n.leaving,
@@ -89,12 +100,7 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 		Push:        n.push,
 		Subscribed:  func() { ps.Driver.CarryOut(ps.Driver.Client.Subscribed(ps.Now(), n.Index)) },
 		PushDown:    n.onSubscribeDown,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i, err)
 	}
-	n.Link = l
-	return n, nil
 }
 
 // awaitPlace has the first event of a connection wait until the node is in the

@@ -27,9 +27,10 @@ import (
 type Peers struct {
 	Set        setup.Settings
 	Claims     claims
-	Nodes      nodes  // of its set, by number
-	Seeds      nodes  // of its list, from nodeset.Seed on
-	Channel    string // pushes to this client, on every node
+	Nodes      nodes                          // of its set, by number
+	Seeds      nodes                          // of its list, from nodeset.Seed on
+	connection func(n *Node) transport.Config // Node.connection: its events stand above all that they use
+	Channel    string                         // pushes to this client, on every node
 	Clock      *wake.Clock
 	built      chan struct{} // closed when Seeds is complete: see awaitPlace
 	Over       chan struct{} // closed when Close begins
@@ -67,7 +68,7 @@ type claims interface {
 func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 	ps := &Peers{
 		Set: set, Clock: wake.NewClock(), Channel: script.NewChannel(set.Prefix, set.Label),
-		built: make(chan struct{}), Over: make(chan struct{}),
+		connection: (*Node).connection, built: make(chan struct{}), Over: make(chan struct{}),
 	}
 	ps.Observer.f, ps.Reach.ps, ps.Seeds.base = set.Observe, ps, nodeset.Seed
 	ps.Clients = setup.NewClients(clients, &ps.Set)
