@@ -21,17 +21,7 @@ import (
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
-	"github.com/quorate/quorate/internal/wake"
 )
-
-// driver owns the Client and the timer that it asks for. It is safe for
-// concurrent use: both have locks of their own.
-// Lock order: the lock of an attempt or a registerCall, then the Client's.
-type driver struct {
-	ps     *Peers
-	Client *process.Client
-	timer  wake.Timer
-}
 
 // The seed is random, so that the clients of a fleet do not try to repair a
 // node at the same moments.
@@ -101,6 +91,26 @@ func (d *driver) act(a *process.Action) {
 	}
 }
 
+// gone passes on to the claims that a node's connection has ended. A waiter
+// then counts the node as dead until it answers again (rule 4), and settles at
+// q others if it has to. See internal/sim/testdata/down.txt.
+func (n *Node) gone() {
+	ps := n.ps
+	if ps.IsClosed() {
+		return
+	}
+	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Down(now, n.Index) })
+}
+
+// recheck asks a node about every claim: pushes from the time without a
+// connection are lost, and the claims may be lost, too.
+func (n *Node) recheck() {
+	ps := n.ps
+	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Up(now, n.Index) })
+	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, n.Index) })
+	ps.Claims.Signal()
+}
+
 // report tells the log and the observer what the Client has found out.
 // Invariant: it runs after all of act. A logger may block; what is to be done
 // for safety is done by then.
@@ -117,13 +127,6 @@ func (d *driver) report(n *Node, a *process.Action) {
 	case process.ActStood:
 		d.ps.Set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}
-}
-
-// Jump is the last jump of a node's clock, for Check: an operator must see the
-// cause of a loss after the node has recovered.
-type Jump struct {
-	By   time.Duration
-	When time.Time // when it was seen
 }
 
 // askTime returns a question for a node's time. It is to be sent at once: the
@@ -175,13 +178,6 @@ func (n *Node) beginIncarnation(a *process.Action) {
 	}})
 }
 
-func (ps *Peers) Addr(i int) string {
-	if n := ps.Node(i); n != nil {
-		return n.Addr
-	}
-	return ""
-}
-
 // CheckIncarnation says why a reply of that incarnation does not count. It is
 // for answers beside claims and records, such as a marker. The caller holds no
 // lock: what follows may be an event of each claim.
@@ -206,8 +202,6 @@ func Uncounted(why protocol.Why) error {
 func (ps *Peers) Rounds(s *setup.Settings, n int) time.Duration {
 	return time.Duration(n) * ps.Driver.Client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
 }
-
-func (d *driver) Sets() protocol.Quorums { return d.Client.Group().Sets }
 
 // Timeout is how long to wait for an answer of this node.
 func (n *Node) Timeout(s *setup.Settings) time.Duration {

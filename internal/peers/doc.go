@@ -5,12 +5,13 @@
 // addresses of its list, which only show which set that is. Of the claims at
 // these nodes it knows the interface that package core implements.
 //
-//	peers.go                              what all of it shares
-//	nodes.go, node.go, handshake.go       the nodes, each one, and how a connection to it begins
-//	client.go                             whose clock is right, and what has been forgotten
-//	members.go, members_*.go              which set counts, what follows from it, what calls wait for
+//	begin.go, node.go, handshake.go       how it begins, and how each connection does
 //	recording.go                          how the nodes record their set
-//	reach.go, observer.go                 what the log, a probe and the observer hear of it
+//	members.go, members_*.go              which set counts, what follows from it, what calls wait for
+//	client.go                             whose clock is right, and what has been forgotten
+//	reach.go, quorum.go                   what the log and a probe hear of it; why a node has no vote
+//	nodes.go                              the list of the nodes
+//	peers.go, tasks.go                    the state of all of it; goroutines, and the observer's
 //
 // Package core says in which order locks are taken, and which goroutines there
 // are.

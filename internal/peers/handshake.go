@@ -3,8 +3,8 @@ package peers
 // This file owns what a connection asks a node before it is used, what makes a
 // server unfit to be a node, and the marker, in which a node keeps what it must
 // know after a restart. A handshake is two steps: the questions of probe, then
-// what hello (node.go) makes of the answers. No request of a claim is sent
-// before both have ended.
+// what hello makes of the answers. No request of a claim is sent before both
+// have ended.
 
 import (
 	"cmp"
@@ -17,27 +17,13 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
-
-// probed is what a node has answered as a connection began. If the node knows
-// the scripts and its marker names its run, there is nothing to tell it, and
-// the handshake is over after one round trip.
-type probed struct {
-	set     string      // what it has recorded of its set
-	home    script.Home // the marker is of that
-	marker  string
-	clock   int64           // its time, in milliseconds; 0: unknown
-	sent    protocol.Time   // when it was asked for that
-	missing []script.Script // that it does not know
-	wait    time.Duration   // how much of its guard time is left as the connection begins
-	cluster bool            // it is in cluster mode
-	refused error           // it does not say whether it is
-}
 
 // perProbe is how many scripts one command asks for. A server that wants a
 // password accepts at most 10 words from a client before AUTH.
@@ -99,6 +85,69 @@ func (n *Node) probe() []transport.Command {
 		}})
 	}
 	return cmds
+}
+
+// hello returns the first commands of a connection: the scripts that the node
+// lacks, and the news of a restart. The news comes first so that no claim is
+// made on a node before the node knows that its guard time begins. It is the
+// second restart detector: the newest writes may be gone even though the marker
+// survived. That is so with fsync=always, too.
+func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
+	ps := n.ps
+	if err := suits(info); err != nil {
+		return nil, err
+	}
+	p := &n.probed
+	if p.cluster {
+		return nil, fault.ErrClusterMode
+	}
+	if p.refused != nil {
+		return nil, p.refused
+	}
+	// The order is that of the questions: can this server be a node; what does
+	// it count as; has it forgotten anything.
+	run := runOf(&info, p.marker)
+	if run == "" {
+		return nil, fault.ErrNoInfo
+	}
+	// Membership may want a step before anything else is said to the node, such
+	// as the move to the configuration that counts. The scripts come first.
+	own, done, err := n.meet(run)
+	cmds := append(flow.Loads(p.missing), own...)
+	if done {
+		return cmds, err
+	}
+	ps.Driver.CarryOut(ps.Driver.Client.Connect(ps.Now(), n.Index, info.RoundTrip))
+	// The marker was read at the home of the probe. If the set has become known
+	// since, that key counts no more, and the node is marked at the new one.
+	clock := time.UnixMilli(p.clock)
+	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && p.clock > 0 && !m.Born.After(clock) && p.home == ps.Members.Home() {
+		n.show(m.Inc)
+		p.wait = m.Recovers(clock)
+		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: ps.Now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
+		return cmds, nil
+	}
+	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), run, ""), Then: func(v []resp.Value, err error) {
+		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
+			n.show(got)
+			p.wait = max(0, ps.Guard()-age)
+		}
+	}}, n.askTime()), nil
+}
+
+// leaving ends the connection's life in the state machine if the connection
+// fails before it is up: the link calls no Down for it.
+func (n *Node) leaving() {
+	if rule.On(rule.Handshake) {
+		n.ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
+	}
+}
+
+// show passes on which incarnation a node has as its connection begins. Until
+// then no push of the node counts.
+func (n *Node) show(inc protocol.Incarnation) {
+	ps := n.ps
+	ps.Driver.CarryOut(ps.Driver.Client.Show(ps.Now(), n.Index, inc))
 }
 
 // oldest is the first version of Redis that replicates what a script has

@@ -1,57 +1,30 @@
 package peers
 
-// This file owns members: the lock around nodeset.Membership, and the order in
-// which its outcome reaches claims, requests and connections. errors.go has the
-// words for its verdicts, members_node.go what a new connection does with them,
-// members_wait.go what calls wait for. recording.go has the nodes record their
-// set.
+// This file owns what members does: it passes events to nodeset.Membership, and
+// has the outcome reach claims, requests and connections in an order. quorum.go
+// has the words for its verdicts, members_node.go what a new connection does
+// with them, members_wait.go what calls wait for. recording.go has the nodes
+// record their set.
 // Invariant: see members. No decision is made here: each event goes through
 // change to nodeset.Membership.
 
 import (
-	"sync"
-	"sync/atomic"
+	"cmp"
+	"context"
+	"errors"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
-
-// members owns the state machine that decides which set this client counts on,
-// and what follows from it for the claims and the connections. It is safe
-// for concurrent use: mu guards known, moving, counted,
-// following and logged, and each write of signal. The other fields are copies
-// for readers without mu. Lock order: mu is a leaf.
-// Invariant: requests name another configuration only once each claim knows
-// which nodes it has.
-type members struct {
-	ps        *Peers
-	mu        sync.Mutex
-	known     *nodeset.Membership
-	moving    int                    // events whose outcome claims have not heard yet
-	counted   *nodeset.Configuration // that the claims count on
-	following bool                   // a goroutine has claims count on another configuration
-	logged    map[int]nodeset.SetFault
-	signal    atomic.Pointer[chan struct{}]         // closed when what named, config or wrong says has changed
-	Named     atomic.Pointer[naming]                // what requests name
-	Config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
-	wrong     atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
-	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
-	Met       atomic.Bool                           // a try has waited for the members to be connected to
-	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
-	Recorder  recorder
-}
-
-// naming is what requests name: the configuration, by the key of its marker,
-// and its settings.
-type naming struct {
-	Home             script.Home
-	Guard, Retention time.Duration
-}
 
 func newMembers(ps *Peers, list []string) *members {
 	s := &members{ps: ps, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
@@ -122,21 +95,6 @@ func (s *members) name() {
 		s.changed()
 	}
 }
-
-// Usable reports whether a claim can begin.
-// Invariant: no claim begins before requests name a set.
-func (s *members) Usable() bool { return s.Config.Load() != nil && s.Home() != "" }
-
-func (s *members) Home() script.Home { return s.Named.Load().Home }
-
-// MarkerKey is the key of the marker that this client's requests go by. Each
-// caller takes it for one command. If the set goes on meanwhile, the command
-// names the marker of before, which the node has no more: no answer to it
-// counts (rule 1).
-func (s *members) MarkerKey() string { return s.Home().Marker(s.ps.Set.Prefix) }
-
-// Guard is that of the set, or of this client while no set is known.
-func (ps *Peers) Guard() time.Duration { return ps.Members.Named.Load().Guard }
 
 // CarryOut does what nodeset.Membership says about other nodes than by, and
 // returns the rest. A step is for by alone: a node gets it on the connection
@@ -209,26 +167,16 @@ func (s *members) ask(i int, number uint32) {
 	}})
 }
 
-// keeps returns a command whose answer is what the node keeps of its set. The
-// answer goes to nodeset.Membership.
-func (n *Node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
-	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
-		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
-		if err != nil || !ok {
-			return
+// askServes asks a node whether it still serves the configuration that requests
+// name. What it shows instead is found out by the next connection.
+// Invariant: a client that is idle asks too.
+func (n *Node) askServes() {
+	s := n.ps.Members
+	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...), Then: func(v []resp.Value, err error) {
+		if err == nil && flow.Text(v, 0) == "" {
+			s.Change(n.Index, func(m *nodeset.Membership) { m.Refused(n.Index) })
 		}
-		n.ps.Members.Change(-1, func(m *nodeset.Membership) {
-			if n.serves(m) {
-				then(m, has)
-			}
-		})
-	}}
-}
-
-// serves reports whether a node still is the one with its index, so that what
-// it shows is that of the address. Called with members.mu held.
-func (n *Node) serves(m *nodeset.Membership) bool {
-	return !n.Dropped.Load() && n.Addr == m.Addr(n.Index)
+	}})
 }
 
 // setStep encodes a step of the set's register. The id is that of the
@@ -239,4 +187,181 @@ func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byt
 		step.Life = NewID().String()
 	}
 	return script.AppendSet(dst, s.ps.Set.Prefix, step, NewID(), run)
+}
+
+// CheckSet returns the error of a command in the words of this client. A node
+// that refuses it because of its set is connected to again (Refused), and the
+// next handshake reads its record. So a client learns that its set has gone on
+// with its first request there, and not with the next connection, which may be
+// weeks later. The caller holds no lock: change calls attempts. Membership
+// leaves the connection of a node alone that is known to have no vote:
+// Bootstrap needs that one (TestSetIsRecordedByABusyClient).
+//
+// Where a connection was given up to judge the node again, the error of a call
+// names why the node has no vote, and not that pause (TestForgetfulNode).
+func (s *members) CheckSet(node int, err error) error {
+	if errors.Is(err, fault.ErrRejudged) {
+		return cmp.Or(s.unfit(node), err)
+	}
+	e, refused := errors.AsType[resp.Error](err)
+	if !refused || e.Code() != script.OtherSet {
+		return err
+	}
+	var v nodeset.SetVerdict
+	s.Change(node, func(m *nodeset.Membership) { m.Refused(node); v = m.Verdict(node) })
+	return cmp.Or(s.VerdictError(v), error(fault.ErrOtherSet))
+}
+
+// follow has all that is under way count on the configuration that counts now.
+// If another goroutine does so already, that one goes on with it.
+// Invariant: one goroutine at a time, without a lock.
+func (s *members) follow() {
+	for s.followed() {
+	}
+}
+
+// followed reports whether there was something to do.
+func (s *members) followed() bool {
+	if s.Config.Load() == nil {
+		return false
+	}
+	s.mu.Lock()
+	c := s.known.Config()
+	// Set before the work, not after it: what another goroutine learns
+	// meanwhile is another configuration, which follow's loop finds.
+	if s.following || c == nil || c == s.counted {
+		s.mu.Unlock()
+		return false
+	}
+	was := s.counted
+	s.following, s.counted = true, c
+	g := s.known.Group()
+	s.mu.Unlock()
+	if was == nil {
+		s.noteList(c)
+	} else {
+		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
+		s.ps.Observer.Call(setup.Event{Kind: setup.EventSetChanged})
+	}
+	// Each number has a node before a claim hears of it. Its connection begins
+	// when claims count on it, see keep.
+	s.ps.Nodes.Grow(s.ps, g.Nodes)
+	s.ps.regroup(g)
+	s.mu.Lock()
+	s.following = false
+	s.mu.Unlock()
+	return true
+}
+
+// noteList logs which addresses of the list are no member's. They are not used.
+func (s *members) noteList(c *nodeset.Configuration) {
+	for _, addr := range s.list() {
+		if c.Place(addr) < 0 {
+			s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+		}
+	}
+}
+
+// regroup has all that is under way count on other nodes.
+// Invariant: a claim gets the events of Each, and an operation those of
+// EachOperation, before it reads the Client's group. The Client gets the new
+// group before they are listed here. So each counts on the new group, by its
+// start or by this call.
+func (ps *Peers) regroup(g protocol.Group) {
+	ps.Driver.CarryOut(ps.Driver.Client.Regroup(ps.Now(), g))
+	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
+	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Regroup(now, g) })
+	ps.Claims.Signal()
+}
+
+// keep has a node be connected to while it is wanted, at the address that the
+// set records, and ends it otherwise.
+// Invariant: it looks again after what it has done. Two events may have their
+// actions carried out in either order.
+func (s *members) keep(i int) {
+	ps := s.ps
+	wanted, addr := s.wants(i)
+	n := ps.Node(i)
+	live := n != nil && !n.Dropped.Load()
+	switch {
+	case live && (!wanted || n.Addr != addr):
+		n.Drop()
+		s.keep(i)
+		return
+	case live == wanted:
+		return
+	}
+	// A task: connect waits until the node that had the index has ended, for a
+	// node timeout, and the caller may be a reader.
+	ps.Tasks.Start(func() {
+		if !s.counts(i) {
+			return
+		}
+		c, own, err := ps.Clients.At(addr)
+		if err != nil {
+			ps.Set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
+			return
+		}
+		if err = ps.pool(i).Connect(ps, i, addr, c, own); err == nil {
+			s.keep(i)
+		} else if own {
+			_ = c.Close() // Close has begun, or another call has connected it
+		}
+	})
+}
+
+// counts waits until claims count on a number, and requests name the
+// configuration that has it. The events of the node are for the Client, which
+// must know the number by then, and its handshake reads the marker of that
+// configuration. It returns false if the number is none any more, or the Quorum
+// closes.
+func (s *members) counts(i int) bool {
+	for i < nodeset.Seed {
+		c := s.Config.Load()
+		if c == nil || c.Numbered(i) == nil {
+			return false // it is connected to when a configuration with it begins to count
+		}
+		if s.ps.Driver.Client.Group().Nodes > i && s.Home() == script.HomeOf(c.Stamp) {
+			return true
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-s.ps.Over:
+			return false
+		}
+	}
+	return true
+}
+
+// wants reports whether a node is to be connected to, and where. Both under one
+// lock: the address is that of the member that is wanted.
+func (s *members) wants(i int) (is bool, addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Wants(i), s.known.Addr(i)
+}
+
+// Drop ends a node for good. It does not wait for that: n.ended is closed when
+// nothing of the node is left.
+func (n *Node) Drop() {
+	if n.Dropped.Swap(true) {
+		return
+	}
+	ps := n.ps
+	// It is a task: the caller may be the link's own goroutine, which the
+	// link's Close waits for.
+	ps.Tasks.Start(func() { // or Close ends it
+		defer close(n.Ended)
+		ctx, cancel := context.WithTimeout(context.Background(), n.Timeout(&ps.Set))
+		defer cancel()
+		_ = n.end(ctx) // says how much was unanswered
+		n.Settle()
+		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
+		if !n.Seed() {
+			ps.Driver.CarryOut(ps.Driver.Client.Down(ps.Now(), n.Index))
+			n.noteRecovering(protocol.Answer{Status: protocol.OK})
+			ps.Observer.Call(setup.Event{Kind: setup.EventNodeLeft, Node: n.Addr})
+		}
+		ps.Set.Logger.Debug("quorate: a node is not used any more", "node", n.Addr)
+	})
 }

@@ -1,8 +1,6 @@
 package peers
 
-// This file owns what follows from the set for the nodes: which of them this
-// client connects to and leaves, what claims count on, and what the beginning
-// of a connection does about the set.
+// This file owns what the beginning of a connection does about the set.
 // Invariant: a node gets no request of a claim before its record has been
 // judged.
 
@@ -12,13 +10,9 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/process"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
-	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -75,18 +69,6 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	return nil, true, ps.Members.VerdictError(v)
 }
 
-// askServes asks a node whether it still serves the configuration that requests
-// name. What it shows instead is found out by the next connection.
-// Invariant: a client that is idle asks too.
-func (n *Node) askServes() {
-	s := n.ps.Members
-	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...), Then: func(v []resp.Value, err error) {
-		if err == nil && flow.Text(v, 0) == "" {
-			s.Change(n.Index, func(m *nodeset.Membership) { m.Refused(n.Index) })
-		}
-	}})
-}
-
 // step is a command by which a node takes a step of its set's register.
 func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 	ps := n.ps
@@ -101,6 +83,28 @@ func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 		ps.Set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.Addr)
 	}
 	return c
+}
+
+// keeps returns a command whose answer is what the node keeps of its set. The
+// answer goes to nodeset.Membership.
+func (n *Node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
+	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
+		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
+		if err != nil || !ok {
+			return
+		}
+		n.ps.Members.Change(-1, func(m *nodeset.Membership) {
+			if n.serves(m) {
+				then(m, has)
+			}
+		})
+	}}
+}
+
+// serves reports whether a node still is the one with its index, so that what
+// it shows is that of the address. Called with members.mu held.
+func (n *Node) serves(m *nodeset.Membership) bool {
+	return !n.Dropped.Load() && n.Addr == m.Addr(n.Index)
 }
 
 // judgeAgain has a node without a vote be judged again after a pause. What is
@@ -142,133 +146,4 @@ func (n *Node) logVerdict(v nodeset.SetVerdict) {
 		return
 	}
 	ps.Set.Logger.Warn("quorate: a node has no vote", "node", n.Addr, "error", s.VerdictError(v))
-}
-
-// follow has all that is under way count on the configuration that counts now.
-// If another goroutine does so already, that one goes on with it.
-// Invariant: one goroutine at a time, without a lock.
-func (s *members) follow() {
-	for s.followed() {
-	}
-}
-
-// followed reports whether there was something to do.
-func (s *members) followed() bool {
-	if s.Config.Load() == nil {
-		return false
-	}
-	s.mu.Lock()
-	c := s.known.Config()
-	// Set before the work, not after it: what another goroutine learns
-	// meanwhile is another configuration, which follow's loop finds.
-	if s.following || c == nil || c == s.counted {
-		s.mu.Unlock()
-		return false
-	}
-	was := s.counted
-	s.following, s.counted = true, c
-	g := s.known.Group()
-	s.mu.Unlock()
-	if was == nil {
-		s.noteList(c)
-	} else {
-		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
-		s.ps.Observer.Call(setup.Event{Kind: setup.EventSetChanged})
-	}
-	// Each number has a node before a claim hears of it. Its connection begins
-	// when claims count on it, see keep.
-	s.ps.Nodes.Grow(s.ps, g.Nodes)
-	s.ps.regroup(g)
-	s.mu.Lock()
-	s.following = false
-	s.mu.Unlock()
-	return true
-}
-
-// noteList logs which addresses of the list are no member's. They are not used.
-func (s *members) noteList(c *nodeset.Configuration) {
-	for _, addr := range s.list() {
-		if c.Place(addr) < 0 {
-			s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
-		}
-	}
-}
-
-// regroup has all that is under way count on other nodes.
-// Invariant: a claim gets the events of Each, and an operation those of
-// EachOperation, before it reads the Client's group. The Client gets the new
-// group before they are listed here. So each counts on the new group, by its
-// start or by this call.
-func (ps *Peers) regroup(g protocol.Group) {
-	ps.Driver.CarryOut(ps.Driver.Client.Regroup(ps.Now(), g))
-	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
-	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Regroup(now, g) })
-	ps.Claims.Signal()
-}
-
-// keep has a node be connected to while it is wanted, at the address that the
-// set records, and ends it otherwise.
-// Invariant: it looks again after what it has done. Two events may have their
-// actions carried out in either order.
-func (s *members) keep(i int) {
-	ps := s.ps
-	wanted, addr := s.wants(i)
-	n := ps.Node(i)
-	live := n != nil && !n.Dropped.Load()
-	switch {
-	case live && (!wanted || n.Addr != addr):
-		n.Drop()
-		s.keep(i)
-		return
-	case live == wanted:
-		return
-	}
-	// A task: connect waits until the node that had the index has ended, for a
-	// node timeout, and the caller may be a reader.
-	ps.Tasks.Start(func() {
-		if !s.counts(i) {
-			return
-		}
-		c, own, err := ps.Clients.At(addr)
-		if err != nil {
-			ps.Set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
-			return
-		}
-		if err = ps.pool(i).Connect(ps, i, addr, c, own); err == nil {
-			s.keep(i)
-		} else if own {
-			_ = c.Close() // Close has begun, or another call has connected it
-		}
-	})
-}
-
-// counts waits until claims count on a number, and requests name the
-// configuration that has it. The events of the node are for the Client, which
-// must know the number by then, and its handshake reads the marker of that
-// configuration. It returns false if the number is none any more, or the Quorum
-// closes.
-func (s *members) counts(i int) bool {
-	for i < nodeset.Seed {
-		c := s.Config.Load()
-		if c == nil || c.Numbered(i) == nil {
-			return false // it is connected to when a configuration with it begins to count
-		}
-		if s.ps.Driver.Client.Group().Nodes > i && s.Home() == script.HomeOf(c.Stamp) {
-			return true
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-s.ps.Over:
-			return false
-		}
-	}
-	return true
-}
-
-// wants reports whether a node is to be connected to, and where. Both under one
-// lock: the address is that of the member that is wanted.
-func (s *members) wants(i int) (is bool, addr string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known.Wants(i), s.known.Addr(i)
 }

@@ -1,6 +1,6 @@
 package peers
 
-// This file owns what the rest of this package reads of the set, and waits for.
+// This file owns what calls wait for: a set, and a majority of its nodes.
 
 import (
 	"context"
@@ -9,31 +9,8 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 )
-
-func (s *members) list() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known.List()
-}
-
-// unfit returns why a node has no vote in the set, nil if it has, as far as its
-// last connection has shown.
-func (s *members) unfit(i int) error {
-	s.mu.Lock()
-	v := s.known.Verdict(i)
-	s.mu.Unlock()
-	return s.VerdictError(v)
-}
-
-// Shown returns what a node has shown of its set, nil if it has shown nothing.
-func (n *Node) Shown() *nodeset.NodeSet {
-	s := n.ps.Members
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known.Has(n.Index)
-}
 
 // changes returns a channel that is closed with the next change of what named,
 // config and wrong say. A caller takes it before it reads these. Each call
@@ -139,55 +116,9 @@ func (ps *Peers) Until(ctx context.Context, is func() bool) {
 	}
 }
 
-// Unknown is why no set is known: what each node of the list shows.
-func (s *members) Unknown() *fault.Failure {
-	list := s.ps.Seeds.Live()
-	f, _, _ := tally(list, protocol.Majority(len(list)), (*Node).Unfit)
-	f.Votes = 0 // a vote is for a set
-	return f
-}
-
 // roundsToConnect is how many answers a connection may take: the pause before
 // it, the dial, the login, the probe and the mark.
 const roundsToConnect = 5
-
-// blank reports whether a majority of the client's list is connected to, and no
-// node of it has recorded a set: they are brand-new, or have forgotten all.
-func (s *members) blank() bool {
-	list := s.ps.Seeds.Live()
-	up := 0
-	for _, n := range list {
-		if n.Err() != nil {
-			continue
-		}
-		has := n.Shown()
-		if has == nil || has.Recorded() != nil {
-			return false
-		}
-		up++
-	}
-	return s.Config.Load() == nil && up >= len(list)/2+1
-}
-
-// standings are how a node stands to the set, by what is wrong with it.
-var standings = map[nodeset.SetFault]string{
-	nodeset.SetFits: "member", nodeset.SetPending: "accepted", nodeset.SetLost: "blank",
-	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
-}
-
-// Standing says how a node stands to the set, empty if it has shown nothing.
-func (s *members) Standing(i int) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	has := s.known.Has(i)
-	switch {
-	case has == nil:
-		return ""
-	case i >= nodeset.Seed && has.Config == nil:
-		return "blank"
-	}
-	return standings[s.known.Verdict(i).Fault]
-}
 
 // Settled waits until it is known which set this client counts on, or that none
 // can be found, and until a connection to each node of it has been tried. It
@@ -231,4 +162,30 @@ func (s *members) tried() bool {
 		}
 	}
 	return s.Config.Load() != nil || s.wrong.Load() != nil || of <= len(list)/2
+}
+
+// ReadyWith is Ready for claims with these settings.
+func (ps *Peers) ReadyWith(ctx context.Context, set *setup.Settings) error {
+	// Nothing says when a majority is connected, so this looks each 2 ms.
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := ps.Members.OutOfSet(set); err != nil {
+			return &fault.Failure{Err: err}
+		}
+		err, hopeless := ps.Reached()
+		if err == nil || ps.Members.blank() {
+			return nil
+		}
+		if hopeless {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err.Cut(ctx)
+		case <-ps.Over:
+			return &fault.Failure{Err: fault.ErrClosed}
+		}
+	}
 }

@@ -1,81 +1,23 @@
 package peers
 
+// This file owns the list of the nodes, and how each begins and ends.
+
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
-	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
-
-// This file owns the list of the nodes, and whether a majority of them
-// can be asked.
-
-// maxNodes is how many nodes a client can have: sets of nodes are a uint32 in
-// the whole protocol.
-const MaxNodes = 32
-
-// nodes are those of a client, by index: those of its set, by their numbers, or
-// those of its list. They may come and go while it runs. It is safe for
-// concurrent use: mu guards changes. Readers see a list that is not written to.
-// Lock order: mu, then the lock of a link. No callback of a link takes mu.
-// Invariant: each index that claims know has a node. One that is dropped stays
-// in the list, with a connection that is closed, until another node takes the
-// index, and a number that no member has is one that was dropped.
-// Invariant: a node begins after the last one with its index, or its address,
-// has ended.
-type nodes struct {
-	mu     sync.Mutex
-	base   int // what is added to a place in the list for the index
-	closed bool
-	list   atomic.Pointer[[]*Node] // nil: there is none yet
-}
-
-func (s *nodes) All() []*Node {
-	if list := s.list.Load(); list != nil {
-		return *list
-	}
-	return nil
-}
-
-// Live are the nodes that were not dropped. It is for what looks at nodes one
-// by one. What counts votes goes by the Client's Group.
-func (s *nodes) Live() []*Node {
-	return slices.DeleteFunc(slices.Clone(s.All()), func(n *Node) bool { return n.Dropped.Load() })
-}
-
-func (s *nodes) At(i int) *Node { return (*s.list.Load())[i-s.base] }
-
-func (s *nodes) Size() int { return len(s.All()) }
-
-// pool returns the nodes that an index is of.
-func (ps *Peers) pool(i int) *nodes {
-	if i >= nodeset.Seed {
-		return &ps.Seeds
-	}
-	return &ps.Nodes
-}
-
-// Node returns the node with an index, nil if there is none.
-func (ps *Peers) Node(i int) *Node {
-	s := ps.pool(i)
-	if i-s.base >= s.Size() {
-		return nil
-	}
-	return s.At(i)
-}
 
 // Grow has a node for each index below size, a dropped one until it connects.
 func (s *nodes) Grow(ps *Peers, size int) {
@@ -153,84 +95,26 @@ func (s *nodes) Close(ctx context.Context, timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ReadyWith is Ready for claims with these settings.
-func (ps *Peers) ReadyWith(ctx context.Context, set *setup.Settings) error {
-	// Nothing says when a majority is connected, so this looks each 2 ms.
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if err := ps.Members.OutOfSet(set); err != nil {
-			return &fault.Failure{Err: err}
-		}
-		err, hopeless := ps.Reached()
-		if err == nil || ps.Members.blank() {
-			return nil
-		}
-		if hopeless {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err.Cut(ctx)
-		case <-ps.Over:
-			return &fault.Failure{Err: fault.ErrClosed}
-		}
+func blankNode(ps *Peers, i int, addr string) *Node {
+	return &Node{
+		ps: ps, Index: i, fanout: ps.Driver.Client.Fanout(), Addr: addr,
+		Ready: make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
 	}
 }
 
-// Reached returns nil if a quorum of the set's members is connected, else what
-// each node says, and whether no waiting helps: so many refuse for good. While
-// no set is known the nodes are those of the list. A majority is enough, even
-// where another node is refused for good: that node's error is in Check.
-func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
-	// sets is read before the list: a node is made before claims count on it.
-	sets, list := ps.Driver.Sets(), ps.Nodes.All()
-	if !ps.Members.Usable() {
-		list = ps.Seeds.Live()
-		sets = protocol.Majority(len(list))
+// It returns at once: the link connects by itself until the node ends.
+func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, error) {
+	n := blankNode(ps, i, addr)
+	n.client = c
+	if setup.IsCluster(c) {
+		n.Slot = script.SetKey(ps.Set.Prefix)
 	}
-	f, met, hopeless := tally(list, sets, (*Node).Unfit)
-	if met {
-		return nil, false
+	l, err := ps.Set.Way(c, ps.connection(n))
+	if err != nil {
+		return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i, err)
 	}
-	return f, hopeless
-}
-
-// tally is what the nodes have against their votes, each by err, whether the
-// others are a quorum, and whether so many refuse for good that they cannot be.
-func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fault.Failure, met, hopeless bool) {
-	good, refused := uint32(0), uint32(0)
-	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
-	for i, n := range list {
-		if n.Dropped.Load() {
-			continue
-		}
-		err := err(n)
-		if err == nil {
-			good |= 1 << i
-			continue
-		}
-		if fault.ForGood(err) {
-			refused |= 1 << i
-		}
-		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fault.NamesAge(err)})
-	}
-	f.Votes = bits.OnesCount32(good & sets.All())
-	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
-}
-
-// Unfit is why a node is not connected, or has no vote in the set; nil: it has.
-func (n *Node) Unfit() error { return cmp.Or(n.Err(), n.ps.Members.unfit(n.Index)) }
-
-// Tried waits for the first attempt to connect, which may still be under way.
-// Without it a process that has just begun would report each node as down. It
-// returns at once ever after, also while the node is down: that is an answer.
-func (n *Node) Tried(ctx context.Context) {
-	select {
-	case <-n.Ready:
-	case <-ctx.Done():
-	}
+	n.Link = l
+	return n, nil
 }
 
 // end ends what a node has: goroutines, connections and timers.
@@ -250,6 +134,16 @@ func (n *Node) end(ctx context.Context) error {
 		_ = n.client.Close() // it has no connections
 	}
 	return err
+}
+
+// Tried waits for the first attempt to connect, which may still be under way.
+// Without it a process that has just begun would report each node as down. It
+// returns at once ever after, also while the node is down: that is an answer.
+func (n *Node) Tried(ctx context.Context) {
+	select {
+	case <-n.Ready:
+	case <-ctx.Done():
+	}
 }
 
 // Mask has a bit for each node. With 32 nodes the shift leaves 0, and 0 - 1 has

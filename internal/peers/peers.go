@@ -1,15 +1,23 @@
 package peers
 
-// This file owns what the connections to all nodes share.
+// This file owns the state of a client's nodes, part by part, with the lock of
+// each and what is read of it. What the parts do stands in the other files.
 
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"math/bits"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
@@ -29,7 +37,7 @@ type Peers struct {
 	Claims     claims
 	Nodes      nodes                          // of its set, by number
 	Seeds      nodes                          // of its list, from nodeset.Seed on
-	connection func(n *Node) transport.Config // Node.connection: its events stand above all that they use
+	connection func(n *Node) transport.Config // how a node is connected to: Node.connection
 	Channel    string                         // pushes to this client, on every node
 	Clock      *wake.Clock
 	built      chan struct{} // closed when Seeds is complete: see awaitPlace
@@ -64,44 +72,7 @@ type claims interface {
 	Alone() bool
 }
 
-// NewPeers makes those of a list of clients, without connections.
-func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
-	ps := &Peers{
-		Set: set, Clock: wake.NewClock(), Channel: script.NewChannel(set.Prefix, set.Label),
-		connection: (*Node).connection, built: make(chan struct{}), Over: make(chan struct{}),
-	}
-	ps.Observer.f, ps.Reach.ps, ps.Seeds.base = set.Observe, ps, nodeset.Seed
-	ps.Clients = setup.NewClients(clients, &ps.Set)
-	ps.Members = newMembers(ps, ps.Clients.List())
-	ps.Driver.init(ps)
-	ps.Life, ps.End = context.WithCancel(context.Background())
-	return ps
-}
-
-// Begin begins the nodes of the list. It fails for one that cannot be.
-func (ps *Peers) Begin(clients []redis.UniversalClient) error {
-	for i, c := range clients {
-		if err := ps.Seeds.Connect(ps, nodeset.Seed+i, ps.Clients.List()[i], c, false); err != nil {
-			return err
-		}
-	}
-	// From here on nodes have events. Tick sets the timer.
-	close(ps.built)
-	ps.Driver.tick()
-	ps.Reach.begin()
-	return nil
-}
-
-// Count is how many nodes have a vote, of both sets while two count.
-func (ps *Peers) Count() int { return bits.OnesCount32(ps.Driver.Sets().All()) }
-
 func (ps *Peers) Now() protocol.Time { return ps.Clock.Now() }
-
-func NewID() protocol.ID {
-	var id protocol.ID
-	_, _ = rand.Read(id[:]) // documented never to fail
-	return id
-}
 
 func (ps *Peers) IsClosed() bool {
 	select {
@@ -112,31 +83,230 @@ func (ps *Peers) IsClosed() bool {
 	}
 }
 
-// tasks are the goroutines of a client that Close waits for: the waker,
-// recordings, steps of repairs, and connections that begin or end. Each ends by
-// itself when peers.over is closed and peers.life ends. It is safe for
-// concurrent use; mu guards the beginning of a task.
-// Invariant: no task begins after end has returned.
-type tasks struct {
-	mu      sync.Mutex
-	ended   bool
-	running sync.WaitGroup
+func NewID() protocol.ID {
+	var id protocol.ID
+	_, _ = rand.Read(id[:]) // documented never to fail
+	return id
 }
 
-// Start runs f in a goroutine, and reports false if end has been called.
-func (t *tasks) Start(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.ended {
-		t.running.Go(f)
+// Identity returns one for a server that becomes a member.
+func Identity() string {
+	id := NewID()
+	return hex.EncodeToString(id[:8])
+}
+
+// Chance tells two ballots of one moment apart. It comes from the system, as
+// ids do: machines that go on from one snapshot have one state of math/rand.
+func Chance() uint32 {
+	id := NewID()
+	return binary.BigEndian.Uint32(id[:4])
+}
+
+// node is one master as this client sees it. Each field says which goroutine
+// writes it; the others are set once, or have locks of their own.
+type Node struct {
+	flow.Connection
+	ps     *Peers
+	Index  int
+	Addr   string
+	client redis.UniversalClient
+	own    bool                 // the client was made for a node beside the list, and ends with the node
+	Slot   string               // of a cluster: a key of the bucket; else empty
+	Ready  chan struct{}        // closed when the first attempt to connect has succeeded or failed
+	first  sync.Once            // closes ready
+	fanout *lease.Fanout        // of all nodes
+	probed probed               // only touched as a connection begins
+	later  *time.Timer          // has the node judged again; as probed
+	pause  time.Duration        // before that; as probed
+	evicts string               // the policy that was warned of; only touched as a connection begins
+	Jump   atomic.Pointer[Jump] // nil: none
+
+	placed  chan struct{} // closed when the node is in the list; its connection waits for that
+	Dropped atomic.Bool   // it ends or has ended
+	Ended   chan struct{} // closed when it was dropped and has ended
+}
+
+// A seed is a node of the client's list, which only shows what it keeps.
+func (n *Node) Seed() bool { return n.Index >= nodeset.Seed }
+
+// probed is what a node has answered as a connection began. If the node knows
+// the scripts and its marker names its run, there is nothing to tell it, and
+// the handshake is over after one round trip.
+type probed struct {
+	set     string      // what it has recorded of its set
+	home    script.Home // the marker is of that
+	marker  string
+	clock   int64           // its time, in milliseconds; 0: unknown
+	sent    protocol.Time   // when it was asked for that
+	missing []script.Script // that it does not know
+	wait    time.Duration   // how much of its guard time is left as the connection begins
+	cluster bool            // it is in cluster mode
+	refused error           // it does not say whether it is
+}
+
+// Jump is the last jump of a node's clock, for Check: an operator must see the
+// cause of a loss after the node has recovered.
+type Jump struct {
+	By   time.Duration
+	When time.Time // when it was seen
+}
+
+// maxNodes is how many nodes a client can have: sets of nodes are a uint32 in
+// the whole protocol.
+const MaxNodes = 32
+
+// nodes are those of a client, by index: those of its set, by their numbers, or
+// those of its list. They may come and go while it runs. It is safe for
+// concurrent use: mu guards changes. Readers see a list that is not written to.
+// Lock order: mu, then the lock of a link. No callback of a link takes mu.
+// Invariant: each index that claims know has a node. One that is dropped stays
+// in the list, with a connection that is closed, until another node takes the
+// index, and a number that no member has is one that was dropped.
+// Invariant: a node begins after the last one with its index, or its address,
+// has ended.
+type nodes struct {
+	mu     sync.Mutex
+	base   int // what is added to a place in the list for the index
+	closed bool
+	list   atomic.Pointer[[]*Node] // nil: there is none yet
+}
+
+func (s *nodes) All() []*Node {
+	if list := s.list.Load(); list != nil {
+		return *list
 	}
-	return !t.ended
+	return nil
 }
 
-func (t *tasks) End() {
-	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
+// Live are the nodes that were not dropped. It is for what looks at nodes one
+// by one. What counts votes goes by the Client's Group.
+func (s *nodes) Live() []*Node {
+	return slices.DeleteFunc(slices.Clone(s.All()), func(n *Node) bool { return n.Dropped.Load() })
 }
 
-func (t *tasks) Wait() { t.running.Wait() }
+func (s *nodes) At(i int) *Node { return (*s.list.Load())[i-s.base] }
+
+func (s *nodes) Size() int { return len(s.All()) }
+
+// pool returns the nodes that an index is of.
+func (ps *Peers) pool(i int) *nodes {
+	if i >= nodeset.Seed {
+		return &ps.Seeds
+	}
+	return &ps.Nodes
+}
+
+// Node returns the node with an index, nil if there is none.
+func (ps *Peers) Node(i int) *Node {
+	s := ps.pool(i)
+	if i-s.base >= s.Size() {
+		return nil
+	}
+	return s.At(i)
+}
+
+func (ps *Peers) Addr(i int) string {
+	if n := ps.Node(i); n != nil {
+		return n.Addr
+	}
+	return ""
+}
+
+// driver owns the Client and the timer that it asks for. It is safe for
+// concurrent use: both have locks of their own.
+// Lock order: the lock of an attempt or a registerCall, then the Client's.
+type driver struct {
+	ps     *Peers
+	Client *process.Client
+	timer  wake.Timer
+}
+
+func (d *driver) Sets() protocol.Quorums { return d.Client.Group().Sets }
+
+// Count is how many nodes have a vote, of both sets while two count.
+func (ps *Peers) Count() int { return bits.OnesCount32(ps.Driver.Sets().All()) }
+
+// members owns the state machine that decides which set this client counts on,
+// and what follows from it for the claims and the connections. It is safe
+// for concurrent use: mu guards known, moving, counted,
+// following and logged, and each write of signal. The other fields are copies
+// for readers without mu. Lock order: mu is a leaf.
+// Invariant: requests name another configuration only once each claim knows
+// which nodes it has.
+type members struct {
+	ps        *Peers
+	mu        sync.Mutex
+	known     *nodeset.Membership
+	moving    int                    // events whose outcome claims have not heard yet
+	counted   *nodeset.Configuration // that the claims count on
+	following bool                   // a goroutine has claims count on another configuration
+	logged    map[int]nodeset.SetFault
+	signal    atomic.Pointer[chan struct{}]         // closed when what named, config or wrong says has changed
+	Named     atomic.Pointer[naming]                // what requests name
+	Config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
+	wrong     atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
+	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
+	Met       atomic.Bool                           // a try has waited for the members to be connected to
+	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
+	Recorder  recorder
+}
+
+// naming is what requests name: the configuration, by the key of its marker,
+// and its settings.
+type naming struct {
+	Home             script.Home
+	Guard, Retention time.Duration
+}
+
+// recorder has the nodes record their set when members finds that to be due. It
+// is safe for concurrent use; members.mu guards recording and promised.
+type recorder struct {
+	*members
+	One       chan struct{}  // full while a set is recorded: one at a time
+	recording bool           // record runs
+	promised  nodeset.Ballot // the highest one that a recording has met
+}
+
+// Usable reports whether a claim can begin.
+// Invariant: no claim begins before requests name a set.
+func (s *members) Usable() bool { return s.Config.Load() != nil && s.Home() != "" }
+
+func (s *members) Home() script.Home { return s.Named.Load().Home }
+
+// MarkerKey is the key of the marker that this client's requests go by. Each
+// caller takes it for one command. If the set goes on meanwhile, the command
+// names the marker of before, which the node has no more: no answer to it
+// counts (rule 1).
+func (s *members) MarkerKey() string { return s.Home().Marker(s.ps.Set.Prefix) }
+
+// Guard is that of the set, or of this client while no set is known.
+func (ps *Peers) Guard() time.Duration { return ps.Members.Named.Load().Guard }
+
+func (s *members) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.List()
+}
+
+// reach logs that there is no quorum of connected nodes, with the cause of each
+// node. It is safe for concurrent use; mu guards it. An episode begins when a
+// node is down or the Quorum begins, and ends when a quorum is connected.
+type reach struct {
+	ps    *Peers
+	mu    sync.Mutex
+	timer *time.Timer   // runs while an episode lasts
+	armed bool          // the timer runs
+	pause time.Duration // until the next look
+	said  string        // what the last line of this episode said
+}
+
+// recovering logs once per episode that there is no quorum until the guard time
+// of some nodes is over. mu guards it. An episode begins when a quorum becomes
+// impossible, and ends when one is possible. Where only time says that a node
+// votes again, the episode lasts for lateAnswers longer. See
+// TestEpisodeOutlastsLateAnswers.
+type recovering struct {
+	mu     sync.Mutex
+	until  [MaxNodes]time.Time // per node
+	logged bool
+}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -19,18 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/setup"
 )
-
-// reach logs that there is no quorum of connected nodes, with the cause of each
-// node. It is safe for concurrent use; mu guards it. An episode begins when a
-// node is down or the Quorum begins, and ends when a quorum is connected.
-type reach struct {
-	ps    *Peers
-	mu    sync.Mutex
-	timer *time.Timer   // runs while an episode lasts
-	armed bool          // the timer runs
-	pause time.Duration // until the next look
-	said  string        // what the last line of this episode said
-}
 
 // A node that restarts is back within reachPause. The longer an episode lasts,
 // the less often a change of it is logged.
@@ -125,17 +112,6 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 	}
 	r.timer.Reset(r.pause)
 	return say
-}
-
-// recovering logs once per episode that there is no quorum until the guard time
-// of some nodes is over. mu guards it. An episode begins when a quorum becomes
-// impossible, and ends when one is possible. Where only time says that a node
-// votes again, the episode lasts for lateAnswers longer. See
-// TestEpisodeOutlastsLateAnswers.
-type recovering struct {
-	mu     sync.Mutex
-	until  [MaxNodes]time.Time // per node
-	logged bool
 }
 
 // lateAnswers is how much later than its guard time a node may still be heard

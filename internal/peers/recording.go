@@ -6,8 +6,6 @@ package peers
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -19,15 +17,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
-
-// recorder has the nodes record their set when members finds that to be due. It
-// is safe for concurrent use; members.mu guards recording and promised.
-type recorder struct {
-	*members
-	One       chan struct{}  // full while a set is recorded: one at a time
-	recording bool           // record runs
-	promised  nodeset.Ballot // the highest one that a recording has met
-}
 
 // Bootstrap has the nodes of the list record their set at once. It reports
 // whether they have: nodes that have recorded a set keep it. They may have done
@@ -198,19 +187,6 @@ func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recordin
 		return nil, nil
 	}
 	return r, s.RecordSteps(ctx, r)
-}
-
-// Identity returns one for a server that becomes a member.
-func Identity() string {
-	id := NewID()
-	return hex.EncodeToString(id[:8])
-}
-
-// Chance tells two ballots of one moment apart. It comes from the system, as
-// ids do: machines that go on from one snapshot have one state of math/rand.
-func Chance() uint32 {
-	id := NewID()
-	return binary.BigEndian.Uint32(id[:4])
 }
 
 // ready reports whether a node can be asked: what it keeps is known before its

@@ -1,10 +1,42 @@
 package peers
 
+// This file owns the goroutines beside the callers: those that Close waits for,
+// and those in which the observer is called.
+
 import (
 	"sync"
 
 	"github.com/quorate/quorate/internal/setup"
 )
+
+// tasks are the goroutines of a client that Close waits for: the waker,
+// recordings, steps of repairs, and connections that begin or end. Each ends by
+// itself when peers.over is closed and peers.life ends. It is safe for
+// concurrent use; mu guards the beginning of a task.
+// Invariant: no task begins after end has returned.
+type tasks struct {
+	mu      sync.Mutex
+	ended   bool
+	running sync.WaitGroup
+}
+
+// Start runs f in a goroutine, and reports false if end has been called.
+func (t *tasks) Start(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.running.Go(f)
+	}
+	return !t.ended
+}
+
+func (t *tasks) End() {
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+}
+
+func (t *tasks) Wait() { t.running.Wait() }
 
 // observer calls the application's observer. It is safe for concurrent use; mu
 // guards waiting. No event waits for a call, so a call may use the Quorum, and

@@ -1,0 +1,194 @@
+package peers
+
+// This file owns whether a majority of the nodes can be asked, and the words
+// for what is wrong with a set or a member of it.
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
+)
+
+// Reached returns nil if a quorum of the set's members is connected, else what
+// each node says, and whether no waiting helps: so many refuse for good. While
+// no set is known the nodes are those of the list. A majority is enough, even
+// where another node is refused for good: that node's error is in Check.
+func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
+	// sets is read before the list: a node is made before claims count on it.
+	sets, list := ps.Driver.Sets(), ps.Nodes.All()
+	if !ps.Members.Usable() {
+		list = ps.Seeds.Live()
+		sets = protocol.Majority(len(list))
+	}
+	f, met, hopeless := tally(list, sets, (*Node).Unfit)
+	if met {
+		return nil, false
+	}
+	return f, hopeless
+}
+
+// tally is what the nodes have against their votes, each by err, whether the
+// others are a quorum, and whether so many refuse for good that they cannot be.
+func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fault.Failure, met, hopeless bool) {
+	good, refused := uint32(0), uint32(0)
+	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
+	for i, n := range list {
+		if n.Dropped.Load() {
+			continue
+		}
+		err := err(n)
+		if err == nil {
+			good |= 1 << i
+			continue
+		}
+		if fault.ForGood(err) {
+			refused |= 1 << i
+		}
+		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fault.NamesAge(err)})
+	}
+	f.Votes = bits.OnesCount32(good & sets.All())
+	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
+}
+
+// Unfit is why a node is not connected, or has no vote in the set; nil: it has.
+func (n *Node) Unfit() error { return cmp.Or(n.Err(), n.ps.Members.unfit(n.Index)) }
+
+// unfit returns why a node has no vote in the set, nil if it has, as far as its
+// last connection has shown.
+func (s *members) unfit(i int) error {
+	s.mu.Lock()
+	v := s.known.Verdict(i)
+	s.mu.Unlock()
+	return s.VerdictError(v)
+}
+
+// Unknown is why no set is known: what each node of the list shows.
+func (s *members) Unknown() *fault.Failure {
+	list := s.ps.Seeds.Live()
+	f, _, _ := tally(list, protocol.Majority(len(list)), (*Node).Unfit)
+	f.Votes = 0 // a vote is for a set
+	return f
+}
+
+// blank reports whether a majority of the client's list is connected to, and no
+// node of it has recorded a set: they are brand-new, or have forgotten all.
+func (s *members) blank() bool {
+	list := s.ps.Seeds.Live()
+	up := 0
+	for _, n := range list {
+		if n.Err() != nil {
+			continue
+		}
+		has := n.Shown()
+		if has == nil || has.Recorded() != nil {
+			return false
+		}
+		up++
+	}
+	return s.Config.Load() == nil && up >= len(list)/2+1
+}
+
+// Shown returns what a node has shown of its set, nil if it has shown nothing.
+func (n *Node) Shown() *nodeset.NodeSet {
+	s := n.ps.Members
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Has(n.Index)
+}
+
+// standings are how a node stands to the set, by what is wrong with it.
+var standings = map[nodeset.SetFault]string{
+	nodeset.SetFits: "member", nodeset.SetPending: "accepted", nodeset.SetLost: "blank",
+	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
+}
+
+// Standing says how a node stands to the set, empty if it has shown nothing.
+func (s *members) Standing(i int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	has := s.known.Has(i)
+	switch {
+	case has == nil:
+		return ""
+	case i >= nodeset.Seed && has.Config == nil:
+		return "blank"
+	}
+	return standings[s.known.Verdict(i).Fault]
+}
+
+// OutOfSet returns why a claim with these settings cannot be made, nil if it
+// can. Each call asks it, so it reads the copies and takes no lock. set may be
+// a primitive's own: two primitives of one Quorum may have different ttls.
+func (s *members) OutOfSet(set *setup.Settings) error {
+	if wrong := s.wrong.Load(); wrong != nil {
+		return wrong
+	}
+	c := s.Config.Load()
+	switch {
+	case c == nil:
+	case set.GuardGiven && set.Guard > c.Guard():
+		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
+			"or lengthen that of the set: quorate members set --guard", fault.ErrInvalid, set.Guard, c.Guard())
+	case set.TTL > c.LongestTTL():
+		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard()}
+	}
+	return nil
+}
+
+// setError returns the error for a verdict that concerns all nodes, nil if
+// there is none. Called with s.mu held.
+func (s *members) setError(v nodeset.SetVerdict) *fault.SetError {
+	if v.Fault != nodeset.SetWrong {
+		return nil
+	}
+	return &fault.SetError{List: s.known.List(), Set: v.Shown.Addrs(), Since: v.Shown.Stamp.Since()}
+}
+
+// VerdictError returns why a node has no vote, nil if it has. It takes s.mu, so
+// no event of Membership may call it.
+func (s *members) VerdictError(v nodeset.SetVerdict) error {
+	if v.Enters() {
+		return fault.ErrSetEnters
+	}
+	switch v.Fault {
+	case nodeset.SetWrong:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.setError(v)
+	case nodeset.SetUnknown:
+		if v.Shown == nil {
+			return fault.ErrSetUnknown
+		}
+		return &fault.MemberError{Why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: give it the list of the set"}
+	case nodeset.SetPending:
+		return fault.ErrSetPending
+	case nodeset.SetLost:
+		return fault.ErrSetLost
+	case nodeset.SetBetween:
+		return fault.ErrSetBetween
+	case nodeset.SetRetired:
+		return fault.ErrSetRetired
+	case nodeset.SetAhead:
+		return &fault.MemberError{Why: "serves a later configuration of the set, " + strings.Join(v.Shown.Addrs(), " ") + ", and the others are asked whether that was decided; " +
+			"if this stays, too few of the nodes that this client knows are left: look at that list with \"quorate members list\", and if it is the set give it to this client"}
+	case nodeset.SetForeign:
+		// It passes where all members have lost their data, and have recorded
+		// their set once more (e2e: TestFlushAll).
+		return &fault.MemberError{Why: "has the data of another set of nodes, " + strings.Join(v.Shown.Addrs(), " ") +
+			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
+	case nodeset.SetOther:
+		at := v.Set.Member(v.As)
+		if at < 0 { // it has left the set since the node was judged
+			return fault.ErrRejudged
+		}
+		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data, "+
+			"or, if that member now runs here, say so: quorate members move", v.Set.Members[at].Addr)}
+	}
+	return nil
+}
