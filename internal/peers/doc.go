@@ -10,8 +10,7 @@
 //	members.go, members_*.go              which set counts, what follows from it, what calls wait for
 //	client.go                             whose clock is right, and what has been forgotten
 //	reach.go, quorum.go                   what the log and a probe hear of it; why a node has no vote
-//	nodes.go                              the list of the nodes
-//	peers.go, tasks.go                    the state of all of it; goroutines, and the observer's
+//	nodes.go, peers.go, tasks.go          the list of the nodes; the state of all of it; goroutines
 //
 // Package core says in which order locks are taken, and which goroutines there
 // are.

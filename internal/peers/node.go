@@ -29,7 +29,7 @@ func (n *Node) connection() transport.Config {
 		Batch:       ps.Claims.Batch(),
 		Room:        n.Room,
 		Alone:       ps.Claims.Alone,
-		// Link is set later, while hello already asks it what the node said.
+		// The link is set later: hello already asks it what the node said.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: n.leaving,

@@ -183,17 +183,12 @@ func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recordin
 	s.mu.Lock()
 	r := s.known.Record(nodeset.NewBallot(time.Now(), Chance(), s.promised), shared, ready, Identity)
 	s.mu.Unlock()
-	if r == nil || slices.ContainsFunc(r.Out, func(step nodeset.RecordStep) bool { return !s.ps.ready(step.Node) }) {
+	// What a node keeps is known before its handshake has ended.
+	unready := func(step nodeset.RecordStep) bool { n := s.ps.Node(step.Node); return n == nil || n.Err() != nil }
+	if r == nil || slices.ContainsFunc(r.Out, unready) {
 		return nil, nil
 	}
 	return r, s.RecordSteps(ctx, r)
-}
-
-// ready reports whether a node can be asked: what it keeps is known before its
-// handshake has ended.
-func (ps *Peers) ready(i int) bool {
-	n := ps.Node(i)
-	return n != nil && n.Err() == nil
 }
 
 // twice is the error of a list that has a server twice, as far as runs tell.
