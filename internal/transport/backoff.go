@@ -1,20 +1,15 @@
 package transport
 
+// This file owns how long the next attempt to connect waits, how patient it is,
+// and how one that is given up leaves its connection.
+
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"time"
-
-	"github.com/quorate/quorate/internal/resp"
 )
-
-// This file owns how long the next attempt to connect waits, how patient it is,
-// and when a handshake that hears nothing is given up before its time: when a
-// connection that was opened later is answered first.
 
 const (
 	// minBackoff is long enough that a node that refuses connections costs
@@ -135,64 +130,44 @@ func (s *steady) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// advise adds the remedy to an error of connecting.
-func (d *dialer) advise(err error) error {
-	if strings.Contains(err.Error(), "remote error: tls: certificate required") {
-		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
+// within returns the result of f, or the cause of ctx if that ends first. A
+// Dialer or a provider of credentials may ignore its context; go-redis's own
+// Dialer does for TLS. A late result goes to tooLate.
+func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
+	type result struct {
+		v   T
+		err error
 	}
-	if !slow(err) {
-		return err
-	}
-	return fmt.Errorf("%w: the node or the network hangs, or is overloaded; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, d.cfg.NodeTimeout)
-}
-
-// overtake opens connections beside one whose handshake is patient and has
-// heard nothing for a Stall, one at a time, a Stall each. When one of them is
-// answered it calls lost. They only log in: no command that changes anything
-// goes out on two connections. heard is closed when something was heard.
-//
-// Note: Here is an incorrect version: to wait for the patient one alone. What
-// forwards connections accepts one also while packets are lost, and those that
-// it lost do not come again. After a cut of 20 s a node that works would stay
-// unused for up to 16 s more.
-func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
-	t := time.NewTimer(d.cfg.Stall)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-		case <-heard:
-			return
-		case <-ctx.Done():
-			return
-		}
-		if !d.responds(ctx) {
-			t.Reset(minBackoff)
-			continue
-		}
-		select {
-		case <-heard:
-		default:
-			lost(errStalled) // no timeout: the next attempt is not more patient
-		}
-		return
+	done := make(chan result, 1)
+	go func() {
+		v, err := f()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				tooLate(r.v)
+			}
+		}()
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 
-// responds reports whether the node answers on a connection of its own.
-func (d *dialer) responds(ctx context.Context) bool {
-	o, err := d.open(ctx, d.cfg.Stall)
-	if err != nil {
-		return false
+// discard closes nc at once: closing a TLS connection first sends an alert,
+// which can block for seconds on a node that does not read.
+func discard(nc net.Conn) {
+	bare(nc).Close()
+	nc.Close()
+}
+
+// bare returns a connection without the TLS over it.
+func bare(nc net.Conn) net.Conn {
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		return t.NetConn()
 	}
-	defer o.close()
-	stop := context.AfterFunc(ctx, o.close)
-	defer stop()
-	s := &steady{Conn: o.nc, timeout: d.cfg.Stall}
-	if _, err := s.Write(appendSteps(nil, o.login)); err != nil {
-		return false
-	}
-	_, err = resp.NewReader(s).Read()
-	_, refused := err.(resp.Error)
-	return err == nil || refused
+	return nc
 }

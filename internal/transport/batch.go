@@ -1,32 +1,56 @@
 package transport
 
+// This file owns how commands are appended, and become one: most of what a
+// short script costs a node is the same whatever it does. Where many callers
+// are at work (see busyThreshold), commands that go out in one write go out as
+// one.
+// Invariant: the order stays that of Append, and no command waits for company
+// but at a node that is far away: see farAway.
+
 import (
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns how commands become one: most of what a short script costs a
-// node is the same whatever it does. Where many callers are at work (see
-// busyThreshold), commands that go out in one write go out as one.
-// Invariant: the order stays that of Append, and no command waits for company
-// but at a node that is far away: see farAway.
-
 // MaxBatch bounds for how long a node is busy with one command.
 const MaxBatch = 32
 
-// batch are commands that have been appended and may still become one. The
-// first is encoded by itself, too: it stays that when no other comes before the
-// write. Ordered.mu guards it.
-// Invariant: while a batch is open nothing else is appended to conn.out. Each
-// other append closes it first, so the bytes and the queue of receivers have
-// one order.
-type batch struct {
-	entries       []entry
-	kind          uint64
-	keys, args    []byte
-	nKeys, nArgs  int
-	first, length int // where in conn.out the first one is
+// busyThreshold is how many commands one caller has unanswered at the most, in
+// the usual case. With more, other callers are at work as well, and the writer,
+// which runs when they have had their turn, sends the commands of all in one
+// write.
+const busyThreshold = 4
+
+// push queues a command for writing and for its answer, in one step: the order
+// of bytes and of receivers is the same.
+// Called with Ordered.mu held. It never blocks: it copies bytes into a buffer.
+func (c *conn) push(cmd Command, until, now time.Duration) {
+	if c.addToBatch(cmd, until, now) {
+		return
+	}
+	c.closeBatch()
+	start := len(c.out)
+	c.out = cmd.Append(c.out)
+	size := len(c.out) - start
+	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
+	c.pending++
+	// The old connection may still be alive at the node, which may read a join
+	// there after this leave. inspect sends the copy when the old connection
+	// must be gone.
+	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
+		c.resend = append(c.resend, c.out[start:]...)
+		c.resends++
+	}
+}
+
+// pushOwn queues a command of the transport. Neither Close nor State.Busy
+// counts it.
+func (c *conn) pushOwn(cmd Command, now time.Duration) {
+	c.closeBatch()
+	start := len(c.out)
+	c.out = cmd.Append(c.out)
+	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.Len() == 0, own: true})
 }
 
 // addToBatch adds a command to the batch; false: it is not for that. Two kinds

@@ -1,7 +1,12 @@
 package transport
 
+// This file owns the state of one connection, and the order of bytes and
+// receivers.
+// Invariant: each command that was appended to a connection gets exactly one
+// Reply, from the goroutine that reads and in the order of Append, also when
+// the connection breaks.
+
 import (
-	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -9,12 +14,6 @@ import (
 	"github.com/quorate/quorate/internal/fifo"
 	"github.com/quorate/quorate/internal/resp"
 )
-
-// This file owns one connection: its two goroutines, and the order of bytes and
-// receivers.
-// Invariant: each command that was appended to a connection gets exactly one
-// Reply, from the goroutine that reads and in the order of Append, also when
-// the connection breaks.
 
 // conn is one connection of the link. It begins when the handshake is done and
 // ends in four steps, each exactly once: fail marks it; run closes the socket;
@@ -76,6 +75,30 @@ type entry struct {
 	alone bool          // nothing was unanswered before it
 }
 
+// batch are commands that have been appended and may still become one. The
+// first is encoded by itself, too: it stays that when no other comes before the
+// write. Ordered.mu guards it.
+// Invariant: while a batch is open nothing else is appended to conn.out. Each
+// other append closes it first, so the bytes and the queue of receivers have
+// one order.
+type batch struct {
+	entries       []entry
+	kind          uint64
+	keys, args    []byte
+	nKeys, nArgs  int
+	first, length int // where in conn.out the first one is
+}
+
+// reading is the state of the turns. Ordered.mu guards it.
+type reading struct {
+	resting bool          // the reader goroutine does not
+	caller  bool          // a caller does, while that rests
+	cut     bool          // the caller has had its time: its read ends
+	turns   uint          // how often callers have read
+	not     time.Duration // no caller is asked to before that, since Ordered.epoch
+	look    chan struct{} // the reader goroutine is to look whether it should read; has room for one
+}
+
 const (
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
 	// Leaves beyond this many bytes are not repeated.
@@ -101,37 +124,6 @@ func newConn(nc net.Conn, batcher Batch) *conn {
 	}
 }
 
-// push queues a command for writing and for its answer, in one step: the order
-// of bytes and of receivers is the same.
-// Called with Ordered.mu held. It never blocks: it copies bytes into a buffer.
-func (c *conn) push(cmd Command, until, now time.Duration) {
-	if c.addToBatch(cmd, until, now) {
-		return
-	}
-	c.closeBatch()
-	start := len(c.out)
-	c.out = cmd.Append(c.out)
-	size := len(c.out) - start
-	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
-	c.pending++
-	// The old connection may still be alive at the node, which may read a join
-	// there after this leave. inspect sends the copy when the old connection
-	// must be gone.
-	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
-		c.resend = append(c.resend, c.out[start:]...)
-		c.resends++
-	}
-}
-
-// pushOwn queues a command of the transport. Neither Close nor State.Busy
-// counts it.
-func (c *conn) pushOwn(cmd Command, now time.Duration) {
-	c.closeBatch()
-	start := len(c.out)
-	c.out = cmd.Append(c.out)
-	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.Len() == 0, own: true})
-}
-
 // enter queues the receiver of what has been appended to out.
 // Called with Ordered.mu held.
 // Invariant: out ends with the bytes of e, and no other receiver for them is
@@ -141,109 +133,13 @@ func (c *conn) enter(e entry) {
 	c.unanswered.Push(e)
 }
 
-// start runs the connection until it is dead and settled. Two goroutines. The
-// reader settles what is unanswered only after the writer has ended: otherwise
-// the writer could still send a command that has got ErrBroken.
-func (c *conn) start(l *Ordered) {
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		c.write(l)
-	}()
-	go func() {
-		defer close(c.done)
-		err := c.read(l)
-		l.mu.Lock()
-		l.fail(c, err)
-		l.mu.Unlock()
-		<-written
-		l.settle(c)
-	}()
-}
+// unwritten reports whether there is something to write. Ordered.mu is held.
+func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.batch.entries) > 0 }
 
-// fail declares c dead, once. Ordered.mu is held; run closes the socket, which
-// ends a read and a write that hang.
-func (l *Ordered) fail(c *conn, cause error) {
-	if c.cause != nil {
-		return
+// wakeWriter makes the writer look for work. It never blocks.
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is awake, or about to wake
 	}
-	c.closeBatch()
-	// The items of an open batch are in no queue yet. closeBatch has put them
-	// into unanswered, where settle finds them.
-	c.cause, c.owed = cause, c.unanswered.Len() > 0
-	close(c.dead)
-	if l.cur == c {
-		// Between here and the end of settle there is neither a connection nor
-		// a kept leave to be seen. dying says so: Close must not take that for
-		// drained.
-		l.cur, l.dying = nil, true
-		l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
-	}
-}
-
-// settle gives every unanswered command of a dead connection its fate: Lasting
-// ones are kept, ahead of those that came since, the others get ErrBroken. It
-// runs on the reader goroutine, so all answers of one connection come in order.
-func (l *Ordered) settle(c *conn) {
-	l.mu.Lock()
-	// From here on only this goroutine has the queue, so the rest needs the
-	// lock for l.kept only.
-	pending := c.unanswered // a dead connection takes no more
-	c.unanswered, c.pending = fifo.Queue[entry]{}, 0
-	// After Close there is no next connection: what would be kept gets its
-	// Reply now.
-	again := l.ctx.Err() == nil
-	l.mu.Unlock()
-
-	now := l.now()
-	var broken []Command
-	var kept []entry
-	sort := func(e entry) {
-		if again && e.until > now && len(kept) < l.cfg.MaxPending/2 {
-			kept = append(kept, e)
-		} else {
-			broken = append(broken, e.cmd)
-		}
-	}
-	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
-	for pending.Len() > 0 {
-		e := pending.Pop()
-		for _, item := range e.batch {
-			sort(item)
-		}
-		if e.batch == nil {
-			sort(e)
-		}
-	}
-
-	l.mu.Lock()
-	if len(kept) > 0 {
-		// Commands that came while the connection was dying are in l.kept
-		// already, and are newer.
-		l.kept = append(kept, l.kept...)
-	}
-	l.dying = false
-	l.checkDrained()
-	l.mu.Unlock()
-	// Without the lock, because a Reply may append.
-	for _, cmd := range broken {
-		cmd.Reply(nil, err)
-	}
-}
-
-// answered measures an answer, and reports whether Config.Room is to be called.
-// Ordered.mu is held.
-func (l *Ordered) answered(c *conn, e entry) (room bool) {
-	// A node that only seemed to be far away, as the machine had no time, shows
-	// that by any answer.
-	bounds := e.alone || c.window.rtt >= farAway
-	if !l.wanted && c.pending < leastWindow && !bounds {
-		return false
-	}
-	now := l.now()
-	if bounds {
-		c.window.bound(now - e.at)
-	}
-	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.batch)), l.wanted)
-	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
 }

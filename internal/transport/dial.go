@@ -1,12 +1,16 @@
 package transport
 
+// This file owns what a client's options mean for a connection, where it goes,
+// and when a handshake that hears nothing is given up before its time: when a
+// connection that was opened later is answered first.
+// Invariant: nothing of go-redis outlives the handshake, or can touch the
+// connection later.
+
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,11 +21,6 @@ import (
 
 	"github.com/quorate/quorate/internal/resp"
 )
-
-// This file owns what a client's options mean for a connection: address, TLS,
-// credentials, database, OnConnect.
-// Invariant: nothing of go-redis outlives the handshake, or can touch the
-// connection later.
 
 // options returns a private copy of a client's options, reduced to what opening
 // a single connection needs: no setting gets through that could hold up a
@@ -60,17 +59,43 @@ type dialer struct {
 	guests  sync.WaitGroup                // attempts beside that of run; they end with their context
 }
 
+// to returns the options of the server that the connection goes to, or the next
+// one while there is none.
+func (d *dialer) to() *redis.Options { return d.at.Load() }
+
+// SentinelAddr is the address in the options of each redis.NewFailoverClient.
+const SentinelAddr = "FailoverClient"
+
+func (d *dialer) sentinels() bool { return d.cluster == nil && d.to().Addr == SentinelAddr }
+
+// ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
+// whenever they are asked.
+var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
+
+// unnamed returns ErrNoMaster if that is what a dial has failed with: each
+// Sentinel was reached, and has answered nil.
+func (d *dialer) unnamed(err error) error {
+	if _, away := errors.AsType[net.Error](err); d.sentinels() && !away && errors.Is(err, redis.Nil) {
+		return ErrNoMaster
+	}
+	return err
+}
+
+// name is the node's in errors.
+func (d *dialer) name() string {
+	switch {
+	case d.sentinels():
+		return "the master that the Sentinels name"
+	case d.to() == nil:
+		return "the master of a slot"
+	}
+	return d.to().Addr
+}
+
 // opened is a connection to a node, and what belongs to it.
 type opened struct {
 	nc    net.Conn
 	login []loginStep // what the node answers first
-}
-
-// loginStep is a command by which the node lets the connection in. The node
-// must accept it. Exceptions: see hello and needless.
-type loginStep struct {
-	words []string
-	hello bool // HELLO 3, which the node may refuse
 }
 
 // close ends a connection that no conn has: a handshake that came too late.
@@ -161,152 +186,64 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 	return &opened{nc: nc, login: steps}, nil
 }
 
-// login returns the commands that authenticate a connection, choose its
-// database and name it. The node must accept each. PING shows whether the node
-// admits a client that gives no password. HELLO does not authenticate, because
-// every version understands AUTH: see upgrade. So all commands go out together,
-// and resp.Reader bounds each answer.
-func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
-	auth, err := within(ctx, func() ([]string, error) { return resolve(ctx, o) }, func([]string) {})
-	if err != nil {
-		return nil, fmt.Errorf("credentials: %w", err)
+// advise adds the remedy to an error of connecting.
+func (d *dialer) advise(err error) error {
+	if strings.Contains(err.Error(), "remote error: tls: certificate required") {
+		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
 	}
-	var steps []loginStep
-	if auth != nil {
-		steps = append(steps, loginStep{words: auth})
+	if !slow(err) {
+		return err
 	}
-	if o.DB > 0 {
-		steps = append(steps, loginStep{words: []string{"SELECT", strconv.Itoa(o.DB)}})
-	}
-	if o.ClientName != "" {
-		steps = append(steps, loginStep{words: []string{"CLIENT", "SETNAME", o.ClientName}})
-	}
-	return append(steps, loginStep{words: []string{"PING"}}), nil
+	return fmt.Errorf("%w: the node or the network hangs, or is overloaded; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, d.cfg.NodeTimeout)
 }
 
-// needless reports whether a node refuses a password because it wants none. It
-// then admits every client, so the refusal is no error. (go-redis authenticates
-// by HELLO, which accepts any password there.)
-func needless(refused error) bool {
-	return strings.HasPrefix(refused.Error(), "ERR AUTH <password> called without any password configured")
-}
-
-// introduce runs OnConnect. OnConnect needs a connection of go-redis, so
-// go-redis does that part of the handshake, on a client made for this one
-// connection. introduce closes the client, which held only a borrowed handle,
-// before it returns. go-redis reads nothing ahead: in RESP2 a node sends
-// answers only, and go-redis has read them all.
-func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.Duration) error {
-	// OnConnect may ignore its context. A closed socket ends its reads and
-	// writes.
-	stop := context.AfterFunc(ctx, func() { discard(nc) })
-	handle := &borrowed{Conn: nc}
-	once := *o
-	once.ReadTimeout, once.WriteTimeout = timeout, timeout
-	once.Dialer = func(context.Context, string, string) (net.Conn, error) {
-		if handle.used.Swap(true) {
-			return nil, errors.New("connection lost during the handshake")
+// overtake opens connections beside one whose handshake is patient and has
+// heard nothing for a Stall, one at a time, a Stall each. When one of them is
+// answered it calls lost. They only log in: no command that changes anything
+// goes out on two connections. heard is closed when something was heard.
+//
+// Note: Here is an incorrect version: to wait for the patient one alone. What
+// forwards connections accepts one also while packets are lost, and those that
+// it lost do not come again. After a cut of 20 s a node that works would stay
+// unused for up to 16 s more.
+func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
+	t := time.NewTimer(d.cfg.Stall)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-heard:
+			return
+		case <-ctx.Done():
+			return
 		}
-		return handle, nil
-	}
-	rdb := redis.NewClient(&once)
-	err := rdb.Ping(ctx).Err()
-	handle.back.Store(true)
-	rdb.Close()
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	return cmp.Or(handle.lie(), err)
-}
-
-// within returns the result of f, or the cause of ctx if that ends first. A
-// Dialer or a provider of credentials may ignore its context; go-redis's own
-// Dialer does for TLS. A late result goes to tooLate.
-func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := f()
-		done <- result{v, err}
-	}()
-	select {
-	case r := <-done:
-		return r.v, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				tooLate(r.v)
-			}
-		}()
-		var none T
-		return none, context.Cause(ctx)
+		if !d.responds(ctx) {
+			t.Reset(minBackoff)
+			continue
+		}
+		select {
+		case <-heard:
+		default:
+			lost(errStalled) // no timeout: the next attempt is not more patient
+		}
+		return
 	}
 }
 
-// discard closes nc at once: closing a TLS connection first sends an alert,
-// which can block for seconds on a node that does not read.
-func discard(nc net.Conn) {
-	bare(nc).Close()
-	nc.Close()
-}
-
-// bare returns a connection without the TLS over it.
-func bare(nc net.Conn) net.Conn {
-	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		return t.NetConn()
+// responds reports whether the node answers on a connection of its own.
+func (d *dialer) responds(ctx context.Context) bool {
+	o, err := d.open(ctx, d.cfg.Stall)
+	if err != nil {
+		return false
 	}
-	return nc
-}
-
-// borrowed is the handle of a connection that ceases to work, and to close it,
-// once the owner has taken the connection back. mu guards what stands below it:
-// go-redis runs on other goroutines than lie.
-// Invariant: a length that resp.Reader would refuse does not pass. go-redis
-// allocates what a length announces.
-type borrowed struct {
-	net.Conn
-	used, back atomic.Bool
-
-	mu      sync.Mutex
-	framing resp.Framing
-	bad     error // what framing has found
-}
-
-func (b *borrowed) Read(p []byte) (int, error) {
-	if b.back.Load() {
-		return 0, net.ErrClosed
+	defer o.close()
+	stop := context.AfterFunc(ctx, o.close)
+	defer stop()
+	s := &steady{Conn: o.nc, timeout: d.cfg.Stall}
+	if _, err := s.Write(appendSteps(nil, o.login)); err != nil {
+		return false
 	}
-	n, err := b.Conn.Read(p)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bad = cmp.Or(b.bad, b.framing.Check(p[:n])); b.bad != nil {
-		return 0, b.bad
-	}
-	return n, err
-}
-
-// lie is what the node has sent that is no reply.
-func (b *borrowed) lie() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bad
-}
-
-func (b *borrowed) Write(p []byte) (int, error) {
-	if b.back.Load() {
-		return 0, net.ErrClosed
-	}
-	return b.Conn.Write(p)
-}
-
-// go-redis closes what it is given. After back is set that must not close the
-// connection, which belongs to the link again.
-func (b *borrowed) Close() error {
-	if b.back.Load() {
-		return nil
-	}
-	return b.Conn.Close()
+	_, err = resp.NewReader(s).Read()
+	_, refused := err.(resp.Error)
+	return err == nil || refused
 }

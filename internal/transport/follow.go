@@ -1,18 +1,5 @@
 package transport
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"strings"
-	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/quorate/quorate/internal/resp"
-)
-
 // This file owns a node that is no single server: a Sentinel set, or a Redis
 // Cluster, of which the connection goes to one slot. It follows the master.
 //
@@ -28,34 +15,18 @@ import (
 // next dial goes to the new one. That does not happen if the old master is cut
 // off from the Sentinels, so this file asks now and then.
 
-// SentinelAddr is the address in the options of each redis.NewFailoverClient.
-const SentinelAddr = "FailoverClient"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
 
-func (d *dialer) sentinels() bool { return d.cluster == nil && d.to().Addr == SentinelAddr }
+	"github.com/redis/go-redis/v9"
 
-// ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
-// whenever they are asked.
-var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
-
-// unnamed returns ErrNoMaster if that is what a dial has failed with: each
-// Sentinel was reached, and has answered nil.
-func (d *dialer) unnamed(err error) error {
-	if _, away := errors.AsType[net.Error](err); d.sentinels() && !away && errors.Is(err, redis.Nil) {
-		return ErrNoMaster
-	}
-	return err
-}
-
-// name is the node's in errors.
-func (d *dialer) name() string {
-	switch {
-	case d.sentinels():
-		return "the master that the Sentinels name"
-	case d.to() == nil:
-		return "the master of a slot"
-	}
-	return d.to().Addr
-}
+	"github.com/quorate/quorate/internal/resp"
+)
 
 // followEvery is how often the Sentinels are asked, at most.
 const followEvery = time.Second
@@ -96,10 +67,6 @@ func (d *dialer) isRenamed(ctx context.Context, at string) bool {
 	defer discard(nc)
 	return nc.RemoteAddr().String() != at
 }
-
-// to returns the options of the server that the connection goes to, or the next
-// one while there is none.
-func (d *dialer) to() *redis.Options { return d.at.Load() }
 
 // aim finds out where the next connection goes. It runs on run's goroutine.
 func (d *dialer) aim(ctx context.Context) error {

@@ -1,5 +1,10 @@
 package transport
 
+// This file owns the first bytes of a connection, before it carries commands,
+// and what a node is asked about itself then.
+// Invariant: a stale connection is killed before a leave is sent again, or the
+// leaves are sent once more after a second.
+
 import (
 	"errors"
 	"fmt"
@@ -12,18 +17,6 @@ import (
 
 	"github.com/quorate/quorate/internal/resp"
 )
-
-// This file owns the first bytes of a connection, before it carries commands,
-// and what a node is asked about itself then.
-// Invariant: a stale connection is killed before a leave is sent again, or the
-// leaves are sent once more after a second.
-
-// staleConn is a connection that broke with commands unanswered. Until it is
-// known to be dead, the node may still read from it.
-type staleConn struct {
-	runID string
-	id    int64
-}
 
 // Only run calls it, so it takes no lock. At most 16 are kept. If an older one
 // is dropped, leaves are repeated as if its kill were not confirmed.
@@ -169,13 +162,6 @@ func subscribesBeside(hello []resp.Value) bool {
 		}
 	}
 	return false
-}
-
-func appendSteps(out []byte, login []loginStep) []byte {
-	for _, s := range login {
-		out = resp.AppendCommand(out, s.words...)
-	}
-	return out
 }
 
 // killable are the ids to kill. A client id means something only within one run

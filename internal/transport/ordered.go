@@ -1,25 +1,13 @@
 package transport
 
+// This file owns what an Ordered has: what it takes, keeps and refuses.
+
 import (
 	"context"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
-
-// directLimit is how many bytes may be unanswered for a sender to write them
-// itself. A fresh TCP connection takes at least 46 kB (Linux's initial send
-// buffer) before a write blocks, even if the peer's host has died; beyond
-// the limit the writer goroutine takes that risk.
-const directLimit = 32 << 10
-
-// busyThreshold is how many commands one caller has unanswered at the most, in
-// the usual case. With more, other callers are at work as well, and the writer,
-// which runs when they have had their turn, sends the commands of all in one
-// write.
-const busyThreshold = 4
 
 // Ordered keeps one ordered, multiplexed, full-duplex connection to one Redis
 // node, for commands and for what the node says unasked. A node that does not
@@ -78,33 +66,21 @@ type refusal struct {
 	err error
 }
 
-// NewOrdered begins to connect and returns at once. The client is a
-// *redis.Client or a *redis.ClusterClient. It is neither used for commands nor
-// closed. Its options say how to connect. Its hooks
-// (AddHook) do not run.
-func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
-	cfg.setDefaults()
-	l := &Ordered{
-		dialer:  dialer{cfg: cfg},
-		epoch:   time.Now(),
-		info:    &Info{},
-		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),
-	}
-	switch c := client.(type) {
-	case *redis.ClusterClient:
-		l.cluster, l.resp3 = c, c.Options().Protocol != 2
-	case *redis.Client:
-		opts, err := options(c, cfg)
-		if err != nil {
-			return nil, err
-		}
-		l.resp3 = c.Options().Protocol != 2
-		l.at.Store(opts)
-	}
-	l.idle = sync.NewCond(&l.mu)
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.wg.Go(l.run)
-	return l, nil
+// staleConn is a connection that broke with commands unanswered. Until it is
+// known to be dead, the node may still read from it.
+type staleConn struct {
+	runID string
+	id    int64
+}
+
+// pushes is where the pushes come from. Only run touches it, and the reader of
+// the current connection while it is up.
+type pushes struct {
+	called   bool               // Subscribed or PushDown has been called
+	up       bool               // Subscribed was called last
+	listener context.CancelFunc // ends the connection for pushes; nil: there is none
+	ended    chan struct{}      // closed when it has
+	addr     string             // of the server that it was begun for
 }
 
 func (l *Ordered) Reconnect(cause error) {
@@ -129,10 +105,7 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	now := l.now()
 	c := l.cur
 	if c == nil {
-		if l.refuseOrKeep(cmd, until, now) {
-			return Taken
-		}
-		return Refused
+		return l.refuseOrKeep(cmd, until, now)
 	}
 	l.push(c, cmd, until, now)
 	return Taken
@@ -145,6 +118,26 @@ func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
 		l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
 	}
+}
+
+// full reports whether there is no room for a command. Ordered.mu is held.
+func (l *Ordered) full(until time.Duration, urgent bool) bool {
+	switch c := l.cur; {
+	case l.closed:
+		return false
+	case c == nil:
+		return until > 0 && len(l.kept) >= mostWindow
+	default:
+		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2 || !urgent && c.bytes/unit >= c.window.size
+	}
+}
+
+// unwant reports whether a command was refused for lack of room, once.
+// Ordered.mu is held.
+func (l *Ordered) unwant() bool {
+	wanted := l.wanted
+	l.wanted = false
+	return wanted
 }
 
 // lastsUntil is until when a command may be sent again, since epoch; 0 for one
@@ -165,17 +158,17 @@ func (l *Ordered) lastsUntil(cmd Command) time.Duration {
 // refuseOrKeep is what becomes of a command that finds no connection. At most
 // half of MaxPending is kept, so that what is sent again on the next
 // connection does not break it by its number.
-func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool) {
+func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) Fate {
 	switch {
 	case l.closed:
 		l.refuse(cmd, ErrClosed)
 	case until > now && len(l.kept) < l.cfg.MaxPending/2:
 		l.kept = append(l.kept, entry{cmd: cmd, until: until})
-		return true
+		return Taken
 	default:
 		l.refuse(cmd, l.downErr)
 	}
-	return false
+	return Refused
 }
 
 // refuse has a goroutine deliver err. Append must not call Reply, because its
@@ -228,6 +221,26 @@ func (l *Ordered) State(now time.Time) State {
 		}
 	}
 	return s
+}
+
+// fail declares c dead, once. Ordered.mu is held; run closes the socket, which
+// ends a read and a write that hang.
+func (l *Ordered) fail(c *conn, cause error) {
+	if c.cause != nil {
+		return
+	}
+	c.closeBatch()
+	// The items of an open batch are in no queue yet. closeBatch has put them
+	// into unanswered, where settle finds them.
+	c.cause, c.owed = cause, c.unanswered.Len() > 0
+	close(c.dead)
+	if l.cur == c {
+		// Between here and the end of settle there is neither a connection nor
+		// a kept leave to be seen. dying says so: Close must not take that for
+		// drained.
+		l.cur, l.dying = nil, true
+		l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
+	}
 }
 
 // Close see [Transport]. Lasting commands that still have no connection are

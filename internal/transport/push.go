@@ -1,5 +1,13 @@
 package transport
 
+// This file owns pushes: on the connection for commands where the node speaks
+// RESP3, on one of their own elsewhere.
+// Invariant: Config.Subscribed is called after each gap in which a push can
+// have been lost.
+//
+// On one connection pushes and answers come in one order, which is one of those
+// that they can come in on two. So nothing may rest on that order.
+
 import (
 	"context"
 	"errors"
@@ -9,24 +17,6 @@ import (
 
 	"github.com/quorate/quorate/internal/resp"
 )
-
-// This file owns pushes: on the connection for commands where the node speaks
-// RESP3, on one of their own elsewhere.
-// Invariant: Config.Subscribed is called after each gap in which a push can
-// have been lost.
-//
-// On one connection pushes and answers come in one order, which is one of those
-// that they can come in on two. So nothing may rest on that order.
-
-// pushes is where the pushes come from. Only run touches it, and the reader of
-// the current connection while it is up.
-type pushes struct {
-	called   bool               // Subscribed or PushDown has been called
-	up       bool               // Subscribed was called last
-	listener context.CancelFunc // ends the connection for pushes; nil: there is none
-	ended    chan struct{}      // closed when it has
-	addr     string             // of the server that it was begun for
-}
 
 // subscribed calls Subscribed: also when it is up already, because each
 // SUBSCRIBE that is answered may follow a gap.
@@ -101,7 +91,7 @@ func (c *conn) misplaced(err error) error {
 }
 
 // pushed takes what answers no command.
-// It runs on the reader's goroutine with no lock held.
+// It runs on the goroutine that reads, with no lock held.
 func (l *Ordered) pushed(v []resp.Value) {
 	if len(v) == 3 && string(v[0].Str) == "message" {
 		l.cfg.Push(string(v[2].Str))
@@ -212,13 +202,11 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 		if err != nil {
 			return subscribed, err
 		}
-		switch {
-		case len(v) == 3 && string(v[0].Str) == "message":
-			l.cfg.Push(string(v[2].Str))
-		case len(v) == 3 && string(v[0].Str) == "subscribe" && !subscribed:
+		if len(v) == 3 && string(v[0].Str) == "subscribe" && !subscribed {
 			subscribed = true
 			l.pushes.subscribed(l)
 		}
+		l.pushed(v)
 		// Until then a read may take as long as a step of the handshake. From
 		// here on it may take the interval of pings, and Stall for the answer
 		// to one.

@@ -1,29 +1,21 @@
 package transport
 
-import (
-	"bufio"
-	"syscall"
-	"time"
-
-	"github.com/quorate/quorate/internal/resp"
-)
-
-// This file owns the turns at reading a connection: of its reader goroutine,
-// and of callers that are alone with the node. To wake another goroutine may
-// take longer than all else that a client does for a lock, and a caller that
-// reads its own answer need not be woken.
+// This file owns the goroutines of a connection, and the turns at reading it:
+// of its reader goroutine, and of callers that are alone with the node. To wake
+// another goroutine may take longer than all else that a client does for a
+// lock, and a caller that reads its own answer need not be woken.
 // Invariant: one goroutine at a time reads a connection. It has given each
 // answer to its receiver before it or another one reads the next.
 
-// reading is the state of the turns. Ordered.mu guards it.
-type reading struct {
-	resting bool          // the reader goroutine does not
-	caller  bool          // a caller does, while that rests
-	cut     bool          // the caller has had its time: its read ends
-	turns   uint          // how often callers have read
-	not     time.Duration // no caller is asked to before that, since Ordered.epoch
-	look    chan struct{} // the reader goroutine is to look whether it should read; has room for one
-}
+import (
+	"bufio"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/quorate/quorate/internal/fifo"
+	"github.com/quorate/quorate/internal/resp"
+)
 
 const (
 	// How often the reader goroutine looks while it rests. Each look wakes it,
@@ -37,6 +29,26 @@ const (
 	// again. Until then what the node says unasked lies unread.
 	restTicks = 3
 )
+
+// start runs the connection until it is dead and settled. Two goroutines. The
+// reader settles what is unanswered only after the writer has ended: otherwise
+// the writer could still send a command that has got ErrBroken.
+func (c *conn) start(l *Ordered) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		c.write(l)
+	}()
+	go func() {
+		defer close(c.done)
+		err := c.read(l)
+		l.mu.Lock()
+		l.fail(c, err)
+		l.mu.Unlock()
+		<-written
+		l.settle(c)
+	}()
+}
 
 // read is the reader goroutine. It calls every Reply that no caller calls, with
 // no lock held. A Reply that blocks would block all later answers of the node.
@@ -205,4 +217,71 @@ func (c *conn) take(l *Ordered) error {
 	clear(e.batch)
 	c.spent = e.batch[:0]
 	return nil
+}
+
+// answered measures an answer, and reports whether Config.Room is to be called.
+// Ordered.mu is held.
+func (l *Ordered) answered(c *conn, e entry) (room bool) {
+	// A node that only seemed to be far away, as the machine had no time, shows
+	// that by any answer.
+	bounds := e.alone || c.window.rtt >= farAway
+	if !l.wanted && c.pending < leastWindow && !bounds {
+		return false
+	}
+	now := l.now()
+	if bounds {
+		c.window.bound(now - e.at)
+	}
+	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.batch)), l.wanted)
+	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
+}
+
+// settle gives every unanswered command of a dead connection its fate: Lasting
+// ones are kept, ahead of those that came since, the others get ErrBroken. It
+// runs on the reader goroutine, so all answers of one connection come in order.
+func (l *Ordered) settle(c *conn) {
+	l.mu.Lock()
+	// From here on only this goroutine has the queue, so the rest needs the
+	// lock for l.kept only.
+	pending := c.unanswered // a dead connection takes no more
+	c.unanswered, c.pending = fifo.Queue[entry]{}, 0
+	// After Close there is no next connection: what would be kept gets its
+	// Reply now.
+	again := l.ctx.Err() == nil
+	l.mu.Unlock()
+
+	now := l.now()
+	var broken []Command
+	var kept []entry
+	sort := func(e entry) {
+		if again && e.until > now && len(kept) < l.cfg.MaxPending/2 {
+			kept = append(kept, e)
+		} else {
+			broken = append(broken, e.cmd)
+		}
+	}
+	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
+	for pending.Len() > 0 {
+		e := pending.Pop()
+		for _, item := range e.batch {
+			sort(item)
+		}
+		if e.batch == nil {
+			sort(e)
+		}
+	}
+
+	l.mu.Lock()
+	if len(kept) > 0 {
+		// Commands that came while the connection was dying are in l.kept
+		// already, and are newer.
+		l.kept = append(kept, l.kept...)
+	}
+	l.dying = false
+	l.checkDrained()
+	l.mu.Unlock()
+	// Without the lock, because a Reply may append.
+	for _, cmd := range broken {
+		cmd.Reply(nil, err)
+	}
 }

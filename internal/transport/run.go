@@ -1,17 +1,48 @@
 package transport
 
+// This file owns when a connection is opened, given up and opened again.
+// Invariant: at most one connection carries commands. The next one is opened
+// when all commands of the last one are settled.
+
 import (
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns when a connection is opened, given up and opened again.
-// Invariant: at most one connection carries commands. The next one is opened
-// when all commands of the last one are settled.
+// NewOrdered begins to connect and returns at once. The client is a
+// *redis.Client or a *redis.ClusterClient. It is neither used for commands nor
+// closed. Its options say how to connect. Its hooks
+// (AddHook) do not run.
+func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
+	cfg.setDefaults()
+	l := &Ordered{
+		dialer:  dialer{cfg: cfg},
+		epoch:   time.Now(),
+		info:    &Info{},
+		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),
+	}
+	switch c := client.(type) {
+	case *redis.ClusterClient:
+		l.cluster, l.resp3 = c, c.Options().Protocol != 2
+	case *redis.Client:
+		opts, err := options(c, cfg)
+		if err != nil {
+			return nil, err
+		}
+		l.resp3 = c.Options().Protocol != 2
+		l.at.Store(opts)
+	}
+	l.idle = sync.NewCond(&l.mu)
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.wg.Go(l.run)
+	return l, nil
+}
 
 // resendDelay is how long after connecting leaves are repeated when the old
 // connection may still be alive at the node.

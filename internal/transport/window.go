@@ -1,9 +1,9 @@
 package transport
 
-import "time"
-
 // This file owns how much a connection takes: enough to keep the node busy, and
 // no more than the node answers in time.
+
+import "time"
 
 // window bounds how many commands a connection has unanswered. It follows the
 // node: what a node answers within rtt + half a node timeout is not too much
@@ -53,24 +53,4 @@ func (w *window) room(urgent bool) int {
 		return w.size + w.size/4
 	}
 	return w.size
-}
-
-// full reports whether there is no room for a command. Ordered.mu is held.
-func (l *Ordered) full(until time.Duration, urgent bool) bool {
-	switch c := l.cur; {
-	case l.closed:
-		return false
-	case c == nil:
-		return until > 0 && len(l.kept) >= mostWindow
-	default:
-		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2 || !urgent && c.bytes/unit >= c.window.size
-	}
-}
-
-// unwant reports whether a command was refused for lack of room, once.
-// Ordered.mu is held.
-func (l *Ordered) unwant() bool {
-	wanted := l.wanted
-	l.wanted = false
-	return wanted
 }
