@@ -24,6 +24,8 @@ import (
 // held.
 // Invariant: while callers wait, one caller holds the value or gets its claim.
 // Invariant: a claim that is neither held nor lingers has been left.
+// Invariant: a claim serves another caller only while it is usable, and while a
+// waiter is known at the nodes only for so long.
 
 // Mode is how a caller holds a value.
 type Mode uint8
@@ -142,6 +144,30 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 	return LockWait, none
 }
 
+// pass makes the claim serve one more caller, a writer with the next token,
+// unless it may not.
+func (q *LocalQueue[C, H]) pass() bool {
+	if q.n+1 >= HandOvers && q.Rules.On(protocol.RulePassTokens) {
+		return false
+	}
+	now := q.claim.Pass()
+	if now.Waiters {
+		if !q.waited {
+			q.since, q.waited = now.At, true
+		}
+		if now.At.Sub(q.since) > q.TTL/passShare && q.Rules.On(protocol.RulePassTime) {
+			return false
+		}
+	}
+	if !now.Usable && q.Rules.On(protocol.RulePassUsable) {
+		return false
+	}
+	if q.kind == Write && q.Rules.On(protocol.RulePassToken) {
+		q.n++
+	}
+	return true
+}
+
 // shareable reports whether one more reader may come in under the claim: beside
 // readers only, behind every caller that waits, and not while a claim waits
 // behind this one at the nodes. That can only be a writer's. Readers that went
@@ -206,6 +232,34 @@ func (q *LocalQueue[C, H]) readersAhead() (in []C) {
 		q.callers++
 	}
 	return in
+}
+
+// EndOutcome is what the end of a claim means.
+type EndOutcome uint8
+
+const (
+	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or q does not know it yet
+	EndedLinger                    // the claim that lingered is gone
+	EndedHold                      // the callers that hold the value learn that they have lost it
+)
+
+// Ended says that a claim has ended by itself. It may be an earlier one.
+func (q *LocalQueue[C, H]) Ended() EndOutcome {
+	var none H
+	switch {
+	case q.claim == none || q.claim.Standing().Valid:
+	case q.mode == idle:
+		q.drop()
+		return EndedLinger
+	case q.Rules.On(protocol.RuleLostHolders):
+		return EndedHold
+	}
+	return EndedEarlier
+}
+
+func (q *LocalQueue[C, H]) drop() (claim H) {
+	claim, q.claim = q.claim, claim
+	return claim
 }
 
 // LocalTask is what is to be done after an attempt, or a claim, has ended.

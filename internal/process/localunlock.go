@@ -7,8 +7,6 @@ import (
 
 // This file owns what becomes of the shared claim once a caller gives the value
 // back: it goes to the next caller, lingers for one that may come, or is left.
-// Invariant: a claim serves another caller only while it is usable, and while a
-// waiter is known at the nodes only for so long.
 
 // UnlockOutcome is what is to be done when a caller has unlocked.
 type UnlockOutcome uint8
@@ -61,30 +59,6 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	return x
 }
 
-// pass makes the claim serve one more caller, a writer with the next token,
-// unless it may not.
-func (q *LocalQueue[C, H]) pass() bool {
-	if q.n+1 >= HandOvers && q.Rules.On(protocol.RulePassTokens) {
-		return false
-	}
-	now := q.claim.Pass()
-	if now.Waiters {
-		if !q.waited {
-			q.since, q.waited = now.At, true
-		}
-		if now.At.Sub(q.since) > q.TTL/passShare && q.Rules.On(protocol.RulePassTime) {
-			return false
-		}
-	}
-	if !now.Usable && q.Rules.On(protocol.RulePassUsable) {
-		return false
-	}
-	if q.kind == Write && q.Rules.On(protocol.RulePassToken) {
-		q.n++
-	}
-	return true
-}
-
 // Waiting says that a claim waits behind the shared one. A claim that only
 // lingers is left.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
@@ -109,32 +83,4 @@ func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 		return none, 0
 	}
 	return q.drop(), 0
-}
-
-func (q *LocalQueue[C, H]) drop() (claim H) {
-	claim, q.claim = q.claim, claim
-	return claim
-}
-
-// EndOutcome is what the end of a claim means.
-type EndOutcome uint8
-
-const (
-	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or q does not know it yet
-	EndedLinger                    // the claim that lingered is gone
-	EndedHold                      // the callers that hold the value learn that they have lost it
-)
-
-// Ended says that a claim has ended by itself. It may be an earlier one.
-func (q *LocalQueue[C, H]) Ended() EndOutcome {
-	var none H
-	switch {
-	case q.claim == none || q.claim.Standing().Valid:
-	case q.mode == idle:
-		q.drop()
-		return EndedLinger
-	case q.Rules.On(protocol.RuleLostHolders):
-		return EndedHold
-	}
-	return EndedEarlier
 }
