@@ -47,13 +47,32 @@ func (c *Clocks) judge(now protocol.Time) {
 	}
 }
 
-// due is when a case that cannot be decided is taken for one.
-func (c *Clocks) due(k *clockCase) protocol.Time {
-	if bits.OnesCount32(c.Sets.All()) == 1 {
-		return k.at // no other node can tell
+// Read takes a node's reading. It returns whether what came with it counts.
+// Invariant: a node in doubt does not vote. When its case closes, all leases
+// have ended that it may have ended early.
+func (c *Clocks) Read(node int, r Reading) (counts bool) {
+	b, k := c.bounds[node], &c.cases[node]
+	c.noteEvidence(node, r)
+	switch {
+	case b.Take(r):
+	case !b.known: // of before this process slept
+		return false
+	case !c.Rules.On(protocol.RuleClock):
+		b.Forget(0)
+	case r.Push: // an answer will show by how much
+		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
+		return false
+	default:
+		c.suspect(node, r)
 	}
-	return min(k.at.Add(c.Wait), k.until)
+	c.judge(r.Received)
+	if k.open && k.blamed {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
+	}
+	return !k.open || k.doubted && !k.blamed && !c.Rules.On(protocol.RuleDoubt)
 }
+
+func (c *Clocks) Tick(now protocol.Time) { c.judge(now) }
 
 // doubt: it is unknown whose clock it was, so the node does not count until its
 // case is closed. Its leases of before end for the claims that have them: if
@@ -80,20 +99,6 @@ func (c *Clocks) Regroup(sets protocol.Quorums, guard time.Duration) {
 		if k := &c.cases[i]; k.open {
 			k.until = max(k.until, k.at.Add(c.caseLasts(k)))
 		}
-	}
-}
-
-// slowNodeFactor is how many times Wait the client relies on the other nodes'
-// leases while none of these nodes answers. They may only be slow. No more than
-// a ttl: a node timeout is a quarter of that at most.
-const slowNodeFactor = 4
-
-// early has the leases that nodes gave end earlier. If two cases have one
-// cause, they end earlier twice: that is safe. After a clock was set back
-// leases last longer, which is no reason to rely on that.
-func (c *Clocks) early(nodes uint32, by int64) {
-	if by > 0 && c.Rules.On(protocol.RuleEarly) {
-		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})
 	}
 }
 
@@ -131,9 +136,4 @@ func (c *Clocks) judgeOwnClock(now protocol.Time) {
 		}
 		return
 	}
-}
-
-func (c *Clocks) closeCase(node int) {
-	c.cases[node] = clockCase{}
-	c.open--
 }

@@ -31,6 +31,52 @@ type contact struct {
 	fault SetFault
 }
 
+// Seed is the first number of a connection to an address of the client's list.
+// The numbers below are those of members.
+const Seed = protocol.MaxNodes
+
+// SetFault is why a connection counts as no member.
+type SetFault uint8
+
+const (
+	SetFits    SetFault = iota // none: it counts as a member
+	SetUnknown                 // it is not known yet which set counts
+	SetWrong                   // the list is another one than its nodes' sets: no node is used
+	SetPending                 // its set is about to be recorded
+	SetLost                    // it is blank at the address of a member
+	SetBetween                 // so it is, and too few members can say what the set is while it is being changed
+	SetOther                   // it has another member's data
+	SetForeign                 // it has the data of another set
+	SetAhead                   // it serves a later configuration, of which it is not known yet whether it was decided
+	SetRetired                 // it is no member
+)
+
+// SetVerdict is what a client makes of a connection.
+type SetVerdict struct {
+	Fault SetFault
+	Node  int
+	Shown *Configuration // that the node shows, nil for none
+	As    string         // the identity that it shows
+	Set   *Configuration // that the client counts on, nil for none
+	Asks  bool           // of SetLost: q members have said what the set is, and are asked whether they still do
+}
+
+// Enters reports whether the node is a blank one that is about to enter the
+// set. It has lost nothing.
+func (v SetVerdict) Enters() bool {
+	member := v.Set.Numbered(v.Node)
+	return (v.Fault == SetLost || v.Fault == SetBetween) && member != nil && member.Role == Enters
+}
+
+// SetAction is what is to be done about a connection.
+type SetAction struct {
+	RecordStep
+	Reconnect bool   // end the connection, the next one judges again; else the step is to be carried out
+	Begin     bool   // connect to it, see Wants
+	Cease     bool   // end the connection, see Wants
+	Ask       uint32 // not 0: ask on the connection that there is what the node keeps: see Told
+}
+
 // Config returns the configuration that the client counts on, nil for none.
 func (t *contacts) Config() *Configuration { return t.config }
 

@@ -7,7 +7,7 @@
 //	recording.go                 how all nodes of a list come to record one
 //	recorder.go                  when they do
 //	contacts.go                  which connections there are, and which set those to the list show
-//	vouch.go, following.go       what members say: whether a blank server gets its place back, which set follows
+//	following.go, vouch.go       what members say: which set follows, whether a blank server gets its place back
 //	membership.go, binding.go    which set counts, and what a server at the address of a member counts as
 //	incarnation.go               which replies of a node count
 //	clockbounds.go               whether a node's clock and ours disagree

@@ -5,17 +5,41 @@ import (
 	"slices"
 )
 
-// This file owns how a client that counts on a configuration follows its set to
-// a later one, by the words of the members: see vouch.go.
+// This file owns what the members say of the set, and how a client that counts
+// on a configuration follows its set to a later one by that.
 // Invariant: a client adopts a later configuration only when a majority of the
 // members that decide what follows show it, or what followed it, or have it in
 // their registers. No configuration vouches for itself: what one node shows is
 // a question. So no address is dialled, and no password sent, that such a
 // majority has not named (RuleSetFollow).
 
+// memberWords are what the members that decide what follows have said, and what
+// they are asked.
+type memberWords struct {
+	*contacts
+
+	asked uint32                  // counts the questions to members, see vouched
+	said  [protocol.MaxNodes]said // by number
+}
+
+// said is what is known by the words of one member.
+type said struct {
+	life     string // the life of its data in which it was last seen blank
+	since    uint32 // the number of the first question after that; 0: it was never seen so
+	answered uint32 // the last question to which it said the set
+	next     RecordedNext
+}
+
+// RecordedNext is what a node's register says of what follows a configuration.
+type RecordedNext struct {
+	Of      Stamp // the configuration that is followed
+	Version protocol.Version
+	Config  *Configuration // nil: nothing
+}
+
 // newer returns the configuration that the client is to go on with, nil if none
 // is found.
-func (w *words) newer() *Configuration {
+func (w *memberWords) newer() *Configuration {
 	if w.config == nil {
 		return nil
 	}
@@ -30,7 +54,7 @@ func (w *words) newer() *Configuration {
 
 // later returns the later configurations that members show which decide what
 // follows, the latest first: one for each of these members.
-func (w *words) later() (shown []*Configuration) {
+func (w *memberWords) later() (shown []*Configuration) {
 	for _, member := range w.config.Members {
 		if c := w.members[member.Number].has.Recorded(); member.Role != Enters && w.speaks(member.Number) && c.Stamp.Epoch() > w.config.Stamp.Epoch() {
 			shown = append(shown, c)
@@ -44,7 +68,7 @@ func (w *words) later() (shown []*Configuration) {
 // that member's word on what follows: it is connected, of this set, and the
 // member, or was the member and has entered again as another one. A server with
 // the data of another member is not: that one would speak twice.
-func (w *words) speaks(k int) bool {
+func (w *memberWords) speaks(k int) bool {
 	n, member := &w.members[k], w.config.Numbered(k)
 	c := n.has.Recorded()
 	return n.up && c != nil && c.Kin(w.config) && (n.has.Identity == member.Identity || w.config.Member(n.has.Identity) < 0)
@@ -56,7 +80,7 @@ func (w *words) speaks(k int) bool {
 // Invariant: members that have one value of different versions prove nothing.
 // Another value may have been proposed in between, and be decided later
 // (RuleSetVersion).
-func (w *words) decided(shown []*Configuration) *Configuration {
+func (w *memberWords) decided(shown []*Configuration) *Configuration {
 	deciders := w.config.Deciders()
 	for k := range w.said {
 		next := &w.said[k].next

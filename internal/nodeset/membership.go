@@ -22,57 +22,11 @@ import (
 // So two claims that hold at one time had their votes from majorities of one
 // set.
 
-// Seed is the first number of a connection to an address of the client's list.
-// The numbers below are those of members.
-const Seed = protocol.MaxNodes
-
-// SetFault is why a connection counts as no member.
-type SetFault uint8
-
-const (
-	SetFits    SetFault = iota // none: it counts as a member
-	SetUnknown                 // it is not known yet which set counts
-	SetWrong                   // the list is another one than its nodes' sets: no node is used
-	SetPending                 // its set is about to be recorded
-	SetLost                    // it is blank at the address of a member
-	SetBetween                 // so it is, and too few members can say what the set is while it is being changed
-	SetOther                   // it has another member's data
-	SetForeign                 // it has the data of another set
-	SetAhead                   // it serves a later configuration, of which it is not known yet whether it was decided
-	SetRetired                 // it is no member
-)
-
-// SetVerdict is what a client makes of a connection.
-type SetVerdict struct {
-	Fault SetFault
-	Node  int
-	Shown *Configuration // that the node shows, nil for none
-	As    string         // the identity that it shows
-	Set   *Configuration // that the client counts on, nil for none
-	Asks  bool           // of SetLost: q members have said what the set is, and are asked whether they still do
-}
-
-// Enters reports whether the node is a blank one that is about to enter the
-// set. It has lost nothing.
-func (v SetVerdict) Enters() bool {
-	member := v.Set.Numbered(v.Node)
-	return (v.Fault == SetLost || v.Fault == SetBetween) && member != nil && member.Role == Enters
-}
-
-// SetAction is what is to be done about a connection.
-type SetAction struct {
-	RecordStep
-	Reconnect bool   // end the connection, the next one judges again; else the step is to be carried out
-	Begin     bool   // connect to it, see Wants
-	Cease     bool   // end the connection, see Wants
-	Ask       uint32 // not 0: ask on the connection that there is what the node keeps: see Told
-}
-
 // Membership is what a client knows of its nodes' set. It is not safe for
 // concurrent use.
 type Membership struct {
 	contacts
-	words
+	memberWords
 	recorder
 
 	stood   [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
@@ -83,7 +37,7 @@ type Membership struct {
 
 func NewMembership(list []string, rules protocol.Rules) *Membership {
 	m := &Membership{contacts: contacts{rules: rules, list: slices.Clone(list), seeds: make([]contact, len(list))}}
-	m.words.contacts, m.recorder.contacts = &m.contacts, &m.contacts
+	m.memberWords.contacts, m.recorder.contacts = &m.contacts, &m.contacts
 	return m
 }
 

@@ -2,6 +2,7 @@ package nodeset
 
 import (
 	"github.com/quorate/quorate/internal/protocol"
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -107,31 +108,6 @@ func (c *Clocks) Grow(bounds []*ClockBounds) {
 // that has not been settled.
 func (c *Clocks) Open() bool { return c.open > 0 }
 
-// Read takes a node's reading. It returns whether what came with it counts.
-// Invariant: a node in doubt does not vote. When its case closes, all leases
-// have ended that it may have ended early.
-func (c *Clocks) Read(node int, r Reading) (counts bool) {
-	b, k := c.bounds[node], &c.cases[node]
-	c.noteEvidence(node, r)
-	switch {
-	case b.Take(r):
-	case !b.known: // of before this process slept
-		return false
-	case !c.Rules.On(protocol.RuleClock):
-		b.Forget(0)
-	case r.Push: // an answer will show by how much
-		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
-		return false
-	default:
-		c.suspect(node, r)
-	}
-	c.judge(r.Received)
-	if k.open && k.blamed {
-		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
-	}
-	return !k.open || k.doubted && !k.blamed && !c.Rules.On(protocol.RuleDoubt)
-}
-
 // suspect opens a case: the clocks have parted.
 func (c *Clocks) suspect(node int, r Reading) {
 	b, k := c.bounds[node], &c.cases[node]
@@ -171,6 +147,33 @@ func (c *Clocks) caseLasts(k *clockCase) time.Duration {
 		return c.Wait
 	}
 	return c.Longest
+}
+
+func (c *Clocks) closeCase(node int) {
+	c.cases[node] = clockCase{}
+	c.open--
+}
+
+// due is when a case that cannot be decided is taken for one.
+func (c *Clocks) due(k *clockCase) protocol.Time {
+	if bits.OnesCount32(c.Sets.All()) == 1 {
+		return k.at // no other node can tell
+	}
+	return min(k.at.Add(c.Wait), k.until)
+}
+
+// slowNodeFactor is how many times Wait the client relies on the other nodes'
+// leases while none of these nodes answers. They may only be slow. No more than
+// a ttl: a node timeout is a quarter of that at most.
+const slowNodeFactor = 4
+
+// early has the leases that nodes gave end earlier. If two cases have one
+// cause, they end earlier twice: that is safe. After a clock was set back
+// leases last longer, which is no reason to rely on that.
+func (c *Clocks) early(nodes uint32, by int64) {
+	if by > 0 && c.Rules.On(protocol.RuleEarly) {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})
+	}
 }
 
 // noteEvidence notes for which cases a reading shows that this process's clock
@@ -213,8 +216,6 @@ func (c *Clocks) Median() (ahead int64, known bool) {
 	}
 	return 0, false
 }
-
-func (c *Clocks) Tick(now protocol.Time) { c.judge(now) }
 
 func (c *Clocks) Wake() protocol.Time {
 	w := protocol.Never

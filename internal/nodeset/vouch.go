@@ -2,8 +2,8 @@ package nodeset
 
 import "github.com/quorate/quorate/internal/protocol"
 
-// This file owns what the members say of the set, and whether enough of them do
-// so that a blank server at a member's address gets its place back:
+// This file owns whether enough members say what the set is, so that a blank
+// server at a member's address gets its place back:
 //
 //	it is found blank ---> it keeps a word ---> q members are asked ---> it gets its place back
 //	               SetLife                Told                  SetRestore
@@ -13,36 +13,12 @@ import "github.com/quorate/quorate/internal/protocol"
 // by the word of q members, and each of these says what it serves after that
 // data was lost. One of them has moved (aim exchange regress).
 
-// words are what the members that decide what follows have said, and what they
-// are asked.
-type words struct {
-	*contacts
-
-	asked uint32                  // counts the questions to members, see vouched
-	said  [protocol.MaxNodes]said // by number
-}
-
-// said is what is known by the words of one member.
-type said struct {
-	life     string // the life of its data in which it was last seen blank
-	since    uint32 // the number of the first question after that; 0: it was never seen so
-	answered uint32 // the last question to which it said the set
-	next     RecordedNext
-}
-
-// RecordedNext is what a node's register says of what follows a configuration.
-type RecordedNext struct {
-	Of      Stamp // the configuration that is followed
-	Version protocol.Version
-	Config  *Configuration // nil: nothing
-}
-
 // vouched reports whether the server at the address of member k, which is
 // blank, may get its place back. If not, Out has what is to be done for that.
 // Invariant: the server is in the same life of its data as when the members
 // were asked. SetRestore names what the node keeps, and the word in that is
 // another one in each life.
-func (w *words) vouched(k int) bool {
+func (w *memberWords) vouched(k int) bool {
 	if !w.word(-1) {
 		return false
 	}
@@ -67,7 +43,7 @@ func (w *words) vouched(k int) bool {
 
 // question asks the members that decide what they keep, and what their
 // registers say of what follows.
-func (w *words) question() {
+func (w *memberWords) question() {
 	w.asked++
 	for _, member := range w.config.Members {
 		n := &w.members[member.Number]
@@ -79,7 +55,7 @@ func (w *words) question() {
 
 // remind has what is open be looked at once more, as a member has been met that
 // may say something of it.
-func (w *words) remind() {
+func (w *memberWords) remind() {
 	asks := false
 	for _, member := range w.config.Members {
 		n := &w.members[member.Number]
@@ -101,7 +77,7 @@ func (w *words) remind() {
 // Kept says what a server answered when it was to keep a word. The members are
 // asked at once, on the connections that there are. Its place comes with the
 // next connection: that one shows whether it still keeps the word.
-func (w *words) Kept(k int, has NodeSet) {
+func (w *memberWords) Kept(k int, has NodeSet) {
 	if w.config.Numbered(k) == nil {
 		return
 	}
@@ -118,7 +94,7 @@ func (w *words) Kept(k int, has NodeSet) {
 
 // told takes what Told says. It returns the configuration that the client is to
 // go on with then, nil if there is none.
-func (w *words) told(k int, ask uint32, has NodeSet, next RecordedNext) *Configuration {
+func (w *memberWords) told(k int, ask uint32, has NodeSet, next RecordedNext) *Configuration {
 	member := w.config.Numbered(k)
 	if member == nil {
 		return nil
@@ -147,7 +123,7 @@ func (w *words) told(k int, ask uint32, has NodeSet, next RecordedNext) *Configu
 // that the set is what the client counts on, since member k lost its data. They
 // may have said so at any time if k is -1. Fewer are not enough: they may have
 // missed a later configuration.
-func (w *words) word(k int) bool {
+func (w *memberWords) word(k int) bool {
 	say := w.config.numbers(func(o *Member) bool {
 		n := &w.members[o.Number]
 		if !n.up || n.fault != SetFits || n.has.Stamp() != w.config.Stamp || n.has.Phase != SetRecorded {
