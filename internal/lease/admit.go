@@ -14,14 +14,6 @@ import (
 // views that are usable at t. So the deadline is the first end of a lease at
 // which rule 3 fails.
 
-// ballot is the views at one moment, for a few questions: what changes a view
-// or T makes its votes wrong.
-type ballot struct {
-	*views
-	now   protocol.Time
-	votes uint32 // the nodes whose usable views vote for the claim
-}
-
 // admitted is rule 3: "V >= q, at least q views vote for it, and the weights
 // of the counted claims plus its own fit".
 func (b ballot) admitted() bool {
@@ -215,27 +207,6 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 		}
 	}
 	return total <= b.capacity()
-}
-
-// reach is how far back lists go: 4 ms, and sixteen times as far with each one.
-type reach uint8
-
-const (
-	shortestList       = protocol.Ticket(1) << 12
-	firstDepth   reach = 2 // a second
-	fullDepth    reach = 6 // to the beginning
-)
-
-// from is where the lists begin that are asked for. What differs between the
-// nodes is mostly recent, so they go back for a second first; when the totals
-// of what is older differ too, sixteen times as far, and then to the beginning.
-// A node does not tell more than some hundred claims: where there are more, a
-// sixteenth as far.
-func (r reach) from(t protocol.Ticket) protocol.Ticket {
-	if back := shortestList << (4 * r); r < fullDepth && t > back {
-		return t - back
-	}
-	return 0
 }
 
 // deepenLists has the next lists go back further if the older claims are not

@@ -7,15 +7,16 @@
 //	join, answers --> settle -----> admitted --> holding --> advance --> leave
 //	                  q nodes at T  q views vote  deadline
 //
-//	claim.go        Claim: its phases, what happens to it, its requests and its end
+//	claim_events.go what happens to a claim
+//	claim.go        Claim: its requests and its end
 //	advance.go      what follows from that, and what is sent when: rules 2, 4 and 6
-//	proposal.go     proposal: what a claim asks for, its terms and its ticket
+//	proposal.go     proposal: what a claim asks for, its terms and its ticket; its phases
 //	views.go        views: what a claim knows of each node: which of them hold and vote, until when
 //	answer.go       what an answer, a push or silence changes in that
 //	admit.go        ballot: rules 3 and 5, the views at one moment, and which lower claims count
 //	capacity.go     how many permits of a semaphore there are then
-//	register.go, attest.go   RegisterOp: one operation on a record, Paxos with tickets
-//	outbox_record.go         what of it waits for room
+//	register.go     RegisterOp: one operation on a record, Paxos with tickets; what of it waits for room
+//	register_events.go, attest.go   what happens to it, and what the answers decide
 //	run.go          the order of such operations: lock, open, put again
 //	ticketclock.go  which ticket a claim proposes
 //	fanout.go       which nodes are asked first, and how long to wait

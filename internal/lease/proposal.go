@@ -6,7 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a claim asks the nodes for: its terms, at a ticket.
+// This file owns what a claim asks the nodes for, its terms at a ticket, and
+// the phases that it goes through.
 
 // Config is what one attempt is made with. Rules is not the last field: a last
 // one without size takes a word, and that puts an attempt into the next size
@@ -48,6 +49,35 @@ func (c *Config) nextBeat(now protocol.Time) protocol.Time {
 	// units, takes states for one that differ in nothing but when they are.
 	return at
 }
+
+// Phase is where an attempt stands.
+//
+//	         q nodes have exactly T         rule 3 admits it
+//	Joining ------------------------> Waiting ----------------> Holding
+//	   ^                                 |                         |
+//	   `---- T is raised (rule 4) -------'                         | the deadline
+//	   |                                 |                         v
+//	   `--> Expired, NoQuorum, Rejected  `--> Busy, Expired,      Lost
+//	                                          TooHeavy
+//
+// Leave takes a claim from each of the first three to Left.
+type Phase uint8
+
+// The phases. From Lost on they are final: "lost is final, nothing revives it".
+const (
+	Joining  Phase = iota // fewer than q nodes are known to hold exactly T
+	Waiting               // settled at T, not admitted
+	Holding               // admitted
+	Lost                  // was admitted, and rule 3 no longer admits it
+	Left                  // released, or cancelled
+	Busy                  // a try that others were ahead of
+	NoQuorum              // a try that fewer than q nodes answered
+	Rejected              // so many nodes refuse for good that q cannot be reached
+	Expired               // abandoned: start again with a new id and a new T0
+	TooHeavy              // a Resize has left fewer permits than it asks for
+)
+
+func (p Phase) Final() bool { return p >= Lost }
 
 // proposal is what a claim asks the nodes for.
 type proposal struct {

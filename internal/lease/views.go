@@ -119,6 +119,27 @@ func (v *lowerSet) list(lower []protocol.Lower, from protocol.Ticket, base total
 	v.listed, v.lower, v.from, v.prefixTotals = true, lower, from, base
 }
 
+// reach is how far back lists go: 4 ms, and sixteen times as far with each one.
+type reach uint8
+
+const (
+	shortestList       = protocol.Ticket(1) << 12
+	firstDepth   reach = 2 // a second
+	fullDepth    reach = 6 // to the beginning
+)
+
+// from is where the lists begin that are asked for. What differs between the
+// nodes is mostly recent, so they go back for a second first; when the totals
+// of what is older differ too, sixteen times as far, and then to the beginning.
+// A node does not tell more than some hundred claims: where there are more, a
+// sixteenth as far.
+func (r reach) from(t protocol.Ticket) protocol.Ticket {
+	if back := shortestList << (4 * r); r < fullDepth && t > back {
+		return t - back
+	}
+	return 0
+}
+
 func (v *views) Phase() Phase { return v.phase }
 
 // Evicted reports whether an operator has ended the hold. Its phase is Lost.
@@ -219,6 +240,14 @@ func (v *views) voting(now protocol.Time) (nodes uint32) {
 	return nodes
 }
 
+// ballot is the views at one moment, for a few questions: what changes a view
+// or T makes its votes wrong.
+type ballot struct {
+	*views
+	now   protocol.Time
+	votes uint32 // the nodes whose usable views vote for the claim
+}
+
 // at returns what rule 3 needs of a moment.
 func (v *views) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
 
@@ -230,12 +259,6 @@ func (v *views) where(match func(*peer) bool) (nodes uint32) {
 		}
 	}
 	return nodes
-}
-
-// Limit returns how many permits there are as far as is known, and the newest
-// Resize that a node has shown, 0 for none.
-func (v *views) Limit(now protocol.Time) (n uint64, newest protocol.Ticket) {
-	return v.at(now).capacity(), v.newestLimit()
 }
 
 func (v *views) newestLimit() (newest protocol.Ticket) {

@@ -23,7 +23,7 @@ import (
 //	guard time    is its node within it?                 fanout.go
 //	tickets       does it show a higher ticket?          ticketclock.go
 //	repair        does its node lack something?          repair.go
-//	claim         the claim's part: Attempt, RegisterOp   attempt.go, register.go
+//	claim         the claim's part: Attempt, RegisterOp   attempt.go, register_events.go
 //
 // Invariant: a reply that does not count changes nothing but what finds out
 // why. Its node's time is no evidence: it may be another server's. Its ticket

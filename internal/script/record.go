@@ -1,7 +1,7 @@
 package script
 
 // This file owns the form of the requests and answers of operations on records.
-// What an answer means is decided in lease/register.go.
+// What an answer means is decided in lease/register_events.go.
 // Invariant: one script serves all four operations, so a node reads its marker,
 // drops what has ended, and answers with the record in the same way for each.
 

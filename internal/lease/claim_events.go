@@ -1,0 +1,294 @@
+package lease
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what happens to a claim: it starts (rule 1), hears from its
+// nodes (rule 8 and evictions), counts on other nodes, and is left (rule 7).
+// What is heard is taken by its views, and advance.go draws the conclusions.
+
+// Start sends join(id, T0) to all nodes at once (rule 1), but for those that
+// are in later, a bit for each. These are asked after a while, or as soon as
+// the others cannot make q votes by themselves.
+func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
+	c.ticket, c.began, c.countAt = t0, now, protocol.Never
+	c.beatAt = c.nextBeat(now)
+	for i := range c.peers {
+		if c.Absent&(1<<i) != 0 {
+			continue
+		}
+		if later&(1<<i) != 0 {
+			if c.peers[i].askAt = now.Add(after); !c.Rules.On(protocol.RuleRest) {
+				c.peers[i].askAt = protocol.Never
+			}
+			continue
+		}
+		c.send(now, i, protocol.OpJoin)
+	}
+}
+
+func (c *Claim) Tick(now protocol.Time) {
+	c.expire(now)
+	if !c.phase.Final() {
+		c.advance(now)
+	}
+}
+
+// Postpone says that there is no room for any of the joins at their nodes yet,
+// so the attempt has not begun. It is not abandoned before it has (rule 2): it
+// would start again at the end of the queue for room.
+func (c *Claim) Postpone() {
+	if c.phase == Joining {
+		c.began = protocol.Never.Add(-c.TTL)
+	}
+}
+
+// Depart says that r, which has waited at this client for room at its node, is
+// sent now. It returns r with a new s: "s is before the request left", and a
+// lease that counted from before the wait would be the shorter for it.
+func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
+	p := &c.peers[r.Node]
+	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
+	if r.Sent = now; r.Op == protocol.OpJoin {
+		r.Ticket = c.ticket
+	}
+	return r
+}
+
+// Answer takes a node's answer to r. If r is merged, the claim has wanted to
+// repeat r meanwhile, and the repetition was not sent: the answer is the answer
+// to both.
+func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) {
+	c.expire(now)
+	p := &c.peers[r.Node]
+	if p.pendingSince == r.Sent || r.Merged {
+		p.pendingSince = 0
+	}
+	if c.phase.Final() || r.Op == protocol.OpLeave || r.Sent < p.ackSent {
+		return // an answer that a newer one has overtaken says nothing new
+	}
+	if a.Status == protocol.Ahead || a.Status == protocol.OK && !c.credible(now, p, a) {
+		c.rejectAnswer(now, p, r, a)
+		c.advance(now)
+		return
+	}
+	c.take(now, p, r, a)
+	c.advance(now)
+}
+
+func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
+	c.expire(now)
+	if c.phase.Final() || m.ID != c.ID {
+		return
+	}
+	p := &c.peers[node]
+	if m.Ask {
+		c.Up(now, node)
+		return
+	}
+	if m.Evict {
+		c.evict(now, p, m)
+		return
+	}
+	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
+		return
+	}
+	if !c.takeVote(p, m) {
+		// Pushes come on a connection of their own: this one may have overtaken
+		// the answer that tells of its ticket. Tickets at a node only rise.
+		early := &p.extra().earlyPush
+		if c.Rules.On(protocol.RuleStash) && (m.Ticket > early.Ticket || m.Incarnation != early.Incarnation) {
+			p.mutableExtra().earlyPush = m
+		}
+		return
+	}
+	if p.askAgain && p.pendingSince == 0 && !p.refused {
+		p.askAgain = false
+		p.ask(now)
+	}
+	if c.advance(now); c.phase == Holding {
+		// Rule 8: in at once. The lease is an old one, but no older than a
+		// waiter's beats are apart, unless some of them were lost.
+		if c.deadline.Sub(now) < c.TTL/2 {
+			c.beatAt = now
+			c.advance(now)
+		}
+	}
+}
+
+// evict takes the word of a node that an operator ends the hold. It counts in
+// the view that it belongs to, until the node's next answer: an eviction that
+// was broken off leaves nothing behind.
+// Invariant: fewer than a quorum's words end no hold, so no node alone does.
+func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
+	if c.phase != Holding || m.Ticket != p.ticket || m.Incarnation != p.incarnation {
+		return
+	}
+	p.evicts = true
+	words := c.where(func(p *peer) bool { return p.evicts && c.usable(p, now) })
+	if c.Sets.Met(words) || !c.Rules.On(protocol.RuleEvict) {
+		c.evicted, c.deadline = true, now // it was held until now
+		c.End(now, Lost)
+	}
+}
+
+// Fail takes a request that will not be answered, for good or for now.
+func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
+	c.expire(now)
+	p := &c.peers[r.Node]
+	if c.phase.Final() || r.Op == protocol.OpLeave || p.pendingSince != r.Sent && !r.Merged {
+		return
+	}
+	p.refused = forGood
+	c.noteSilence(now, p)
+	c.advance(now)
+}
+
+// Up says that a node's connection has come (back): ask it at once.
+func (c *Claim) Up(now protocol.Time, node int) {
+	if c.expire(now); c.phase.Final() || node >= len(c.peers) { // it may not count on the node yet: see Regroup
+		return
+	}
+	p := &c.peers[node]
+	if p.pendingSince == 0 {
+		p.refused = false // what was for good may have ended with the connection
+	}
+	p.ask(now) // what was pushed after a request that is out had been executed may be lost, too
+	c.advance(now)
+}
+
+// Down says that a node's connection is gone. Until the node answers again it
+// counts as one that does not answer, so waiters that were settled there settle
+// again on the nodes that are left (rule 4).
+func (c *Claim) Down(now protocol.Time, node int) {
+	if c.expire(now); c.phase.Final() || node >= len(c.peers) {
+		return
+	}
+	p := &c.peers[node]
+	if p.neverSent() || !c.Rules.On(protocol.RuleDown) {
+		return
+	}
+	p.failures = max(p.failures, 2)
+	c.advance(now)
+}
+
+// Suspect says that a node does not answer others either: it is asked like the
+// others, and not waited for.
+func (c *Claim) Suspect(now protocol.Time, node int) {
+	c.expire(now)
+	if p := &c.peers[node]; !c.phase.Final() && p.pendingSince != 0 {
+		c.noteSilence(now, p)
+		c.advance(now)
+	}
+}
+
+// Early says that the leases that some nodes gave, a bit for each, end so much
+// earlier than the claim takes them to: clocks disagree, see Clocks.
+// Invariant: the deadline that a holder keeps while nodes are exchanged ends
+// earlier, too. It rests on leases whose nodes may have forgotten the claim
+// since.
+func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
+	if c.expire(now); c.phase.Final() {
+		return
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
+			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
+		}
+	}
+	if c.phase == Holding && c.giveUpAt > 0 && c.Rules.On(protocol.RuleKeepEarly) {
+		c.giveUpAt = max(c.giveUpAt.Add(-by), overdue)
+	}
+	c.advance(now)
+}
+
+// Regroup has the claim count on other nodes. It keeps its ticket.
+// Invariant: views stay, since each tells of the queue of its node, whatever
+// the node's clients count on. A holder keeps the deadline that it had: no
+// claim is admitted by the new nodes alone until it has passed, see Exchange.
+// Invariant: a waiter goes on once it is settled at a quorum of the new nodes,
+// too. They insert it at its ticket.
+// Invariant: an attempt that is not settled starts again when the new set
+// counts alone. It may have begun before a claim of the set of before, of which
+// the new nodes know nothing, and it may have a lower ticket.
+func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
+	if c.expire(now); c.phase.Final() {
+		return
+	}
+	if c.Succession && c.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
+		c.End(now, Lost)
+		return
+	}
+	if g.LongestTTL > 0 && c.TTL > g.LongestTTL && c.Rules.On(protocol.RuleSetTTL) {
+		c.End(now, Lost) // the set's guard time gets shorter, and will not cover its leases
+		return
+	}
+	c.Sets, c.Absent = g.Sets, g.Absent
+	for c.Nodes = uint8(max(int(c.Nodes), g.Nodes)); len(c.peers) < int(c.Nodes); {
+		c.peers = append(c.peers, peer{})
+	}
+	c.forgetOthers(now, g.Others)
+	if g.RestartJoining && c.phase == Joining && !c.Postponed() && c.Rules.On(protocol.RuleNarrow) {
+		c.End(now, Expired)
+		return
+	}
+	if c.phase == Holding && c.Rules.On(protocol.RuleKeepDeadline) {
+		c.giveUpAt = c.deadline
+	}
+	if c.phase != Joining {
+		c.raised = true // what is asked for from here on is this ticket
+		for i := range c.peers {
+			if p := &c.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
+				p.ask(now)
+			}
+		}
+	}
+	if c.phase == Waiting && !c.Sets.Met(c.exact(now)) && c.Rules.On(protocol.RuleSettleNext) {
+		c.phase, c.began = Joining, now
+	}
+	c.advance(now)
+}
+
+// Renew asks every node for a new lease now, also when renewal has been
+// stopped, and also where an older request is still out: the lease that answers
+// that one ends earlier.
+func (c *Claim) Renew(now protocol.Time) {
+	if c.expire(now); c.phase != Holding {
+		return
+	}
+	c.beatAt = c.nextBeat(now)
+	for i := range c.peers {
+		switch p := &c.peers[i]; {
+		case p.refused || c.Absent&(1<<i) != 0:
+		case p.held && p.ticket >= c.ticket:
+			c.send(now, i, protocol.OpBeat)
+		default:
+			c.send(now, i, protocol.OpSettle)
+		}
+	}
+}
+
+// Shrink makes an admitted claim lighter: a writer becomes a reader, a
+// semaphore gets permits back. That frees capacity and takes none, so it is
+// safe at any time; every node is settled again, with the new weight. Where the
+// claim is not renewed its deadline stays, see leaseBrought.
+func (c *Claim) Shrink(now protocol.Time, weight uint64) {
+	if c.expire(now); c.phase != Holding || weight >= c.Weight {
+		return
+	}
+	c.Weight, c.shrunkAt = weight, now
+	for i := range c.peers {
+		c.peers[i].mutableExtra().shrinkPending = true
+	}
+	c.advance(now)
+}
+
+// Leave withdraws the claim everywhere (rule 7).
+func (c *Claim) Leave(now protocol.Time) {
+	if c.expire(now); !c.phase.Final() {
+		c.End(now, Left)
+	}
+}
