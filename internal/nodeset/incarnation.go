@@ -1,19 +1,30 @@
 package nodeset
 
-import "github.com/quorate/quorate/internal/protocol"
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
 
 // This file owns which replies of which node count. Each node is in one of
 // these states. A connection begins in unknown.
 //
 //	         Show           Check, another incarnation
 //	unknown ------> voting ---------------------------> the connection ends
-//	                 ^  | ClockJumped: its clock jumped
-//	          Marked |  v
-//	              marking: it is made to begin another incarnation
+//	   | Show,       ^  | ClockJumped: its clock jumped
+//	   | an old      |  |
+//	   v      Marked |  v
+//	returned ---> marking: it is made to begin another incarnation
+//	          Up, Check
 //
 // Invariant: a reply of another incarnation than the connection began with
 // never counts. Without the rule a node that was another's replica for a moment
 // votes with the data of that one.
+//
+// Invariant: an incarnation that another one has followed never counts again.
+// The memory of before has come back in one run of the server, so its marker
+// names that run: by SWAPDB twice, or as the address led to another server
+// meanwhile. What the node did in between is forgotten.
 
 // Incarnations decides which replies count, for one client. Its methods take an
 // event of one node. Out is what is to be done about that node then, in order.
@@ -28,17 +39,19 @@ type Incarnations struct {
 // nodeIncarnation is what is known of the data behind one connection.
 type nodeIncarnation struct {
 	state       nodeState
-	incarnation protocol.Incarnation // of voting, or what a node showed that is marked
-	votedLast   protocol.Incarnation // that voted last
-	attempt     uint32               // counts what was begun, so that results of earlier connections are ignored
+	incarnation protocol.Incarnation   // of voting, or what a node showed that is marked
+	votedLast   protocol.Incarnation   // that voted last
+	ended       []protocol.Incarnation // that voted before, the latest ones
+	attempt     uint32                 // counts what was begun, so that results of earlier connections are ignored
 }
 
 type nodeState uint8
 
 const (
-	unknown nodeState = iota // the incarnation is not known
-	voting                   // the node votes
-	marking                  // the node is made to begin another incarnation
+	unknown  nodeState = iota // the incarnation is not known
+	voting                    // the node votes
+	returned                  // it shows an incarnation that has ended
+	marking                   // the node is made to begin another incarnation
 )
 
 // NodeActionKind is what is to be done about a node.
@@ -80,13 +93,31 @@ func (s *Incarnations) Connect(i int) {
 
 func (s *Incarnations) do(a NodeAction) { s.Out = append(s.Out, a) }
 
+// mostEnded is how many incarnations are kept that have ended. A guard time
+// lies between two of them.
+const mostEnded = 16
+
 // Show says which incarnation a node has as its connection begins.
 func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
 	n := &s.nodes[i]
 	n.state, n.incarnation = voting, inc
-	if n.votedLast != inc {
+	switch {
+	case n.votedLast == inc:
+	case slices.Contains(n.ended, inc) && s.rules.On(protocol.RuleReturned):
+		n.state = returned
+	default:
+		if n.votedLast != 0 {
+			n.ended = append(n.ended[max(0, len(n.ended)-mostEnded+1):], n.votedLast)
+		}
 		n.votedLast = inc
 		s.do(NodeAction{Kind: NodeVotes, Node: i})
+	}
+}
+
+// Up says that a connection is ready for requests.
+func (s *Incarnations) Up(i int) {
+	if s.nodes[i].state == returned {
+		s.mark(i)
 	}
 }
 
@@ -95,6 +126,7 @@ func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
 	n := &s.nodes[i]
 	if n.state == unknown { // the connection began with a marker that could not be read
 		s.Show(i, inc)
+		s.Up(i)
 	}
 	if n.state != voting {
 		return false
@@ -127,11 +159,16 @@ func (s *Incarnations) Voting(i int) protocol.Incarnation {
 // ClockJumped says that nothing counts that a node says in its present
 // incarnation: its clock has jumped. The node is made to begin another one.
 func (s *Incarnations) ClockJumped(i int) {
-	if n := &s.nodes[i]; n.state == voting {
-		n.state = marking
-		n.attempt++
-		s.do(NodeAction{Kind: NodeMark, Node: i, Inc: n.incarnation, Try: n.attempt})
+	if s.nodes[i].state == voting {
+		s.mark(i)
 	}
+}
+
+func (s *Incarnations) mark(i int) {
+	n := &s.nodes[i]
+	n.state = marking
+	n.attempt++
+	s.do(NodeAction{Kind: NodeMark, Node: i, Inc: n.incarnation, Try: n.attempt})
 }
 
 // Marked says which incarnation a node has after a NodeMark. Without ok it
@@ -140,6 +177,8 @@ func (s *Incarnations) Marked(i int, try uint32, inc protocol.Incarnation, ok bo
 	n := &s.nodes[i]
 	switch {
 	case n.state != marking || n.attempt != try:
+	case !ok && n.incarnation != n.votedLast: // it has returned
+		s.do(NodeAction{Kind: NodeReconnect, Node: i})
 	case !ok:
 		n.state = voting // its clock is in doubt still
 	default:

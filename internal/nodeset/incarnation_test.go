@@ -67,3 +67,41 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeVotes, Node: 0}, {Kind: nodeset.NodeAsk, Node: 0}, {Kind: nodeset.NodeRepair, Node: 0}}, outOf(l))
 	assert.True(t, l.Check(0, 2))
 }
+
+// An incarnation that another one has followed does not count again. The node
+// is made to begin another one, as soon as it can be asked.
+func TestIncarnationThatReturns(t *testing.T) {
+	t.Parallel()
+	for how, show := range map[string]func(l *nodeset.Incarnations){
+		"its marker was read": func(l *nodeset.Incarnations) {
+			l.Show(0, 1)
+			assert.Empty(t, outOf(l), "it cannot be asked yet")
+			assert.Zero(t, l.Voting(0))
+			l.Up(0)
+		},
+		"its marker was not read": func(l *nodeset.Incarnations) {
+			l.Up(0)
+			assert.False(t, l.Check(0, 1))
+		},
+	} {
+		l := nodeset.NewIncarnations(1, protocol.Rules{})
+		for _, inc := range []protocol.Incarnation{1, 2} {
+			l.Connect(0)
+			l.Show(0, inc)
+			l.Up(0)
+			outOf(l)
+		}
+		l.Connect(0)
+		show(l)
+		a := outOf(l)[0]
+		assert.Equal(t, nodeset.NodeAction{Kind: nodeset.NodeMark, Node: 0, Inc: 1, Try: a.Try}, a, how)
+		assert.False(t, l.Check(0, 1), how)
+		l.Marked(0, a.Try, 0, false)
+		assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeReconnect, Node: 0}}, outOf(l), "%s: the next connection asks again", how)
+		assert.Zero(t, l.Voting(0), how)
+		l.Connect(0)
+		show(l)
+		l.Marked(0, outOf(l)[0].Try, 3, true)
+		assert.True(t, l.Check(0, 3), how)
+	}
+}

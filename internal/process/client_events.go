@@ -187,6 +187,9 @@ func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do
 func (c *Client) Up(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
 	c.act(Action{Kind: ActAsk, Node: node})
+	if node < c.lives.Len() { // else this client does not count on it yet
+		c.lives.Up(node)
+	}
 	if !c.closed {
 		c.repair.Up(now, node)
 	}

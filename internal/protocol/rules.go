@@ -75,4 +75,5 @@ const (
 	RulePoll                           // nodes that are not heard of are asked for their time: a jump is not noticed
 	RuleEvict                          // an eviction is the word of q nodes: one node ends holds
 	RuleRecordsWait                    // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
+	RuleReturned                       // an incarnation that another one has followed does not count again: a node whose memory of before comes back in one run of its server votes with it
 )

@@ -31,3 +31,35 @@ var replica = generator{
 		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
 	},
 }
+
+// swapped: a is restarted with the memory of its last save, and has its guard
+// time. A client holds with a and b. Then the memory of the save comes back to
+// a in one run of its server, and another client wants the lock.
+var swapped = generator{
+	name: "swapped",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = s.guard + 6*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, c := ns[0], ns[2]
+		holder, other := w.procs[0], w.procs[1]
+		e, f := holder.parts[0], other.parts[0]
+		w.then(w.around(w.nodeTimeout), func() { // all have met a
+			a.save()
+			a.crash()
+			a.revert()
+			a.restart()
+		})
+		w.then(w.guard+w.around(w.nodeTimeout), func() {
+			holder.cut(c)
+			e.acquire(false)
+		})
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
+			a.comeBack()
+			f.acquire(false)
+		})
+		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}

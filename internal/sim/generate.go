@@ -99,7 +99,7 @@ var generators = []generator{
 	hasty, congested, brimful, flood, unplugged, recordsWait, throng, patchy,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, recordOfTheFuture,
-	replica,
+	replica, swapped,
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,

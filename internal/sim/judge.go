@@ -43,7 +43,7 @@ func (n *node) attend(m *message) protocol.Answer {
 		m.task.res = n.repairStep(m)
 	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
-		if !n.jumped && !n.replica {
+		if !n.jumped && !n.replica && !n.back {
 			w.fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.link.proc.name, n.idx)
 		}
 		n.mark()
@@ -147,7 +147,7 @@ func (n *node) step(s nodeset.RecordStep) nodeset.NodeSet {
 	n.lives++
 	n.model.Step(n.millis(w.now), s, n.incarnation())
 	if inc, _ := n.model.Incarnation(); inc == n.incarnation() {
-		n.unmarked, n.jumped, n.replica = false, false, false
+		n.unmarked, n.jumped, n.replica, n.back = false, false, false, false
 	} else {
 		n.lives--
 	}

@@ -116,6 +116,7 @@ var mutants = []mutant{
 	{"operations on records find room at every time", without(protocol.RuleRecordsWait), recordsWait, 100, "room"},
 	{"a broken connection takes room", func(s *setting) { s.hoard = true }, unplugged, 100, "stuck orphan late"},
 	{"a reply counts though the node's data is not its own any more", without(protocol.RuleOwnIncarnation), replica, 100, "capacity"},
+	{"an incarnation that has ended counts again", without(protocol.RuleReturned), swapped, 100, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), queueDies, 100, "busy lost"},
 	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
 	{"a client is asked for a request though nothing is left over", nodesWithout(model.Enough), readers, 100, "busy"},

@@ -29,6 +29,7 @@ type node struct {
 	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node   // what such a restart comes back with
 	replica  bool          // it was another node's replica: its data and its marker are that node's
+	back     bool          // it has a memory of before, in one run
 	wrong    time.Duration // by how much its clock has jumped in all
 	leapAt   moment        // of the last time
 	jumped   bool          // since then the node has had no new incarnation
@@ -214,7 +215,7 @@ func (n *node) forget() {
 	n.w.log("node %d has lost its data", n.idx)
 	n.lives++
 	n.model.Forget()
-	n.saved, n.unmarked, n.jumped, n.replica = nil, false, false, false
+	n.saved, n.unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
 	n.names, n.turnEnds, n.turnOf = map[string]bool{}, 0, nil
 	n.w.ledger.lost(n.w)
 }
@@ -272,6 +273,16 @@ func (n *node) revert() {
 	n.w.ledger.lost(n.w)
 }
 
+// comeBack has the memory of the last save come back in one run of the server.
+// Its marker names that run.
+func (n *node) comeBack() {
+	n.w.tape.note("return %d", n.idx+1)
+	n.w.log("node %d has what it had at its last save", n.idx)
+	n.model, n.names = n.saved.Clone(), maps.Clone(n.savedWith)
+	n.back = true
+	n.w.ledger.lost(n.w)
+}
+
 // inspect is what a client does on a new connection: INFO tells that the server
 // has just started, so the client marks it. So it does if the guard time began
 // by a time that has not come yet.
@@ -285,7 +296,7 @@ func (n *node) inspect(p *proc) {
 
 // mark begins a new incarnation.
 func (n *node) mark() {
-	n.unmarked, n.jumped, n.replica = false, false, false
+	n.unmarked, n.jumped, n.replica, n.back = false, false, false, false
 	n.lives++
 	n.model.Mark(n.millis(n.w.now), n.incarnation())
 	n.w.ledger.lost(n.w)

@@ -21,7 +21,7 @@ func init() {
 		"ask":   onLink((*link).askTime),
 		"crash": onNodes((*node).crash), "restart": (*player).restart, "save": onNodes((*node).save), "stop": onNodes((*node).pause), "go": onNodes((*node).resume),
 		"refuse": (*player).refuse, "clock": (*player).clock, "key": (*player).key, "unkey": (*player).unkey,
-		"forget": onNodes((*node).forget), "revert": onNodes((*node).revert), "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal,
+		"forget": onNodes((*node).forget), "revert": onNodes((*node).revert), "return": onNodes((*node).comeBack), "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal,
 		"spare": (*player).spare, "holder": (*player).whoHolds, "wake": onProc((*proc).wake), "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": onNodes(func(n *node) { clear(n.names) }), "undecided": (*player).undecided,
 		"subscribe": onLink(func(l *link) { l.proc.carryOut(l.proc.client.Subscribed(l.proc.now(), l.no)) }), "members": (*player).members, "list": (*player).list, "record": (*player).recordSet,
