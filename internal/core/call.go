@@ -119,6 +119,10 @@ func (c *call) Reply(v []resp.Value, err error) {
 	now := q.Now()
 	var do []process.Action
 	switch {
+	case err != nil && c.leaveLater(now, err):
+		a.failed(&c.req, explain(a.spec, err))
+		a.mu.Unlock()
+		return
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
 		a.claim.Fail(now, &c.req, fault.ForGood(err))
@@ -134,6 +138,22 @@ func (c *call) Reply(v []resp.Value, err error) {
 	c.free()
 	a.stepUnlock(now)
 	q.Driver.CarryOut(do)
+}
+
+// leaveLater sends a leave again after a pause that the server has refused for
+// now: it is busy with another program's script, say, or cannot write to its
+// disk. Called with a.mu held.
+// Invariant: a leave is sent again while the lease that it is to end may last.
+func (c *call) leaveLater(now protocol.Time, err error) bool {
+	a := c.a
+	pause := a.spec.Set.NodeTimeout / 4
+	_, refused := errors.AsType[resp.Error](err)
+	if c.req.Op != protocol.OpLeave || !refused || fault.ForGood(err) || now.Sub(c.req.Sent)+pause >= a.spec.Set.TTL || a.q.IsClosed() {
+		return false
+	}
+	n := a.q.Nodes.At(c.req.Node)
+	time.AfterFunc(pause, func() { n.Send(c) })
+	return true
 }
 
 // failed notes why a request has come to nothing. What a node said before
