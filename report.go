@@ -44,7 +44,7 @@ type SetReport struct {
 	Stage      Stage         // other than StageStable: the set is being changed, see package members
 	Entering   []string      // addresses of the Members that are being added
 	Leaving    []string      // and of those that are being removed
-	Note       string        // the remedy, where no set is recorded, or the set is being changed
+	Note       string        // the remedy, where no set is known, or the set is being changed
 }
 
 // Stage is how far a change of the set is. It is a plain value, safe for
@@ -148,7 +148,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		r.Nodes[i] = nodeReport(&s.Nodes[i])
 	}
 	r.Ready, r.MayRestart = s.Ready, s.MayRestart
-	r.reportSet(s.Set)
+	r.reportSet(&s)
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}
@@ -186,9 +186,14 @@ func nodeReport(n *report.Node) NodeReport {
 }
 
 // reportSet fills in the set that the client counts on.
-func (r *Report) reportSet(c *nodeset.Configuration) {
-	if c == nil {
+func (r *Report) reportSet(s *report.Survey) {
+	c := s.Set
+	switch {
+	case c == nil && s.Unrecorded():
 		r.Set.Note = "no set of nodes is recorded: if the nodes are brand-new, run \"quorate bootstrap\"; else they record it by themselves once all of them answer, and vote a guard time later"
+		return
+	case c == nil:
+		r.Set.Note = "it is not known which set the nodes are, as too few of them say so: start those that are down"
 		return
 	}
 	r.Set = SetReport{

@@ -134,9 +134,6 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		return bad
 	}
 	fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: nothing can be locked.\n", r.Ready, len(r.Nodes), r.Quorum)
-	if !r.Set.Recorded {
-		fmt.Fprintln(w, "If these nodes have never been used before, \"quorate bootstrap\" makes them ready at once.")
-	}
 	return bad
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -98,7 +97,7 @@ func state(n *quorate.NodeReport) string {
 	switch {
 	case n.Err != nil && fault.Refused(n.Err):
 		return "refused"
-	case isVerdict(n.Err):
+	case fault.IsVerdict(n.Err):
 		return noVote
 	case n.Err != nil:
 		return "unreachable"
@@ -112,13 +111,6 @@ func state(n *quorate.NodeReport) string {
 		return "being repaired"
 	}
 	return fmt.Sprintf("being repaired, %d records left", n.Repair.Left)
-}
-
-// isVerdict reports whether err says that a node that answers has no vote in
-// the set.
-func isVerdict(err error) bool {
-	_, is := errors.AsType[*fault.MemberError](err)
-	return is
 }
 
 // waitsFor names the nodes that are not ready, and why. It stays the same while

@@ -98,6 +98,37 @@ func TestMembersList(t *testing.T) {
 	assert.NotContains(t, out, c.Node(3).Addr())
 }
 
+// While too few nodes answer to tell which set they are, no text names
+// Bootstrap: nodes that gave leases may be among those that are down.
+func TestTooFewNodesToTellTheSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	nodes := "--nodes=" + strings.Join(c.URLs(), ",")
+	status, _, errs := call("bootstrap", nodes)
+	require.Equal(t, 0, status, errs)
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	shows := func(what string, texts ...string) {
+		for _, verb := range [][]string{{"check", nodes}, {"members", "list", nodes}} {
+			status, out, errs := call(verb...)
+			assert.NotZero(t, status, what)
+			for _, text := range append(texts, "Note: it is not known which set the nodes are, as too few of them say so: start those that are down.") {
+				assert.Contains(t, out, text, what)
+			}
+			assert.NotContains(t, out+errs, "no set of nodes is recorded", what)
+		}
+	}
+	shows("one shows the set", "say the same: start those that are down")
+	require.NoError(t, c.Node(0).Restart())
+	flush(t, c.URLs()[0])
+	shows("another has lost its data", "say the same: start those that are down", "has lost its data")
+	for _, i := range []int{0, 2} {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	shows("all are down", "connection refused")
+}
+
 // Without a node of the list nothing is recorded, and the message says what to
 // do in words of the command.
 func TestBootstrapWithoutANode(t *testing.T) {

@@ -46,6 +46,13 @@ type MemberError struct {
 
 func (e *MemberError) Error() string { return e.Why }
 
+// IsVerdict reports whether err says that a node that answers has no vote in
+// the set.
+func IsVerdict(err error) bool {
+	_, is := errors.AsType[*MemberError](err)
+	return is
+}
+
 var (
 	ErrSetUnknown = &MemberError{Why: "has recorded no set of nodes: it is brand-new or has lost its data. If the nodes are brand-new, run \"quorate bootstrap\"; " +
 		"else they record their set with the first call that waits, once all of them answer"}

@@ -165,7 +165,8 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		if v.Shown == nil {
 			return fault.ErrSetUnknown
 		}
-		return &fault.MemberError{Why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: give it the list of the set"}
+		return &fault.MemberError{Why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: " +
+			"start those that are down, or give the client the list of the set"}
 	case nodeset.SetPending:
 		return fault.ErrSetPending
 	case nodeset.SetLost:

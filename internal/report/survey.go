@@ -26,6 +26,22 @@ type Survey struct {
 	Set        *nodeset.Configuration // that this client counts on; nil: none is known
 }
 
+// Unrecorded reports whether nodes answer, and none of them has recorded a set.
+// Only then may a text name Bootstrap to an operator. Where a node shows a set,
+// its members that do not answer may have given leases.
+func (s *Survey) Unrecorded() bool {
+	answers := false
+	for i := range s.Nodes {
+		switch n := &s.Nodes[i]; {
+		case n.Standing != "":
+			answers = true // blank, or its recording has not ended
+		case fault.IsVerdict(n.Err):
+			return false // it shows a set
+		}
+	}
+	return answers
+}
+
 // Restartable reports whether one more node may be restarted of those that a
 // group counts: see repair.MayRestart. A node without a report counts as one
 // that does not vote: it was dropped, or made after the reports.
