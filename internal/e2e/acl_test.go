@@ -286,6 +286,37 @@ func TestBootstrapWithoutARight(t *testing.T) {
 	}
 }
 
+// Nodes that refuse to show what they have recorded are not taken for
+// brand-new ones: no text advises Bootstrap, and the error names the right.
+// Data of another program at the key of the set are no brand-new node either.
+func TestSetThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	u := newTenant(t, c, "app", needed)
+	q := e2e.OpenAt(t, u.urls("secret"), u.options()...)
+	require.NoError(t, q.Bootstrap(deadline(t)))
+	fails := func(because string) {
+		t.Helper()
+		log := &e2e.Log{}
+		_, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, because)
+		assert.NotContains(t, err.Error(), "bootstrap")
+		assert.Empty(t, log.Lines("brand-new"))
+	}
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "-getrange").Err())
+	}
+	fails("NOPERM")
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "+getrange").Err())
+		require.NoError(t, c.Node(i).Client().Del(t.Context(), script.SetKey("app")).Err())
+		require.NoError(t, c.Node(i).Client().HSet(t.Context(), script.SetKey("app"), "a", "b").Err())
+	}
+	fails("WRONGTYPE")
+}
+
 // A user's wrong password, and a user that is switched off, are reported at
 // once.
 func TestWrongUser(t *testing.T) {

@@ -25,6 +25,20 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
+// answer notes an answer, or that the server refuses the question to this user
+// or has other data at that key. To take such a node for a brand-new one would
+// have an operator declare it that.
+func (p *probed) answer(to *string) func([]resp.Value, error) {
+	return func(v []resp.Value, err error) {
+		switch e, ok := errors.AsType[resp.Error](err); {
+		case err == nil:
+			*to = flow.Text(v, 0)
+		case ok && (e.Code() == "NOPERM" || e.Code() == "WRONGTYPE"):
+			p.refused = e
+		}
+	}
+}
+
 // perProbe is how many scripts one command asks for. A server that wants a
 // password accepts at most 10 words from a client before AUTH.
 const perProbe = 8
@@ -43,16 +57,8 @@ func (n *Node) probe() []transport.Command {
 		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
 	}
 	cmds := []transport.Command{
-		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(ps.Set.Prefix))...), Then: func(v []resp.Value, err error) {
-			if err == nil {
-				p.set = flow.Text(v, 0)
-			}
-		}},
-		&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(marker)...), Then: func(v []resp.Value, err error) {
-			if err == nil {
-				p.marker = flow.Text(v, 0)
-			}
-		}},
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(ps.Set.Prefix))...), Then: p.answer(&p.set)},
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(marker)...), Then: p.answer(&p.marker)},
 		&flow.Request{Command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...), Then: func(_ []resp.Value, err error) {
 			if p.cluster = fault.ClusterMode(err); err != nil {
 				p.marker = ""

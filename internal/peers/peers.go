@@ -141,7 +141,7 @@ type probed struct {
 	missing []script.Script // that it does not know
 	wait    time.Duration   // how much of its guard time is left as the connection begins
 	cluster bool            // it is in cluster mode
-	refused error           // it does not say whether it is
+	refused error           // an answer that says nothing of the node: a refusal of the question
 }
 
 // Jump is the last jump of a node's clock, for Check: an operator must see the
