@@ -264,6 +264,7 @@ type recorder struct {
 	*members
 	One       chan struct{}  // full while a set is recorded: one at a time
 	recording bool           // record runs
+	said      string         // what record has warned of last; its own
 	promised  nodeset.Ballot // the highest one that a recording has met
 }
 

@@ -54,13 +54,18 @@ func (r *reach) Stop() {
 func (r *reach) look() {
 	ps, missing := r.ps, r.missing()
 	if r.note(ps.IsClosed(), missing) {
-		causes := make([]any, 0, len(missing.Nodes))
-		for _, n := range missing.Nodes {
-			causes = append(causes, slog.String(n.Addr, n.Err.Error()))
-		}
 		ps.Set.Logger.LogAttrs(context.Background(), slog.LevelWarn,
-			fmt.Sprintf("quorate: %d of %d nodes connected, %d needed; waiting", missing.Votes, missing.Votes+len(missing.Nodes), missing.Needed), slog.Group("missing", causes...))
+			fmt.Sprintf("quorate: %d of %d nodes connected, %d needed; waiting", missing.Votes, missing.Votes+len(missing.Nodes), missing.Needed), causes(missing))
 	}
+}
+
+// causes is what a line of the log says of each node.
+func causes(f *fault.Failure) slog.Attr {
+	all := make([]any, 0, len(f.Nodes))
+	for _, n := range f.Nodes {
+		all = append(all, slog.String(n.Addr, n.Err.Error()))
+	}
+	return slog.Group("missing", all...)
 }
 
 // missing says which nodes are not connected and why, or nil if a quorum is

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -105,7 +106,6 @@ func refusedForGood(err error) bool {
 // time first, and longer after each failure. The time is no short one: another
 // client may be about to commit, with an operator's word.
 func (s *recorder) record() {
-	warned := false
 	for pause := s.ps.Set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.ps.Set.NodeTimeout) {
 		select {
 		case <-time.After(pause/2 + mathrand.N(pause/2)):
@@ -117,13 +117,34 @@ func (s *recorder) record() {
 			s.ps.Set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
 				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.ps.Guard())
 		// To be superseded by another client is no failure: that one records
-		// it. The warning comes once, as the attempts go on until an operator
-		// has acted.
-		case err != nil && !errors.Is(err, errRecordingSuperseded) && !warned:
-			warned = true
-			s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err)
+		// it.
+		case err != nil && !errors.Is(err, errRecordingSuperseded):
+			if f := s.news(err); f != nil {
+				s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err, causes(f))
+			}
 		}
 	}
+}
+
+// news is what a failed attempt says that has not been logged yet, nil for
+// nothing. The attempts go on until an operator has acted. Where this client
+// itself has ended connections to judge their nodes again, nothing is wrong:
+// the next attempt follows in a moment.
+func (s *recorder) news(err error) *fault.Failure {
+	f, is := errors.AsType[*fault.Failure](err)
+	if !is {
+		f = &fault.Failure{Err: err}
+	}
+	broke := func(n fault.NodeFailure) bool { return !errors.Is(n.Err, fault.ErrRejudged) }
+	if len(f.Nodes) > 0 && !slices.ContainsFunc(f.Nodes, broke) {
+		return nil
+	}
+	gist := f.Error() + report.Gist(f)
+	if gist == s.said {
+		return nil
+	}
+	s.said = gist
+	return f
 }
 
 // stillDue reports whether record has something to do. If not, the next event
