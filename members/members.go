@@ -125,8 +125,8 @@ func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
 }
 
 // Replace replaces one node of the set by another one. old is as for [Remove],
-// and may be down for good. url is as for [Add]. It takes about two guard
-// times.
+// and may be down for good. url is as for [Add]. It takes about two guard times
+// and a half.
 //
 // A server that was emptied or got a new disk and keeps its address needs no
 // call: it takes its place by itself.
