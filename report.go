@@ -193,7 +193,7 @@ func (r *Report) reportSet(s *report.Survey) {
 		r.Set.Note = "no set of nodes is recorded: if the nodes are brand-new, run \"quorate bootstrap\"; else they record it by themselves once all of them answer, and vote a guard time later"
 		return
 	case c == nil:
-		r.Set.Note = "it is not known which set the nodes are, as too few of them say so: start those that are down"
+		r.Set.Note = "it is not known which set the nodes are, as too few of them say so: start those that are down, and look at what is wrong with the others"
 		return
 	}
 	r.Set = SetReport{

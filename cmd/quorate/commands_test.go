@@ -113,7 +113,7 @@ func TestTooFewNodesToTellTheSet(t *testing.T) {
 		for _, verb := range [][]string{{"check", nodes}, {"members", "list", nodes}} {
 			status, out, errs := call(verb...)
 			assert.NotZero(t, status, what)
-			for _, text := range append(texts, "Note: it is not known which set the nodes are, as too few of them say so: start those that are down.") {
+			for _, text := range append(texts, "Note: it is not known which set the nodes are, as too few of them say so: start those that are down") {
 				assert.Contains(t, out, text, what)
 			}
 			assert.NotContains(t, out+errs, "no set of nodes is recorded", what)
