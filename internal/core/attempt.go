@@ -1,86 +1,35 @@
 package core
 
 // This file owns the life of one attempt in the runtime: its start, the events
-// that reach its claim, what follows from a change of phase, and its end.
+// that reach its claim, its end, and what follows from each event for the
+// caller, the timers, the nodes and the observer, in which order.
 // An attempt is driven by several goroutines, one at a time under its mu:
 //
 //	the caller's        start, take, leave, Extend's renewal
-//	a reader's          answers and pushes of one node, see call.go and node.go
+//	a reader's          answers and pushes of one node, see reply.go and node.go
 //	the ticks scheduler what the claim wants at a time: a beat, a repetition
 //	one per deadline    the end of a hold
 //	pump's              a request that had waited for room, see flow.go
 
 import (
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/wake"
 )
-
-// attempt drives one process.Attempt: it passes the time and the events to the
-// claim, and does what the claim says. It is safe for concurrent use. mu guards
-// all fields from claim on, except the atomic alarms.
-// Invariant: after each event of the claim stepUnlock runs before mu is free.
-type attempt struct {
-	q     *Quorum
-	spec  *Spec
-	owner Owner       // nil: no callbacks
-	only  *peers.Node // of a set of one, while little else is under way: see [transport.Transport]
-
-	// standing is for readers without mu: until when the claim is held, or 0.
-	// The lowest bit, a nanosecond, says whether a claim waits behind it, the
-	// next one that it is renewed no more. At the end it may be evicted, or
-	// shut.
-	standing atomic.Int64
-
-	mu     sync.Mutex
-	claim  process.Attempt
-	since  protocol.Time // when the caller got the hold
-	done   chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
-	ends   *time.Timer   // WithMaxHold
-	errs   map[int]error // by node: the newest thing that it said against the claim
-	waits  []wait        // goroutines that wait for a condition
-	place  bool          // it has one of the intake
-	warned bool          // the application knows that little of the lease is left
-	late   bool          // the observer knows that its renewal is late
-	seen   *seen         // for the tracer; nil: there is none
-
-	alarms wake.Alarms[attempt]
-}
-
-// ending is what endUnlock is to know beside the event.
-type ending uint8
-
-const (
-	ordinary  ending = iota
-	unflushed        // what is to be sent is for a Flush, see Quorum.tick
-	closing          // the Quorum closes
-)
-
-// note keeps a node's newest word against the claim. Called with a.mu held.
-func (a *attempt) note(node int, err error) {
-	switch {
-	case err == nil:
-		delete(a.errs, node)
-	case a.errs == nil:
-		a.errs = map[int]error{node: err}
-	default:
-		a.errs[node] = err
-	}
-}
 
 // start makes an attempt and sends its joins. The caller holds no lock, and has
 // a place of the intake, which goes to the attempt. It waits for no node. An
 // unhealthy node gets the join too, but no decision waits for its answer.
-func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
+func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	id := peers.NewID()
 	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, place: !s.succession}
 	a.alarms.Init(a)
@@ -131,7 +80,7 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 //	for _, d := range due {
 //		d.Sleeper().tick(ordinary)
 //	}
-func (q *Quorum) tick(due []wake.Alarm[attempt]) {
+func (q *claims) tick(due []wake.Alarm[attempt]) {
 	for ; len(due) > flow.Together; due = due[flow.Together:] {
 		q.tick(due[:flow.Together])
 		// Where processors are few, the readers of the answers would otherwise
@@ -151,13 +100,6 @@ func (q *Quorum) tick(due []wake.Alarm[attempt]) {
 	if len(due) > 1 {
 		q.Nodes.Flush(q.Nodes.Mask())
 	}
-}
-
-// touch prefetches an attempt. Touching a whole batch before handling the first
-// lets the cache misses overlap. The result has no meaning: it keeps the
-// compiler from removing the reads.
-func (a *attempt) touch() bool {
-	return a.spec.quiet() && a.standing.Load() > int64(a.alarms.At(wake.Ticks))
 }
 
 func (a *attempt) tick(how ending) {
@@ -220,4 +162,170 @@ func (a *attempt) close() {
 	now := a.q.Now()
 	a.claim.Leave(now)
 	a.endUnlock(now, closing)
+}
+
+func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
+
+// endUnlock queues the claim's requests, does what follows from a change of
+// phase, unlocks a.mu, writes the requests, then calls owner and observer.
+// Invariant: the holder's context ends before a node can get the leave, see
+// below.
+func (a *attempt) endUnlock(now protocol.Time, how ending) {
+	news := a.claim.News(a.spec.shared)
+	a.publish(news) // first: what is sent below may let the next one in
+	var why error
+	waiters := (news.Waiting || news.Calm) && a.owner != nil
+	ended := news.Taken && news.Over() && a.owner != nil && (news.Lost() || how == closing)
+	if ended && news.Lost() {
+		why = a.lostWhy(now)
+	}
+	// Note: Here is an incorrect order:
+	//
+	//	a.q.Nodes.Flush(a.queue())
+	//	a.owner.Ended()
+	var leaves []protocol.Request
+	if ended {
+		if rule.On(rule.EndFirst) {
+			leaves, a.claim.Out = a.claim.Out, nil
+		}
+		// Close waits for it. Its leaves follow the owner's callback.
+		a.q.telling.Add(1)
+	}
+	nodes := a.queue()
+	if a.place && !a.claim.Underway() {
+		a.place = false
+		a.q.intake.leave()
+	}
+	a.follow(news, now)
+	a.wakeWaits()
+	a.mu.Unlock()
+	switch {
+	case how != unflushed:
+		a.q.Nodes.Flush(nodes)
+	// A tick handles many claims and writes to the nodes once, at its end.
+	case ended || waiters: // requests of other attempts must not wait for the owner's callback
+		a.q.Nodes.Flush(a.q.Nodes.Mask())
+	}
+	if ended {
+		a.owner.Ended()
+		a.mu.Lock()
+		a.claim.Out = leaves
+		nodes = a.queue()
+		a.mu.Unlock()
+		a.q.Nodes.Flush(nodes)
+		a.q.telling.Add(-1)
+	}
+	// The log and the observer come last: the contexts have ended, and the
+	// leaves are sent. They get a goroutine of their own, as they may block, or
+	// end it (TestLoggerThatBlocksAtALoss).
+	if why != nil {
+		go a.reportLoss(now, why)
+	}
+	switch {
+	case waiters && news.Waiting:
+		a.owner.Waiting()
+	case waiters:
+		a.owner.Calm()
+	}
+}
+
+// publish has those that hold no lock see until when the claim holds, and
+// whether others wait for it. Called with a.mu held.
+func (a *attempt) publish(news process.News) {
+	standing := protocol.Time(0)
+	switch {
+	case news.Phase == lease.Holding:
+		if standing = a.claim.Deadline() &^ 3; a.claim.Waiters() {
+			standing |= 1
+		}
+		if a.claim.Muted() {
+			standing |= 2
+		}
+	case a.claim.Evicted():
+		standing = evicted
+	case news.Phase == lease.Left && a.q.IsClosed():
+		standing = shut
+	}
+	a.standing.Store(int64(standing))
+}
+
+// follow sets the timers for the phase that the claim is in now, and wakes the
+// caller that waits for it. Called with a.mu held.
+// Invariant: an attempt sends on done once: at its admission, or at its end if
+// it was never admitted.
+func (a *attempt) follow(news process.News, now protocol.Time) {
+	switch {
+	case !news.Changed():
+	case news.Phase == lease.Waiting:
+		a.q.waiting.Add(1)
+	case news.Was == lease.Waiting:
+		a.q.waiting.Add(-1)
+	}
+	if news.Changed() && news.Phase == lease.Holding {
+		// The time of WithMaxHold begins when the caller gets the lock.
+		if a.spec.Set.MaxHold > 0 && !a.spec.BoundLater {
+			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
+		}
+		a.done <- struct{}{}
+	}
+	if news.Over() {
+		a.q.attempts.drop(a.claim.ID)
+		a.q.ticks.Drop(&a.alarms)
+		if news.Was == lease.Holding {
+			a.q.deadlines.Drop(&a.alarms)
+			if a.ends != nil {
+				a.ends.Stop()
+			}
+		} else {
+			a.done <- struct{}{}
+		}
+	}
+	if !news.Phase.Final() {
+		wake := a.claim.Wake()
+		if news.Phase == lease.Holding {
+			a.q.deadlines.Set(&a.alarms, a.claim.Deadline())
+			if a.spec.Set.Warn != nil && news.Taken && a.owner != nil {
+				wake = min(wake, a.warn(now))
+			}
+		}
+		a.q.ticks.Set(&a.alarms, wake)
+	}
+}
+
+// warn calls the application once when less of a lease is left than it wants to
+// be warned of. It returns when that may be. A claim that a push has admitted
+// may have little left at first, so its first renewal is given time. Called
+// with a.mu held.
+func (a *attempt) warn(now protocol.Time) protocol.Time {
+	set := a.spec.Set
+	at := max(a.claim.Deadline().Add(-set.WarnBefore), a.since.Add(set.NodeTimeout))
+	if now < at {
+		a.warned = false
+		return at
+	}
+	if !a.warned {
+		a.warned = true
+		go a.owner.Warn((*Hold)(a), set.Warn)
+	}
+	return protocol.Never
+}
+
+// noteLate tells the observer once when less than half of a lease is left: the
+// answers of a quorum to the last renewal have not come in time. Called with
+// a.mu held, as a renewal or its repetition is due.
+func (a *attempt) noteLate(now protocol.Time) {
+	left := a.claim.Deadline().Sub(now)
+	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
+	if late && !a.late {
+		err := WrapError("renew", a.spec.Name, a.failureAt(now, fault.ErrNoQuorum))
+		a.q.Observer.Call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: (*Hold)(a).Token(0), Took: left, Err: err})
+	}
+	a.late = late
+}
+
+func (a *attempt) reportLoss(now protocol.Time, why error) {
+	err := WrapError("hold", a.spec.Name, why)
+	a.q.Set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
+		"name", a.spec.Name, "token", (*Hold)(a).Token(0), "error", err)
+	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: (*Hold)(a).Token(0), Took: now.Sub(a.since), Err: err})
 }

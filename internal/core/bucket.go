@@ -1,6 +1,7 @@
 package core
 
-// This file owns the buckets of a Quorum of which a node is a Redis Cluster.
+// This file owns the calls of a Quorum that concern all of its nodes, from New
+// to Close, and its buckets, if a node is a Redis Cluster.
 //
 // A server of a cluster carries out a request only if all its keys lie in one
 // slot, and a name's keys need the node's marker. So such a Quorum has buckets.
@@ -17,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,29 +29,72 @@ import (
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
+	"github.com/quorate/quorate/internal/transport"
 )
 
-// buckets are those of a Quorum. It is safe for concurrent use. mu guards the
-// beginning of a bucket and closed; all is read without it. Lock order: mu
-// comes before every lock of a bucket's Quorum.
-// Invariant: a bucket that has begun stays. Primitives keep the Quorum that For
-// returned.
-type buckets struct {
-	q       *Quorum
-	clients []redis.UniversalClient
-	spoken  report.Spoken
-	mu      sync.Mutex
-	closed  bool
-	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used
-}
-
-// newBucketed makes a Quorum with buckets. The first one begins at once, so
-// that clients that cannot be used are refused here.
-func newBucketed(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	q := &Quorum{Peers: &peers.Peers{Set: set, Clients: setup.NewClients(clients, &set), Over: make(chan struct{})}, buckets: &buckets{clients: clients}}
+// New connects to the nodes. It returns at once; nodes that cannot be reached
+// are tried again until Close. An error is about the settings or the clients,
+// never about a node: a process must start while a minority of its nodes is
+// down.
+func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
+	if err := set.Check(); err != nil {
+		return nil, err
+	}
+	if err := checkClients(clients, &set); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(clients, setup.IsCluster) {
+		return open(clients, set)
+	}
+	// The first bucket begins at once, so that clients that cannot be used are
+	// refused here.
+	q := &Quorum{buckets: &buckets{clients: clients}}
+	q.Peers = &peers.Peers{Set: set, Clients: setup.NewClients(clients, &set), Over: make(chan struct{})}
 	q.buckets.q = q
 	_, err := q.buckets.begin(0)
 	return q, err
+}
+
+// checkClients refuses clients that cannot be a set of independent masters.
+// Errors count the nodes from 1 on, as those of ParseNodes do.
+func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
+	if len(clients) == 0 {
+		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
+	}
+	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
+	if len(clients) > 31 {
+		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
+	}
+	if len(set.Names) > 0 && len(set.Names) != len(clients) {
+		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
+	}
+	at := map[string]int{}
+	for i, c := range clients {
+		missing := true
+		switch c := c.(type) {
+		case *redis.Client:
+			missing = c == nil
+		case *redis.ClusterClient:
+			missing = c == nil
+		default:
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
+		}
+		if missing {
+			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
+		}
+		// Equal addresses are only the simplest duplicate. Two addresses of one
+		// server show one identity once they have recorded their set.
+		name := set.NameOf(c, i)
+		if name == transport.SentinelAddr {
+			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
+				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
+		}
+		if j, dup := at[name]; dup {
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
+		}
+		at[name] = i
+	}
+	return nil
 }
 
 // For returns the Quorum that has a name: q itself, or the name's bucket.
@@ -149,22 +194,6 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	return nil
 }
 
-// survey asks all nodes of all buckets, and puts the reports together.
-func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
-	if set.q.IsClosed() {
-		return report.Survey{}, &fault.Failure{Err: fault.ErrClosed}
-	}
-	var all [script.Buckets]report.Survey
-	if err := set.each(func(b int, bucket *Quorum) (err error) {
-		all[b], err = bucket.Onlooker().Survey(ctx)
-		return err
-	}); err != nil {
-		return report.Survey{}, err
-	}
-	list := set.q.Clients.List()
-	return report.Merge(all[:], list, func(i int) bool { return setup.IsCluster(set.clients[i]) }, set.q.Set.Skew), nil
-}
-
 // Ready waits until a majority of the nodes is connected. It gives up when the
 // context ends, or when so many have failed for good that this cannot be. With
 // buckets the first one must have a majority: a bucket begins with its first
@@ -220,6 +249,24 @@ func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 	return some.Load(), err
 }
 
+// AwaitRepairs waits until every repair under way has been attempted once, ctx
+// ends, or ten node timeouts have passed. So a process that is about to end
+// does not leave a repair half-done, and waits neither for a guard time nor for
+// a node that cannot be reached.
+func (q *Quorum) AwaitRepairs(ctx context.Context) {
+	if q.buckets != nil {
+		for _, b := range q.buckets.begun() {
+			b.AwaitRepairs(ctx)
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
+	defer cancel()
+	for _, n := range q.Nodes.All() {
+		q.repairs.await(ctx, n)
+	}
+}
+
 // inBucket adds to the errors of nodes of which bucket they are. It copies the
 // Failure, which is not changed once it is returned.
 func inBucket(b int, err error) error {
@@ -233,4 +280,31 @@ func inBucket(b int, err error) error {
 		c.Nodes = append(c.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fmt.Errorf("bucket %d: %w", b, n.Err)})
 	}
 	return &c
+}
+
+// Size returns N: the nodes that have a vote, of both sets while two count.
+func (q *Quorum) Size() int {
+	if q.buckets != nil {
+		return len(q.Clients.List())
+	}
+	return q.Count()
+}
+
+// Close ends the client, see end. A second call waits until the first has done
+// so, and fails with ErrClosed. It waits for a channel: while a goroutine waits
+// for a lock, the time of a testing/synctest bubble stands still.
+func (q *Quorum) Close(ctx context.Context) error {
+	first := q.closes.CompareAndSwap(false, true)
+	switch {
+	case q.buckets != nil:
+		if first {
+			close(q.Over)
+		}
+		return q.buckets.close(ctx)
+	case !first:
+		<-q.ended
+		return &fault.Failure{Err: fault.ErrClosed}
+	}
+	defer close(q.ended)
+	return q.end(ctx)
 }

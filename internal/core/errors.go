@@ -17,6 +17,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
+// WrapError makes the exported error of a failed operation. The root package
+// sets it, as it sets CoreOf.
+var WrapError = func(_, _ string, err error) error { return err }
+
 // rejected is the error of an attempt that so many nodes refuse for good that
 // it cannot have a quorum. A clash is the caller's to mend, so the sentinel is
 // ErrInvalid.
@@ -61,6 +65,19 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
+// refusal is what an answer says against the claim.
+func refusal(s *Spec, a protocol.Answer) error {
+	switch {
+	case a.Status == protocol.Recovering:
+		return &fault.RecoveringError{Wait: a.Wait}
+	case a.Status == protocol.Clash:
+		return &fault.ClashError{Asked: s.Capacity, InForce: a.Capacity}
+	case a.Foreign:
+		return errForeign
+	}
+	return nil
+}
+
 // lostWhy says what ended a hold. A process that was stopped until the lease
 // had ended is the cause itself, and its nodes may be well. Called with a.mu
 // held, before the leaves are sent: what the nodes said last is still that of
@@ -94,7 +111,7 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 // process, which asks the nodes, until ctx ended. What was missing is the turn,
 // or nodes where no quorum is connected and votes. Where that other call has
 // the lock the turn is missing, and the caller says so by itself.
-func (q *Quorum) CutShort(ctx context.Context) *fault.Failure {
+func (q *claims) CutShort(ctx context.Context) *fault.Failure {
 	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
 		return f.Cut(ctx)
 	}

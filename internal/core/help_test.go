@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -48,18 +49,18 @@ func opened(t *testing.T, set setup.Settings, nodes ...*redistest.Server) *Quoru
 
 // keeps returns a check that h is not lost until it is called.
 func keeps(t *testing.T, h *Hold) func() {
-	late := watched(t, h.q)
+	late := watched(t, h.q.Peers)
 	return func() {
 		t.Helper()
 		mustLast(t, late, h)
 	}
 }
 
-// watched measures by how much the machine and the nodes of q are late.
-func watched(t *testing.T, q *Quorum) *lateness.Lateness {
+// watched measures by how much the machine and the nodes are late.
+func watched(t *testing.T, ps *peers.Peers) *lateness.Lateness {
 	late := lateness.Measure(t)
-	for i := range q.Size() {
-		client := redis.NewClient(&redis.Options{Addr: q.Addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	for i := range ps.Count() {
+		client := redis.NewClient(&redis.Options{Addr: ps.Addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 		t.Cleanup(func() { _ = client.Close() })
 		late.Watch(t, func(ctx context.Context) error { return client.Ping(ctx).Err() })
 	}

@@ -1,20 +1,23 @@
 package core
 
 // This file owns an acquisition from Begin to Release, as the primitives see
-// it. A primitive calls Begin, then Wait until it has a Hold or an error. A
-// Pending becomes a Hold by its admission: both are the attempt, seen by
-// callers that may do different things with it.
+// it, and the wait until its attempt may begin. A primitive calls Begin, then
+// Wait until it has a Hold or an error. A Pending becomes a Hold by its
+// admission: both are the attempt, seen by callers that may do different things
+// with it.
 // Invariant: each attempt that Begin started is ended by Cancel, by Release or
 // by its claim.
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/bits"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -23,27 +26,15 @@ import (
 // place in the queue can be passed on inside the process.
 // It is not safe for concurrent use: one goroutine at a time waits or cancels.
 type Pending struct {
-	q     *Quorum
+	q     *claims
 	spec  *Spec
 	try   bool
 	owner Owner
 	a     *attempt // nil: it has not begun, as no set is known or no place was free
 }
 
-// Owner gets the events of its hold. No lock is held during a callback. Its
-// methods run on the goroutine of the event, and must not wait for a node.
-type Owner interface {
-	Ended()   // the hold has ended by itself, see Hold.Cause; called at most once
-	Waiting() // a claim has begun to wait behind it
-	Calm()    // none waits behind it any more
-
-	// Turn returns the lease of those that hold it now, to warn them; nil: none
-	// does, or has its lease yet. It runs on a goroutine of its own.
-	Turn(h *Hold) *Lease
-}
-
 // Begin starts an acquisition, without waiting for a node. o may be nil.
-func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
+func (q *claims) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
 	}
@@ -69,7 +60,7 @@ func (p *Pending) start(ctx context.Context) error {
 		return err
 	}
 	if !p.spec.succession {
-		if err := p.q.intake.enter(ctx, p.q, p.try); err != nil {
+		if err := p.q.intake.enter(ctx, p.q.Peers, p.try); err != nil {
 			return err
 		}
 	}
@@ -81,6 +72,49 @@ func (p *Pending) start(ctx context.Context) error {
 	}
 	p.a = p.q.start(p.spec, p.try, p.owner)
 	return nil
+}
+
+var errCrowded = fmt.Errorf("%d locks of this process wait for the nodes' first answers, and this one waits behind them", process.Places)
+
+// enter waits for a place. It fails when the context ends or the Quorum closes.
+// A try waits no longer than a node may take to answer.
+func (i *intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
+	i.mu.Lock()
+	if i.in.Take() {
+		i.mu.Unlock()
+		return nil
+	}
+	w := make(chan struct{}, 1)
+	e := i.in.Wait(w)
+	i.mu.Unlock()
+	var late <-chan time.Time
+	if try {
+		timer := time.NewTimer(ps.Driver.Furthest(&ps.Set))
+		defer timer.Stop()
+		late = timer.C
+	}
+	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: ps.Driver.Client.Group().Sets.Need()}
+	select {
+	case <-w: // Close may have begun, and has listed the attempts that it ends
+		if !ps.IsClosed() {
+			return nil
+		}
+		i.leave()
+		f.Err = fault.ErrClosed
+		return f
+	case <-late:
+	case <-ctx.Done():
+		_ = f.Cut(ctx)
+	case <-ps.Over:
+		f.Err = fault.ErrClosed
+	}
+	i.mu.Lock()
+	waited := i.in.GiveUp(e)
+	i.mu.Unlock()
+	if !waited {
+		i.leave()
+	}
+	return f
 }
 
 // Wait waits until the claim is admitted or cannot be, the context ends or the
@@ -180,7 +214,7 @@ func (p *Pending) Cancel() {
 }
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
-func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {
+func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {
 	p, err := q.Begin(s, try, o)
 	if err != nil {
 		return nil, err
@@ -190,55 +224,6 @@ func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold
 		p.Cancel()
 	}
 	return hold, err
-}
-
-// MaxPasses is how many tokens one claim has.
-const MaxPasses = process.HandOvers
-
-// Hold is an admitted claim: an attempt that has come to something.
-type Hold attempt
-
-// Token returns the fencing token of the n-th hand-over inside this process:
-// ticket * 2^10 + n. Tokens of one claim rise with n, and those of a later
-// claim are above all of them, because its ticket is higher. It reads the
-// ticket without mu: a ticket does not change once the claim is admitted.
-func (h *Hold) Token(n int) uint64 { return uint64(h.claim.Ticket())*MaxPasses + uint64(n) }
-
-// Valid reports whether the claim is held now.
-func (h *Hold) Valid() bool { return h.Standing().Valid }
-
-// The standings of a claim that an operator has ended, or Close.
-const (
-	evicted = 1
-	shut    = 3
-)
-
-// Cause returns why a hold has ended by itself that is not valid any more:
-// ErrLost, ErrEvicted or ErrClosed. Its owner may not have been called yet.
-func (h *Hold) Cause() error {
-	switch h.standing.Load() {
-	case evicted:
-		return fault.ErrEvicted
-	case shut:
-		return fault.ErrClosed
-	}
-	return fault.ErrLost
-}
-
-// ValidUntil returns the deadline of rule 5 as it stands.
-func (h *Hold) ValidUntil() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.q.Clock.When(h.claim.Deadline())
-}
-
-// Standing returns how the claim stands now. It takes no lock, since a
-// hand-over inside the process asks each time. standing holds deadline and
-// waiters in one word, so the two belong together.
-func (h *Hold) Standing() process.Standing {
-	standing, now, fixed := h.standing.Load(), h.q.Now(), h.spec.Set.NoRenewal
-	valid := int64(now) < standing&^3
-	return process.Standing{At: now, Valid: valid, Usable: valid && !fixed && standing&2 == 0, Fixed: fixed, Waiters: standing&1 != 0 && standing > shut}
 }
 
 // Pass lets the claim serve another holder of this process, if it is usable.
@@ -284,9 +269,7 @@ func (h *Hold) Shrink(weight uint64) bool {
 }
 
 // Release leaves every node. It does not wait for them.
-func (h *Hold) Release() {
-	(*attempt)(h).leave()
-}
+func (h *Hold) Release() { (*attempt)(h).leave() }
 
 // Released waits until a quorum is known to be free of the claim, the nodes
 // have had their time, or the context ends. A node is free of it if it confirms

@@ -24,7 +24,7 @@ import (
 // A hold that has ended is over. That no longer says whether a claim waits.
 func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
-	h := &Hold{q: &Quorum{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}
+	h := &Hold{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}
 	assert.Equal(t, fault.ErrLost, h.Cause())
 	for standing, cause := range map[int64]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
 		h.standing.Store(standing)

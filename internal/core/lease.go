@@ -105,22 +105,28 @@ func (s *Single) end() {
 }
 
 func (s *Single) Waiting() {
-	if l := s.Turn(nil); l != nil {
+	if l := s.turn(); l != nil {
 		l.Want()
 	}
 }
 
 func (s *Single) Calm() {}
 
-// Turn returns the lease, if it has been taken.
-func (s *Single) Turn(*Hold) *Lease {
+func (s *Single) Warn(_ *Hold, f func(lease any)) {
+	if l := s.turn(); l != nil {
+		f(l)
+	}
+}
+
+// turn returns the lease, if it has been taken.
+func (s *Single) turn() *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lease
 }
 
 // AcquireLease is Acquire, and returns the lease of the hold's first turn.
-func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (l *Lease, err error) {
+func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (l *Lease, err error) {
 	ctx, span := q.Trace(ctx, s, try)
 	hold, err := q.Acquire(ctx, s, try, owner)
 	if err == nil {
@@ -245,6 +251,21 @@ func (l *Lease) Finish(cause error) (span *Span, lost error) {
 	defer l.mu.Unlock()
 	span = l.end(cause)
 	return span, l.lost()
+}
+
+// follow has the end of the lease reported to the tracer, unless that is so
+// already: readers of one process share a lease.
+func (l *Lease) follow(s *Span) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.span != nil {
+		return false
+	}
+	if l.span = s; l.cause != nil {
+		s.finish(l.cause)
+		go s.Ended()
+	}
+	return true
 }
 
 // Release ends the hold and gives it back on the nodes. It does not wait for

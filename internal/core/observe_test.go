@@ -9,7 +9,7 @@ import (
 
 // What a lock costs more as it could be traced, and is not.
 func BenchmarkUntraced(b *testing.B) {
-	q, spec := &Quorum{Peers: &peers.Peers{}}, &Spec{}
+	q, spec := &claims{Peers: &peers.Peers{}}, &Spec{}
 	b.ReportAllocs()
 	for b.Loop() {
 		_, span := q.Trace(b.Context(), spec, false)

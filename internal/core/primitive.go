@@ -1,82 +1,27 @@
 package core
 
-// This file owns what all primitives have: how they get to the core, what they
-// ask the nodes for, their options, and calls that are made again.
-//
-// Invariant: all claims of one value share one process.Name, because the clock
-// of its tickets is there: a claim of this process must be above the claims
-// that it has seen.
+// This file owns what primitives have beside claims and records: how they get
+// to the core, their options, calls that are made again, and the number of a
+// semaphore's permits. It is recorded beside the semaphore's name, and written
+// under a lock of its own: a full semaphore admits no claim, so a Resize under
+// a claim of the semaphore would wait for the holders. The nodes read it with
+// every request of the semaphore's claims, and return it with every answer.
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime/pprof"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
-
-// Spec is what a primitive asks for; one Spec serves many attempts. It is safe
-// for concurrent use: NewSpec sets its fields.
-type Spec struct {
-	Name       string
-	Kind       string // of the primitive, for the tracer
-	Weight     uint64
-	Capacity   uint64
-	Counting   bool // a semaphore: votes alone do not suffice
-	Notify     bool // push to the holder when a claim begins to wait
-	ShortHold  bool // often given back at once: see lease.Fanout
-	BoundLater bool // it is renewed without a bound until Hold.Bound
-	Set        *setup.Settings
-	shared     *process.Name // what all claims at the name share
-	succession bool          // it is the register that decides which configuration follows
-	side       string        // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
-}
-
-// keys are the keys of a spec's name, with the marker of the configuration that
-// this client counts on.
-// Invariant: the Quorum says which configuration that is, whatever settings the
-// spec has.
-func (q *Quorum) keys(s *Spec) script.Keys {
-	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.Members.Home())
-}
-
-// command appends a request. Invariant: the configuration that it names and the
-// settings that it has are read at one moment. A node goes by these.
-func (q *Quorum) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
-	n := q.Members.Named.Load()
-	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.Home)
-	return script.AppendCommand(dst, k, t, q.Channel, n.Guard, n.Retention, r)
-}
-
-// WithWeight returns a copy that asks for another weight.
-func (s *Spec) WithWeight(weight uint64) *Spec {
-	c := *s
-	c.Weight = weight
-	return &c
-}
-
-// quiet reports whether no other claim has been met at the name of late.
-func (s *Spec) quiet() bool { return !s.shared.Contended() }
-
-// NewSpec fails for a name that cannot be used, before any node is asked.
-func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
-	if err := setup.CheckName(s.Name); err != nil {
-		return nil, err
-	}
-	made := &struct { // the two are used together
-		spec Spec
-		name process.Name
-	}{spec: s}
-	made.name.Name, made.name.Counting = s.Name, s.Counting
-	made.spec.shared = &made.name
-	return &made.spec, nil
-}
 
 // The root package sets these: primitives get from a *quorate.Quorum to the
 // core, and from a Failure to a *quorate.Error, without the core knowing the
@@ -84,8 +29,6 @@ func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 var (
 	// CoreOf returns the core of a *quorate.Quorum.
 	CoreOf func(quorum any) *Quorum
-	// WrapError makes the exported error of a failed operation.
-	WrapError = func(_, _ string, err error) error { return err }
 	// Option makes a quorate.Option that users cannot make, for tests.
 	Option func(setup.Setting) any
 )
@@ -182,4 +125,59 @@ func Must(q *Quorum, s *Spec, what string, try func() error) {
 func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context) error) (err error) {
 	pprof.Do(ctx, pprof.Labels("quorate_kind", kind, "quorate_name", name), func(ctx context.Context) { err = f(ctx) })
 	return err
+}
+
+// Resize changes how many permits a semaphore has, for all clients. It returns
+// when a majority has the number. From then on every quorum of votes contains a
+// node that knows it, so a smaller number holds for each claim that is admitted
+// later. Nodes that have missed it are given it by repairs. Claims that hold
+// are not ended by a smaller number: new ones wait until enough have left.
+func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
+	r, err := q.number(s)
+	if err != nil {
+		return err
+	}
+	var h *Hold
+	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
+		if h, err = q.Acquire(ctx, r.spec, false, nil); err != nil {
+			return err
+		}
+		if _, err = r.Open(ctx, h); err == nil {
+			break
+		}
+		// No other call resizes under this claim, so the next one is above what
+		// overtook it.
+		if h.Release(); !errors.Is(err, fault.ErrLost) {
+			return err
+		}
+	}
+	defer h.Release()
+	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
+		return err
+	}
+	// Have every node serve the claims that fit now: any request does that.
+	// Without it the waiters learn of a larger number with their next beat.
+	// This one is of an id that has no claim, so it changes nothing else.
+	t := protocol.Terms{ID: peers.NewID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
+	for _, n := range q.Nodes.All() {
+		n.Send(&flow.Request{Command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
+	}
+	return nil
+}
+
+// Permits asks the nodes how many permits a semaphore has: as the last Resize
+// said, or else as declared.
+func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
+	r, err := q.number(s)
+	if err != nil {
+		return 0, err
+	}
+	rec, err := r.Read(ctx)
+	if err == nil && rec.Undecided {
+		err = &fault.Failure{Err: fmt.Errorf("%w: a Resize is under way", fault.ErrHeld)}
+	}
+	if err != nil || !rec.Exists {
+		return s.Capacity, err
+	}
+	return strconv.ParseUint(string(rec.Value), 10, 53)
 }

@@ -1,24 +1,23 @@
 package core
 
-// This file owns what all claims of a process share, from its beginning to its
-// end.
+// This file owns what a Quorum is without buckets, from its beginning to its
+// end, and what its nodes pass on to what is under way.
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
@@ -31,90 +30,38 @@ import (
 // changes later has a lock of its own, named at its type. There is no lock of
 // the whole Quorum, so a call of one claim waits for no call of another one.
 type Quorum struct {
-	*peers.Peers
+	operations
 	waker  wake.Waker
 	closes atomic.Bool   // Close has been called
 	ended  chan struct{} // closed when Close has done its work
 
-	ticks, deadlines *wake.Scheduler[attempt]
-
-	attempts registry[protocol.ID, *attempt]
-	intake   intake
-	waiting  atomic.Int64 // how many claims wait for their turn
-	records  registry[*registerCall, *registerCall]
-	watches  registry[protocol.ID, *Watch]
-	repairs  repairer
-	telling  atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
-	buckets  *buckets     // nil: there are none, see bucket.go
+	repairs repairer
+	buckets *buckets // nil: there are none, see bucket.go
 }
 
-// New connects to the nodes. It returns at once; nodes that cannot be reached
-// are tried again until Close. An error is about the settings or the clients,
-// never about a node: a process must start while a minority of its nodes is
-// down.
-func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	if err := set.Check(); err != nil {
-		return nil, err
-	}
-	if err := checkClients(clients, &set); err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(clients, setup.IsCluster) {
-		return newBucketed(clients, set)
-	}
-	return open(clients, set)
-}
-
-// checkClients refuses clients that cannot be a set of independent masters.
-// Errors count the nodes from 1 on, as those of ParseNodes do.
-func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
-	if len(clients) == 0 {
-		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
-	}
-	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
-	if len(clients) > 31 {
-		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
-	}
-	if len(set.Names) > 0 && len(set.Names) != len(clients) {
-		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
-	}
-	at := map[string]int{}
-	for i, c := range clients {
-		missing := true
-		switch c := c.(type) {
-		case *redis.Client:
-			missing = c == nil
-		case *redis.ClusterClient:
-			missing = c == nil
-		default:
-			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
-		}
-		if missing {
-			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
-		}
-		// Equal addresses are only the simplest duplicate. Two addresses of one
-		// server show one identity once they have recorded their set.
-		name := set.NameOf(c, i)
-		if name == transport.SentinelAddr {
-			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
-				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
-		}
-		if j, dup := at[name]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
-		}
-		at[name] = i
-	}
-	return nil
+// buckets are those of a Quorum. It is safe for concurrent use. mu guards the
+// beginning of a bucket and closed; all is read without it. Lock order: mu
+// comes before every lock of a bucket's Quorum.
+// Invariant: a bucket that has begun stays. Primitives keep the Quorum that For
+// returned.
+type buckets struct {
+	q       *Quorum
+	clients []redis.UniversalClient
+	spoken  report.Spoken
+	mu      sync.Mutex
+	closed  bool
+	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used
 }
 
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	q := &Quorum{Peers: peers.NewPeers(clients, set), ended: make(chan struct{})}
+	q := &Quorum{ended: make(chan struct{})}
+	q.Peers = peers.NewPeers(clients, set)
 	q.Claims = q
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
 	}
-	q.repairs.q = q
+	q.repairs.q = &q.operations
 	q.ticks = wake.NewScheduler(wake.Ticks, q.Now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed.
 	q.deadlines = wake.NewScheduler(wake.Deadlines, q.Now, func(due []wake.Alarm[attempt]) {
@@ -123,7 +70,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 		}
 	})
 	if err := q.Peers.Begin(clients); err != nil {
-		q.Close(context.Background()) // ends the nodes that were made before the one that cannot be
+		_ = q.end(context.Background()) // ends the nodes that were made before the one that cannot be
 		return nil, err
 	}
 	q.Tasks.Start(q.wakeUps)
@@ -133,15 +80,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	return q, nil
 }
 
-// Size returns N: the nodes that have a vote, of both sets while two count.
-func (q *Quorum) Size() int {
-	if q.buckets != nil {
-		return len(q.Clients.List())
-	}
-	return q.Count()
-}
-
-// The methods from here to Alone are what the nodes pass on: see claims.
+// The methods from here to Alone are what the nodes pass on: see peers.Peers.
 
 func (q *Quorum) Each(event func(c *process.Attempt, now protocol.Time)) {
 	for _, a := range q.attempts.list() {
@@ -158,7 +97,7 @@ func (q *Quorum) EachOperation(event func(in *lease.RegisterOp, now protocol.Tim
 // Signal has all watches read soon: pushes may be lost with a connection.
 func (q *Quorum) Signal() {
 	for _, w := range q.watches.list() {
-		w.signal(w.soon)
+		w.look()
 	}
 }
 
@@ -177,29 +116,10 @@ func (q *Quorum) Push(node int, m *protocol.Push) {
 func (q *Quorum) Repair(step *repair.RepairStep) { q.repairs.start(step) }
 
 func (q *Quorum) Batch() transport.Batch {
-	return &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)}
+	return &batch{q: &q.claims, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)}
 }
 
 func (q *Quorum) Alone() bool { return q.waiting.Load() == 0 }
-
-// Close ends the client, see end. A second call waits until the first has done
-// so, and fails with ErrClosed. It waits for a channel: while a goroutine waits
-// for a lock, the time of a testing/synctest bubble stands still.
-func (q *Quorum) Close(ctx context.Context) error {
-	first := q.closes.CompareAndSwap(false, true)
-	switch {
-	case q.buckets != nil:
-		if first {
-			close(q.Over)
-		}
-		return q.buckets.close(ctx)
-	case !first:
-		<-q.ended
-		return &fault.Failure{Err: fault.ErrClosed}
-	}
-	defer close(q.ended)
-	return q.end(ctx)
-}
 
 // end ends things in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
@@ -251,7 +171,7 @@ func (q *Quorum) wakeUps() {
 	}
 }
 
-func (q *Quorum) woken() {
+func (q *claims) woken() {
 	q.Clock.CountSleep()
 	q.ticks.Look()
 	q.deadlines.Look()

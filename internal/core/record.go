@@ -1,26 +1,16 @@
 package core
 
 // This file owns the operations on the record of a name, as primitives see
-// them: read, open, put, erase, and the wait for a claim that a record may make
-// needless. Each is one lease.RegisterOp that a registerCall
-// (register_call.go) drives. The number of a semaphore's permits is such a
-// record, beside the semaphore's name, and written under a lock of its own: a
-// full semaphore admits no claim, so a Resize under a claim of the semaphore
-// would wait for the holders. The nodes read it with every request of the
-// semaphore's claims, and return it with every answer.
+// them: read, open, put, erase. Each is one lease.RegisterOp that a
+// registerCall (register_call.go) drives.
 // Invariant: a value is returned as recorded only if a majority has it.
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/rule"
@@ -41,16 +31,6 @@ type Record struct {
 
 	version protocol.Version
 }
-
-// Register is the record of one name. Its rules are in lease/register.go.
-// It has no state of its own, so it is safe for concurrent use.
-type Register struct {
-	q    *Quorum
-	spec *Spec
-}
-
-// Register returns the record of s's name.
-func (q *Quorum) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
 
 // record returns what was found. Called when the registerCall is decided.
 func (i *registerCall) record() Record {
@@ -214,111 +194,8 @@ func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	h.Release()
 }
 
-// TurnUnless waits for a claim, or until what is recorded makes it needless:
-// then l and err are nil. Without the latter a thousand waiters would get their
-// turns one after the other, with nothing to do. enough is called from another
-// goroutine.
-// Invariant: the caller's goroutine waits for the claim, because there the
-// tracer is called. In a goroutine of its own a panic of the tracer would end
-// the process.
-func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
-	watch := r.Watch()
-	defer watch.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	needless := false
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		found, needless = watch.await(ctx, enough)
-		cancel()
-	}()
-	stop := func() {
-		cancel()
-		<-watched
-	}
-	defer stop() // also when the tracer panics
-	l, err = r.q.AcquireLease(ctx, r.spec, false, new(Single))
-	if stop(); !needless {
-		return l, Record{}, err
-	}
-	if l != nil {
-		_ = l.Release()
-	}
-	return nil, found, nil
-}
-
-// await waits until enough accepts what is recorded, or the context ends. An
-// error of the watch is the claim's as well.
-func (w *Watch) await(ctx context.Context, enough func(Record) bool) (Record, bool) {
-	for {
-		select {
-		case <-ctx.Done():
-			return Record{}, false
-		case <-w.Changed():
-		}
-		if rec, known, _ := w.Latest(); known && enough(rec) {
-			return rec, true
-		}
-	}
-}
-
 // number is the register that keeps how many permits a semaphore has.
-func (q *Quorum) number(s *Spec) (*Register, error) {
+func (q *operations) number(s *Spec) (*Register, error) {
 	lock, err := q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
 	return q.Register(lock), err
-}
-
-// Resize changes how many permits a semaphore has, for all clients. It returns
-// when a majority has the number. From then on every quorum of votes contains a
-// node that knows it, so a smaller number holds for each claim that is admitted
-// later. Nodes that have missed it are given it by repairs. Claims that hold
-// are not ended by a smaller number: new ones wait until enough have left.
-func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
-	r, err := q.number(s)
-	if err != nil {
-		return err
-	}
-	var h *Hold
-	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
-		if h, err = q.Acquire(ctx, r.spec, false, nil); err != nil {
-			return err
-		}
-		if _, err = r.Open(ctx, h); err == nil {
-			break
-		}
-		// No other call resizes under this claim, so the next one is above what
-		// overtook it.
-		if h.Release(); !errors.Is(err, fault.ErrLost) {
-			return err
-		}
-	}
-	defer h.Release()
-	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
-		return err
-	}
-	// Have every node serve the claims that fit now: any request does that.
-	// Without it the waiters learn of a larger number with their next beat.
-	// This one is of an id that has no claim, so it changes nothing else.
-	t := protocol.Terms{ID: peers.NewID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
-	for _, n := range q.Nodes.All() {
-		n.Send(&flow.Request{Command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
-	}
-	return nil
-}
-
-// Permits asks the nodes how many permits a semaphore has: as the last Resize
-// said, or else as declared.
-func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
-	r, err := q.number(s)
-	if err != nil {
-		return 0, err
-	}
-	rec, err := r.Read(ctx)
-	if err == nil && rec.Undecided {
-		err = &fault.Failure{Err: fmt.Errorf("%w: a Resize is under way", fault.ErrHeld)}
-	}
-	if err != nil || !rec.Exists {
-		return s.Capacity, err
-	}
-	return strconv.ParseUint(string(rec.Value), 10, 53)
 }

@@ -22,8 +22,33 @@ import (
 // requests, to the link and back: it passes answers, failures and times to
 // lease.RegisterOp, and does what that says. What waits for room, and what is
 // sent when its turn comes, is for that to decide: see flow.
-// Invariant: an operation that has begun is in Quorum.records until it is over,
-// so that a lost connection, a jumped clock and Close reach it.
+// Invariant: an operation that has begun is in operations.records until it is
+// over, so that a lost connection, a jumped clock and Close reach it.
+
+// operations is what the operations on records of a Quorum share, beside what
+// they share with its claims.
+type operations struct {
+	claims
+	records registry[*registerCall, *registerCall]
+	watches registry[protocol.ID, watcher]
+}
+
+// watcher is a Watch, as pushes and the end of the Quorum find it.
+type watcher interface {
+	push(node int, t protocol.Ticket)
+	look() // soon
+	end()
+}
+
+// Register is the record of one name. Its rules are in lease/register.go.
+// It has no state of its own, so it is safe for concurrent use.
+type Register struct {
+	q    *operations
+	spec *Spec
+}
+
+// Register returns the record of s's name.
+func (q *operations) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
 
 // registerCall drives one lease.RegisterOp, as attempt drives a claim. It is
 // safe for concurrent use; mu guards the fields below mu. done receives once,
@@ -32,7 +57,7 @@ import (
 // lock of an attempt is taken under i.mu: whether the hold is valid is read
 // without one.
 type registerCall struct {
-	q     *Quorum
+	q     *operations
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
 	hold  *Hold          // of an open or a put

@@ -32,7 +32,7 @@ import (
 // Invariant: mu is not held while a step is taken, so no event waits for a
 // node.
 type repairer struct {
-	q      *Quorum
+	q      *operations
 	mu     sync.Mutex
 	failed [peers.MaxNodes]error // per node: why the last attempt has failed; nil: it has not
 }
@@ -83,28 +83,9 @@ func (r *repairer) log(s *repair.RepairStep, err error) {
 	}
 }
 
-// AwaitRepairs waits until every repair under way has been attempted once, ctx
-// ends, or ten node timeouts have passed. So a process that is about to end
-// does not leave a repair half-done, and waits neither for a guard time nor for
-// a node that cannot be reached.
-func (q *Quorum) AwaitRepairs(ctx context.Context) {
-	if q.buckets != nil {
-		for _, b := range q.buckets.begun() {
-			b.AwaitRepairs(ctx)
-		}
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*q.Set.NodeTimeout)
-	defer cancel()
-	for _, n := range q.Nodes.All() {
-		q.awaitRepair(ctx, n)
-	}
-}
-
-// awaitRepair waits until a repair of the node that is under way was attempted
-// once.
-func (q *Quorum) awaitRepair(ctx context.Context, n *peers.Node) {
-	q.Until(ctx, func() bool { return q.Driver.Client.Attempted(n.Index) })
+// await waits until a repair of the node that is under way was attempted once.
+func (r *repairer) await(ctx context.Context, n *peers.Node) {
+	r.q.Until(ctx, func() bool { return r.q.Driver.Client.Attempted(n.Index) })
 }
 
 // turn is the key of the client whose turn it is to repair a node.
@@ -170,7 +151,7 @@ func (r *repairer) outcome(s *repair.RepairStep) error {
 		err = errUndecided
 	case err == nil:
 		s.Nodes[s.Target] = fault.ErrForgetful // it is not one of those that are asked
-		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Size() - 1}
+		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Count() - 1}
 		for i, why := range s.Nodes {
 			if why != nil {
 				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: q.Addr(i), Err: fault.NamesAge(why)})

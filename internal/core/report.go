@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // This file owns what an onlooker finds out about one node, and about all.
@@ -83,7 +84,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	// Without this wait a short command would end while its own repair of the
 	// node is under way (cmd/quorate: TestShortCommandRepairsANode).
 	if !n.Seed() {
-		q.awaitRepair(ctx, n) // which began with the connection
+		q.repairs.await(ctx, n) // which began with the connection
 	}
 	if r.Err = n.Unfit(); r.Err == nil && n.Seed() { // the set has become known meanwhile, and the connection ends
 		r.Err = fault.ErrRejudged
@@ -199,4 +200,20 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group())
 	s.Set = q.Members.Config.Load()
 	return s, nil
+}
+
+// survey asks all nodes of all buckets, and puts the reports together.
+func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
+	if set.q.IsClosed() {
+		return report.Survey{}, &fault.Failure{Err: fault.ErrClosed}
+	}
+	var all [script.Buckets]report.Survey
+	if err := set.each(func(b int, bucket *Quorum) (err error) {
+		all[b], err = bucket.Onlooker().Survey(ctx)
+		return err
+	}); err != nil {
+		return report.Survey{}, err
+	}
+	list := set.q.Clients.List()
+	return report.Merge(all[:], list, func(i int) bool { return setup.IsCluster(set.clients[i]) }, set.q.Set.Skew), nil
 }

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -23,7 +21,7 @@ import (
 // Span is one acquisition and the hold that comes of it, as the tracer gets
 // them. Nil is one that is not traced; its methods do nothing.
 type Span struct {
-	q     *Quorum
+	q     *claims
 	ctx   context.Context // of AcquireStart
 	info  setup.AcquireInfo
 	began protocol.Time
@@ -34,15 +32,8 @@ type Span struct {
 	cause error // why the hold has ended
 }
 
-// seen is what an attempt notes for the tracer; a.mu guards it.
-type seen struct {
-	asked     [peers.MaxNodes]uint8 // requests by node, until the claim is admitted
-	contended bool
-	queue     int // the highest rank
-}
-
 // Trace begins a span. The acquisition goes on with the context it returns.
-func (q *Quorum) Trace(ctx context.Context, s *Spec, try bool) (context.Context, *Span) {
+func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context, *Span) {
 	t := q.Set.Trace
 	if t == nil {
 		return ctx, nil
@@ -52,10 +43,16 @@ func (q *Quorum) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 	return span.ctx, span
 }
 
+// traced is the Lease that an acquisition comes to.
+type traced interface {
+	Token() uint64
+	follow(s *Span) (first bool)
+}
+
 // End reports how the acquisition has ended: with an error, or with a lease,
 // under a claim that was got from the nodes, or under one of this process if
 // got is nil. If the tracer does not return, undo is called.
-func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
+func (s *Span) End(got *Hold, l traced, err error, undo func()) {
 	if s == nil {
 		return
 	}
@@ -70,7 +67,8 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 		(*attempt)(got).tell(s.since, &r)
 	}
 	if err == nil {
-		s.token, r.Token, r.Local = l.token, l.token, got == nil
+		s.token = l.Token()
+		r.Token, r.Local = s.token, got == nil
 		r.Shared = !l.follow(s)
 	}
 	returned := false
@@ -111,31 +109,4 @@ func (a *attempt) tell(now protocol.Time, r *setup.AcquireResult) {
 	if a.seen != nil {
 		r.Contended, r.Queue, r.RoundTrips = a.seen.contended, a.seen.queue, int(slices.Max(a.seen.asked[:]))
 	}
-}
-
-// note takes a request, or the answer to one. Called with a.mu held.
-func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
-	switch {
-	case s == nil || phase >= lease.Holding:
-	case ans == nil:
-		s.asked[node]++
-	default:
-		s.queue = max(s.queue, ans.Rank)
-		s.contended = s.contended || ans.Status == protocol.OK && !ans.Vote
-	}
-}
-
-// follow has the end of the lease reported to the tracer, unless that is so
-// already: readers of one process share a lease.
-func (l *Lease) follow(s *Span) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.span != nil {
-		return false
-	}
-	if l.span = s; l.cause != nil {
-		s.finish(l.cause)
-		go s.Ended()
-	}
-	return true
 }

@@ -84,6 +84,8 @@ func (w *Watch) end() {
 	}
 }
 
+func (w *Watch) look() { w.signal(w.soon) }
+
 // A signal that has not been received yet stands for this one.
 func (w *Watch) signal(c chan struct{}) {
 	select {
@@ -187,5 +189,53 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 		w.signal(w.now)
 	} else {
 		w.signal(w.soon)
+	}
+}
+
+// TurnUnless waits for a claim, or until what is recorded makes it needless:
+// then l and err are nil. Without the latter a thousand waiters would get their
+// turns one after the other, with nothing to do. enough is called from another
+// goroutine.
+// Invariant: the caller's goroutine waits for the claim, because there the
+// tracer is called. In a goroutine of its own a panic of the tracer would end
+// the process.
+func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
+	watch := r.Watch()
+	defer watch.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	needless := false
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		found, needless = watch.await(ctx, enough)
+		cancel()
+	}()
+	stop := func() {
+		cancel()
+		<-watched
+	}
+	defer stop() // also when the tracer panics
+	l, err = r.q.AcquireLease(ctx, r.spec, false, new(Single))
+	if stop(); !needless {
+		return l, Record{}, err
+	}
+	if l != nil {
+		_ = l.Release()
+	}
+	return nil, found, nil
+}
+
+// await waits until enough accepts what is recorded, or the context ends. An
+// error of the watch is the claim's as well.
+func (w *Watch) await(ctx context.Context, enough func(Record) bool) (Record, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return Record{}, false
+		case <-w.Changed():
+		}
+		if rec, known, _ := w.Latest(); known && enough(rec) {
+			return rec, true
+		}
 	}
 }

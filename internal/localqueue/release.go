@@ -193,14 +193,18 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 	return q.expose()
 }
 
-// Turn returns the lease of the goroutines that hold the value under a claim.
-func (q *Queue) Turn(h *core.Hold) *core.Lease {
+// Warn calls f with the lease of the goroutines that hold the value under a
+// claim.
+func (q *Queue) Warn(h *core.Hold, f func(lease any)) {
+	var l *core.Lease
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.state.Held(Write) != h && q.state.Held(Read) != h {
-		return nil
+	if q.state.Held(Write) == h || q.state.Held(Read) == h {
+		l = q.expose()
 	}
-	return q.expose()
+	q.mu.Unlock()
+	if l != nil {
+		f(l)
+	}
 }
 
 func (q *Queue) expose() *core.Lease {

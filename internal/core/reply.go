@@ -1,0 +1,156 @@
+package core
+
+// This file owns what comes back for the requests of claims: what an answer
+// does, of one request or of a batch.
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/peers"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// Reply takes the answer; it runs on the goroutine that reads the node, and so
+// must not block. Invariant: the answer is judged before the claim gets it.
+func (c *call) Reply(v []resp.Value, err error) {
+	a, q := c.a, c.a.q
+	var ans protocol.Answer
+	var verdict protocol.Verdict
+	switch {
+	case err != nil:
+		err = q.Members.CheckSet(c.req.Node, err)
+	case c.req.Op == protocol.OpLeave:
+		if _, err = script.DecodeLeave(v); err == nil {
+			q.Nodes.At(c.req.Node).Released.Add(1)
+		}
+	default:
+		ans, err = script.Decode(v)
+	}
+	if err == nil {
+		verdict = q.Judge(a.spec.shared, &c.req, &ans)
+	}
+	a.mu.Lock()
+	// After a SCRIPT FLUSH the request goes again, unseen by the claim.
+	if flow.Forgotten(err) && c.loads < flow.MaxLoads {
+		if c.loads++; c.again(true) {
+			a.mu.Unlock()
+			return
+		}
+	}
+	now := q.Now()
+	var do []process.Action
+	switch {
+	case err != nil && c.leaveLater(now, err):
+		a.failed(&c.req, explain(a.spec, err))
+		a.mu.Unlock()
+		return
+	case err != nil:
+		a.failed(&c.req, explain(a.spec, err))
+		a.claim.Fail(now, &c.req, fault.ForGood(err))
+	case !verdict.Counts():
+		a.failed(&c.req, peers.Uncounted(verdict.Why))
+		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+	default:
+		a.answered(&c.req, &ans)
+		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+	}
+	// With a.mu held: offer still reads c after the link has taken it, under
+	// the same lock. carryOut comes last: it locks other attempts.
+	c.free()
+	a.stepUnlock(now)
+	q.Driver.CarryOut(do)
+}
+
+// leaveLater sends a leave again after a pause that the server has refused for
+// now: it is busy with another program's script, say, or cannot write to its
+// disk. Called with a.mu held.
+// Invariant: a leave is sent again while the lease that it is to end may last.
+func (c *call) leaveLater(now protocol.Time, err error) bool {
+	a := c.a
+	pause := a.spec.Set.NodeTimeout / 4
+	_, refused := errors.AsType[resp.Error](err)
+	if c.req.Op != protocol.OpLeave || !refused || fault.ForGood(err) || now.Sub(c.req.Sent)+pause >= a.spec.Set.TTL || a.q.IsClosed() {
+		return false
+	}
+	n := a.q.Nodes.At(c.req.Node)
+	time.AfterFunc(pause, func() { n.Send(c) })
+	return true
+}
+
+// failed notes why a request has come to nothing. What a node said before
+// explains more than that its leave has failed. Called with a.mu held.
+func (a *attempt) failed(r *protocol.Request, err error) {
+	if r.Op != protocol.OpLeave || a.errs[r.Node] == nil {
+		a.note(r.Node, err)
+	}
+}
+
+// answered notes what an answer says against the claim. One that says nothing
+// removes what the node said before. Called with a.mu held.
+func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
+	if r.Op != protocol.OpLeave {
+		a.seen.note(a.claim.Phase(), r.Node, ans)
+		a.note(r.Node, cmp.Or(a.q.Driver.Mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
+	}
+}
+
+// batch is the transport.Batch of one node. Its Reply is not safe for
+// concurrent use: only the reader of the node's answers calls it.
+type batch struct {
+	q      *claims
+	values []resp.Value  // of an answer that is a text
+	own    [4]resp.Value // of one request
+}
+
+// The link calls Append with its lock held.
+func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+	n := b.q.Members.Named.Load()
+	return script.AppendBatch(dst, n.Home.Marker(b.q.Set.Prefix), n.Guard, n.Retention, b.q.Channel, kind, keys, args, nKeys, nArgs)
+}
+
+// Reply gives each request its answer. It runs on the reader's goroutine.
+func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
+	v = resp.Numbers(b.values, v)
+	if err != nil || len(v) != script.BatchHead+len(items) {
+		for _, c := range items {
+			c.(*call).sendAlone(false, err)
+			err = nil // it concerns the script, so to load the script once is enough
+		}
+		return
+	}
+	head := v[:script.BatchHead]
+	for _, c := range items {
+		c.(*call).a.touch()
+	}
+	for i, c := range items {
+		c := c.(*call)
+		if own := script.ReplyItem(b.own[:0], head, v[script.BatchHead+i].Int, c.req); own != nil {
+			c.Reply(own, nil)
+		} else {
+			c.sendAlone(true, nil)
+		}
+	}
+}
+
+// sendAlone sends a request of a batch once more, by itself. contended says
+// that the node has more to say than a batch has room for. A node that carries
+// out a join, a beat or a settle twice has the same claim as after one.
+func (c *call) sendAlone(contended bool, err error) {
+	a := c.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if contended {
+		a.spec.shared.Meet(true)
+	}
+	if c.alone = true; !c.again(flow.Forgotten(err)) {
+		c.free()
+	}
+}
