@@ -9,6 +9,15 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
+// This file owns the events of a Client: replies, pushes, connections, answers
+// to what it asked, and time. Each one is taken under c.mu as a whole, and
+// returns what the runtime is to do once the lock is released.
+//
+// Invariant: nearly all replies take no lock that is shared by all nodes. A
+// reply of the incarnation that votes, whose time is within the bounds of its
+// node's clock, counts at once: see judge and within. All claims of a process
+// would wait for one another else.
+
 // Reply judges the answer a to the request r of a claim, or of an operation on
 // a record, at a name. The runtime carries out what is returned, then it gives
 // the reply and the Verdict to the claim or the operation. A node's word that
