@@ -1,7 +1,6 @@
 package repair
 
-// This file owns Repair: which node may lack something, and the events that say
-// so.
+// This file owns Repair: what it is made of, and what others ask of it.
 // Invariant: a node is marked as caught up only in the incarnation in which it
 // was brought every name that an attesting quorum of the other nodes listed
 // after the node's guard time.
@@ -66,76 +65,12 @@ func DecideWithin(nodeTimeout, ttl, trip time.Duration) time.Duration {
 	return max(nodeTimeout/2, min(4*trip, ttl/2))
 }
 
-// Up says that a connection to a node has begun. The node may have lost its
-// data since the last one. And it may be the node without which others could
-// not be repaired.
-func (r *Repair) Up(now protocol.Time, node int) {
-	r.nodes[node].up = true
-	r.Hurry(now)
-	if r.Rules.On(protocol.RuleRepairMeet) {
-		r.Look(now, node)
-	}
-}
-
-// Hurry has nodes that wait be tried now: their guard times may have been
-// ended. What an attempt under way has learnt of that may be older, so the next
-// one follows at once.
-func (r *Repair) Hurry(now protocol.Time) {
-	for i := range r.nodes {
-		switch n := &r.nodes[i]; n.stage {
-		case repairPaused:
-			n.pause, n.retry = r.first(), now
-		case repairing:
-			n.hurried = true
-		}
-	}
-	r.Tick(now)
-}
-
-// Look says that a node may have to be repaired: an answer of it has shown
-// that, or it has a new incarnation. If a repair is under way there, that may
-// have found the node caught up just before the node lost its data: it looks
-// once more in the end.
-func (r *Repair) Look(now protocol.Time, node int) {
-	n := &r.nodes[node]
-	switch {
-	case !n.up: // the next connection begins with a look
-	case n.stage != repairIdle:
-		n.again = true
-	default:
-		n.attempts, n.attempted, n.pause = 0, false, r.first()
-		r.begin(now, node)
-	}
-}
-
-// Down says that the connection to a node has ended. The next one begins with a
-// look, and goes on with what was listed if the node has its incarnation still.
-func (r *Repair) Down(now protocol.Time, node int) {
-	n := &r.nodes[node]
-	n.up = false
-	if n.stage == repairing {
-		n.fail(nil, false)
-		r.advance(now, node)
-		return
-	}
-	n.idle()
-}
-
 // MissedResize says that a node does not know the newest number of permits of a
 // semaphore, which others know. A quick node may be ahead of a slow one by less
 // than a node timeout.
 func (r *Repair) MissedResize(now protocol.Time, name string, timeout time.Duration) {
 	if _, known := r.numbers[name]; !known && r.Rules.On(protocol.RuleRepairResize) {
 		r.numbers[name] = now.Add(timeout)
-	}
-}
-
-// Close ends the repairs. Steps that are under way are still reported to Done,
-// so that turns are given up.
-func (r *Repair) Close(now protocol.Time) {
-	clear(r.numbers)
-	for i := range r.nodes {
-		r.Down(now, i)
 	}
 }
 

@@ -1,8 +1,8 @@
 package repair
 
-// This file owns the times of repairs: when an attempt begins, how long a
-// client has the turn at a node, and when the next attempt follows one that has
-// failed.
+// This file owns the times of repairs: the events that say that a node may lack
+// something, when an attempt begins, how long a client has the turn at a node,
+// and when the next attempt follows one that has failed.
 // Invariant: a node that may lack something has an attempt under way, or one to
 // come.
 
@@ -41,6 +41,70 @@ func (r *Repair) Tick(now protocol.Time) {
 			r.numbers[name] = protocol.Never
 			r.Out = append(r.Out, RepairStep{Kind: RepairSpread, Name: name})
 		}
+	}
+}
+
+// Up says that a connection to a node has begun. The node may have lost its
+// data since the last one. And it may be the node without which others could
+// not be repaired.
+func (r *Repair) Up(now protocol.Time, node int) {
+	r.nodes[node].up = true
+	r.Hurry(now)
+	if r.Rules.On(protocol.RuleRepairMeet) {
+		r.Look(now, node)
+	}
+}
+
+// Hurry has nodes that wait be tried now: their guard times may have been
+// ended. What an attempt under way has learnt of that may be older, so the next
+// one follows at once.
+func (r *Repair) Hurry(now protocol.Time) {
+	for i := range r.nodes {
+		switch n := &r.nodes[i]; n.stage {
+		case repairPaused:
+			n.pause, n.retry = r.first(), now
+		case repairing:
+			n.hurried = true
+		}
+	}
+	r.Tick(now)
+}
+
+// Look says that a node may have to be repaired: an answer of it has shown
+// that, or it has a new incarnation. If a repair is under way there, that may
+// have found the node caught up just before the node lost its data: it looks
+// once more in the end.
+func (r *Repair) Look(now protocol.Time, node int) {
+	n := &r.nodes[node]
+	switch {
+	case !n.up: // the next connection begins with a look
+	case n.stage != repairIdle:
+		n.again = true
+	default:
+		n.attempts, n.attempted, n.pause = 0, false, r.first()
+		r.begin(now, node)
+	}
+}
+
+// Down says that the connection to a node has ended. The next one begins with a
+// look, and goes on with what was listed if the node has its incarnation still.
+func (r *Repair) Down(now protocol.Time, node int) {
+	n := &r.nodes[node]
+	n.up = false
+	if n.stage == repairing {
+		n.fail(nil, false)
+		r.advance(now, node)
+		return
+	}
+	n.idle()
+}
+
+// Close ends the repairs. Steps that are under way are still reported to Done,
+// so that turns are given up.
+func (r *Repair) Close(now protocol.Time) {
+	clear(r.numbers)
+	for i := range r.nodes {
+		r.Down(now, i)
 	}
 }
 
