@@ -52,14 +52,6 @@ func (f *Failure) Unwrap() []error {
 	return errs
 }
 
-// Misuse reports whether an error will be the same whenever the call is
-// repeated. A clash will not: the other use of the name may end, and may be
-// another program's mistake.
-func Misuse(err error) bool {
-	_, clash := errors.AsType[*ClashError](err)
-	return errors.Is(err, ErrInvalid) && !clash
-}
-
 // CutShort is the error of a wait inside the process that a context ended.
 func CutShort(sentinel error, ctx context.Context) *Failure {
 	return (&Failure{Err: sentinel}).Cut(ctx)

@@ -149,3 +149,11 @@ func ClusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && rule.On(rule.ClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
 }
+
+// Misuse reports whether an error will be the same whenever the call is
+// repeated. A clash will not: the other use of the name may end, and may be
+// another program's mistake.
+func Misuse(err error) bool {
+	_, clash := errors.AsType[*ClashError](err)
+	return errors.Is(err, ErrInvalid) && !clash
+}

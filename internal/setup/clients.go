@@ -35,6 +35,18 @@ func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
 	return s
 }
 
+// nameOf is the address that the set records for the node of a client. A client
+// of a Sentinel set does not tell which it is: its name is given by an option.
+func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
+	if i < len(s.Names) && s.Names[i] != "" {
+		return s.Names[i]
+	}
+	if c, is := c.(*redis.ClusterClient); is {
+		return clusterName + sorted(c.Options().Addrs)
+	}
+	return c.(*redis.Client).Options().Addr
+}
+
 // List has the addresses of the list, in its order.
 func (s *Clients) List() []string { return s.list }
 
@@ -187,10 +199,4 @@ func hosts(addr string) (all []string) {
 		}
 	}
 	return all
-}
-
-// IsCluster reports whether a client is that of a Redis Cluster.
-func IsCluster(c redis.UniversalClient) bool {
-	_, is := c.(*redis.ClusterClient)
-	return is
 }

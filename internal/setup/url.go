@@ -4,6 +4,7 @@ package setup
 // configuration.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // ParseNodes parses the addresses of nodes. Each element is one address, or
@@ -87,4 +89,59 @@ func ParseURL(raw string) (*redis.Options, error) {
 		}
 	}
 	return nil, fmt.Errorf("the URL's path is not a database number, such as in %s://host:port/0, or in a unix URL not the path of a socket", scheme)
+}
+
+// parseAddress parses a URL. One with master_name is that of a Sentinel set, as
+// redis.ParseFailoverURL takes it. Errors quote nothing of it.
+// A URL may contain passwords, and an error goes into logs.
+func parseAddress(raw string) (Address, error) {
+	if rest, is := strings.CutPrefix(raw, "redis+cluster://"); is {
+		return parseCluster("redis://" + rest)
+	}
+	if rest, is := strings.CutPrefix(raw, "rediss+cluster://"); is {
+		return parseCluster("rediss://" + rest)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !u.Query().Has("master_name") {
+		o, err := ParseURL(raw)
+		return Address{Options: o}, err
+	}
+	o, err := redis.ParseFailoverURL(raw)
+	switch {
+	case err != nil:
+		return Address{}, fmt.Errorf("the URL of a Sentinel set is not of the form %s: %s",
+			"redis://sentinel-user:sentinel-password@host:26379/database?master_name=NAME&addr=host2:26379&username=USER&password=PASSWORD",
+			"go-redis documents its options at ParseFailoverURL")
+	case o.MasterName == "":
+		return Address{}, errors.New("the URL of a Sentinel set names no master: master_name is empty")
+	case o.ReplicaOnly:
+		return Address{}, errors.New("the URL of a Sentinel set asks for replicas: a node must be a master; leave out replica_only")
+	}
+	o.MinIdleConns = 0
+	// A connection is tried again by the Quorum itself. With the retries of
+	// go-redis it takes 2 s to find out that all Sentinels refuse.
+	o.MaxRetries, o.DialerRetries = cmp.Or(o.MaxRetries, -1), cmp.Or(o.DialerRetries, 1)
+	return Address{Options: &redis.Options{
+		Addr: transport.SentinelAddr, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
+		MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+	}, failover: o}, nil
+}
+
+// parseCluster parses the URL of a cluster, with the scheme of a server. Errors
+// quote nothing of it.
+func parseCluster(raw string) (Address, error) {
+	if _, err := ParseURL(strings.SplitN(raw, "?", 2)[0]); err != nil {
+		return Address{}, err
+	}
+	o, err := redis.ParseClusterURL(raw)
+	if u, _ := url.Parse(raw); err != nil || len(strings.Trim(u.Path, "/")) > 0 {
+		return Address{}, fmt.Errorf("the URL of a cluster is not of the form %s: %s",
+			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases, and go-redis documents the options at ParseClusterURL")
+	}
+	// The Quorum dials by itself. A pool of the client would be idle
+	// connections at each server.
+	o.MinIdleConns = 0
+	return Address{Options: &redis.Options{
+		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+	}, cluster: o}, nil
 }

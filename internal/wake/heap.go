@@ -1,8 +1,43 @@
 package wake
 
-// This file owns the order of the alarms of one scheduler.
+// This file owns the alarms, and the order of those of one scheduler.
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// A Quorum has two schedulers: one goroutine and one heap each for all of its
+// attempts, so that neither grows with the number of leases.
+const (
+	Ticks     = iota // for what the claims want to do; what is due together is sent together
+	Deadlines        // for rule 5
+	schedulers
+)
+
+// Alarm is one time of a sleeper.
+type Alarm[S any] struct {
+	At protocol.Time
+	Of *Alarms[S]
+}
+
+// Sleeper is the one that is to be woken.
+func (one Alarm[S]) Sleeper() *S { return one.Of.of }
+
+// Alarms are a part of a sleeper: when each scheduler wakes it, 0: not at all.
+// They are written with Scheduler.mu held.
+type Alarms[S any] struct {
+	at [schedulers]atomic.Int64
+	of *S
+}
+
+// Init says whose alarms they are, before the first is set.
+func (a *Alarms[S]) Init(of *S) { a.of = of }
+
+// At is when a scheduler wakes the sleeper, 0: not at all.
+func (a *Alarms[S]) At(kind int) protocol.Time { return protocol.Time(a.at[kind].Load()) }
 
 // heap orders alarms by their times; guarded by Scheduler.mu. A sleeper that
 // sets or drops its alarm moves nothing in the heap: the earlier alarm
