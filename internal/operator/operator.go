@@ -3,22 +3,16 @@
 // import it. A program that uses locks only does not.
 package operator
 
-// This file owns one call of Run: what the caller asked for, and
-// the errors that it ends with. change.Operator decides what the call does,
-// and when. Its steps are in step.go.
+// This file owns what one call of Run asks for, and what there is to it.
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/peers"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -79,113 +73,5 @@ type exchange struct {
 	tells  chan func() // what has become of a step
 }
 
-// Run has other nodes be the set of q, while locks are held and waited for. It
-// returns when a majority of the new set serves it. An exchange that another
-// client has left half-way is finished first.
-//
-// When ctx ends, or a node that enters cannot be reached for a guard time, the
-// exchange is undone if it is this call's and that is still possible. A call
-// that dies leaves the set half-way, where it is safe: the next call goes on
-// with it.
-func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
-	if err := q.Operate(ctx); err != nil {
-		return err
-	}
-	x := &exchange{q: q, set: q.Set, ask: ask}
-	c := x.config()
-	if c == nil {
-		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
-	}
-	stays := false // what the call says of new addresses
-	defer func() {
-		for _, end := range x.offers {
-			end(stays)
-		}
-	}()
-	if err := x.prepare(ctx, c); err != nil {
-		return &fault.Failure{Err: err}
-	}
-	// What is wrong is refused first: it is no matter of what is allowed.
-	if ask.Allow != nil {
-		if err := ask.Allow(c); err != nil {
-			return err
-		}
-	}
-	x.o = change.Operator{
-		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rule.Protocol()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
-		Fanout: q.Driver.Client.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), peers.Chance(), "") },
-	}
-	err := x.run(ctx)
-	end := x.o.End()
-	stays = end != change.OperatorUndone && end != change.OperatorUnfit // else the set is as before, and stays so
-	if err != nil {
-		return &fault.Failure{Err: err}
-	}
-	return nil
-}
-
 // config is what the client counts on now, nil for nothing.
 func (x *exchange) config() *nodeset.Configuration { return x.q.Members.Config.Load() }
-
-// run gives the call its events until it is over. At its end nothing of it is
-// under way any more.
-func (x *exchange) run(ctx context.Context) error {
-	x.tells = make(chan func())
-	x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	defer func() {
-		x.cancel()
-		x.under.Wait()
-	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for stop := ctx.Done(); ; {
-		now := x.q.Now()
-		x.o.Tick(now, x.config())
-		x.carryOut()
-		if x.o.End() != change.OperatorGoesOn {
-			return x.ended()
-		}
-		x.report()
-		timer.Reset(x.o.Wake().Sub(now))
-		select {
-		case told := <-x.tells:
-			told()
-		case <-timer.C:
-		case <-stop:
-			stop, x.stopped = nil, fault.ContextError(ctx)
-			x.cancel()
-			x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
-			x.o.Abandon(x.q.Now(), x.config())
-		// Close does not undo: that needs the nodes, and Close is about to end
-		// their connections.
-		case <-x.q.Over:
-			return &Error{fault.ErrClosed, x.state()}
-		}
-	}
-}
-
-// ended is the error of a call that is over.
-func (x *exchange) ended() error {
-	switch x.o.End() {
-	case change.OperatorDone:
-		return nil
-	case change.OperatorUndone:
-		return &Error{x.why(), "the set is as it was before"}
-	case change.OperatorUnfit:
-		return fmt.Errorf("%w: %s", fault.ErrInvalid, x.unfit())
-	}
-	return &Error{x.why(), x.state()}
-}
-
-// why is why a change was given up.
-func (x *exchange) why() error {
-	switch o := &x.o; o.Why {
-	case change.WhySilent:
-		return fmt.Errorf("%w: %s is to be added and has not answered for %v", fault.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
-	case change.WhyRefused:
-		return fmt.Errorf("%w: %s refuses: %w", fault.ErrNoQuorum, o.Member, x.refused[o.Member])
-	case change.WhyStopped:
-		return x.stopped
-	}
-	return fmt.Errorf("%w: another client has undone the exchange", fault.ErrInvalid)
-}
