@@ -20,21 +20,6 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// untilCaughtUp is when a semaphore's claim may ask again at a node that is not
-// caught up.
-const untilCaughtUp = 100 * time.Millisecond
-
-// turn is one request being handled, as one of a claim.
-type turn struct {
-	visit
-	self protocol.ID // the claim of the request: it learns its vote from the answer
-
-	counting  bool // the request is a semaphore's
-	votes     int  // how many may still be given
-	over      bool // votes are left over for the next request
-	notifying bool // holders are to hear that a claim waits
-}
-
 // Handle takes one request at now, and returns the answer and the pushes that
 // it set off.
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
@@ -231,13 +216,6 @@ func (v *turn) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 	}
 }
 
-// reclaimed sets the fence as the node begins to serve a name again.
-func (v *turn) reclaimed() {
-	if k := len(v.claims); k > 0 && v.fence == 0 {
-		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
-	}
-}
-
 // settle brings the known claim i to ticket T, or to the next free ticket above
 // it.
 // Invariant: a claim's ticket only rises. If it fell, the claim could move
@@ -293,11 +271,6 @@ func (v *turn) remove(t protocol.Terms) {
 	}
 }
 
-// resized is asked before the capacity of a request is compared with that in
-// force: after a Resize clients of both numbers may be at work. It reports
-// whether the newest Resize gives the capacity, and not the request.
-func (v *turn) resized() bool { return v.counting && v.limit > 0 }
-
 // until is how long it takes until the ticket is no longer above top.
 func (v *turn) until(t protocol.Ticket) time.Duration {
 	micros := int64(t) - v.now*1000 - v.guardTime*500
@@ -313,15 +286,6 @@ func (v *turn) place(c Claim) {
 		v.fence, v.fenceOf = c.Ticket, c.ID
 	}
 	v.forgetFence()
-}
-
-// forgetFence is what a node without MonotoneFence does after every change.
-func (v *turn) forgetFence() {
-	if !v.off(MonotoneFence) {
-		return
-	}
-	v.fence, v.fenceOf = 0, protocol.ID{}
-	v.reclaimed()
 }
 
 // next is the lowest ticket above the fence with the residue of id. Without

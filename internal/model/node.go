@@ -12,34 +12,11 @@ import (
 	"encoding/binary"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
-
-// Portion is how many claims one request reads, votes for or pushes to at most,
-// besides its own: a node serves no other client meanwhile. A list may be eight
-// times as long.
-const Portion = 32
-
-// Claim is a claim as a node keeps it.
-type Claim struct {
-	ID     protocol.ID
-	Ticket protocol.Ticket
-	Weight uint64
-	Expiry int64  // on the node's clock; the claim is dead from then on
-	Owner  string // where its pushes go
-	Notify bool
-	Voted  bool
-}
-
-// Out is a push on its way to the owner of a claim.
-type Out struct {
-	Owner string
-	Push  protocol.Push
-}
 
 // Node is one node's data of one name, and what the node keeps once for all
 // names. Name returns the same node's data of another name.
@@ -57,9 +34,24 @@ type Node struct {
 	limitAt  protocol.Ticket // of that Resize
 }
 
-// forGood is the end of a redlock key without a lease. Half of the range, as a
-// ttl may be added to it.
-const forGood = math.MaxInt64 / 2
+// Watcher is a client's watch of the record: it is to hear of changes.
+type Watcher struct {
+	ID     protocol.ID
+	Owner  string
+	Seen   int64 // when it has read the record
+	Expiry int64
+}
+
+// register is that acceptor, and the clients that watch it.
+type register struct {
+	stored     protocol.Stored
+	storedEnd  int64 // when that is forgotten, and when the promise is, too
+	promiseEnd int64
+	promise    protocol.Version     // of the newest run that has begun,
+	promiseIn  protocol.Incarnation // and in which incarnation
+	watchers   []Watcher            // by when they have read
+	changed    int64                // watchers that have not read since get a push; 0: there are none
+}
 
 // New returns a brand-new node: it has no marker, so it refuses each request.
 func New(guard time.Duration) *Node {

@@ -9,6 +9,7 @@ package model
 // Invariant: a key that another client has set is never overwritten.
 
 import (
+	"math"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -19,6 +20,10 @@ type redlockKey struct {
 	plain    string // "" is absent
 	plainEnd int64
 }
+
+// forGood is the end of a redlock key without a lease. Half of the range, as a
+// ttl may be added to it.
+const forGood = math.MaxInt64 / 2
 
 // SetPlain is another Redlock client's SET NX PX on the redlock key; without a
 // ttl it is for good.

@@ -1,9 +1,10 @@
 package model
 
-// This file owns what an answer tells of a claim: its vote, and the claims
-// below it. And it bounds the work of one request: a node serves no other
-// client while a script runs. What exceeds the portion stays noted in the queue
-// (droppedUpTo, notifiedUpTo, over), and the next request goes on with it.
+// This file owns a turn: what an answer tells of a claim, its vote and the
+// claims below it. And it bounds the work of one request: a node serves no
+// other client while a script runs. What exceeds the portion stays noted in
+// the queue (droppedUpTo, notifiedUpTo, over), and the next request goes on
+// with it.
 //
 // Invariant: a claim whose lease has ended gets no vote, dropped or not.
 //
@@ -18,6 +19,17 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 )
+
+// turn is one request being handled, as one of a claim.
+type turn struct {
+	visit
+	self protocol.ID // the claim of the request: it learns its vote from the answer
+
+	counting  bool // the request is a semaphore's
+	votes     int  // how many may still be given
+	over      bool // votes are left over for the next request
+	notifying bool // holders are to hear that a claim waits
+}
 
 // purge drops the claims whose lease has ended, in the order of tickets and a
 // portion at a time. One that is not dropped yet counts as if its lease were
@@ -262,3 +274,24 @@ func (v *turn) rest(end int64) time.Duration {
 // hasRedlockKey reports whether the name has a redlock key, as a mutex has that
 // is in no bucket.
 func (v *turn) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !v.Bucketed }
+
+// resized is asked before the capacity of a request is compared with that in
+// force: after a Resize clients of both numbers may be at work. It reports
+// whether the newest Resize gives the capacity, and not the request.
+func (v *turn) resized() bool { return v.counting && v.limit > 0 }
+
+// forgetFence is what a node without MonotoneFence does after every change.
+func (v *turn) forgetFence() {
+	if !v.off(MonotoneFence) {
+		return
+	}
+	v.fence, v.fenceOf = 0, protocol.ID{}
+	v.reclaimed()
+}
+
+// reclaimed sets the fence as the node begins to serve a name again.
+func (v *turn) reclaimed() {
+	if k := len(v.claims); k > 0 && v.fence == 0 {
+		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
+	}
+}

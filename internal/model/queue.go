@@ -24,6 +24,23 @@ type queue struct {
 	notifiedUpTo protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
 }
 
+// Claim is a claim as a node keeps it.
+type Claim struct {
+	ID     protocol.ID
+	Ticket protocol.Ticket
+	Weight uint64
+	Expiry int64  // on the node's clock; the claim is dead from then on
+	Owner  string // where its pushes go
+	Notify bool
+	Voted  bool
+}
+
+// Out is a push on its way to the owner of a claim.
+type Out struct {
+	Owner string
+	Push  protocol.Push
+}
+
 // enqueue puts a claim into the queue.
 func (v *queue) enqueue(c Claim) {
 	i := 0

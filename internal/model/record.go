@@ -18,25 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Watcher is a client's watch of the record: it is to hear of changes.
-type Watcher struct {
-	ID     protocol.ID
-	Owner  string
-	Seen   int64 // when it has read the record
-	Expiry int64
-}
-
-// register is that acceptor, and the clients that watch it.
-type register struct {
-	stored     protocol.Stored
-	storedEnd  int64 // when that is forgotten, and when the promise is, too
-	promiseEnd int64
-	promise    protocol.Version     // of the newest run that has begun,
-	promiseIn  protocol.Incarnation // and in which incarnation
-	watchers   []Watcher            // by when they have read
-	changed    int64                // watchers that have not read since get a push; 0: there are none
-}
-
 // visit is one request being handled. It lives as long as one call of Handle
 // and changes the Node in place.
 type visit struct {

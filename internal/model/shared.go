@@ -38,9 +38,18 @@ type shared struct {
 	names map[string]*Node // the others
 }
 
+// Portion is how many claims one request reads, votes for or pushes to at most,
+// besides its own: a node serves no other client meanwhile. A list may be eight
+// times as long.
+const Portion = 32
+
 // bornLongAgo is the birth of a marker of a brand-new node: any guard has
 // passed since.
 const bornLongAgo = math.MinInt64 / 2
+
+// untilCaughtUp is when a semaphore's claim may ask again at a node that is not
+// caught up.
+const untilCaughtUp = 100 * time.Millisecond
 
 // Configure gives the node the settings of its set. A configuration does so
 // too, see Step.
