@@ -21,10 +21,10 @@
 package leader
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -36,12 +36,6 @@ import (
 // leads: none has campaigned yet, the last leader has resigned, or its lease
 // has ended.
 var ErrNoLeader = errors.New("no leader")
-
-// Bounds, in bytes. Every node keeps both, and every observer gets them.
-const (
-	MaxID    = 1 << 10  // of a participant's id
-	MaxValue = 64 << 10 // of a leader's value
-)
 
 // An Election is one participant of the election of its name: it can lead, wait
 // to lead, and see which process leads. It must be made by [New] and must not
@@ -68,6 +62,25 @@ type Election struct {
 	mu      sync.Mutex
 	running bool
 	term    *term // won, and neither resigned nor replaced since; it may be lost
+}
+
+// term is one time of leading.
+type term struct {
+	lease  *core.Lease
+	since  time.Time
+	writes atomic.Uint64 // under the hold: the next one's seq
+	lostAt time.Time     // set before the lease ends by a loss
+}
+
+// ended returns when the term has ended, or will unless it is renewed.
+func (t *term) ended() time.Time {
+	until := t.lease.Hold().ValidUntil()
+	// Note: to take this for the whole answer is wrong, and so is the time at
+	// which the loss was noticed.
+	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
+		return t.lostAt
+	}
+	return until
 }
 
 // New returns a participant of the election of the given name. Options are
@@ -112,75 +125,6 @@ func (e *Election) check(value string) error {
 	return checkValue(value)
 }
 
-// Campaign waits until this participant is the leader, behind the participants
-// that asked before it, and until a majority of the nodes has recorded so, with
-// the value: an address, say, for those that look for the leader.
-// [Election.Lease] then is the term. A participant that leads already stays
-// leader, and only the value is new. A goroutine that campaigns while another
-// one does waits for that one.
-//
-// It fails with a [*quorate.Error]:
-//
-//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the turn, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help;
-//   - [quorate.ErrClosed];
-//   - [quorate.ErrInvalid], also while [Election.Run] runs, which campaigns by itself, and for a value longer than [MaxValue] or not UTF-8.
-//
-// The claim is then withdrawn from every node. The end of the context ends the
-// waiting, not the term.
-func (e *Election) Campaign(ctx context.Context, value string) error {
-	e.usable()
-	return core.WrapError("campaign", e.name, e.campaign(ctx, value))
-}
-
-func (e *Election) campaign(ctx context.Context, value string) error {
-	if err := e.check(value); err != nil {
-		return err
-	}
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer func() { <-e.turn }()
-	if t := e.current(); t != nil && t.lease.Lost() == nil {
-		err := e.write(ctx, t, value)
-		// The context may be that of another hold, and end as that is lost.
-		if ctx.Err() != nil || !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
-			return err
-		}
-		_ = e.end(t)
-	}
-	e.become(nil)
-	for again := (core.Retry{}); ; {
-		t, err := e.win(ctx, value)
-		switch {
-		case err == nil:
-			e.become(t)
-			return nil
-		case !errors.Is(err, fault.ErrLost), ctx.Err() != nil:
-			return err
-		}
-		again.Wait(ctx, e.q, e.name, err)
-	}
-}
-
-// enter waits until no other goroutine campaigns.
-func (e *Election) enter(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return &fault.Failure{Err: fault.ContextError(ctx)}
-	}
-	if err := e.notRunning(); err != nil {
-		return err
-	}
-	select {
-	case e.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return e.q.CutShort(ctx)
-	case <-e.q.Over:
-		return &fault.Failure{Err: fault.ErrClosed}
-	}
-}
-
 // notRunning fails while Run has the election to itself.
 func (e *Election) notRunning() error {
 	e.mu.Lock()
@@ -189,66 +133,6 @@ func (e *Election) notRunning() error {
 		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns", fault.ErrInvalid)
 	}
 	return nil
-}
-
-// Proclaim replaces the value while this participant leads, and waits until a
-// majority of the nodes has recorded it. The term stays. It fails with
-// [quorate.ErrNotHeld] when this participant does not lead, with
-// [quorate.ErrLost] or [quorate.ErrClosed] when the term ended by itself, and
-// with [quorate.ErrInvalid] for a value longer than [MaxValue] or not UTF-8.
-// When too few nodes have confirmed before the context ended, it fails with the
-// context's error and [quorate.ErrNoQuorum]: which value holds is then unknown
-// until the next Proclaim.
-func (e *Election) Proclaim(ctx context.Context, value string) error {
-	e.usable()
-	return core.WrapError("proclaim", e.name, e.proclaim(ctx, value))
-}
-
-func (e *Election) proclaim(ctx context.Context, value string) error {
-	if err := e.check(value); err != nil {
-		return err
-	}
-	t := e.current()
-	if t == nil {
-		return &fault.Failure{Err: fault.ErrNotHeld}
-	}
-	return e.write(ctx, t, value)
-}
-
-// Resign ends the term, and waits until a majority of the nodes has confirmed
-// it. The next in line does not wait for that: each node erases the record, and
-// wakes the next, when the release arrives.
-//
-// It fails with [quorate.ErrNotHeld] when this participant does not lead (the
-// context of a Campaign under way ends that), with [quorate.ErrLost] or
-// [quorate.ErrClosed] when the term ended by itself, and with
-// [quorate.ErrInvalid] while [Election.Run] runs. It fails with
-// [quorate.ErrNoQuorum] when too few nodes confirmed within the node timeout or
-// before the context ended. The participant has resigned all the same, and the
-// term ends on the other nodes when they come back or when the lease ends.
-func (e *Election) Resign(ctx context.Context) error {
-	e.usable()
-	return core.WrapError("resign", e.name, e.resign(ctx))
-}
-
-func (e *Election) resign(ctx context.Context) error {
-	if e.err != nil {
-		return e.err
-	}
-	if err := e.notRunning(); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	t := e.term
-	e.term = nil
-	e.mu.Unlock()
-	if t == nil {
-		return &fault.Failure{Err: fault.ErrNotHeld}
-	}
-	if err := e.end(t); err != nil {
-		return err
-	}
-	return t.lease.Hold().Released(ctx)
 }
 
 // Lease returns the term that this participant has won: the token is the term's

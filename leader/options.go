@@ -20,6 +20,12 @@ type settings struct {
 	oneTerm   bool
 }
 
+// Bounds, in bytes. Every node keeps both, and every observer gets them.
+const (
+	MaxID    = 1 << 10  // of a participant's id
+	MaxValue = 64 << 10 // of a leader's value
+)
+
 // apply returns the Quorum's settings as the options change them. It panics
 // when they are wrong.
 func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {

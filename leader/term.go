@@ -6,21 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/script"
 )
-
-// term is one time of leading.
-type term struct {
-	lease  *core.Lease
-	since  time.Time
-	writes atomic.Uint64 // under the hold: the next one's seq
-	lostAt time.Time     // set before the lease ends by a loss
-}
 
 // record is what the nodes keep of a leader, as JSON.
 type record struct {
@@ -99,15 +90,4 @@ func (e *Election) end(t *term) error {
 	}
 	e.reg.Retire(t.lease.Hold(), t.writes.Add(1)-1, e.spec.Set.Retention)
 	return nil
-}
-
-// ended returns when the term has ended, or will unless it is renewed.
-func (t *term) ended() time.Time {
-	until := t.lease.Hold().ValidUntil()
-	// Note: to take this for the whole answer is wrong, and so is the time at
-	// which the loss was noticed.
-	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
-		return t.lostAt
-	}
-	return until
 }

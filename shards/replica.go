@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // replica is one call of Run.
@@ -36,6 +37,48 @@ type replica struct {
 	token  uint64       // of this member; 0: it is none
 	seen   bool         // the last answer had this member
 	failed error        // why the last time brought no answer
+}
+
+// Run takes part until ctx ends. For each shard that this replica has it calls
+// f, in a goroutine of its own, with the number of the shard, from 0 on, and
+// its lease. The context of f has the values of ctx. It ends when ctx does,
+// when the shard is to be handed over, and when it is lost: [context.Cause]
+// then is [quorate.ErrLost]. f must return soon then: the shard is not given up
+// before.
+//
+// When f returns though its context has not ended, the shard is given up, and a
+// second later this or another replica takes it. An error that f returns is
+// logged. A panic of f ends the process, as that of any goroutine.
+//
+// Run waits through outages. It returns an error that matches the context's
+// when that has ended, [quorate.ErrClosed], and [quorate.ErrInvalid] for a name
+// that is unusable or is shared with users of another n. When it returns each
+// call of f has returned, and all shards have been given up. Several calls of
+// Run are several replicas.
+func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int, l quorate.Lease) error) error {
+	switch {
+	case s == nil || s.q == nil:
+		panic("quorate: the zero shards.Shards has no quorum; use shards.New")
+	case f == nil:
+		panic("quorate: shards.Run of a nil function")
+	case s.err != nil:
+		return core.WrapError("run", s.name, s.err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}), asking: make(chan struct{}, 1), end: cancel}
+	for shard := range s.specs {
+		r.all.Go(func() { r.serve(ctx, shard) })
+	}
+	r.member(ctx)
+	r.all.Wait()
+	switch err := context.Cause(ctx); {
+	case errors.Is(err, quorate.ErrClosed):
+		return core.WrapError("run", s.name, &fault.Failure{Err: fault.ErrClosed})
+	case fatal(err):
+		return core.WrapError("run", s.name, err)
+	}
+	return core.WrapError("run", s.name, &fault.Failure{Err: fault.ContextError(ctx)})
 }
 
 // part returns the replica's part in a shard, and what is closed when that may
