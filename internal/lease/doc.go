@@ -13,8 +13,7 @@
 //	proposal.go     proposal: what a claim asks for, its terms and its ticket; its phases
 //	views.go        views: what a claim knows of each node: which of them hold and vote, until when
 //	answer.go       what an answer, a push or silence changes in that
-//	admit.go        ballot: rules 3 and 5, the views at one moment, and which lower claims count
-//	capacity.go     how many permits of a semaphore there are then
+//	admit.go        ballot: rules 3 and 5, the views at one moment, and which lower claims count, and how many permits there are
 //	register.go     RegisterOp: one operation on a record, Paxos with tickets; what of it waits for room
 //	register_events.go, attest.go   what happens to it, and what the answers decide
 //	run.go          the order of such operations: lock, open, put again
