@@ -140,6 +140,9 @@ func (r *Reader) readBulk(kind byte, length []byte, depth int) error {
 // readElements reads what consists of several values.
 func (r *Reader) readElements(kind byte, length []byte, depth int) error {
 	n, ok := parseInt(length)
+	if kind == '%' { // of pairs
+		n *= 2
+	}
 	switch {
 	case !ok || n < -1 || n > MaxValues || n < 0 && kind != '*' || kind == '>' && depth > 0:
 		return fmt.Errorf("%w: array length %.32q", ErrProtocol, length)
@@ -147,8 +150,6 @@ func (r *Reader) readElements(kind byte, length []byte, depth int) error {
 		return r.add(Value{})
 	case depth == maxDepth:
 		return fmt.Errorf("%w: nested deeper than %d", ErrProtocol, maxDepth)
-	case kind == '%':
-		n *= 2
 	case kind == '>':
 		r.push = true
 	}

@@ -251,3 +251,11 @@ func TestAwait(t *testing.T) {
 	_, err := r.Read()
 	assert.ErrorIs(t, err, resp.ErrProtocol)
 }
+
+// A map announces pairs. One of too many values is refused as it begins: to
+// read on would be to wait for what no server sends.
+func TestReaderRefusesAMapOfTooManyPairs(t *testing.T) {
+	t.Parallel()
+	_, err := resp.NewReader(strings.NewReader("%600000\r\n:1\r\n")).Read()
+	assert.ErrorIs(t, err, resp.ErrProtocol)
+}
