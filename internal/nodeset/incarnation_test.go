@@ -68,7 +68,7 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	assert.True(t, l.Check(0, 2))
 }
 
-// An incarnation that another one has followed does not count again. The node
+// An incarnation that others have followed does not count again. The node
 // is made to begin another one, as soon as it can be asked.
 func TestIncarnationThatReturns(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestIncarnationThatReturns(t *testing.T) {
 		},
 	} {
 		l := nodeset.NewIncarnations(1, protocol.Rules{})
-		for _, inc := range []protocol.Incarnation{1, 2} {
+		for _, inc := range []protocol.Incarnation{1, 2, 3} {
 			l.Connect(0)
 			l.Show(0, inc)
 			l.Up(0)
@@ -101,7 +101,7 @@ func TestIncarnationThatReturns(t *testing.T) {
 		assert.Zero(t, l.Voting(0), how)
 		l.Connect(0)
 		show(l)
-		l.Marked(0, outOf(l)[0].Try, 3, true)
-		assert.True(t, l.Check(0, 3), how)
+		l.Marked(0, outOf(l)[0].Try, 4, true)
+		assert.True(t, l.Check(0, 4), how)
 	}
 }
