@@ -188,12 +188,12 @@ func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock 
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&r.q.Set))
 	defer cancel()
 	v, err := n.Do(ctx, "TIME")
-	var now int64
+	var now time.Time
 	if err == nil {
 		now, err = script.DecodeTime(v)
 	}
 	if res.Err = err; err == nil {
-		res.Wait = m.Recovers(time.UnixMilli(now))
+		res.Wait = m.Recovers(now)
 	}
 	return res
 }

@@ -159,13 +159,12 @@ func (o Onlooker) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node
 	if err != nil {
 		return time.Time{}, err
 	}
-	millis, err := script.DecodeTime(v)
+	at, err := script.DecodeTime(v)
 	if err != nil {
 		return time.Time{}, err
 	}
 	// The node took its time somewhere between the two looks at the clock. The
 	// middle is wrong by half a round trip at most.
-	at := time.UnixMilli(millis)
 	r.Offset = at.Sub(q.Driver.NodesTime(before.Add(r.RoundTrip / 2)))
 	return at, nil
 }

@@ -24,7 +24,7 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 	}
 	now := protocol.Time(1).Add(later)
 	says := func(c *Claim, ticket protocol.Ticket, inc protocol.Incarnation) bool {
-		clock := int64(wall)/1000 + later.Milliseconds()
+		clock := int64(wall) + later.Microseconds()
 		if ticket == wall {
 			clock += window.Half() // it is old
 		}

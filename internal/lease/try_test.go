@@ -45,12 +45,12 @@ func TestForgedTicketIsNotFollowed(t *testing.T) {
 			Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3, NodeTimeout: 200 * time.Millisecond, Window: protocol.WindowOf(20 * time.Second),
 		})
 		c.Start(1, wall, 0, 0)
-		forged := protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: protocol.MaxTicket - 1024, Clock: wall / 1000, Vote: true}
+		forged := protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: protocol.MaxTicket - 1024, Clock: wall, Vote: true}
 		if !late {
 			c.Answer(2, protocol.Request{Node: 0, Op: protocol.OpJoin, Sent: 1}, forged)
 		}
-		c.Answer(2, protocol.Request{Node: 1, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 2, Ticket: wall + 64, Clock: wall / 1000, Vote: true})
-		c.Answer(2, protocol.Request{Node: 2, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 3, Ticket: wall, Clock: wall / 1000, Vote: true})
+		c.Answer(2, protocol.Request{Node: 1, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 2, Ticket: wall + 64, Clock: wall, Vote: true})
+		c.Answer(2, protocol.Request{Node: 2, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 3, Ticket: wall, Clock: wall, Vote: true})
 		if late {
 			c.Answer(2, protocol.Request{Node: 0, Op: protocol.OpJoin, Sent: 1}, forged)
 		}

@@ -26,10 +26,10 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 	v := &turn{visit: visit{Node: n, now: now}, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
 	if r.Op != protocol.OpLeave {
-		a.Clock = now
+		a.Clock = now * 1000
 	}
 	for i := range v.outs {
-		v.outs[i].Push.Clock = now
+		v.outs[i].Push.Clock = now * 1000
 	}
 	return a, v.outs
 }

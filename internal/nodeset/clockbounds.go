@@ -9,7 +9,7 @@ import (
 // Reading is the time that a node has told, in an answer or a push.
 type Reading struct {
 	Sent, Received protocol.Time // this process's clock before the request and after the answer
-	Millis         int64         // the node's clock in between
+	Micros         int64         // the node's clock in between, which may have been cut to milliseconds
 	Push           bool          // unasked, so Sent is not known
 }
 
@@ -79,7 +79,7 @@ func (b *ClockBounds) before(t protocol.Time) span {
 func (b *span) parted(r Reading) (lo, hi int64) {
 	if r.Push { // nothing is known of when it was sent: only that it was before
 		drift := int64(max(0, r.Received-b.at)) / clockRate
-		return r.Millis*1e6 - int64(r.Received) - b.top - drift, math.MaxInt64
+		return r.Micros*1000 - int64(r.Received) - b.top - drift, math.MaxInt64
 	}
 	drift := int64(max(r.Received, b.at)-min(r.Sent, b.at)) / clockRate
 	low, top := r.bounds()
@@ -89,7 +89,7 @@ func (b *span) parted(r Reading) (lo, hi int64) {
 // bounds are what a reading shows by itself.
 func (r Reading) bounds() (low, top int64) {
 	own := int64(r.Received-r.Sent) / clockRate // while the answer was under way
-	return r.Millis*1e6 - int64(r.Received) - own, (r.Millis+1)*1e6 - int64(r.Sent) + own
+	return r.Micros*1000 - int64(r.Received) - own, (r.Micros+1000)*1000 - int64(r.Sent) + own
 }
 
 // Take takes a reading that is within the bounds. It changes nothing and

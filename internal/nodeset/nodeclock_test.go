@@ -15,7 +15,7 @@ const testMS = protocol.Time(time.Millisecond)
 // at is the reading of a node that is ahead of this process's clock by so many
 // milliseconds, and answers at once.
 func at(sent, received protocol.Time, ahead int64) Reading {
-	return Reading{Sent: sent, Received: received, Millis: ahead + int64(sent/testMS) + 1}
+	return Reading{Sent: sent, Received: received, Micros: (ahead + int64(sent/testMS) + 1) * 1000}
 }
 
 // A node 1e12 ms ahead of us answers requests; in each row, after all rows
@@ -52,7 +52,7 @@ func TestBoundsNoticeAJump(t *testing.T) {
 		assert.InDelta(t, r.jump, by, float64(3*time.Millisecond), r.what)
 		assert.Equal(t, r.jump == 0, b.Take(reading), r.what)
 	}
-	push := func(millis int64) Reading { return Reading{Received: 2400 * ms, Millis: millis, Push: true} }
+	push := func(millis int64) Reading { return Reading{Received: 2400 * ms, Micros: millis * 1000, Push: true} }
 	assert.True(t, b.Take(push(1e12+2400+3)), "a push may have been on its way for long")
 	assert.True(t, b.Take(push(1e12)))
 	assert.False(t, b.Take(push(1e12+2400+50)))
@@ -322,7 +322,7 @@ func TestMedian(t *testing.T) {
 func TestPushThatShowsAJump(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
-	assert.False(t, c.Read(1, Reading{Received: c.now, Millis: c.ahead[1] + int64(c.now/testMS) + 1000, Push: true}))
+	assert.False(t, c.Read(1, Reading{Received: c.now, Micros: (c.ahead[1] + int64(c.now/testMS) + 1000) * 1000, Push: true}))
 	require.Len(t, c.Out, 1)
 	assert.Equal(t, ClockEvent{Kind: ClockAsk, Nodes: 2}, c.Out[0], "an answer will show by how much")
 	assert.False(t, c.Open())
@@ -473,7 +473,7 @@ func TestPartOfASleep(t *testing.T) {
 	second := c.now + testMS
 	c.now += 2 * testMS
 	for _, sent := range []protocol.Time{first, second} { // 500 ms after the process fell asleep
-		c.Read(0, Reading{Sent: sent, Received: c.now, Millis: c.ahead[0] + int64(c.now/testMS) + 500})
+		c.Read(0, Reading{Sent: sent, Received: c.now, Micros: (c.ahead[0] + int64(c.now/testMS) + 500) * 1000})
 	}
 	c.slept(900 * time.Millisecond)
 	c.receive(1)

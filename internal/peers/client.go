@@ -135,8 +135,8 @@ func (n *Node) askTime() *flow.Request {
 	ps := n.ps
 	sent := ps.Now()
 	return &flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
-		if millis, e := script.DecodeTime(v); err == nil && e == nil {
-			ps.Driver.showTime(n.Index, nodeset.Reading{Sent: sent, Received: ps.Now(), Millis: millis})
+		if clock, e := script.DecodeTime(v); err == nil && e == nil {
+			ps.Driver.showTime(n.Index, nodeset.Reading{Sent: sent, Received: ps.Now(), Micros: clock.UnixMicro()})
 		}
 	}}
 }
@@ -155,7 +155,7 @@ func (d *driver) Mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 	if !far {
 		return nil
 	}
-	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMilli(a.Clock)); old || ahead > d.ps.Set.Skew {
+	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); old || ahead > d.ps.Set.Skew {
 		return &fault.ClockError{Ahead: ahead}
 	}
 	return &fault.AheadError{Wait: a.Wait}

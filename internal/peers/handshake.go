@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
@@ -68,8 +67,8 @@ func (n *Node) probe() []transport.Command {
 			}
 		}},
 		&flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
-			if millis, e := script.DecodeTime(v); err == nil && e == nil {
-				p.clock = millis
+			if clock, e := script.DecodeTime(v); err == nil && e == nil {
+				p.clock, p.clockAt = clock, ps.Now()
 			}
 		}},
 	}
@@ -126,11 +125,10 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	ps.Driver.CarryOut(ps.Driver.Client.Connect(ps.Now(), n.Index, info.RoundTrip))
 	// The marker was read at the home of the probe. If the set has become known
 	// since, that key counts no more, and the node is marked at the new one.
-	clock := time.UnixMilli(p.clock)
-	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && p.clock > 0 && !m.Born.After(clock) && p.home == ps.Members.Home() {
+	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() && !m.Born.After(p.clock) && p.home == ps.Members.Home() {
 		n.show(m.Inc)
-		p.wait = m.Recovers(clock)
-		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: ps.Now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
+		p.wait = m.Recovers(p.clock)
+		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: p.clockAt, Micros: p.clock.UnixMicro()}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), run, ""), Then: func(v []resp.Value, err error) {

@@ -136,8 +136,9 @@ type probed struct {
 	set     string      // what it has recorded of its set
 	home    script.Home // the marker is of that
 	marker  string
-	clock   int64           // its time, in milliseconds; 0: unknown
+	clock   time.Time       // its time; zero: unknown
 	sent    protocol.Time   // when it was asked for that
+	clockAt protocol.Time   // and when it had answered
 	missing []script.Script // that it does not know
 	wait    time.Duration   // how much of its guard time is left as the connection begins
 	cluster bool            // it is in cluster mode

@@ -87,7 +87,7 @@ func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
 	t.Parallel()
 	c, _, a := held(t)
-	old := protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Clock: int64(a.Ticket())/1000 + c.Window().Half()}
+	old := protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Clock: int64(a.Ticket()) + c.Window().Half()}
 	join := protocol.Request{Op: protocol.OpJoin}
 	far, _ := c.FarTicket(a, &join, &old)
 	assert.False(t, far)

@@ -26,7 +26,7 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 	if r.Op == protocol.OpLeave {
 		return protocol.Verdict{Why: protocol.Counts}, nil
 	}
-	v.Why, do = c.judge(now, r.Node, a.Incarnation, nodeset.Reading{Sent: r.Sent, Received: now, Millis: a.Clock})
+	v.Why, do = c.judge(now, r.Node, a.Incarnation, nodeset.Reading{Sent: r.Sent, Received: now, Micros: a.Clock})
 	if !v.Counts() && c.Rules.On(protocol.RuleJudged) {
 		return v, do
 	}
@@ -104,7 +104,7 @@ func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts boo
 	if m.Changed {
 		return true, nil
 	}
-	why, do := c.judge(now, node, m.Incarnation, nodeset.Reading{Received: now, Millis: m.Clock, Push: true})
+	why, do := c.judge(now, node, m.Incarnation, nodeset.Reading{Received: now, Micros: m.Clock, Push: true})
 	return why == protocol.Counts, do
 }
 

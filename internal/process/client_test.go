@@ -77,7 +77,7 @@ func (p *testProcess) pass(d time.Duration) {
 
 // answer answers a request of the attempt.
 func (p *testProcess) answer(r protocol.Request, a protocol.Answer) protocol.Verdict {
-	a.Clock = int64(p.now) / 1e6
+	a.Clock = int64(p.now) / 1e3
 	if a.Incarnation == 0 {
 		a.Incarnation = protocol.Incarnation(r.Node + 1)
 	}
@@ -195,7 +195,7 @@ func TestClockThatWasSetBack(t *testing.T) {
 	p := newProcess(1, protocol.Rules{})
 	read := func(millis int64) []process.Action {
 		p.now += 1000
-		_, do := p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
+		_, do := p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: millis * 1000})
 		return do
 	}
 	assert.Empty(t, read(1_000_000))
@@ -215,7 +215,7 @@ func TestNodesAreAskedForTheirTime(t *testing.T) {
 func polled(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	p.now = p.now.Add(aTTL / 4)
-	p.Time(1, nodeset.Reading{Sent: p.now - 500, Received: p.now, Millis: 1_000_000})
+	p.Time(1, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: 1_000_000 * 1000})
 	do := p.Tick(p.now)
 	i := slices.IndexFunc(do, func(a process.Action) bool { return a.Kind == process.ActTime })
 	if assert.GreaterOrEqual(t, i, 0) {
@@ -246,7 +246,7 @@ func firstReply(t assert.TestingT, rules protocol.Rules) {
 	read := func(inc protocol.Incarnation, millis int64) protocol.Why {
 		p.now += 1000
 		r := protocol.Request{Op: protocol.OpJoin, Node: 0, Sent: p.now - 500}
-		v, _ := p.Reply(p.now, &p.name, &r, &protocol.Answer{Status: protocol.OK, Incarnation: inc, Clock: millis})
+		v, _ := p.Reply(p.now, &p.name, &r, &protocol.Answer{Status: protocol.OK, Incarnation: inc, Clock: millis * 1000})
 		return v.Why
 	}
 	assert.Equal(t, protocol.Counts, read(1, 1_000_000))
@@ -269,7 +269,7 @@ func (p *testProcess) meet(node int, millis int64) {
 	p.now += 1000
 	p.Connect(p.now, node, time.Millisecond)
 	p.Show(p.now, node, protocol.Incarnation(node+1))
-	p.Time(node, nodeset.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
+	p.Time(node, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: millis * 1000})
 	p.Up(p.now, node)
 }
 
@@ -281,7 +281,7 @@ func TestClockIsKnownBeforeUp(t *testing.T) {
 	p := unmet(3)
 	p.Connect(p.now, 0, time.Millisecond)
 	p.Show(p.now, 0, 1)
-	p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Millis: 1_700_000_000_000})
+	p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: 1_700_000_000_000 * 1000})
 	assert.InDelta(t, 1_700_000_000_000_000, int64(p.Clock(p.now)), 10_000)
 }
 
@@ -331,7 +331,7 @@ func TestT0OfAWrongClock(t *testing.T) {
 		p.start(protocol.Rules{})
 		p.meet(1, 1_700_000_000_000)
 		p.meet(2, 1_700_000_000_000)
-		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000, Ticket: p.a.Ticket()}
+		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000_000, Ticket: p.a.Ticket()}
 		if off > 0 {
 			a.Status = protocol.Ahead
 		}

@@ -91,7 +91,7 @@ type Answer struct {
 	HasTotals   bool // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Listed      bool // Lower: there are no others from there on
 	Incarnation Incarnation
-	Clock       int64         // the node's, in milliseconds, when it answered
+	Clock       int64         // the node's, in microseconds, when it answered; most answers cut it to milliseconds
 	Ticket      Ticket        // the claim's ticket at this node; when Missing, the node's fence
 	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer; Ahead: when the ticket may be given
 	Sum         uint64        // total weight of the lower claims; where a list that was asked for is too long, of some above as well

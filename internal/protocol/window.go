@@ -24,10 +24,10 @@ func (w Window) Top(millis int64) Ticket {
 	return Ticket(max(0, millis*1000+w.Half()))
 }
 
-// Old reports whether a node whose clock shows millis may have forgotten a
+// Old reports whether a node whose clock shows micros may have forgotten a
 // ticket above t: one that it took a guard time ago.
-func (w Window) Old(t Ticket, millis int64) bool {
-	return w != 0 && int64(t) <= millis*1000-w.Half()
+func (w Window) Old(t Ticket, micros int64) bool {
+	return w != 0 && int64(t) <= micros-w.Half()
 }
 
 // Far reports whether a ticket is farther from a clock, which shows clock in

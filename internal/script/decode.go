@@ -59,8 +59,9 @@ const (
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer
 	var short [6]resp.Value
+	var below int64
 	if len(v) == 1 && v[0].Str != nil {
-		v = decodeText(short[:], v)
+		v, below = decodeText(short[:], v)
 	}
 	if len(v) < 3 {
 		return a, fmt.Errorf("%w: %d values", ErrAnswer, len(v))
@@ -78,9 +79,9 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 		return a, fmt.Errorf("%w: no incarnation", ErrAnswer)
 	}
 	third := v[2].Int
-	a.Status, a.Clock, a.Incarnation = protocol.Status(v[0].Int%8), v[0].Int/8, protocol.Incarnation(v[1].Int)
-	if a.Clock > maxClock {
-		return protocol.Answer{}, fmt.Errorf("%w: clock %d", ErrAnswer, a.Clock)
+	a.Status, a.Clock, a.Incarnation = protocol.Status(v[0].Int%8), v[0].Int/8*1000+below, protocol.Incarnation(v[1].Int)
+	if a.Clock/1000 > maxClock {
+		return protocol.Answer{}, fmt.Errorf("%w: clock %d", ErrAnswer, a.Clock/1000)
 	}
 	switch a.Status {
 	case protocol.OK:
@@ -112,24 +113,25 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// decodeText returns the values that Decode reads, nil if v is no such text:
+// decodeText returns the values that Decode reads, nil if v is no such text,
+// and the microseconds of the clock below its milliseconds:
 //
 //	seconds microseconds incarnation ticket flags [wait]
 //
 // The status is OK. The time is as TIME tells it: to write it as one number
 // takes a script longer than all the rest of the text.
-func decodeText(room, v []resp.Value) []resp.Value {
+func decodeText(room, v []resp.Value) (values []resp.Value, below int64) {
 	v = resp.Numbers(room, v)
 	if len(v) < 5 {
-		return nil
+		return nil, 0
 	}
 	seconds, micros := v[0].Int, v[1].Int
 	if seconds < 0 || seconds > maxClock/1000 || micros < 0 || micros >= 1_000_000 {
-		return nil
+		return nil, 0
 	}
 	v = v[1:]
 	v[0].Int = (seconds*1000+micros/1000)*8 + int64(protocol.OK)
-	return v
+	return v, micros % 1000
 }
 
 // DecodeLeave reads the answer to a leave: 1.
@@ -276,7 +278,7 @@ func ParsePush(payload string) (protocol.Push, error) {
 	if !ok0 || !ok1 || !ok2 || !ok3 || clock > uint64(maxClock) || inc == 0 || ticket == 0 {
 		return bad()
 	}
-	p.ID, p.Clock, p.Incarnation, p.Ticket = id, int64(clock), protocol.Incarnation(inc), protocol.Ticket(ticket)
+	p.ID, p.Clock, p.Incarnation, p.Ticket = id, int64(clock)*1000, protocol.Incarnation(inc), protocol.Ticket(ticket)
 	if !p.Vote {
 		return p, nil
 	}

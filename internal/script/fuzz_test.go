@@ -168,7 +168,7 @@ func believable(t *testing.T, a protocol.Answer) {
 	}
 	bound(a.Status >= protocol.OK && a.Status <= protocol.Ahead && a.Status != protocol.StatusSuperseded && a.Record == nil, "status")
 	bound(a.Incarnation > 0 && a.Incarnation < maxNumber, "incarnation")
-	bound(a.Clock >= 0 && a.Clock <= 1<<43, "clock")
+	bound(a.Clock >= 0 && a.Clock/1000 <= 1<<43, "clock")
 	bound(a.Ticket < protocol.MaxTicket && (a.Ticket > 0 || !a.Vote && !a.Foreign && !a.HasTotals), "ticket")
 	bound(a.Wait >= 0 && a.Wait <= maxWait, "wait")
 	bound(!a.Vote || !a.Foreign, "vote and foreign")
@@ -223,7 +223,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		require.Contains(t, []protocol.Status{protocol.OK, protocol.Missing, protocol.StatusSuperseded}, a.Status)
 		require.NotNil(t, e)
-		if a.Incarnation == 0 || a.Incarnation >= maxNumber || a.Clock < 0 || a.Clock > 1<<43 ||
+		if a.Incarnation == 0 || a.Incarnation >= maxNumber || a.Clock < 0 || a.Clock/1000 > 1<<43 ||
 			e.Ticket >= protocol.MaxTicket || e.Promise.Ticket >= protocol.MaxTicket || e.Seq >= maxNumber ||
 			e.Keep < 0 || e.Left < 0 || e.Left > maxWait {
 			t.Fatalf("believed %+v, %+v", a, e)
@@ -315,13 +315,13 @@ func FuzzParsePush(f *testing.F) {
 			require.Less(t, len(err.Error()), 1024, "a message and no dump")
 			return
 		}
-		if p.Ticket == 0 || p.Ticket >= protocol.MaxTicket || p.Incarnation == 0 || p.Incarnation >= maxNumber || p.Clock < 0 || p.Clock > 1<<43 ||
+		if p.Ticket == 0 || p.Ticket >= protocol.MaxTicket || p.Incarnation == 0 || p.Incarnation >= maxNumber || p.Clock < 0 || p.Clock/1000 > 1<<43 ||
 			p.Sum >= maxNumber || p.Digest >= protocol.DigestMod || p.Limit >= maxNumber || p.LimitAt >= protocol.MaxTicket ||
 			(p.Limit == 0) != (p.LimitAt == 0) || p.Vote && p.Changed {
 			t.Fatalf("believed %+v", p)
 		}
 		id := p.ID.String()
-		said := fmt.Sprintf("w %d %d %s %d", p.Clock, p.Incarnation, id, p.Ticket)
+		said := fmt.Sprintf("w %d %d %s %d", p.Clock/1000, p.Incarnation, id, p.Ticket)
 		switch {
 		case p.Vote:
 			said = fmt.Sprintf("v%s %d %d %d", said[1:], map[bool]int{true: 1}[p.Waiters], p.Sum, p.Digest)

@@ -51,19 +51,17 @@ func ParseMarker(text string) (m Marker, ok bool) {
 // Recovers is what is left of the guard time when the node's clock shows now.
 func (m *Marker) Recovers(now time.Time) time.Duration { return max(0, m.Born.Add(m.guard).Sub(now)) }
 
-// DecodeTime reads the answer to TIME. Microseconds are cut off, so the node's
-// clock shows up to a millisecond more than this: what judges by it allows for
-// that.
-func DecodeTime(v []resp.Value) (millis int64, err error) {
+// DecodeTime reads the answer to TIME.
+func DecodeTime(v []resp.Value) (time.Time, error) {
 	if len(v) != 2 {
-		return 0, ErrAnswer
+		return time.Time{}, ErrAnswer
 	}
 	s, err1 := strconv.ParseInt(string(v[0].Str), 10, 40)
 	us, err2 := strconv.ParseInt(string(v[1].Str), 10, 40)
 	if err1 != nil || err2 != nil {
-		return 0, ErrAnswer
+		return time.Time{}, ErrAnswer
 	}
-	return s*1000 + us/1000, nil
+	return time.UnixMicro(s*1e6 + us), nil
 }
 
 // A Repairing is what a client that repairs a node says there of how far it is.

@@ -96,7 +96,7 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 			return bad(i)
 		}
 	}
-	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8, Incarnation: protocol.Incarnation(v[1].Int)}
+	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8 * 1000, Incarnation: protocol.Incarnation(v[1].Int)}
 	switch a.Status {
 	case protocol.OK, protocol.Missing, protocol.StatusSuperseded, protocol.Ahead:
 	default:
@@ -105,7 +105,7 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	promise, ok1 := protocol.ParseID(string(v[4].Str))
 	id, ok2 := protocol.ParseID(string(v[6].Str))
 	switch {
-	case a.Clock > maxClock:
+	case a.Clock/1000 > maxClock:
 		return bad(0)
 	case a.Incarnation == 0:
 		return bad(1)

@@ -297,6 +297,17 @@ func TestLongList(t *testing.T) {
 	assert.Equal(t, a.Sum, a.BaseSum+uint64(len(a.Lower)))
 }
 
+// T0 is taken from this clock: clients that contend on one machine would
+// propose each below the other's if it were cut to milliseconds.
+func TestClockOfAShortAnswer(t *testing.T) {
+	a, err := script.Decode([]resp.Value{{Str: []byte("1700000000 123456 7 640 1")}})
+	require.NoError(t, err)
+	assert.Equal(t, int64(1_700_000_000_123_456), a.Clock)
+	a, err = script.Decode([]resp.Value{{Int: 1_700_000_000_123*8 + 1}, {Int: 7}, {Int: 640}, {Int: 1}})
+	require.NoError(t, err)
+	assert.Equal(t, int64(1_700_000_000_123_000), a.Clock)
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	i := func(v ...int64) (r []resp.Value) {
 		for _, x := range v {

@@ -150,7 +150,7 @@ func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 	counts, do := p.client.Push(p.now(), l.no, m)
 	p.carryOut(do)
 	if counts {
-		l.noteReading(nodeset.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts)
+		l.noteReading(nodeset.Reading{Received: p.now(), Micros: m.Clock, Push: true}, leapt, protocol.Counts)
 	}
 	return counts
 }

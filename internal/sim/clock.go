@@ -44,6 +44,9 @@ func (c clock) local(t moment) protocol.Time { return protocol.Time(c.read(t)) }
 // millis returns a node's reading.
 func (c clock) millis(t moment) int64 { return c.read(t) / int64(time.Millisecond) }
 
+// micros is millis in microseconds.
+func (c clock) micros(t moment) int64 { return c.read(t) / int64(time.Microsecond) }
+
 // when returns the first moment at which the clock shows at least l.
 func (c clock) when(l protocol.Time) moment {
 	if l == protocol.Never {

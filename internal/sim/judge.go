@@ -38,7 +38,7 @@ func (n *node) attend(m *message) protocol.Answer {
 	set := n.model.Set()
 	switch asks := m.about == hello || m.about == thatMark || m.about == theTime; {
 	case asks && n.lie == nil && m.link.proc.members != nil && (m.stamp != set.Stamp() || !marked):
-		return protocol.Answer{Status: protocol.OtherSet, Clock: n.millis(w.now)}
+		return protocol.Answer{Status: protocol.OtherSet, Clock: n.micros(w.now)}
 	case m.about == repairs:
 		m.task.res = n.repairStep(m)
 	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
@@ -57,7 +57,7 @@ func (n *node) attend(m *message) protocol.Answer {
 		n.model.Mark(n.millis(w.now), n.incarnation())
 	}
 	inc, _ = n.model.Incarnation()
-	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now)}
+	return protocol.Answer{Incarnation: inc, Clock: n.micros(w.now)}
 }
 
 func (l *link) askTime() {
@@ -73,7 +73,7 @@ func (l *link) ask(what about, inc protocol.Incarnation) {
 }
 
 func (l *link) reading(m *message) nodeset.Reading {
-	return nodeset.Reading{Sent: m.req.Sent, Received: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
+	return nodeset.Reading{Sent: m.req.Sent, Received: l.proc.local(l.proc.w.now), Micros: m.ans.Clock}
 }
 
 // listen notes what the process knows of the node's clock before it hears of

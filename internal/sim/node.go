@@ -126,7 +126,10 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 		n.model.Off |= model.SetRefuse
 	}
 	a, outs := data.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req)
-	a.Clock = n.millis(w.now)
+	a.Clock = n.micros(w.now)
+	if a.Status != protocol.OK || a.Sum != 0 || a.Limit != 0 { // such an answer is not a text
+		a.Clock -= a.Clock % 1000
+	}
 	if m.inq != nil && m.inq.name != nil && m.req.Op != protocol.OpRead {
 		w.registered(m.inq.name.Name)
 	}
@@ -146,7 +149,6 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 		}
 	}
 	for _, o := range outs {
-		o.Push.Clock = a.Clock
 		n.push(o)
 	}
 	return a

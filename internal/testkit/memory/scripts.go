@@ -115,7 +115,7 @@ func (n *Node) handle(now int64, m *model.Node, t protocol.Terms, owner string, 
 
 func id(x protocol.ID) resp.Value { return resp.Value{Str: []byte(x.String())} }
 
-func first(a protocol.Answer) resp.Value { return resp.Value{Int: a.Clock*8 + int64(a.Status)} }
+func first(a protocol.Answer) resp.Value { return resp.Value{Int: a.Clock/1000*8 + int64(a.Status)} }
 
 // answer is the form that script.Decode reads.
 func answer(a protocol.Answer) []resp.Value {
@@ -175,7 +175,7 @@ func push(p protocol.Push) string {
 	case p.Evict:
 		kind = "e"
 	}
-	s := fmt.Sprintf("%s %d %d %s %d", kind, p.Clock, p.Incarnation, p.ID, p.Ticket)
+	s := fmt.Sprintf("%s %d %d %s %d", kind, p.Clock/1000, p.Incarnation, p.ID, p.Ticket)
 	if !p.Vote {
 		return s
 	}
