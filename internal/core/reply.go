@@ -48,13 +48,14 @@ func (c *call) Reply(v []resp.Value, err error) {
 	now := q.Now()
 	var do []process.Action
 	switch {
-	case err != nil && c.leaveLater(now, err):
-		a.failed(&c.req, explain(a.spec, err))
-		a.mu.Unlock()
-		return
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		a.claim.Fail(now, &c.req, fault.ForGood(err))
+		if pause := c.fail(now, err); pause > 0 {
+			n := q.Nodes.At(c.req.Node)
+			time.AfterFunc(pause, func() { n.Send(c) })
+			a.mu.Unlock()
+			return
+		}
 	case !verdict.Counts():
 		a.failed(&c.req, peers.Uncounted(verdict.Why))
 		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
@@ -69,20 +70,15 @@ func (c *call) Reply(v []resp.Value, err error) {
 	q.Driver.CarryOut(do)
 }
 
-// leaveLater sends a leave again after a pause that the server has refused for
-// now: it is busy with another program's script, say, or cannot write to its
-// disk. Called with a.mu held.
-// Invariant: a leave is sent again while the lease that it is to end may last.
-func (c *call) leaveLater(now protocol.Time, err error) bool {
-	a := c.a
-	pause := a.spec.Set.NodeTimeout / 4
-	_, refused := errors.AsType[resp.Error](err)
-	if c.req.Op != protocol.OpLeave || !refused || fault.ForGood(err) || now.Sub(c.req.Sent)+pause >= a.spec.Set.TTL || a.q.IsClosed() {
-		return false
+// fail has the request fail with err, or returns after what pause it is to be
+// sent again. Called with a.mu held.
+func (c *call) fail(now protocol.Time, err error) (pause time.Duration) {
+	forGood := fault.ForGood(err)
+	if _, refused := errors.AsType[resp.Error](err); refused && !forGood && !c.a.q.IsClosed() {
+		return c.a.claim.Refused(now, &c.req)
 	}
-	n := a.q.Nodes.At(c.req.Node)
-	time.AfterFunc(pause, func() { n.Send(c) })
-	return true
+	c.a.claim.Fail(now, &c.req, forGood)
+	return 0
 }
 
 // failed notes why a request has come to nothing. What a node said before

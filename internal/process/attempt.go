@@ -2,6 +2,7 @@ package process
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
@@ -94,6 +95,19 @@ func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 	if repeatable(r.Op) {
 		a.flying |= bit
 	}
+}
+
+// Refused says that a node has refused r for now: it is busy with another
+// program's script, say, or cannot write to its disk. A leave is to be sent
+// again after the pause that is returned, anything else has failed.
+// Invariant: a leave is sent again while the lease that it is to end may last.
+func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Duration) {
+	pause = a.NodeTimeout / 4
+	if r.Op == protocol.OpLeave && now.Sub(r.Sent)+pause < a.TTL && a.Rules.On(protocol.RuleLeaveAgain) {
+		return pause
+	}
+	a.Fail(now, r, false)
+	return 0
 }
 
 // Fail takes a request that will not be answered, for good or for now.

@@ -76,4 +76,5 @@ const (
 	RuleEvict                          // an eviction is the word of q nodes: one node ends holds
 	RuleRecordsWait                    // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 	RuleReturned                       // an incarnation that another one has followed does not count again: a node whose memory of before comes back in one run of its server votes with it
+	RuleLeaveAgain                     // a leave that a node refuses for now is sent again: a released name stays taken for a lease
 )

@@ -14,7 +14,7 @@ const lastRepairRule = RuleRepairBoth
 const lastMemberRule = RuleExchangeFollow
 
 // lastRule is the one with the highest number.
-const lastRule = RuleReturned
+const lastRule = RuleLeaveAgain
 
 // Rules is the set of rules that are switched off, and of constants that are
 // others.

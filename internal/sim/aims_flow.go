@@ -270,3 +270,35 @@ var flood = generator{
 		})
 	},
 }
+
+// leaveRefused: a majority of the nodes is busy with another program's script
+// as the holder leaves. Another client wants the lock when that has ended.
+var leaveRefused = generator{
+	name: "leave refused",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = 3 * s.ttl
+	},
+	plan: func(w *world) {
+		busy := w.shuffled()[:len(w.nodes)/2+1]
+		e, f := w.procs[0].parts[0], w.procs[1].parts[0]
+		w.then(w.around(w.nodeTimeout), func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
+			for _, n := range busy {
+				n.refuses(true, true)
+			}
+			e.release()
+		})
+		w.then(w.around(w.nodeTimeout), func() {
+			for _, n := range busy {
+				n.refuses(false, false)
+			}
+			f.acquire(false)
+		})
+		w.then(w.ttl/2, func() {
+			if !w.draining && f.att != nil && !f.att.valid() {
+				w.fail("late", "%v is not served, though the lock has been released", f.att)
+			}
+		})
+	},
+}

@@ -23,9 +23,9 @@
 //     of both; breaks that leave requests behind to arrive late, or twice;
 //     leaves that are kept for the next connection; pushes on a path of their
 //     own that are late, lost, or ahead of the answers they belong to.
-//   - Nodes that crash, stop for a while, are slow, refuse everything, go for
-//     good, or restart: with all their memory, with none, or with an old one
-//     that the first client to connect marks (INFO).
+//   - Nodes that crash, stop for a while, are slow, refuse everything for good or
+//     for now, go for good, or restart: with all their memory, with none, or with
+//     an old one that the first client to connect marks (INFO).
 //   - Room: in some schedules a process sends each node one to four requests at a
 //     time, for claims and records alike. The others wait at the process, in the code
 //     that does so in production (process.Attempt, lease.RegisterOp, process.Backlog).

@@ -76,8 +76,8 @@ func (f *faults) randomFault() {
 			w.at(d, func() { l.pushCut = false; l.tell() })
 		}
 	case 12:
-		n.refuses(true)
-		w.at(d, func() { n.refuses(false) })
+		n.refuses(true, w.rng.IntN(2) == 0)
+		w.at(d, func() { n.refuses(false, false) })
 	case 13:
 		if !w.faithful {
 			f.leapClock(n, d)
@@ -268,7 +268,7 @@ func (f *faults) stop() {
 			n.forget()
 		}
 		n.slow = 1
-		n.refuses(false)
+		n.refuses(false, false)
 		n.resume()
 		if n.down && !n.gone {
 			n.restart()

@@ -96,7 +96,7 @@ var generators = []generator{
 	foreign, shared, limping, overdue, barred, bygone, leaveAtOnce,
 	recorded, belated, bareMajority, minority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
 	rush, evictions, evictionStorm,
-	hasty, congested, brimful, flood, unplugged, recordsWait, throng, patchy,
+	hasty, congested, brimful, flood, unplugged, leaveRefused, recordsWait, throng, patchy,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, recordOfTheFuture,
 	replica, swapped,

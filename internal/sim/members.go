@@ -308,7 +308,7 @@ func (f *follower) blocked() bool {
 	if f.members == nil {
 		return false
 	}
-	gone, c := uint32(0), f.members.Config()
+	gone, ahead, c := uint32(0), uint32(0), f.members.Config()
 	if c == nil {
 		return true
 	}
@@ -316,13 +316,16 @@ func (f *follower) blocked() bool {
 		l := p.link(m.Number)
 		if l.node.gone || l == p.nowhere {
 			gone |= 1 << m.Number
+		} else if l.node.epoch() > c.Stamp.Epoch() {
+			ahead |= 1 << m.Number
 		}
 	}
 	knows := func(n *node) bool { set := n.model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
 	if c.Origin != p.w.latest().Origin && slices.ContainsFunc(p.w.nodes, knows) {
 		return !slices.ContainsFunc(p.w.nodes, func(n *node) bool { return knows(n) && !p.w.retired(n) })
 	}
-	return gone != 0 && p.client.Group().Sets.Blocked(gone)
+	// It follows only what a majority of those shows that decide what follows.
+	return gone != 0 && p.client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
 }
 
 // succeed carries out a Succession, and calls then.

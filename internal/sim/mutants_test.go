@@ -114,6 +114,7 @@ var mutants = []mutant{
 	{"the wait for room shortens the lease", without(protocol.RuleDepart), brimful, 100, "lost"},
 	{"an attempt is abandoned unsent", without(protocol.RulePostpone), congested, 100, "unsent"},
 	{"operations on records find room at every time", without(protocol.RuleRecordsWait), recordsWait, 100, "room"},
+	{"a leave that a node refuses for now is not sent again", without(protocol.RuleLeaveAgain), leaveRefused, 100, "late"},
 	{"a broken connection takes room", func(s *setting) { s.hoard = true }, unplugged, 100, "stuck orphan late"},
 	{"a reply counts though the node's data is not its own any more", without(protocol.RuleOwnIncarnation), replica, 100, "capacity"},
 	{"an incarnation that has ended counts again", without(protocol.RuleReturned), swapped, 100, "capacity"},

@@ -20,7 +20,8 @@ type message struct {
 	inq     *registerOp // which register operation's
 	link    *link
 	terms   protocol.Terms // as they were when it was sent
-	refused bool           // by the node, for good
+	refused bool           // by the node
+	forNow  bool           // and not for good
 	req     protocol.Request
 	ans     protocol.Answer
 	gen     uint32 // the connection that carries it

@@ -26,6 +26,7 @@ type node struct {
 	gone     bool // stays down after the faults: at most a minority does
 	paused   bool
 	refuse   bool          // fails every request for good, as with a wrong password
+	busy     bool          // fails every request for now, as while another program's script runs
 	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node   // what such a restart comes back with
 	replica  bool          // it was another node's replica: its data and its marker are that node's
@@ -238,12 +239,12 @@ func (n *node) save() {
 	n.saved, n.savedWith = n.model.Clone(), maps.Clone(n.names)
 }
 
-// refuses has it refuse every request for good, or no more.
-func (n *node) refuses(all bool) {
-	if n.refuse != all {
-		n.w.tape.note("refuse %d%s", n.idx+1, map[bool]string{false: " no more"}[all])
+// refuses has it refuse every request, for good or for now, or no more.
+func (n *node) refuses(all, forNow bool) {
+	if n.refuse != (all && !forNow) || n.busy != (all && forNow) {
+		n.w.tape.note("refuse %d%s", n.idx+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
 	}
-	n.refuse = all
+	n.refuse, n.busy = all && !forNow, all && forNow
 }
 
 // setPlain is another Redlock client's: it sets the redlock key if that is

@@ -142,7 +142,7 @@ func (p *proc) answer(m *message) {
 		return
 	}
 	if m.refused {
-		p.failed(m, true)
+		p.refused(m)
 		return
 	}
 	if p.w.trace != nil && !m.att.Phase().Final() {
@@ -151,6 +151,21 @@ func (p *proc) answer(m *message) {
 	var do []process.Action
 	m.att.event(func() { do = p.client.Answer(p.now(), m.att.Attempt, m.att.part.shared(), &m.req, &m.ans, v) })
 	p.carryOut(do)
+}
+
+// refused takes a request that the node has refused.
+func (p *proc) refused(m *message) {
+	if !m.forNow {
+		p.failed(m, true)
+		return
+	}
+	var pause time.Duration
+	m.att.event(func() { pause = m.att.Refused(p.now(), &m.req) })
+	if pause > 0 {
+		again := *m
+		again.refused, again.forNow = false, false
+		p.later(pause, func() { again.link.transfer(&again) })
+	}
 }
 
 // failed takes a request that will not be answered.
@@ -164,7 +179,7 @@ func (p *proc) registerReply(m *message, v protocol.Verdict) {
 	case m.inq.over:
 		return
 	case m.refused:
-		m.inq.Fail(p.now(), m.req, true)
+		m.inq.Fail(p.now(), m.req, !m.forNow)
 	default:
 		m.inq.Reply(p.now(), m.req, m.ans, v)
 	}

@@ -40,13 +40,14 @@ func (b *bench) restart(a *args) error {
 	return nil
 }
 
-// refuse NODES [no more]
+// refuse NODES [for now | no more]
 func (b *bench) refuse(a *args) error {
 	var ns []*node
 	err := b.c.onNodes(a, func(n *node) { ns = append(ns, n) })
 	ends := a.take("no") && a.take("more")
+	forNow := a.take("for") && a.take("now")
 	for _, n := range ns {
-		n.refuse = !ends
+		n.refuses(!ends, forNow)
 	}
 	return err
 }

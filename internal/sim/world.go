@@ -232,14 +232,14 @@ func (w *world) request(e event) {
 		switch {
 		case m.about != claims:
 			ans = n.attend(m)
-		case !n.refuse:
+		case !n.refuse && !n.busy:
 			ans = n.handle(m, e.kind == evLate)
 			if w.wire != nil && w.wire.sayAnswers {
 				w.wire.say("%v: %s", w.wire.names.of(e), answerName(m.req, ans))
 			}
 		}
 		if e.kind == evRequest {
-			m.ans, m.refused, m.leapt = ans, n.refuse, n.wrong
+			m.ans, m.refused, m.forNow, m.leapt = ans, n.refuse || n.busy, n.busy, n.wrong
 			l.forward(answers, m)
 		}
 	}
