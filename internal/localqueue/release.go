@@ -127,13 +127,6 @@ func (q *Queue) Calm() {
 	letIn(in)
 }
 
-// want says to a holder that may ask that another waits. Called with q.mu held.
-func (q *Queue) want() {
-	if q.lease != nil && q.leaseExposed {
-		q.lease.Want()
-	}
-}
-
 // giveUp unlocks q.mu and releases a claim that only lingered.
 func (q *Queue) giveUp(hold *core.Hold) {
 	if hold != nil {
