@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
 )
 
 // Bootstrap says that nodes are brand-new, and each of them votes at once, even
@@ -79,4 +81,44 @@ func TestReplicasBootstrapAtOnce(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, votes, 2)
 	}
+}
+
+// A node comes back with a file of before it was given its commit by another
+// client, and has voted in between. A Bootstrap that still waits for what
+// another node has answered must not declare it brand-new: a second holder
+// would have its vote.
+func TestBootstrapThatWaitsWhileANodeForgets(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3, redistest.WithAOF("always"))
+	timing := e2e.Timing(40 * time.Second)
+	far, via := e2e.Proxies(t, c.URLs()[:1], proxy.Fault{})
+	far[0].Impose(proxy.Up, proxy.Any, proxy.Fault{Observe: func(data []byte) {
+		if bytes.Contains(data, []byte("\r\naccept\r\n")) {
+			far[0].Impose(proxy.Down, proxy.Any, proxy.Fault{Hold: true})
+		}
+	}})
+	q := e2e.OpenAt(t, append(via, c.URLs()[1:]...), timing, quorate.WithNodeTimeout(10*time.Second))
+	done := make(chan error, 1)
+	go func() { done <- q.Bootstrap(deadline(t)) }()
+	node := c.Node(2)
+	accepted := func(s *redistest.Server) bool {
+		return strings.Contains(s.Client().Get(t.Context(), "quorate:{}:set").Val(), " p ")
+	}
+	require.True(t, e2e.Eventually(func() bool { return accepted(c.Node(0)) && accepted(c.Node(1)) && accepted(node) }))
+	require.NoError(t, node.Client().ConfigSet(t.Context(), "appendonly", "no").Err())
+
+	ways, via := e2e.Proxies(t, c.URLs(), proxy.Fault{})
+	other := e2e.OpenAt(t, via, timing)
+	require.NoError(t, other.Bootstrap(deadline(t)))
+	ways[0].Hold()
+	m := mutex.New(other, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	ways[2].Hold()
+	require.NoError(t, node.Restart())
+	require.True(t, accepted(node))
+	require.True(t, e2e.Eventually(func() bool { return node.Calls(t, "exists") > 0 })) // q has met it
+	far[0].Impose(proxy.Both, proxy.Any, proxy.Fault{})
+	require.NoError(t, <-done)
+	assert.Error(t, mutex.New(q, "m").TryLockContext(deadline(t)))
+	assert.NoError(t, m.Lease().Context().Err())
 }

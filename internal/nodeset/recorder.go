@@ -66,13 +66,17 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 // has accepted only: a run keeps what it did, or is blank.
 func (r *recorder) committed(i int, has NodeSet) NodeSet {
 	m := r.mine
-	if m == nil || m.phase != SetCommit {
+	if m == nil {
+		return has
+	}
+	at := slices.Index(m.addrs, r.Addr(i))
+	if m.phase != SetCommit {
+		m.met(at, has.Run)
 		return has
 	}
 	if m.keeps(has); m.kept[has.Identity] || has.Phase != SetAccepted || has.Accepted != m.ballot {
 		return has
 	}
-	at := slices.Index(m.addrs, r.Addr(i))
 	ready := m.ready && at >= 0 && has.Run == m.runs[at]
 	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity, Config: m.Config, Ready: ready}})
 	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: m.Config}

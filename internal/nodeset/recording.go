@@ -87,7 +87,7 @@ type Recording struct {
 	phase   RecordKind
 	addrs   []string
 	at      []int    // by address: the connection
-	runs    []string // with ready: by address, of the server as the recording began
+	runs    []string // by address, of the server as the recording began; empty: another one was met since
 	blank   bool     // a node had accepted nothing as it promised
 	answers []*NodeSet
 	kept    map[string]bool // identities of nodes that are known to have recorded Config
@@ -156,12 +156,21 @@ func (r *Recording) keeps(has NodeSet) {
 	}
 }
 
+// met notes which run of a server a connection has reached before all nodes
+// have accepted. What the server answered before may be forgotten by then.
+func (r *Recording) met(at int, run string) {
+	if at >= 0 && r.runs[at] != run {
+		r.runs[at] = ""
+	}
+}
+
 // accepted goes on once all nodes have answered.
 // Invariant: the operator's word is given on only to nodes that have kept all
 // that they did. If a node has been given its commit by another client, all had
 // accepted the set before, and any may have voted. One that had accepted
 // nothing as it promised, or is another run of the server, may have forgotten
-// that.
+// that. So may one that has begun another run since it answered, while another
+// node's answer is waited for.
 func (r *Recording) accepted() {
 	recorded := !r.all(func(a *NodeSet) bool { return a.Phase != SetRecorded })
 	for i, a := range r.answers {

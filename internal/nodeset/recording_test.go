@@ -292,6 +292,24 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 			b.connect(c)
 			return r
 		},
+		"it comes back with a file of before it has voted, and another node's answer is late": func(w *world, a, b *party) *nodeset.Recording {
+			r := b.recording(true, nodeset.SetAccept)
+			var answers []nodeset.NodeSet
+			steps := r.Out
+			for _, x := range steps {
+				answers = append(answers, w.carryOut(b.conns[x.Node], x))
+			}
+			file := w.at("C").Set()
+			a.finish(a.recording(true, 0))
+			b.drop(c)
+			w.restart(w.at("C"), file)
+			b.connect(c)
+			r.Out = nil
+			for i, x := range steps {
+				r.Answer(x, answers[i])
+			}
+			return r
+		},
 		"it loses its data between its promise and what it accepts": func(w *world, a, b *party) *nodeset.Recording {
 			first := a.recording(true, nodeset.SetCommit)
 			r := b.recording(true, nodeset.SetAccept)
