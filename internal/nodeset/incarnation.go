@@ -14,8 +14,8 @@ import (
 //	   | Show,       ^  | ClockJumped: its clock jumped
 //	   | an old      |  |
 //	   v      Marked |  v
-//	returned ---> marking: it is made to begin another incarnation
-//	          Up, Check
+//	returned <--> marking: it is made to begin another incarnation
+//	          Up, Check; Marked without ok
 //
 // Invariant: a reply of another incarnation than the connection began with
 // never counts. Without the rule a node that was another's replica for a moment
@@ -93,9 +93,10 @@ func (s *Incarnations) Connect(i int) {
 
 func (s *Incarnations) do(a NodeAction) { s.Out = append(s.Out, a) }
 
-// mostEnded is how many incarnations are kept that have ended. A guard time
-// lies between two of them.
-const mostEnded = 16
+// mostEnded is how many incarnations are kept that have ended: 32 KiB a node.
+// They may be short, as where a server is restarted each second, while the
+// memory of one before them all is still to come back.
+const mostEnded = 4096
 
 // Show says which incarnation a node has as its connection begins.
 func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
@@ -114,7 +115,8 @@ func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
 	}
 }
 
-// Up says that a connection is ready for requests.
+// Up says that a connection is ready for requests, or has been for a while: a
+// node may have refused to begin another incarnation.
 func (s *Incarnations) Up(i int) {
 	if s.nodes[i].state == returned {
 		s.mark(i)
@@ -177,8 +179,8 @@ func (s *Incarnations) Marked(i int, try uint32, inc protocol.Incarnation, ok bo
 	n := &s.nodes[i]
 	switch {
 	case n.state != marking || n.attempt != try:
-	case !ok && n.incarnation != n.votedLast: // it has returned
-		s.do(NodeAction{Kind: NodeReconnect, Node: i})
+	case !ok && n.incarnation != n.votedLast:
+		n.state = returned // Up asks again
 	case !ok:
 		n.state = voting // its clock is in doubt still
 	default:

@@ -257,6 +257,7 @@ func (c *Client) Tick(now protocol.Time) (do []Action) {
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == protocol.Never || now >= c.poll {
 		ask := uint32(0)
 		for i := range c.Nodes {
+			c.lives.Up(i)
 			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != protocol.Never && c.Rules.On(protocol.RulePoll) {
 				ask |= 1 << i
 			}
