@@ -36,7 +36,7 @@ type target struct {
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://… or unix:///path (default: $QUORATE_NODES)")
+	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path (default: $QUORATE_NODES)")
 	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
 	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
 	t.access.flags(cmd.Flags())

@@ -56,7 +56,7 @@ func ParseNodes(lists []string) ([]Address, error) {
 func ParseURL(raw string) (*redis.Options, error) {
 	scheme, _, found := strings.Cut(raw, "://")
 	if !found || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
-		return nil, errors.New("the URL begins with none of redis://, rediss:// and unix://")
+		return nil, errors.New("the URL begins with none of redis://, rediss://, redis+cluster://, rediss+cluster:// and unix://")
 	}
 	u, err := url.Parse(raw)
 	if err == nil && u.Port() != "" {
