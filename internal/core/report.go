@@ -121,8 +121,16 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	if jump := n.Jump.Load(); jump != nil {
 		r.Jumped, r.JumpedAt = jump.By, jump.When
 	}
-	r.Warn(q.Set.Skew)
+	r.Warn(o.skew())
 	return r
+}
+
+// skew is that of the set, or this client's where no set is known.
+func (o Onlooker) skew() time.Duration {
+	if c := o.q.Members.Config.Load(); c != nil {
+		return c.Skew()
+	}
+	return o.q.Set.Skew
 }
 
 // lookAtMarker notes whether a node votes, and whether it has been repaired.

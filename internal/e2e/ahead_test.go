@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -36,6 +37,23 @@ func TestNodeWithAWrongClock(t *testing.T) {
 	assert.Contains(t, strings.Join(r.Nodes[0].Warnings, "\n"), "its clock differs from the median")
 	for _, n := range r.Nodes[1:] {
 		assert.Less(t, n.Offset.Abs(), time.Minute)
+	}
+}
+
+// Check judges clocks by the skew of the set, whatever a client was given.
+func TestSkewOfTheSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3, redistest.WithClock())
+	require.NoError(t, c.Node(0).SetClock(3*time.Second, 1))
+	wide := e2e.Open(t, c, quorate.WithTTL(time.Second), quorate.WithSkew(6*time.Second), quorate.WithGuard(14*time.Second))
+	none := e2e.Open(t, c, quorate.WithTTL(time.Second), quorate.WithSkew(0), quorate.WithGuard(14*time.Second))
+	for _, q := range []*quorate.Quorum{wide, none} {
+		r, err := q.Check(deadline(t))
+		require.NoError(t, err)
+		assert.Equal(t, 6*time.Second, r.Set.Skew)
+		for _, n := range r.Nodes {
+			assert.Empty(t, n.Warnings)
+		}
 	}
 }
 

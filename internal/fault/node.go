@@ -157,3 +157,11 @@ func Misuse(err error) bool {
 	_, clash := errors.AsType[*ClashError](err)
 	return errors.Is(err, ErrInvalid) && !clash
 }
+
+// Count says how many there are of what a noun names.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

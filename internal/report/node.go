@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -67,8 +68,12 @@ func InfoFields(text string) map[string]string {
 // is unknown.
 func Evicts(policy string) bool { return policy != "" && policy != "noeviction" }
 
+// imprecision is by how much the median of the clocks may be wrong, beside the
+// half of the round trip by which a node's own time may.
+const imprecision = 10 * time.Millisecond
+
 // Warn sets the warnings. Each says what is wrong, what follows from it and
-// what to do. skew is that of the settings.
+// what to do. skew is that of the set.
 func (r *Node) Warn(skew time.Duration) {
 	var w []string
 	if r.Role != "" && r.Role != "master" {
@@ -78,10 +83,10 @@ func (r *Node) Warn(skew time.Duration) {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
 	}
 	if r.Replicas > 0 {
-		w = append(w, fmt.Sprintf("it has %d replicas and no min-replicas-to-write: if one takes its place while it is cut off, both vote for a while; "+
-			"set min-replicas-to-write %[1]d and min-replicas-max-lag 10 there and at the replicas", r.Replicas))
+		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: if one takes its place while it is cut off, both vote for a while; "+
+			"set min-replicas-to-write %d and min-replicas-max-lag 10 there and at the replicas", fault.Count(r.Replicas, "replica"), r.Replicas))
 	}
-	if r.Offset.Abs() > skew {
+	if r.Offset.Abs() > skew+r.RoundTrip/2+imprecision {
 		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), skew))
 	}
 	if r.Jumped != 0 {

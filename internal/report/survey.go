@@ -56,7 +56,8 @@ func Restartable(nodes []Node, g protocol.Group) bool {
 }
 
 // Merge puts the surveys of all buckets together, for the addresses of a list.
-// cluster says of which of them a cluster is the node.
+// cluster says of which of them a cluster is the node. skew goes where no set
+// is known.
 func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Duration) Survey {
 	// Each bucket is a set of its own, and a name is in one of them. So the
 	// whole is ready, and bears a restart, as far as its worst bucket does.
@@ -70,7 +71,12 @@ func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Dura
 			odd = b
 		}
 	}
-	odd = max(odd, 0)
+	// One bucket stands for all. If some have recorded their set and others
+	// have not, it is one that has not: Bootstrap was cut short, and an
+	// operator has to call it again.
+	if s.Set = all[max(odd, 0)].Set; s.Set != nil {
+		skew = s.Set.Skew()
+	}
 	for i, addr := range list {
 		s.Nodes[i] = merge(len(all), func(b int) *Node {
 			for k := range all[b].Nodes {
@@ -81,10 +87,6 @@ func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Dura
 			return &Node{Addr: addr, Err: fault.ErrSetRetired}
 		}, addr, cluster(i), skew)
 	}
-	// One bucket stands for all. If some have recorded their set and others
-	// have not, it is one that has not: Bootstrap was cut short, and an
-	// operator has to call it again.
-	s.Set = all[odd].Set
 	return s
 }
 
