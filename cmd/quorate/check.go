@@ -19,7 +19,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/board"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // patience bounds what concerns every node, also one that does not answer.
@@ -130,10 +132,10 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	}
 	tellSet(w, r)
 	if r.Ready >= r.Quorum {
-		fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: %s\n", r.Ready, len(r.Nodes), r.Quorum, spare(r))
+		fmt.Fprintf(w, "%s: %s\n", board.Ready(r.Ready, len(r.Nodes), r.Quorum), spare(r))
 		return bad
 	}
-	fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: nothing can be locked.\n", r.Ready, len(r.Nodes), r.Quorum)
+	fmt.Fprintf(w, "%s: nothing can be locked.\n", board.Ready(r.Ready, len(r.Nodes), r.Quorum))
 	return bad
 }
 
@@ -251,7 +253,7 @@ may run this each time.`,
 			if !recorded { // the nodes have answered since, or another client was first
 				return already(r.Set.Members)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", len(r.Set.Members))
+			fmt.Fprintf(cmd.OutOrStdout(), "Declared %s brand-new: they vote from now on.\n", fault.Count(len(r.Set.Members), "node"))
 			fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
 			return nil
 		}),

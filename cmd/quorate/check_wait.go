@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/fault"
@@ -70,10 +73,19 @@ func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
 			status := j.tell(r)
-			fmt.Fprintf(j.errs, "quorate: it is not safe to restart a node: %v\n", context.Cause(ctx))
+			fmt.Fprintf(j.errs, "quorate: %s: %s\n", lo.Ternary(r.MayRestart, "not every node is ready", "it is not safe to restart a node"), j.ended(ctx))
 			return max(status, exitDegraded)
 		}
 	}
+}
+
+// ended says why the wait is over though the nodes are not as they should be,
+// and what to do.
+func (j *checkJob) ended(ctx context.Context) string {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+		return cause.Error()
+	}
+	return fmt.Sprintf("waited for %v; start the nodes that are down; for others wait again, with a longer --timeout", j.timeout)
 }
 
 // safe reports whether the nodes are as the caller wants them.
@@ -110,7 +122,7 @@ func state(n *quorate.NodeReport) string {
 	case n.Repair.Left < 0:
 		return "being repaired"
 	}
-	return fmt.Sprintf("being repaired, %d records left", n.Repair.Left)
+	return "being repaired, " + fault.Count(n.Repair.Left, "record") + " left"
 }
 
 // waitsFor names the nodes that are not ready, and why. It stays the same while

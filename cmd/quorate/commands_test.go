@@ -178,7 +178,8 @@ func TestCheckWait(t *testing.T) {
 	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: none may fail.")
 	assert.Contains(t, errs, "waiting: ")
 	assert.Contains(t, errs, "votes in ")
-	assert.Contains(t, errs, "not safe to restart a node: context deadline exceeded")
+	assert.Contains(t, errs, "not safe to restart a node: waited for ")
+	assert.Contains(t, errs, "with a longer --timeout")
 
 	p := start(t, "check", nodes, "--wait")
 	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") }, 20*time.Second, 5*time.Millisecond)

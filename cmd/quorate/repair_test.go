@@ -87,7 +87,7 @@ func TestRepairGoesOnAfterAKill(t *testing.T) {
 		<-p.ended
 		has := records(t, node)
 		t.Logf("%d records were left, the node had %d when the command was killed", left, has)
-		if _, count, found := strings.Cut(out, "being repaired, "); !found || !strings.Contains(count, " records left") {
+		if _, count, found := strings.Cut(out, "being repaired, "); !found || !strings.Contains(count, " record") {
 			return fmt.Errorf("the command does not say how many records are left: %s", out)
 		}
 		if has == 0 || has == runs {

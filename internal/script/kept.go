@@ -98,7 +98,7 @@ func (r *Repairing) String() string {
 	if r.Left < 0 {
 		return fmt.Sprintf("process %d on %s lists what was recorded", r.PID, r.Host)
 	}
-	return fmt.Sprintf("process %d on %s has %d records left to bring", r.PID, r.Host, r.Left)
+	return fmt.Sprintf("process %d on %s brings what was recorded, %d left", r.PID, r.Host, r.Left)
 }
 
 // NewChannel returns the channel of a client. It ends in random text: hosts may

@@ -31,5 +31,5 @@ func TestTurnToRepair(t *testing.T) {
 	}
 	listing, bringing := script.Repairing{"a", 1, -1}, script.Repairing{"a", 1, 7}
 	assert.Equal(t, "process 1 on a lists what was recorded", listing.String())
-	assert.Equal(t, "process 1 on a has 7 records left to bring", bringing.String())
+	assert.Equal(t, "process 1 on a brings what was recorded, 7 left", bringing.String())
 }

@@ -8,7 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
+
 	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // widest is how long a text is that is shown.
@@ -43,6 +46,12 @@ func Escape(text []byte, keep string) []byte {
 		rest = rest[size:]
 	}
 	return safe
+}
+
+// Ready says how many nodes are ready and how many must be.
+func Ready(ready, nodes, quorum int) string {
+	is := func(n int) string { return lo.Ternary(n == 1, "is", "are") }
+	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"), is(ready), quorum, is(quorum))
 }
 
 // Process names the process of a claim.

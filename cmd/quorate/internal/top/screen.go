@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // Styles, as terminals know them. What they say is also said in words.
@@ -84,8 +85,8 @@ func (m Model) headline() string {
 	if v.Ready < v.Quorum {
 		style = bad
 	}
-	return styled(bold, "quorate") + "  " + styled(style, fmt.Sprintf("%d of %d nodes are ready, %d are needed", v.Ready, len(v.Nodes), v.Quorum)) +
-		fmt.Sprintf(" · %s%d names in use · %d wait · %s", least, v.Total, waits, v.At.Local().Format(time.TimeOnly))
+	return styled(bold, "quorate") + "  " + styled(style, board.Ready(v.Ready, len(v.Nodes), v.Quorum)) +
+		fmt.Sprintf(" · %s%s in use · %d wait · %s", least, fault.Count(v.Total, "name"), waits, v.At.Local().Format(time.TimeOnly))
 }
 
 func (m Model) problems() (lines []string) {
