@@ -70,3 +70,22 @@ func TestRefusedAtOnce(t *testing.T) {
 		cancel()
 	}
 }
+
+// A client that cannot be used is named by its address.
+func TestLimiterIsRefused(t *testing.T) {
+	t.Parallel()
+	var nodes []redis.UniversalClient
+	for _, o := range []*redis.Options{{Addr: "a:1"}, {Addr: "b:1", Limiter: limiter{}}} {
+		c := redis.NewClient(o)
+		t.Cleanup(func() { _ = c.Close() })
+		nodes = append(nodes, c)
+	}
+	_, err := quorate.New(nodes, quorate.WithLogger(nil))
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, "node b:1: the client has a Limiter")
+}
+
+type limiter struct{}
+
+func (limiter) Allow() error       { return nil }
+func (limiter) ReportResult(error) {}

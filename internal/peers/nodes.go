@@ -111,7 +111,7 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 	}
 	l, err := ps.Set.Way(c, ps.connection(n))
 	if err != nil {
-		return nil, fmt.Errorf("%w: node %d: %w", fault.ErrInvalid, i, err)
+		return nil, fmt.Errorf("%w: node %s: %w", fault.ErrInvalid, addr, err)
 	}
 	n.Link = l
 	return n, nil
