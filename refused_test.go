@@ -89,3 +89,14 @@ type limiter struct{}
 
 func (limiter) Allow() error       { return nil }
 func (limiter) ReportResult(error) {}
+
+// The client of a Sentinel set that takes it for a cluster is refused: it would
+// exclude no other client of the set.
+func TestFailoverClusterClientIsRefused(t *testing.T) {
+	t.Parallel()
+	c := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	defer c.Close()
+	_, err := quorate.New([]redis.UniversalClient{c}, quorate.WithLogger(nil), quorate.WithNodeNames("sentinel:m@127.0.0.1:1"))
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, "use redis.NewFailoverClient")
+}

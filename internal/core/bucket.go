@@ -82,6 +82,11 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		if missing {
 			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
 		}
+		// The client of a Sentinel set that redis.NewFailoverClusterClient makes
+		// would have buckets, and exclude no client of that set.
+		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
+			return fmt.Errorf("%w: node %d is the client of a cluster that names no server; for a Sentinel set use redis.NewFailoverClient", fault.ErrInvalid, i+1)
+		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
 		// server show one identity once they have recorded their set.
 		name := set.NameOf(c, i)
