@@ -253,8 +253,8 @@ may run this each time.`,
 			if !recorded { // the nodes have answered since, or another client was first
 				return already(r.Set.Members)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %s brand-new: they vote from now on.\n", fault.Count(len(r.Set.Members), "node"))
-			fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
+			fmt.Fprintf(cmd.OutOrStdout(), "Declared %s brand-new, with votes from now on.\n", fault.Count(len(r.Set.Members), "node"))
+			fmt.Fprintf(cmd.OutOrStdout(), "The set is recorded, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
 			return nil
 		}),
 	}

@@ -82,7 +82,7 @@ func TestMembersList(t *testing.T) {
 
 	status, out, errs = call("bootstrap", "--nodes", three)
 	require.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "They have recorded their set, with a guard time of 20s: clients with a ttl above 8s are refused.")
+	assert.Contains(t, out, "The set is recorded, with a guard time of 20s: clients with a ttl above 8s are refused.")
 	members := strings.Join(c.Addrs()[:3], " ")
 	for _, args := range [][]string{{"members", "list", "--nodes", three}, {"check", "--nodes", three}, {"members", "list", "--nodes", odd}} {
 		require.Eventually(t, func() bool { // not all nodes may be connected in time

@@ -68,9 +68,9 @@ func InfoFields(text string) map[string]string {
 // is unknown.
 func Evicts(policy string) bool { return policy != "" && policy != "noeviction" }
 
-// imprecision is by how much the median of the clocks may be wrong, beside the
-// half of the round trip by which a node's own time may.
-const imprecision = 10 * time.Millisecond
+// imprecision is by how much the median of the clocks may be wrong on a busy
+// machine, beside the half of the round trip by which a node's own time may.
+const imprecision = 50 * time.Millisecond
 
 // Warn sets the warnings. Each says what is wrong, what follows from it and
 // what to do. skew is that of the set.

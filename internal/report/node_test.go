@@ -15,9 +15,9 @@ func TestSkewThatNoLookCanTell(t *testing.T) {
 		warns              bool
 	}{
 		{30 * time.Microsecond, 100 * time.Microsecond, 0, false},
-		{-9 * time.Millisecond, 0, 0, false},
-		{-15 * time.Millisecond, 12 * time.Millisecond, 0, false},
-		{17 * time.Millisecond, 12 * time.Millisecond, 0, true},
+		{-40 * time.Millisecond, 0, 0, false},
+		{-55 * time.Millisecond, 12 * time.Millisecond, 0, false},
+		{57 * time.Millisecond, 12 * time.Millisecond, 0, true},
 		{-2100 * time.Millisecond, time.Millisecond, 2 * time.Second, true},
 		{time.Second, time.Millisecond, 2 * time.Second, false},
 	} {
