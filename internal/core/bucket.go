@@ -82,8 +82,8 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		if missing {
 			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
 		}
-		// That of redis.NewFailoverClusterClient leads to a Sentinel set. It would
-		// have buckets, and exclude no other client of the set.
+		// That of redis.NewFailoverClusterClient leads to a Sentinel set. It
+		// would have buckets, and exclude no other client of the set.
 		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
 			return fmt.Errorf("%w: node %d is the client of a cluster that names no server; for a Sentinel set use redis.NewFailoverClient", fault.ErrInvalid, i+1)
 		}
