@@ -51,7 +51,7 @@ func Escape(text []byte, keep string) []byte {
 // Ready says how many nodes are ready and how many must be.
 func Ready(ready, nodes, quorum int) string {
 	is := func(n int) string { return lo.Ternary(n == 1, "is", "are") }
-	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"), is(ready), quorum, is(quorum))
+	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"), lo.Ternary(nodes == 1, "is", is(ready)), quorum, is(quorum))
 }
 
 // Process names the process of a claim.
