@@ -67,9 +67,17 @@ func (d *driver) act(a *process.Action) {
 	case process.ActWake:
 		d.timer.Set(d.ps.Now(), a.At)
 	case process.ActAsk:
-		n.recheck()
+		// Pushes from the time without a connection are lost, and the claims
+		// may be lost, too.
+		d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Up(now, a.Node) })
+		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, a.Node) })
+		d.ps.Claims.Signal()
 	case process.ActGone:
-		n.gone()
+		// A waiter counts the node as dead until it answers again (rule 4), and
+		// settles at q others if it has to: internal/sim/testdata/down.txt.
+		if !d.ps.IsClosed() {
+			d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Down(now, a.Node) })
+		}
 	case process.ActEarly:
 		d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
 		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Early(now, a.By) })
@@ -89,26 +97,6 @@ func (d *driver) act(a *process.Action) {
 	case process.ActStep:
 		d.ps.Claims.Repair(a.Step)
 	}
-}
-
-// gone passes on to the claims that a node's connection has ended. A waiter
-// then counts the node as dead until it answers again (rule 4), and settles at
-// q others if it has to. See internal/sim/testdata/down.txt.
-func (n *Node) gone() {
-	ps := n.ps
-	if ps.IsClosed() {
-		return
-	}
-	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Down(now, n.Index) })
-}
-
-// recheck asks a node about every claim: pushes from the time without a
-// connection are lost, and the claims may be lost, too.
-func (n *Node) recheck() {
-	ps := n.ps
-	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Up(now, n.Index) })
-	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, n.Index) })
-	ps.Claims.Signal()
 }
 
 // report tells the log and the observer what the Client has found out.

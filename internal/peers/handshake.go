@@ -38,10 +38,6 @@ func (p *probed) answer(to *string) func([]resp.Value, error) {
 	}
 }
 
-// perProbe is how many scripts one command asks for. A server that wants a
-// password accepts at most 10 words from a client before AUTH.
-const perProbe = 8
-
 // probe returns the questions whose answers hello needs. All are sent at once,
 // so they cost one round trip together. The time is asked for right behind the
 // marker: what is left of the guard time is the difference of the two, by the
@@ -73,7 +69,8 @@ func (n *Node) probe() []transport.Command {
 		}},
 	}
 	for all := script.All(); len(all) > 0; {
-		some := all[:min(perProbe, len(all))]
+		// A server that wants a password accepts at most 10 words before AUTH.
+		some := all[:min(8, len(all))]
 		all = all[len(some):]
 		words := []string{"SCRIPT", "EXISTS"}
 		for _, s := range some {
@@ -154,11 +151,9 @@ func (n *Node) show(inc protocol.Incarnation) {
 	ps.Driver.CarryOut(ps.Driver.Client.Show(ps.Now(), n.Index, inc))
 }
 
-// oldest is the first version of Redis that replicates what a script has
-// written and not the script: so a script may read the clock and then write.
-const oldest = 5
-
 // suits refuses what can be no node. A server that hides its version passes.
+// Redis 5 is the first version that replicates what a script has written and
+// not the script: so a script may read the clock and then write.
 func suits(info transport.Info) error {
 	switch {
 	case info.Role == "sentinel":
@@ -170,7 +165,7 @@ func suits(info transport.Info) error {
 		return fmt.Errorf("%w; its master is %s", fault.ErrReplica, info.Master)
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
-	if n, err := strconv.Atoi(major); err == nil && n < oldest {
+	if n, err := strconv.Atoi(major); err == nil && n < 5 {
 		return fmt.Errorf("server version %s %w: %s", info.Version, fault.ErrTooOld, fault.NeedsEffects)
 	}
 	return nil

@@ -49,7 +49,11 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 	if !rule.On(rule.NameLast) {
 		s.name()
 	}
-	s.publish()
+	config, wrong := s.known.Config(), s.setError(s.known.Wrong())
+	was, before := s.Config.Swap(config), s.wrong.Swap(wrong)
+	if config != was || (wrong == nil) != (before == nil) {
+		s.changed()
+	}
 	s.moving++
 	// recording is set under s.mu, so of two events that both find a recording
 	// to be due one starts the task.
@@ -59,22 +63,14 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 	if due {
 		s.ps.Tasks.Start(s.Recorder.record)
 	}
-	s.follow()
+	for s.followed() {
+	}
 	s.mu.Lock()
 	if s.moving--; s.moving == 0 {
 		s.name()
 	}
 	s.mu.Unlock()
 	return s.CarryOut(by, todo)
-}
-
-// publish stores the copies for readers without mu. Called with s.mu held.
-func (s *members) publish() {
-	config, wrong := s.known.Config(), s.setError(s.known.Wrong())
-	was, before := s.Config.Swap(config), s.wrong.Swap(wrong)
-	if config != was || (wrong == nil) != (before == nil) {
-		s.changed()
-	}
 }
 
 // changed wakes what waits for changes. Called with s.mu held.
@@ -104,36 +100,25 @@ func (s *members) name() {
 func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.RecordStep) {
 	for _, a := range todo {
 		switch {
-		case a.Reconnect:
-			s.rejudge(a.Node)
+		case a.Reconnect: // by a task: no reader may wait for New
+			s.ps.Tasks.Start(func() {
+				if n := s.ps.Node(a.Node); n != nil {
+					n.Link.Reconnect(fault.ErrRejudged)
+				}
+			})
 		case a.Ask > 0:
 			s.ask(a.Node, a.Ask)
 		case a.Begin, a.Cease:
 			s.keep(a.Node)
 		case a.Kind == nodeset.SetRetire:
-			s.retire(a.RecordStep)
+			if n := s.ps.Node(a.Node); n != nil { // it goes before the end of the connection
+				n.Send(&flow.Request{Command: s.setStep(nil, a.RecordStep, n.Info().Run())})
+			}
 		case a.Node == by:
 			own = append(own, a.RecordStep)
 		}
 	}
 	return own
-}
-
-// rejudge has a node connect again. It is a task: no reader may wait for New.
-func (s *members) rejudge(i int) {
-	s.ps.Tasks.Start(func() {
-		if n := s.ps.Node(i); n != nil {
-			n.Link.Reconnect(fault.ErrRejudged)
-		}
-	})
-}
-
-// retire has a member that has left keep what followed. It goes before the end
-// of the connection in the order of that.
-func (s *members) retire(step nodeset.RecordStep) {
-	if n := s.ps.Node(step.Node); n != nil {
-		n.Send(&flow.Request{Command: s.setStep(nil, step, n.Info().Run())})
-	}
 }
 
 // ask asks a member what it keeps, and what its register says of what follows.
@@ -212,15 +197,10 @@ func (s *members) CheckSet(node int, err error) error {
 	return cmp.Or(s.VerdictError(v), error(fault.ErrOtherSet))
 }
 
-// follow has all that is under way count on the configuration that counts now.
-// If another goroutine does so already, that one goes on with it.
+// followed has all that is under way count on the configuration that counts
+// now, and reports whether there was something to do. If another goroutine does
+// so already, that one goes on with it.
 // Invariant: one goroutine at a time, without a lock.
-func (s *members) follow() {
-	for s.followed() {
-	}
-}
-
-// followed reports whether there was something to do.
 func (s *members) followed() bool {
 	if s.Config.Load() == nil {
 		return false
@@ -228,7 +208,7 @@ func (s *members) followed() bool {
 	s.mu.Lock()
 	c := s.known.Config()
 	// Set before the work, not after it: what another goroutine learns
-	// meanwhile is another configuration, which follow's loop finds.
+	// meanwhile is another configuration, which the next call finds.
 	if s.following || c == nil || c == s.counted {
 		s.mu.Unlock()
 		return false
@@ -238,7 +218,11 @@ func (s *members) followed() bool {
 	g := s.known.Group()
 	s.mu.Unlock()
 	if was == nil {
-		s.noteList(c)
+		for _, addr := range s.list() {
+			if c.Place(addr) < 0 {
+				s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+			}
+		}
 	} else {
 		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
 		s.ps.Observer.Call(setup.Event{Kind: setup.EventSetChanged})
@@ -251,15 +235,6 @@ func (s *members) followed() bool {
 	s.following = false
 	s.mu.Unlock()
 	return true
-}
-
-// noteList logs which addresses of the list are no member's. They are not used.
-func (s *members) noteList(c *nodeset.Configuration) {
-	for _, addr := range s.list() {
-		if c.Place(addr) < 0 {
-			s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
-		}
-	}
 }
 
 // regroup has all that is under way count on other nodes.
@@ -280,7 +255,9 @@ func (ps *Peers) regroup(g protocol.Group) {
 // actions carried out in either order.
 func (s *members) keep(i int) {
 	ps := s.ps
-	wanted, addr := s.wants(i)
+	s.mu.Lock() // one lock for both: the address is that of the member that is wanted
+	wanted, addr := s.known.Wants(i), s.known.Addr(i)
+	s.mu.Unlock()
 	n := ps.Node(i)
 	live := n != nil && !n.Dropped.Load()
 	switch {
@@ -331,14 +308,6 @@ func (s *members) counts(i int) bool {
 		}
 	}
 	return true
-}
-
-// wants reports whether a node is to be connected to, and where. Both under one
-// lock: the address is that of the member that is wanted.
-func (s *members) wants(i int) (is bool, addr string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known.Wants(i), s.known.Addr(i)
 }
 
 // Drop ends a node for good. It does not wait for that: n.ended is closed when

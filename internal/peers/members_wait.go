@@ -43,7 +43,10 @@ func (s *members) Await(ctx context.Context, try bool) error {
 		}
 		if s.Usable() {
 			if try { // it would find no node connected
-				s.contacted(ctx)
+				s.ps.Until(ctx, func() bool {
+					err, _ := s.ps.Reached()
+					return err == nil || s.wrong.Load() != nil || s.tried()
+				})
 				if caller.Err() == nil {
 					s.Met.Store(true)
 				} else if f, _ := s.ps.Reached(); f != nil { // the next try waits for the rest
@@ -90,15 +93,6 @@ func (s *members) Forgotten(try bool) <-chan struct{} {
 		s.wanted.Store(true)
 	}
 	return changed
-}
-
-// contacted waits until a majority of the set's members is connected, or a
-// connection to each of them has been tried, or ctx ends.
-func (s *members) contacted(ctx context.Context) {
-	s.ps.Until(ctx, func() bool {
-		err, _ := s.ps.Reached()
-		return err == nil || s.wrong.Load() != nil || s.tried()
-	})
 }
 
 // Until looks each 2 ms whether something holds that nothing announces.

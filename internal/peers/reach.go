@@ -225,10 +225,3 @@ func Advice(need int, errs []error) string {
 	}
 	return bootstrapAdvice
 }
-
-// noteBlank logs that the nodes of the list hold no data, once.
-func (s *members) noteBlank() {
-	if s.blank() && !s.saidBlank.Swap(true) {
-		s.ps.Set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.ps.Guard())
-	}
-}

@@ -244,7 +244,9 @@ func (s *recorder) RecordSteps(ctx context.Context, r *nodeset.Recording) error 
 		for i, step := range steps {
 			all.Go(func() {
 				n := s.ps.Node(step.Node)
-				if n == nil || !stepIsFor(&step, n) {
+				// The client may have got another list meanwhile, with other
+				// addresses at these indexes.
+				if n == nil || n.Dropped.Load() || step.Config != nil && step.Config.Members[step.Config.Member(step.Identity)].Addr != n.Addr {
 					errs[i] = fault.ErrNoAnswer
 					return
 				}
@@ -275,13 +277,4 @@ func (s *recorder) RecordSteps(ctx context.Context, r *nodeset.Recording) error 
 		}
 	}
 	return nil
-}
-
-// stepIsFor reports whether a step is for a node. The client may have got
-// another list meanwhile, with other addresses at these indexes.
-func stepIsFor(step *nodeset.RecordStep, n *Node) bool {
-	if n.Dropped.Load() {
-		return false
-	}
-	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.Addr
 }
