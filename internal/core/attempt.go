@@ -155,15 +155,6 @@ func (a *attempt) take() lease.Phase {
 	return phase
 }
 
-// close ends an attempt because its Quorum closes. Its leaves are queued here
-// and sent by the links, which close after it.
-func (a *attempt) close() {
-	a.mu.Lock()
-	now := a.q.Now()
-	a.claim.Leave(now)
-	a.endUnlock(now, closing)
-}
-
 func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 
 // endUnlock queues the claim's requests, does what follows from a change of

@@ -168,14 +168,10 @@ func (s *buckets) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// atOnce is how many buckets Check and Bootstrap ask at a time. Each has a
-// connection to each node.
-const atOnce = 16
-
 // each calls f for every bucket, and begins those that have not begun.
 func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
-	room := make(chan struct{}, atOnce)
+	room := make(chan struct{}, 16) // that many at a time: each has a connection to each node
 	var wg sync.WaitGroup
 	for b := range script.Buckets {
 		room <- struct{}{}

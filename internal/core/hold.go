@@ -187,13 +187,12 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 // the claim has its place, and others are ahead of it. With fewer it is not
 // known whether there are others.
 func (p *Pending) failure(ctx context.Context) error {
-	p.a.mu.Lock()
-	known := p.a.claim.Known(p.a.q.Now())
-	p.a.mu.Unlock()
 	sentinel := fault.ErrHeld
-	if !known {
+	p.a.mu.Lock()
+	if !p.a.claim.Known(p.a.q.Now()) {
 		sentinel = fault.ErrNoQuorum
 	}
+	p.a.mu.Unlock()
 	return p.a.failure(fault.Cut(sentinel, fault.ContextError(ctx)))
 }
 

@@ -158,10 +158,6 @@ type Holder struct {
 	Foreign bool
 }
 
-// mostHolders is how many claims of a shared name a node lists for an onlooker.
-// Those behind them count as waiters.
-const mostHolders = 100
-
 // Holder asks all nodes for the holder of a name. An onlooker is no waiter: it
 // has no claim, and the holder does not learn of it.
 func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
@@ -174,7 +170,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	}
 	most := 1
 	if s.Capacity > 1 {
-		most = mostHolders
+		most = 100 // those behind them count as waiters
 	}
 	said, sets := o.ask(ctx, func(dst []byte, _ *Said, keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(s.Name), most, 0)

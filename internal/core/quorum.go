@@ -139,7 +139,10 @@ func (q *Quorum) end(ctx context.Context) error {
 	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
 	q.Tasks.Wait() // they end with Over or Life
 	for _, a := range q.attempts.list() {
-		a.close()
+		a.mu.Lock()
+		now := a.q.Now()
+		a.claim.Leave(now)
+		a.endUnlock(now, closing)
 	}
 	// No lock of an attempt is held: a batch under way may need it.
 	q.ticks.Close()

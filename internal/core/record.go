@@ -143,11 +143,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.IsClosed() {
 		return Record{}, &fault.Failure{Err: fault.ErrClosed}
 	}
-	rec, err := r.run(ctx, lease.NewOpening(h.version(0)), h)
-	if err != nil {
-		return Record{}, err
-	}
-	return rec, nil
+	return r.run(ctx, lease.NewOpening(h.version(0)), h)
 }
 
 // Put records value under the hold's ticket and waits until a majority has it.
