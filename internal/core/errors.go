@@ -35,7 +35,7 @@ func (a *attempt) rejected() error {
 // tooHeavy is the error of a claim that asks for more than a Resize has left.
 func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
-	limit, _ := a.claim.Limit(a.q.Now())
+	limit := a.claim.Limit(a.q.Now())
 	a.mu.Unlock()
 	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", fault.ErrInvalid, a.spec.Weight, limit)
 }

@@ -275,11 +275,8 @@ func (b ballot) capacity() uint64 {
 	return n
 }
 
-// Limit returns how many permits there are as far as is known, and the newest
-// Resize that a node has shown, 0 for none.
-func (v *views) Limit(now protocol.Time) (n uint64, newest protocol.Ticket) {
-	return v.at(now).capacity(), v.newestLimit()
-}
+// Limit returns how many permits there are as far as is known.
+func (v *views) Limit(now protocol.Time) uint64 { return v.at(now).capacity() }
 
 // agreed returns the view with the newest Resize that q usable views know of,
 // in each of the sets; nil while there are fewer views.

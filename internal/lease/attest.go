@@ -182,7 +182,10 @@ func (q *RegisterOp) read(now protocol.Time) {
 	case !may:
 		return
 	case chosen && (q.Repair == 0 || !q.lacks(q.Repair-1)) && !(q.All && q.lacking()):
-		if !q.Alive || q.certain() {
+		// A leader is not taken for gone because one node is slow: whether the
+		// claim that has recorded the newest still runs is known, or every node
+		// that is left to ask has failed to answer.
+		if _, certain := q.Left(); !q.Alive || certain || q.answered() {
 			q.outcome = Settled
 		}
 		return
@@ -225,16 +228,6 @@ func (q *RegisterOp) lacking() bool {
 func (q *RegisterOp) lacks(i int) bool {
 	e := &q.peers[i].entry
 	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
-}
-
-// certain keeps a reader from taking a leader for gone because one node is
-// slow: whether the claim that has recorded the newest still runs is known, or
-// every node that is left to ask has failed to answer.
-func (q *RegisterOp) certain() bool {
-	if _, certain := q.Left(); certain {
-		return true
-	}
-	return q.answered()
 }
 
 // Decides reports whether a reader follows a read by a run of its own. A
@@ -290,7 +283,8 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 	// dropped the claim, or never had it, that the others are no majority, it
 	// has ended, whatever these say.
 	case len(lefts) >= protocol.NeedOf(set):
-		return nthLongest(lefts, protocol.NeedOf(set)), true
+		slices.Sort(lefts)
+		return lefts[len(lefts)-protocol.NeedOf(set)], true
 	case !protocol.Most(set, ^dead):
 		return 0, true
 	case len(lefts) == 0:
@@ -314,10 +308,4 @@ func (q *RegisterOp) Adopt() (protocol.Stored, bool) {
 	s := q.newest
 	s.Version = protocol.Version{Ticket: q.Stored.Ticket, ID: q.Stored.ID}
 	return s, q.newest.Version != protocol.Version{} && !q.Sets.Met(have) && q.Rules.On(protocol.RuleAdopt)
-}
-
-// nthLongest returns the n-th longest of some durations, n counted from 1.
-func nthLongest(ds []time.Duration, n int) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)-n]
 }
