@@ -15,8 +15,8 @@ import (
 // Invariant: a node is made to begin another incarnation only if q other nodes
 // exclude that this process's clock stood still by as much.
 
-// judge decides what can be decided.
-func (c *Clocks) judge(now protocol.Time) {
+// Tick decides what can be decided.
+func (c *Clocks) Tick(now protocol.Time) {
 	if c.open == 0 {
 		return
 	}
@@ -65,14 +65,12 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	default:
 		c.suspect(node, r)
 	}
-	c.judge(r.Received)
+	c.Tick(r.Received)
 	if k.open && k.blamed {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
 	}
 	return !k.open || k.doubted && !k.blamed && !c.Rules.On(protocol.RuleDoubt)
 }
-
-func (c *Clocks) Tick(now protocol.Time) { c.judge(now) }
 
 // doubt: it is unknown whose clock it was, so the node does not count until its
 // case is closed. Its leases of before end for the claims that have them: if

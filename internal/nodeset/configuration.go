@@ -94,11 +94,6 @@ type Shared struct {
 	Skew      time.Duration // the largest tolerated difference between node clocks
 }
 
-// orLonger returns what covers the leases that fit either.
-func (s Shared) orLonger(o Shared) Shared {
-	return Shared{Guard: max(s.Guard, o.Guard), Retention: max(s.Retention, o.Retention), Skew: max(s.Skew, o.Skew)}
-}
-
 // Configuration is which nodes make a quorum, and what all their clients share.
 // It does not change: another set of nodes is another Configuration.
 type Configuration struct {

@@ -183,15 +183,9 @@ func (s *Incarnations) Marked(i int, try uint32, inc protocol.Incarnation, ok bo
 		n.state = returned // Up asks again
 	case !ok:
 		n.state = voting // its clock is in doubt still
-	default:
-		s.began(i, inc)
+	default: // another incarnation has begun on the connection that there is
+		s.Show(i, inc)
+		s.do(NodeAction{Kind: NodeAsk, Node: i})
+		s.do(NodeAction{Kind: NodeRepair, Node: i})
 	}
-}
-
-// began says that another incarnation of a node has begun on the connection
-// that there is.
-func (s *Incarnations) began(i int, inc protocol.Incarnation) {
-	s.Show(i, inc)
-	s.do(NodeAction{Kind: NodeAsk, Node: i})
-	s.do(NodeAction{Kind: NodeRepair, Node: i})
 }

@@ -49,9 +49,16 @@ func (m *Membership) adopt(by int, c *Configuration) {
 	m.skipped = m.skipped || !c.widens(was)
 	if was != nil {
 		for _, gone := range was.Members {
-			if c.Numbered(gone.Number) == nil || c.Numbered(gone.Number).Identity != gone.Identity {
-				m.retire(gone)
+			if c.Numbered(gone.Number) != nil && c.Numbered(gone.Number).Identity == gone.Identity {
+				continue
 			}
+			// It keeps the configuration that followed, and serves nothing. So
+			// a client whose list has its address finds the set.
+			if n := &m.members[gone.Number]; n.up && n.fault == SetFits && c.Stage == Stable {
+				m.do(gone.Number, SetAction{RecordStep: RecordStep{Kind: SetRetire, Identity: gone.Identity, Config: c}})
+			}
+			m.do(gone.Number, SetAction{Cease: true})
+			m.blank(gone.Number, SetRetired)
 		}
 	}
 	for _, member := range c.Members {
@@ -69,16 +76,6 @@ func (m *Membership) adopt(by int, c *Configuration) {
 		}
 	}
 	m.tend()
-}
-
-// retire has a member that has left keep the configuration that followed, and
-// serve nothing. So a client whose list has its address finds the set.
-func (m *Membership) retire(gone Member) {
-	if n := &m.members[gone.Number]; n.up && n.fault == SetFits && m.config.Stage == Stable {
-		m.do(gone.Number, SetAction{RecordStep: RecordStep{Kind: SetRetire, Identity: gone.Identity, Config: m.config}})
-	}
-	m.do(gone.Number, SetAction{Cease: true})
-	m.blank(gone.Number, SetRetired)
 }
 
 // blank has nothing be known of what a number stands for.

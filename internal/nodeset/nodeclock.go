@@ -243,16 +243,13 @@ func (c *Clocks) IncarnationBegan(node int) {
 	}
 }
 
-// sleepError is how exactly a kernel measures a sleep: some read a clock of
-// seconds.
-const sleepError = time.Second
-
 // Slept says that this process slept until a time, and that its clock counts
 // the sleep. So its deadlines say what it has lost, less the error of the
-// kernel. Nothing that is known of clocks from before is evidence, and the
-// bounds begin with the next answers.
+// the sleep. So its deadlines say what it has lost, less the error of the
+// kernel: some read a clock of seconds. Nothing that is known of clocks from
+// before is evidence, and the bounds begin with the next answers.
 func (c *Clocks) Slept(until protocol.Time) {
-	c.early(1<<len(c.bounds)-1, int64(sleepError))
+	c.early(1<<len(c.bounds)-1, int64(time.Second))
 	for i, b := range c.bounds {
 		if k := &c.cases[i]; k.open && k.at >= until {
 			c.closeCase(i)

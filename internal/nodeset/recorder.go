@@ -42,7 +42,7 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	c, again := d.again, d.again != nil
 	if !again {
 		// Leases that the forgotten set allowed may run yet.
-		shared = shared.orLonger(r.shared)
+		shared = Shared{max(shared.Guard, r.shared.Guard), max(shared.Retention, r.shared.Retention), max(shared.Skew, r.shared.Skew)}
 		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(r.list) - 1}
 		for i, addr := range r.list {
 			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})
