@@ -44,7 +44,7 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 	// An answer may say that its node is not caught up, or does not know of a
 	// Resize. Any such answer starts the repair, so a client that uses locks
 	// only repairs as well.
-	if repair.Lacks(a, n.Counting) {
+	if a.Record != nil && !a.Record.CaughtUp || n.Counting && a.Status == protocol.Recovering {
 		c.mu.Lock()
 		c.repair.Look(now, r.Node)
 		do = append(do, c.unlock(now)...)
@@ -87,7 +87,11 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 		n.Meet(a.met)
 	}
 	if a.Claim.MissedResize(ans) {
-		do = append(do, c.MissedResize(now, n.Name)...)
+		c.mu.Lock()
+		if !c.closed {
+			c.repair.MissedResize(now, n.Name, c.NodeTimeout)
+		}
+		do = c.unlock(now)
 	}
 	return do
 }
@@ -227,15 +231,6 @@ func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 func (c *Client) Marked(now protocol.Time, node int, try uint32, inc protocol.Incarnation, ok bool) (do []Action) {
 	c.mu.Lock()
 	c.lives.Marked(node, try, inc, ok)
-	return c.unlock(now)
-}
-
-// MissedResize: see [repair.Repair.MissedResize].
-func (c *Client) MissedResize(now protocol.Time, name string) (do []Action) {
-	c.mu.Lock()
-	if !c.closed {
-		c.repair.MissedResize(now, name, c.NodeTimeout)
-	}
 	return c.unlock(now)
 }
 

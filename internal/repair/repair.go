@@ -50,13 +50,6 @@ func (r *Repair) Grow(nodes int) {
 	}
 }
 
-// Lacks reports whether an answer shows that its node may have to be repaired:
-// it is not caught up, or it lost its data and may have forgotten how many
-// permits a semaphore has.
-func Lacks(a *protocol.Answer, counting bool) bool {
-	return a.Record != nil && !a.Record.CaughtUp || counting && a.Status == protocol.Recovering
-}
-
 // DecideWithin returns how long a run may take that decides a register. It
 // claims the name and opens the register, which takes two round trips, and
 // three where claims meet. A client that sees the name held for longer may take
