@@ -72,15 +72,6 @@ func (d *dialer) sentinels() bool { return d.cluster == nil && d.to().Addr == Se
 // whenever they are asked.
 var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
 
-// unnamed returns ErrNoMaster if that is what a dial has failed with: each
-// Sentinel was reached, and has answered nil.
-func (d *dialer) unnamed(err error) error {
-	if _, away := errors.AsType[net.Error](err); d.sentinels() && !away && errors.Is(err, redis.Nil) {
-		return ErrNoMaster
-	}
-	return err
-}
-
 // name is the node's in errors.
 func (d *dialer) name() string {
 	switch {
@@ -167,7 +158,11 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
 	if err != nil {
-		return nil, d.unnamed(err)
+		// Each Sentinel was reached, and has answered nil.
+		if _, away := errors.AsType[net.Error](err); d.sentinels() && !away && errors.Is(err, redis.Nil) {
+			err = ErrNoMaster
+		}
+		return nil, err
 	}
 	if o.OnConnect != nil {
 		if err := introduce(ctx, o, nc, timeout); err != nil {

@@ -94,15 +94,6 @@ func (d *dialer) slotMaster(ctx context.Context) (*redis.Client, error) {
 	return within(ctx, func() (*redis.Client, error) { return d.cluster.MasterForKey(ctx, d.cfg.Slot) }, func(*redis.Client) {})
 }
 
-// lookAgain has the client ask for the slots again, in the background: a
-// connection has ended, or has failed to begin. The pause before the next one
-// is long enough for that in the usual case.
-func (d *dialer) lookAgain(ctx context.Context) {
-	if d.cluster != nil {
-		d.cluster.ReloadState(ctx)
-	}
-}
-
 // hasMoved reports whether the slot has another master. The client asks for the
 // slots every ten seconds. A command finds out at once: see elsewhere.
 func (d *dialer) hasMoved(ctx context.Context) bool {

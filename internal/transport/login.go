@@ -141,12 +141,14 @@ func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
-	return cmp.Or(handle.lie(), err)
+	handle.mu.Lock()
+	defer handle.mu.Unlock()
+	return cmp.Or(handle.bad, err)
 }
 
 // borrowed is the handle of a connection that ceases to work, and to close it,
 // once the owner has taken the connection back. mu guards what stands below it:
-// go-redis runs on other goroutines than lie.
+// go-redis runs on other goroutines than introduce.
 // Invariant: a length that resp.Reader would refuse does not pass. go-redis
 // allocates what a length announces.
 type borrowed struct {
@@ -155,7 +157,7 @@ type borrowed struct {
 
 	mu      sync.Mutex
 	framing resp.Framing
-	bad     error // what framing has found
+	bad     error // what framing has found: the node has sent what is no reply
 }
 
 func (b *borrowed) Read(p []byte) (int, error) {
@@ -169,13 +171,6 @@ func (b *borrowed) Read(p []byte) (int, error) {
 		return 0, b.bad
 	}
 	return n, err
-}
-
-// lie is what the node has sent that is no reply.
-func (b *borrowed) lie() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bad
 }
 
 func (b *borrowed) Write(p []byte) (int, error) {

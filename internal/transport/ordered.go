@@ -107,17 +107,11 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	if c == nil {
 		return l.refuseOrKeep(cmd, until, now)
 	}
-	l.push(c, cmd, until, now)
-	return Taken
-}
-
-// push appends to a connection, and gives it up beyond its bounds. Ordered.mu
-// is held. The bounds hold for Certain commands as well.
-func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	c.push(cmd, until, now)
-	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
+	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes { // also by Certain commands
 		l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
 	}
+	return Taken
 }
 
 // full reports whether there is no room for a command. Ordered.mu is held.

@@ -35,7 +35,7 @@ func (p *pushes) end(l *Ordered, err error) {
 }
 
 // subscription is the SUBSCRIBE on the connection for commands. Its answer is a
-// push, which the reader takes for an answer: see isAnswer.
+// push, which the reader takes for an answer: see take.
 type subscription struct {
 	l *Ordered
 	c *conn
@@ -56,24 +56,6 @@ func (s subscription) Reply(_ []resp.Value, err error) {
 		s.l.mu.Unlock()
 		s.l.pushes.end(s.l, e)
 	}
-}
-
-// subscribeAgain asks for the pushes again where the node has refused them:
-// what it lacks, such as a right, may come while the connection lasts.
-// Ordered.mu is held.
-func (l *Ordered) subscribeAgain(c *conn, now time.Duration) {
-	if c.refusedAt > 0 && now-c.refusedAt >= maxBackoff && c.cause == nil {
-		c.refusedAt = 0
-		l.subscribeTo(c, now)
-		c.wakeWriter()
-	}
-}
-
-// isAnswer reports whether what was read last answers a command. Called by the
-// reader only. In RESP3 the node answers SUBSCRIBE by a push, in the place
-// where its answer belongs.
-func (c *conn) isAnswer(v []resp.Value) bool {
-	return !c.rd.IsPush() || len(v) == 3 && string(v[0].Str) == "subscribe"
 }
 
 // misplaced says why what was read last cannot be the answer to the oldest

@@ -179,7 +179,9 @@ func (c *conn) take(l *Ordered) error {
 			return gone
 		}
 	}
-	if !c.isAnswer(v) {
+	// In RESP3 the node answers SUBSCRIBE by a push, in the place where its
+	// answer belongs.
+	if c.rd.IsPush() && !(len(v) == 3 && string(v[0].Str) == "subscribe") {
 		l.pushed(v)
 		return nil
 	}

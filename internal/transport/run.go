@@ -88,7 +88,10 @@ func (l *Ordered) run() {
 		} else {
 			pause.failed(err)
 		}
-		l.lookAgain(l.ctx)
+		// The pause is long enough for the answer in the usual case.
+		if l.cluster != nil {
+			l.cluster.ReloadState(l.ctx)
+		}
 		pause.sleep(l.ctx)
 	}
 }
@@ -196,7 +199,13 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		l.fail(c, errStalled)
 		return
 	}
-	l.subscribeAgain(c, now)
+	// What the node lacks that has refused the pushes, such as a right, may
+	// come while the connection lasts.
+	if c.refusedAt > 0 && now-c.refusedAt >= maxBackoff && c.cause == nil {
+		c.refusedAt = 0
+		l.subscribeTo(c, now)
+		c.wakeWriter()
+	}
 	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.Len() == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
