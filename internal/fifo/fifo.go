@@ -39,8 +39,11 @@ func (q *Queue[T]) Push(v T) {
 // Pop takes out the first one. There must be something.
 func (q *Queue[T]) Pop() (first T) {
 	first, q.list[q.head] = q.list[q.head], first
-	q.head++
-	q.tidy()
+	if q.head++; q.head == len(q.list) { // an empty queue begins at the front again
+		if q.list, q.head = q.list[:0], 0; cap(q.list) > kept {
+			q.list = nil
+		}
+	}
 	return first
 }
 
@@ -52,14 +55,4 @@ func (q *Queue[T]) Return(first T) {
 		return
 	}
 	q.list = slices.Insert(q.list, 0, first)
-}
-
-// tidy makes an empty queue begin at the front again.
-func (q *Queue[T]) tidy() {
-	if q.head < len(q.list) {
-		return
-	}
-	if q.list, q.head = q.list[:0], 0; cap(q.list) > kept {
-		q.list = nil
-	}
 }

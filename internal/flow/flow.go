@@ -249,11 +249,12 @@ func (Nowhere) Reconnect(error)             {}
 func (Nowhere) Close(context.Context) error { return nil }
 
 // WhileAcknowledged returns a context that ends when the node acknowledges no
-// leave any more: none for a node timeout, or for patience of these after the
-// first one. It counts turns and not time, so that a process that gets no
-// processor does not take its nodes for hung.
+// leave any more: none for a node timeout, or for five of these after the first
+// one, since a node that is slow most likely goes on. It counts turns and not
+// time, so that a process that gets no processor does not take its nodes for
+// hung.
 func (l *Connection) WhileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	const turns = 8
+	const turns, patience = 8, 5
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		tick := time.NewTicker(timeout / turns)
@@ -273,7 +274,3 @@ func (l *Connection) WhileAcknowledged(ctx context.Context, timeout time.Duratio
 	}()
 	return ctx, func() { cancel(nil) }
 }
-
-// patience is for how many node timeouts Close bears with a node that has begun
-// to acknowledge leaves and has stopped: it is slow, and most likely goes on.
-const patience = 5
