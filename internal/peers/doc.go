@@ -5,12 +5,12 @@
 // addresses of its list, which only show which set that is. Of the claims at
 // these nodes it knows the interface that package core implements.
 //
-//	begin.go, node.go, handshake.go       how it begins, and how each connection does
+//	node.go, handshake.go                 how each connection begins
 //	recording.go                          how the nodes record their set
 //	members.go, members_*.go              which set counts, what follows from it, what calls wait for
 //	client.go                             whose clock is right, and what has been forgotten
 //	reach.go, quorum.go                   what the log and a probe hear of it; why a node has no vote
-//	nodes.go, peers.go, tasks.go          the list of the nodes; the state of all of it; goroutines
+//	nodes.go, peers.go, tasks.go          how it begins, the list of the nodes; the state of all of it; goroutines
 //
 // Package core says in which order locks are taken, and which goroutines there
 // are.
