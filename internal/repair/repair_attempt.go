@@ -234,7 +234,12 @@ func (r *Repair) list(i int) {
 // has lost its data since ignores it.
 func (r *Repair) bring(i int) {
 	n := &r.nodes[i]
-	r.leaveOut(i)
+	// The nodes may have been exchanged since the names were listed, so that it
+	// does not need some of them.
+	n.names = slices.DeleteFunc(n.names, func(name string) bool {
+		brings, _ := r.Group.Brings(i, name)
+		return !brings && r.Rules.On(protocol.RuleRepairSuccession)
+	})
 	if len(n.names) == 0 {
 		r.do(i, RepairStep{Kind: RepairMark, Incarnation: n.incarnation})
 		return
@@ -245,16 +250,6 @@ func (r *Repair) bring(i int) {
 		_, succession := r.Group.Brings(i, name)
 		r.do(i, RepairStep{Kind: RepairRead, Name: name, Succession: succession})
 	}
-}
-
-// leaveOut drops the names that the node does not need. The nodes may have been
-// exchanged since they were listed.
-func (r *Repair) leaveOut(i int) {
-	n := &r.nodes[i]
-	n.names = slices.DeleteFunc(n.names, func(name string) bool {
-		brings, _ := r.Group.Brings(i, name)
-		return !brings && r.Rules.On(protocol.RuleRepairSuccession)
-	})
 }
 
 // brought takes the end of a read or of a decision. A register that is

@@ -148,15 +148,6 @@ func (n *nodeRepair) fail(err error, forGood bool) {
 	}
 }
 
-// missing is how many names the node still lacks, -1 while that is being found
-// out.
-func (n *nodeRepair) missing() int {
-	if !n.listed {
-		return -1
-	}
-	return len(n.names)
-}
-
 // idle ends the repair. What was listed stays unless the node is caught up.
 func (n *nodeRepair) idle() {
 	was := *n

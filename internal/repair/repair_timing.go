@@ -33,7 +33,11 @@ func (r *Repair) Tick(now protocol.Time) {
 		// client begin.
 		case n.stage == repairing && n.turn && !n.failed && now >= n.prolong:
 			n.prolong = now.Add(r.turn() / 2)
-			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn(), Count: n.missing()})
+			count := -1 // the names are being listed
+			if n.listed {
+				count = len(n.names)
+			}
+			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn(), Count: count})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.numbers)) {
@@ -154,14 +158,10 @@ func (r *Repair) begin(now protocol.Time, i int) {
 
 // advance ends the attempt at node i if there is nothing left to wait for.
 func (r *Repair) advance(now protocol.Time, i int) {
-	if n := &r.nodes[i]; n.stage == repairing && n.busy == 0 && (n.failed || n.finished) {
-		r.end(now, i)
-	}
-}
-
-// end ends the attempt at node i: nothing of it is under way any more.
-func (r *Repair) end(now protocol.Time, i int) {
 	n := &r.nodes[i]
+	if n.stage != repairing || n.busy > 0 || !n.failed && !n.finished {
+		return
+	}
 	n.attempted = true
 	if n.turn {
 		n.turn = false
