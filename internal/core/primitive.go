@@ -133,11 +133,9 @@ func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context)
 // later. Nodes that have missed it are given it by repairs. Claims that hold
 // are not ended by a smaller number: new ones wait until enough have left.
 func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
-	r, err := q.number(s)
-	if err != nil {
-		return err
-	}
+	r := q.number(s.Name, s.Set)
 	var h *Hold
+	var err error
 	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
 		if h, err = q.Acquire(ctx, r.spec, false, nil); err != nil {
 			return err
@@ -168,11 +166,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 // Permits asks the nodes how many permits a semaphore has: as the last Resize
 // said, or else as declared.
 func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
-	r, err := q.number(s)
-	if err != nil {
-		return 0, err
-	}
-	rec, err := r.Read(ctx)
+	rec, err := q.number(s.Name, s.Set).Read(ctx)
 	if err == nil && rec.Undecided {
 		err = &fault.Failure{Err: fmt.Errorf("%w: a Resize is under way", fault.ErrHeld)}
 	}

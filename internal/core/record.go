@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Record is what a majority of the nodes keeps of a name beside its claims.
@@ -190,8 +191,9 @@ func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	h.Release()
 }
 
-// number is the register that keeps how many permits a semaphore has.
-func (q *operations) number(s *Spec) (*Register, error) {
-	lock, err := q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
-	return q.Register(lock), err
+// number is the register that keeps how many permits a semaphore has, of a name
+// that NewSpec has accepted.
+func (q *operations) number(name string, set *setup.Settings) *Register {
+	lock, _ := q.NewSpec(Spec{Name: name, side: script.Number, Weight: 1, Capacity: 1, Set: set})
+	return q.Register(lock)
 }

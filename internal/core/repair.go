@@ -267,13 +267,9 @@ func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repa
 
 // spreadNumber brings a semaphore's permits to the nodes that have missed them.
 func (r *repairer) spreadNumber(ctx context.Context, name string) error {
-	number, err := r.q.number(&Spec{Name: name, Set: &r.q.Set})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()
-	_, err = number.read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	_, err := r.q.number(name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
 		r.q.Set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}
