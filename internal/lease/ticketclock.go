@@ -11,7 +11,7 @@ import (
 //
 // Window is how near, in both directions: half of the guard time.
 //
-//   - A node never raises a fence above Top of its own clock.
+//   - A node never raises a fence further above its own clock.
 //   - A claim does not count a node that takes it in at a ticket that is Old
 //     there.
 //

@@ -255,7 +255,7 @@ func (n *register) Forge(s protocol.Stored, promise protocol.Version) {
 // now.
 func (n *Node) Forged(now int64) bool {
 	newest := max(n.stored.Ticket, n.promise.Ticket)
-	return newest > n.window().Top(now) || protocol.Forged(newest, now)
+	return newest > top(n.window(), now) || forged(newest, now)
 }
 
 // HasRegister reports whether the node would list the name: it has recorded or
@@ -275,15 +275,31 @@ func (n *register) RecordedUntil() (s protocol.Stored, end int64) {
 	return n.stored, end
 }
 
+// top is the highest ticket that a node may give when its clock shows millis.
+func top(w protocol.Window, millis int64) protocol.Ticket {
+	return protocol.Ticket(max(0, millis*1000+w.Half()))
+}
+
+// farFuture is how far a record's version must be ahead of a node's clock to be
+// taken for a forgery, or for the work of nodes whose clocks were wrong. No T0
+// that is served is that far ahead: skews are at most 24 h.
+const farFuture = 48 * time.Hour
+
+// forged reports whether no ticket can be meant to be t when a node's clock
+// shows millis.
+func forged(t protocol.Ticket, millis int64) bool {
+	return int64(t) > millis*1000+farFuture.Microseconds()
+}
+
 // top is the highest ticket that the fence may be raised to now: see
 // [turn.claim].
-func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
+func (v *visit) top() protocol.Ticket { return top(v.window(), v.now) }
 
 // forged reports whether no client's clock can have given the ticket.
-func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
+func (v *visit) forged(t protocol.Ticket) bool { return forged(t, v.now) && !v.off(FarFuture) }
 
 // hidden: the node would not store the version, so it is forged, or the clock
 // was set back since.
 func (v *visit) hidden(t protocol.Ticket) bool {
-	return v.forged(t) || t > v.top() && !protocol.Forged(t, v.now) && !v.off(NearFuture)
+	return v.forged(t) || t > v.top() && !forged(t, v.now) && !v.off(NearFuture)
 }

@@ -19,11 +19,6 @@ func WindowOf(guard time.Duration) Window {
 // half is half of the guard time in microseconds, as tickets count.
 func (w Window) Half() int64 { return int64(w) * 500 }
 
-// Top is the highest ticket that a node may give when its clock shows millis.
-func (w Window) Top(millis int64) Ticket {
-	return Ticket(max(0, millis*1000+w.Half()))
-}
-
 // Old reports whether a node whose clock shows micros may have forgotten a
 // ticket above t: one that it took a guard time ago.
 func (w Window) Old(t Ticket, micros int64) bool {
@@ -38,14 +33,3 @@ func (w Window) Far(t, clock Ticket) bool {
 
 // LongestWait bounds every hint when to ask again.
 const LongestWait = 1000 * time.Hour
-
-// farFuture is how far a record's version must be ahead of a node's clock to be
-// taken for a forgery, or for the work of nodes whose clocks were wrong. No T0
-// that is served is that far ahead: skews are at most 24 h.
-const farFuture = 48 * time.Hour
-
-// Forged reports whether no ticket can be meant to be t when a node's clock
-// shows millis.
-func Forged(t Ticket, millis int64) bool {
-	return int64(t) > millis*1000+farFuture.Microseconds()
-}
