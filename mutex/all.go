@@ -232,7 +232,8 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 		from := len(held)
 		for _, p := range g.parts[from:] {
 			h := p.begin(ctx, true)
-			begun := h.begun()
+			// Else only wait asks for it, if that has not been refused.
+			begun := h.refused == nil && h.pending.Begun()
 			if begun || len(held) == from {
 				held = append(held, h)
 			}
@@ -248,7 +249,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 				err = e
 			}
 		}
-		if got == len(g.parts) && !slices.ContainsFunc(held, (*hold).lost) {
+		if got == len(g.parts) && !slices.ContainsFunc(held, func(h *hold) bool { return h.lease.Context().Err() != nil }) {
 			done = true
 			for _, h := range held {
 				h.lease.Hold().Bound()
@@ -296,10 +297,6 @@ func (p part) begin(ctx context.Context, try bool) *hold {
 	return h
 }
 
-// begun reports whether the name is asked for by itself. Otherwise only wait
-// asks for it, if that has not been refused.
-func (h *hold) begun() bool { return h.refused == nil && h.pending.Begun() }
-
 // wait waits until the name is held, or cannot be.
 func (h *hold) wait(ctx context.Context) error {
 	ctx, span := h.q.Trace(ctx, h.spec, h.try)
@@ -314,8 +311,6 @@ func (h *hold) wait(ctx context.Context) error {
 	span.End(hold, h.lease, err, func() { _ = h.end() })
 	return err
 }
-
-func (h *hold) lost() bool { return h.lease.Context().Err() != nil }
 
 // end gives the name back, or the claim where it is not held. It returns why
 // the hold had ended by itself, if it had.

@@ -101,7 +101,11 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		case h.Foreign:
 			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", fault.ErrHeld, h.Left)
 		default:
-			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed(h.Token), Waiters: h.Waiters}, nil
+			// Its ticket tells when it was claimed: the nodes' clocks in
+			// microseconds, or little more where others have claimed at the
+			// same time.
+			claimed := time.UnixMicro(int64(h.Token / core.MaxPasses))
+			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed, Waiters: h.Waiters}, nil
 		}
 	}
 }
@@ -119,10 +123,6 @@ func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	h, err := o.q.Onlooker().Holder(ctx, o.spec)
 	return quorate.Holder(h), o.wrapError("holder", err)
 }
-
-// claimed is when a claim was made. Its ticket tells: the nodes' clocks in
-// microseconds, or little more where others have claimed at the same time.
-func claimed(token uint64) time.Time { return time.UnixMicro(int64(token / core.MaxPasses)) }
 
 // Reset makes the work undone: the next call runs it again. It waits for its
 // turn, so not while the work is running, and until a majority of the nodes has

@@ -88,9 +88,6 @@ func (q *Queue) complete(set *setup.Settings, s core.Spec) (spec *core.Spec) {
 
 func (q *Queue) Name() string { return q.write.Name }
 
-// set returns the settings, the same for both modes.
-func (q *Queue) set() *setup.Settings { return q.write.Set }
-
 // spec returns what is asked of the nodes for a mode. Queues without readers
 // never ask for Read, so nil is never used.
 func (q *Queue) spec(mode Mode) *core.Spec {

@@ -44,7 +44,7 @@ func (c *watchedContext) Done() <-chan struct{} {
 func TestNextCallerDoesNotWaitForAnAttemptThatHasEnded(t *testing.T) {
 	t.Parallel()
 	qs := queues(t, 1)
-	other := New(qs[0].quorum, qs[0].set(), core.Spec{Name: "n", Weight: 3, Capacity: 3}, core.Spec{})
+	other := New(qs[0].quorum, qs[0].write.Set, core.Spec{Name: "n", Weight: 3, Capacity: 3}, core.Spec{})
 	require.NoError(t, other.Lock(t.Context(), Write, false))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

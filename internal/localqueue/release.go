@@ -51,7 +51,7 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 		return nil, failure(lost)
 	case process.UnlockLingers:
 		if q.timer == nil {
-			q.timer = time.AfterFunc(q.set().Linger, q.lingered)
+			q.timer = time.AfterFunc(q.write.Set.Linger, q.lingered)
 		}
 		q.mu.Unlock()
 		return nil, failure(lost)
