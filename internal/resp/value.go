@@ -5,6 +5,7 @@ package resp
 import (
 	"errors"
 	"math"
+	"strings"
 )
 
 // Value is one element of a reply: an integer, or a string when Str is not nil.
@@ -31,12 +32,8 @@ func (e Error) Error() string { return string(e) }
 
 // Code is the first word: "NOSCRIPT", "WRONGTYPE", "NOAUTH", "ERR", …
 func (e Error) Code() string {
-	for i := range len(e) {
-		if e[i] == ' ' {
-			return string(e[:i])
-		}
-	}
-	return string(e)
+	code, _, _ := strings.Cut(string(e), " ")
+	return code
 }
 
 // ErrProtocol is in the chain of every error that means: these bytes are
