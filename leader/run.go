@@ -201,7 +201,10 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 	if err := e.check(value); err != nil {
 		return err
 	}
-	if err := e.enter(ctx); err != nil {
+	if err := e.notRunning(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err := e.q.Enter(ctx, e.turn, func() bool { return false }); err != nil {
 		return err
 	}
 	defer func() { <-e.turn }()
@@ -224,24 +227,6 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 			return err
 		}
 		again.Wait(ctx, e.q, e.name, err)
-	}
-}
-
-// enter waits until no other goroutine campaigns.
-func (e *Election) enter(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return &fault.Failure{Err: fault.ContextError(ctx)}
-	}
-	if err := e.notRunning(); err != nil {
-		return err
-	}
-	select {
-	case e.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return e.q.CutShort(ctx)
-	case <-e.q.Over:
-		return &fault.Failure{Err: fault.ErrClosed}
 	}
 }
 

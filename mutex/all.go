@@ -172,23 +172,11 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 	}
 	g.wait(1)
 	defer g.wait(-1)
-	select {
-	case g.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		if g.locked() {
-			return fault.CutShort(fault.ErrHeld, ctx)
-		}
-		return g.parts[0].q.CutShort(ctx)
-	case <-g.parts[0].q.Over:
-		return &fault.Failure{Err: fault.ErrClosed}
-	}
-}
-
-func (g *Group) locked() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.held != nil
+	return g.parts[0].q.Enter(ctx, g.turn, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.held != nil
+	})
 }
 
 // wait says that so many more goroutines wait for the turn, and to those that

@@ -107,23 +107,10 @@ func (o *Once) do(ctx context.Context, w work) (*completion, error) {
 
 // enter waits until this goroutine acts for the process.
 func (o *Once) enter(ctx context.Context) error {
-	switch {
-	case o.err != nil:
+	if o.err != nil {
 		return o.err
-	case ctx.Err() != nil:
-		return &fault.Failure{Err: fault.ContextError(ctx)}
 	}
-	select {
-	case o.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		if o.runs.Load() {
-			return fault.CutShort(fault.ErrHeld, ctx)
-		}
-		return o.q.CutShort(ctx)
-	case <-o.q.Over:
-		return &fault.Failure{Err: fault.ErrClosed}
-	}
+	return o.q.Enter(ctx, o.turn, o.runs.Load)
 }
 
 // errLostBefore says that the claim was lost before f was called: try again.

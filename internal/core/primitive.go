@@ -96,6 +96,25 @@ func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
 	}
 }
 
+// Enter waits for a turn that one goroutine of this process has at a time. held
+// says whether that one has what the caller wants, once ctx has ended.
+func (q *Quorum) Enter(ctx context.Context, turn chan<- struct{}, held func() bool) error {
+	if ctx.Err() != nil {
+		return &fault.Failure{Err: fault.ContextError(ctx)}
+	}
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		if held() {
+			return fault.CutShort(fault.ErrHeld, ctx)
+		}
+		return q.CutShort(ctx)
+	case <-q.Over:
+		return &fault.Failure{Err: fault.ErrClosed}
+	}
+}
+
 // TryAgain logs why a call that keeps trying has failed, and waits before it is
 // tried again.
 func TryAgain(ctx context.Context, q *Quorum, s *Spec, what string, err error) {
