@@ -162,9 +162,6 @@ type Holder struct {
 // has no claim, and the holder does not learn of it.
 func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	q := o.q
-	if q.IsClosed() {
-		return Holder{}, &fault.Failure{Err: fault.ErrClosed}
-	}
 	if err := q.Members.Await(ctx, true); err != nil {
 		return Holder{}, err
 	}

@@ -51,7 +51,7 @@ func (i *registerCall) record() Record {
 // is brought to the others first: see lease.NewRead. It takes one round trip
 // where a majority agrees, and writes nothing then.
 func (r *Register) Read(ctx context.Context) (Record, error) {
-	if err := r.await(ctx); err != nil {
+	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
 	}
 	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rule.Protocol()), nil)
@@ -111,16 +111,8 @@ func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record
 	}
 }
 
-// await waits until there is a set to ask.
-func (r *Register) await(ctx context.Context) error {
-	if r.q.IsClosed() {
-		return &fault.Failure{Err: fault.ErrClosed}
-	}
-	return r.q.Members.Await(ctx, false)
-}
-
 func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol.Terms) (Record, error) {
-	if err := r.await(ctx); err != nil {
+	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
 	}
 	i := r.start(&registerCall{terms: watch, in: in})

@@ -24,7 +24,10 @@ func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 // waits no longer than one connection to each node takes, and the rounds of a
 // recording.
 func (s *members) Await(ctx context.Context, try bool) error {
-	if s.Serves(try) {
+	switch {
+	case s.ps.IsClosed():
+		return &fault.Failure{Err: fault.ErrClosed}
+	case s.Serves(try):
 		return nil
 	}
 	caller := ctx
