@@ -43,16 +43,10 @@ func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 	return span.ctx, span
 }
 
-// traced is the Lease that an acquisition comes to.
-type traced interface {
-	Token() uint64
-	follow(s *Span) (first bool)
-}
-
 // End reports how the acquisition has ended: with an error, or with a lease,
 // under a claim that was got from the nodes, or under one of this process if
 // got is nil. If the tracer does not return, undo is called.
-func (s *Span) End(got *Hold, l traced, err error, undo func()) {
+func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 	if s == nil {
 		return
 	}
