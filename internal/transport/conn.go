@@ -106,24 +106,6 @@ const (
 	maxSpares = 64 // of 2 kB each
 )
 
-// newConn makes the state of a connection that has not sent anything. It speaks
-// RESP2 until the node has accepted HELLO 3. wake holds one signal, so one that
-// comes while the writer is writing is not lost.
-func newConn(nc net.Conn, batcher Batch) *conn {
-	return &conn{
-		nc:      nc,
-		batcher: batcher,
-		info:    &Info{Protocol: 2},
-		rd:      resp.NewReader(nc),
-		wake:    make(chan struct{}, 1),
-		reading: reading{look: make(chan struct{}, 1)},
-		dead:    make(chan struct{}),
-		done:    make(chan struct{}),
-
-		window: window{size: firstWindow},
-	}
-}
-
 // enter queues the receiver of what has been appended to out.
 // Called with Ordered.mu held.
 // Invariant: out ends with the bytes of e, and no other receiver for them is

@@ -78,21 +78,13 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	case o.CredentialsProvider != nil:
 		user, password = o.CredentialsProvider()
 	}
-	return authenticate(user, password), err
-}
-
-// authenticate is the AUTH for a user and a password; nil without a password,
-// because there is no such AUTH. A node that wants none admits the client by
-// its PING.
-func authenticate(user, password string) []string {
 	switch {
-	case password == "":
-		return nil
+	case password == "": // there is no such AUTH; a node that wants none admits the client by its PING
+		return nil, err
 	case user == "":
-		return []string{"AUTH", password}
-	default:
-		return []string{"AUTH", user, password}
+		return []string{"AUTH", password}, err
 	}
+	return []string{"AUTH", user, password}, err
 }
 
 // streamed asks a streaming provider for its present credentials. What it says

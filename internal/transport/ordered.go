@@ -97,7 +97,12 @@ func (l *Ordered) Reconnect(cause error) {
 func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	until := l.lastsUntil(cmd)
+	until := time.Duration(0) // since epoch; 0 for what is not sent again
+	if k, ok := cmd.(Lasting); ok {
+		if t := k.Until(); !t.IsZero() {
+			until = max(1, t.Sub(l.epoch)) // a leave whose time is over must not be one that never lasted
+		}
+	}
 	if u != Certain && l.full(until, u == Urgent) {
 		l.wanted = true
 		return Full
@@ -132,21 +137,6 @@ func (l *Ordered) unwant() bool {
 	wanted := l.wanted
 	l.wanted = false
 	return wanted
-}
-
-// lastsUntil is until when a command may be sent again, since epoch; 0 for one
-// that is not Lasting. It is 1 at least, because 0 would turn a leave whose
-// time is over into a command that never lasted.
-func (l *Ordered) lastsUntil(cmd Command) time.Duration {
-	k, ok := cmd.(Lasting)
-	if !ok {
-		return 0
-	}
-	t := k.Until()
-	if t.IsZero() {
-		return 0
-	}
-	return max(1, t.Sub(l.epoch))
 }
 
 // refuseOrKeep is what becomes of a command that finds no connection. At most

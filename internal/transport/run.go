@@ -243,12 +243,15 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if l.resp3 {
 		o.login = upgrade(o.login)
 	}
-	c := newConn(nc, l.cfg.Batch)
-	c.info.Addr = l.to().Addr
-	c.slotted = l.cluster != nil
 	// ctx ends all of the handshake, step only what makes no progress.
 	step := &steady{Conn: nc, timeout: timeout}
-	c.rd = resp.NewReader(step)
+	c := &conn{
+		nc: nc, rd: resp.NewReader(step), batcher: l.cfg.Batch, slotted: l.cluster != nil,
+		info: &Info{Protocol: 2, Addr: l.to().Addr}, // RESP2 until the node has accepted HELLO 3
+		wake: make(chan struct{}, 1),                // one that comes while the writer is writing is not lost
+		dead: make(chan struct{}), done: make(chan struct{}),
+		reading: reading{look: make(chan struct{}, 1)}, window: window{size: firstWindow},
+	}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
