@@ -1,6 +1,10 @@
 package nodeset
 
-import "github.com/quorate/quorate/internal/protocol"
+import (
+	"cmp"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
 
 // This file owns what a server at the address of a member counts as, and what
 // happens at its connection: it reaches a server, is ready, and is gone.
@@ -121,14 +125,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 // conclude draws what follows from what connection by has shown.
 func (m *Membership) conclude(by int) {
 	m.forget()
-	for {
-		c := m.found()
-		if c == nil {
-			c = m.newer()
-		}
-		if c == nil {
-			return
-		}
+	for c := cmp.Or(m.found(), m.newer()); c != nil; c = cmp.Or(m.found(), m.newer()) {
 		m.adopt(by, c)
 	}
 }

@@ -43,25 +43,21 @@ func (w *memberWords) newer() *Configuration {
 	if w.config == nil {
 		return nil
 	}
-	shown := w.later()
-	if need := protocol.NeedOf(w.config.Deciders()); len(shown) >= need {
-		return shown[need-1]
-	} else if len(shown) > 0 && !w.rules.On(protocol.RuleSetFollow) {
-		return shown[0]
-	}
-	return w.decided(shown)
-}
-
-// later returns the later configurations that members show which decide what
-// follows, the latest first: one for each of these members.
-func (w *memberWords) later() (shown []*Configuration) {
+	// The later configurations that members show which decide what follows, the
+	// latest first: one for each of these members.
+	var shown []*Configuration
 	for _, member := range w.config.Members {
 		if c := w.members[member.Number].has.Recorded(); member.Role != Enters && w.speaks(member.Number) && c.Stamp.Epoch() > w.config.Stamp.Epoch() {
 			shown = append(shown, c)
 		}
 	}
 	slices.SortFunc(shown, func(a, b *Configuration) int { return b.Stamp.Compare(a.Stamp) })
-	return shown
+	if need := protocol.NeedOf(w.config.Deciders()); len(shown) >= need {
+		return shown[need-1]
+	} else if len(shown) > 0 && !w.rules.On(protocol.RuleSetFollow) {
+		return shown[0]
+	}
+	return w.decided(shown)
 }
 
 // speaks reports whether what the server at the address of member k keeps is
