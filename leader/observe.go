@@ -33,19 +33,15 @@ type Leader struct {
 // when it arrives.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
-	l, err := e.recorded(ctx)
+	var l Leader
+	err := e.err
+	if err == nil {
+		var rec core.Record
+		if rec, err = e.reg.Read(ctx); err == nil {
+			l, err = leaderOf(rec)
+		}
+	}
 	return l, core.WrapError("leader", e.name, err)
-}
-
-func (e *Election) recorded(ctx context.Context) (Leader, error) {
-	if e.err != nil {
-		return Leader{}, e.err
-	}
-	rec, err := e.reg.Read(ctx)
-	if err != nil {
-		return Leader{}, err
-	}
-	return leaderOf(rec)
 }
 
 // Holder asks the nodes which process holds the election's claim: the leader,
