@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"math/bits"
 	"slices"
 	"sync"
@@ -91,8 +90,7 @@ func NewID() protocol.ID {
 
 // Identity returns one for a server that becomes a member.
 func Identity() string {
-	id := NewID()
-	return hex.EncodeToString(id[:8])
+	return NewID().String()[:16]
 }
 
 // Chance tells two ballots of one moment apart. It comes from the system, as

@@ -41,10 +41,9 @@ func ParseMarker(text string) (m Marker, ok bool) {
 		}
 		numbers[i] = n
 	}
-	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return Marker{
 		Inc: protocol.Incarnation(numbers[0]), Born: time.UnixMilli(numbers[1]), Run: words[2],
-		CaughtUp: strings.HasSuffix(text, " w"), Kept: strings.HasSuffix(text, " l"), guard: time.Duration(min(numbers[3], most)) * time.Millisecond,
+		CaughtUp: strings.HasSuffix(text, " w"), Kept: strings.HasSuffix(text, " l"), guard: millis(numbers[3]),
 	}, true
 }
 

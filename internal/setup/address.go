@@ -84,7 +84,5 @@ func (a Address) Name() string {
 }
 
 func sorted(addrs []string) string {
-	addrs = slices.Clone(addrs)
-	slices.Sort(addrs)
-	return strings.Join(addrs, ",")
+	return strings.Join(slices.Sorted(slices.Values(addrs)), ",")
 }
