@@ -46,8 +46,14 @@ func (c *Claim) advance(now protocol.Time) {
 		}
 		c.wait(b)
 	}
-	if c.phase == Holding {
-		c.holdOn(now)
+	if c.phase == Holding { // an answer may take a vote away as well as prolong a lease
+		was, b := c.deadline, c.at(now)
+		b.saveAdmitted()
+		c.deadline = max(b.validUntil(), c.giveUpAt)
+		if now >= c.deadline && c.Rules.On(protocol.RuleFinal) {
+			c.deadline = min(was, now) // it was held until then
+			c.End(now, Lost)
+		}
 	}
 	if !c.phase.Final() {
 		c.sendDue(now)
@@ -156,15 +162,12 @@ func (c *Claim) wait(b ballot) {
 	c.count(b)
 }
 
-// outvoted decides when a try gives up (rule 4). As soon as the votes still to
-// come cannot make it q, other claims are ahead on a majority. A holder is
-// ahead for as long as it holds. Tries that start at the same moment are ahead
-// of each other, each on some nodes, until all of them are settled; then the
-// lowest ticket has every vote. So a try that any node has voted for stays for
-// as long as that settling may take.
-// Invariant: of tries that meet only each other, one is admitted. The first
-// claim on a node has that node's vote, so at least one try stays, and each try
-// that leaves makes the others' way shorter.
+// outvoted decides when a try gives up (rule 4): as soon as the votes still to
+// come cannot make it q. But tries that start at the same moment are ahead of
+// each other, each on some nodes, until all of them are settled. So a try that
+// any node has voted for stays for as long as that may take.
+// Invariant: of tries that meet only each other, one is admitted, as
+// docs/internals/protocol.md says at "Tries".
 func (c *Claim) outvoted(now protocol.Time, possible uint32) bool {
 	if c.Sets.Met(possible) {
 		if c.giveUpAt > 0 && now >= c.giveUpAt {
@@ -206,18 +209,6 @@ func (c *Claim) count(b ballot) {
 		if p := &c.peers[i]; p.held && p.pendingSince == 0 {
 			c.send(b.now, i, protocol.OpBeat)
 		}
-	}
-}
-
-// holdOn recomputes the deadline after each event, because an answer may take a
-// vote away as well as prolong a lease.
-func (c *Claim) holdOn(now protocol.Time) {
-	was, b := c.deadline, c.at(now)
-	b.saveAdmitted()
-	c.deadline = max(b.validUntil(), c.giveUpAt)
-	if now >= c.deadline && c.Rules.On(protocol.RuleFinal) {
-		c.deadline = min(was, now) // it was held until then
-		c.End(now, Lost)
 	}
 }
 
