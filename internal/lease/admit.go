@@ -248,12 +248,9 @@ func (b ballot) comparable(set uint32) (listed, most int) {
 	return listed, most
 }
 
-// capacity is how many permits there are, as far as the usable views tell. A
-// Resize that a majority knows of is in at least one of any q views, so the
-// newest that is heard of may be in force, and so may, if fewer than q know of
-// that, the newest that q of them know of, or the number declared: it may never
-// be recorded. Until that is known the least of them counts. Holders keep their
-// permits, so for a holder it is what it was admitted under.
+// capacity is how many permits there are, as far as the usable views tell: the
+// least that may be in force (docs/internals/protocol.md, The record). Holders
+// keep their permits, so for a holder it is what it was admitted under.
 func (b ballot) capacity() uint64 {
 	if b.phase == Holding && b.Rules.On(protocol.RuleKeep) {
 		return b.admittedCapacity

@@ -205,13 +205,8 @@ func (p *peer) resized(limit uint64, at protocol.Ticket) {
 }
 
 // distrustPushes: a node may have taken its vote back, within one incarnation
-// and at one ticket. Then only answers say whether it votes. A push is a reason
-// to ask. A node that stores the claim once, and keeps it, keeps its vote. It
-// takes the vote back in two cases only. (a) The lease ends, another client
-// takes the redlock key, and a settle stores the claim again at the same
-// ticket. That takes a second request that may store the claim at this ticket.
-// (b) The redlock key is another client's though the lease has not ended. The
-// answer to the claim's next request says so.
+// and at one ticket. Then only answers say whether it votes, and a push is a
+// reason to ask: docs/internals/protocol.md, "Pushes".
 func (v *views) distrustPushes(p *peer) { p.pushUnsure = v.Rules.On(protocol.RulePushOnce) }
 
 // forgetOthers has what was said under a number end when the number stands for

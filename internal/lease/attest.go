@@ -40,12 +40,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 // CanListNames reports whether the other nodes that have listed their names
 // suffice to repair a node: all of them are listed, and of these caughtUp are
 // caught up. It is attestingQuorum before the names are known. kept says that
-// the node has kept its data since it entered.
-//
-// Invariant: while both sets count, a node that lost its data is repaired only
-// if the new set does not count alone yet: a majority of its other nodes, or
-// all of these, still serve both. So the node has forgotten nothing that the
-// new set alone recorded.
+// the node has kept its data since it entered: see RuleRepairBoth.
 func CanListNames(r protocol.Rules, sets protocol.Quorums, node int, kept bool, caughtUp, listed uint32) bool {
 	next := sets.Next &^ (1 << node)
 	if !kept && next != 0 && !protocol.Most(sets.Next, listed) && next&^listed != 0 && r.On(protocol.RuleRepairBoth) {
@@ -61,15 +56,7 @@ func CanListNames(r protocol.Rules, sets protocol.Quorums, node int, kept bool, 
 
 // write decides an open or a put: it is done when a majority has taken it. An
 // open also tells what was recorded before, and for that it needs nodes that
-// know.
-//
-// A node that knows need not have promised. A node that has promised takes
-// nothing of an earlier run any more. So what such a run can still bring to a
-// majority has been taken by one of them before, and the open finds it there;
-// unless that one has forgotten it since. But it has not promised before its
-// guard time was over, and that is longer than an answer counts: a put that
-// rests on what was forgotten had its majority by then, and any q nodes that
-// are caught up and are asked afterwards know of it.
+// know. These need not have promised: docs/internals/protocol.md, The record.
 func (q *RegisterOp) write(now protocol.Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
@@ -98,11 +85,9 @@ func (q *RegisterOp) write(now protocol.Time) {
 	}
 }
 
-// hopeless is the way out of a run that can neither win nor be superseded: a
-// node says that a later run has begun, and the others that could still take
-// this do not vote for its claim. A claim that is settled at q nodes is behind
-// at the others for good. So the run gives up after a while, and its claim with
-// it: the next claim may be settled at other nodes.
+// hopeless is the way out of a run that can neither win nor be superseded, as
+// internal/sim/testdata/hopeless.txt shows. It gives up after a while, and its
+// claim with it: the next claim may be settled at other nodes.
 func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool {
 	if superseded == 0 || !q.Sets.Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First || !q.Rules.On(protocol.RuleHopeless) {
 		q.blocked = 0
@@ -135,13 +120,9 @@ func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 }
 
 // read decides what is recorded. What only a minority is known to have is
-// brought to a majority before a caller gets it: or the next one to read
-// might not find it. That must not be done once a later run may have begun, for
-// it may have found nothing: then that run decides, or the next.
-//
-// A node is repaired by what others tell after its guard time is over. What
-// they told before may be too old: a put that rests on what the node has
-// forgotten counts, and can be completed, for about as long.
+// brought to a majority before a caller gets it, unless a later run may have
+// begun: rule 3 of the record. A node is repaired by what others tell after its
+// guard time is over, as what they told before may be too old.
 func (q *RegisterOp) read(now protocol.Time) {
 	if q.Repair != 0 {
 		repaired := &q.peers[q.Repair-1]
@@ -293,11 +274,9 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 	return slices.Min(lefts), false
 }
 
-// Adopt is rule 1 of the record. A value that a minority has may have been
-// reported to a caller, or may be found by no later run. To put it again under
-// this run's version decides that: from then on each run finds it. Adopt
-// returns what an open has found and fewer than a majority are known to have:
-// it is to be put under the new run's version before any caller gets it.
+// Adopt is rule 1 of the record. It returns what an open has found and fewer
+// than a majority are known to have: it is to be put under the new run's
+// version before any caller gets it.
 func (q *RegisterOp) Adopt() (protocol.Stored, bool) {
 	have := uint32(0)
 	for i := range q.peers {

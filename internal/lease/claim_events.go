@@ -205,15 +205,9 @@ func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
 	c.advance(now)
 }
 
-// Regroup has the claim count on other nodes. It keeps its ticket.
-// Invariant: views stay, since each tells of the queue of its node, whatever
-// the node's clients count on. A holder keeps the deadline that it had: no
-// claim is admitted by the new nodes alone until it has passed, see Exchange.
-// Invariant: a waiter goes on once it is settled at a quorum of the new nodes,
-// too. They insert it at its ticket.
-// Invariant: an attempt that is not settled starts again when the new set
-// counts alone. It may have begun before a claim of the set of before, of which
-// the new nodes know nothing, and it may have a lower ticket.
+// Regroup has the claim count on other nodes, by the rules 14 to 17 of a change
+// (docs/internals/protocol.md). It keeps its ticket, and views stay: each tells
+// of the queue of its node, whatever the node's clients count on.
 func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	if c.expire(now); c.phase.Final() {
 		return

@@ -7,21 +7,13 @@ import (
 
 // Tickets are times: a node forgets a name's fence after the retention time,
 // and everything when it loses its data. Later tickets are above what it forgot
-// only because clocks have moved on. So each ticket must stay near the clocks.
-//
-// Window is how near, in both directions: half of the guard time.
+// only because clocks have moved on. So each ticket stays within a Window of
+// the clocks, half of the guard time in both directions:
+// docs/internals/protocol.md, "Tickets and clocks".
 //
 //   - A node never raises a fence further above its own clock.
 //   - A claim does not count a node that takes it in at a ticket that is Old
 //     there.
-//
-// Invariant: a ticket that a node takes a guard time after another one is above
-// it, whatever any client's clock shows. The earlier one was at most half a
-// guard time ahead of the node's clock, the later one is less than half behind.
-//
-// T0 rests on nothing but being served. It is the median of the nodes' clocks,
-// so it is within the skew of the clocks of a majority of them. There it stays
-// in the window for a whole ttl, because guard/2 >= ttl + skew.
 
 // TicketClock proposes the tickets T0 for one name: process.Client.Clock, but
 // above the highest ticket that this client has seen of the name, which saves a
