@@ -44,13 +44,10 @@ const steady = time.Millisecond
 
 func NewClock() *Clock { return clockOf(slept) }
 
-// startReads is how often a new clock calls slept, which may fail.
-const startReads = 20
-
 func clockOf(slept func() (time.Duration, bool)) *Clock {
 	c := &Clock{slept: slept}
 	b := &clockBase{}
-	for range startReads {
+	for range 20 { // slept may fail
 		if b.slept, b.known = slept(); b.known {
 			break
 		}
