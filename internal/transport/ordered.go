@@ -14,12 +14,6 @@ import (
 // speak RESP3 needs another one for that. A pool has no order: here a command
 // sent after another one is executed after it, also across connections.
 //
-// Append adds the encoded command to a buffer, and its receiver to the queue of
-// the unanswered. Flush writes the buffer in one system call, unless another
-// goroutine is writing: that one then writes the rest. Where many callers are
-// at work (see busyThreshold) Flush leaves the write to the writer goroutine,
-// which runs after the goroutines that were ready before it.
-//
 // A late answer breaks nothing: commands have no timeout of their own, and
 // answers are matched in order whenever they come. Append takes no more than
 // the node can answer in time: see window. Memory is bounded in any case: see
