@@ -70,8 +70,8 @@ func (p *pulse) stopped(from, to int64) bool {
 
 // excuse removes from what was found the violations of liveness of a time in
 // which the servers were stopped, and returns how many these were. ended is
-// when the clients had ended.
-func (p *pulse) excuse(found []violation, ended int64) (left []violation, excused int) {
+// when the clients had ended, and patience how long they wait for a lock.
+func (p *pulse) excuse(found []violation, ended int64, patience time.Duration) (left []violation, excused int) {
 	left = slices.DeleteFunc(found, func(v violation) bool {
 		from, to := ended-int64(patience), ended
 		if v.At > 0 {

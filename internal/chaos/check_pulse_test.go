@@ -16,7 +16,7 @@ func TestExcuse(t *testing.T) {
 	at := func(d time.Duration) int64 { return int64(time.Hour + d) }
 	p := &pulse{quorum: 2, late: [][]span{{{at(0), at(time.Second)}}, {{at(0), at(time.Second)}}, nil}}
 	excuse := func(v violation, ended int64) int {
-		_, n := p.excuse([]violation{v}, ended)
+		_, n := p.excuse([]violation{v}, ended, 10*time.Second)
 		return n
 	}
 	assert.Equal(t, 1, excuse(violation{At: at(-time.Second), Live: true}, at(time.Hour)))

@@ -25,6 +25,18 @@ func (s rivalStats) String() string {
 	return fmt.Sprintf("%d; %d; %d; %d", s.Holds, s.Judged, s.Outside, s.Excused)
 }
 
+// listing is the list of nodes that a rival has in one of its lives.
+type listing struct {
+	nodes []int
+	until int64 // a set counts since then whose majorities may miss those of the list; 0 for none
+}
+
+// lists are those of each life of the rivals, by the prefix of the names of its
+// operations.
+type lists map[string]listing
+
+func (ls lists) of(o *operation) listing { return ls[o.life()] }
+
 // intrusions finds holds of ours that were valid while a rival's was, by its
 // own Until. README and docs/from-redsync.md promise that there is none, except
 // where a node has lost its data: a rival waits for no guard time. That leaves:

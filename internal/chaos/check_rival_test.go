@@ -93,14 +93,14 @@ func TestListsAndSets(t *testing.T) {
 	}
 	var s shown
 	first, joint, next := set(1, nodeset.Stable, "a", "b", "c"), set(3, nodeset.Jointly, "a", "b", "c", "d"), set(4, nodeset.Stable, "a", "b", "d")
-	before := rivalList{addrs: first.Config.Addrs()}
+	before := first.Config.Addrs()
 	s.note(nodeset.NodeSet{}, 5)
 	s.note(first, 10)
 	s.note(joint, 20)
-	assert.Zero(t, s.until(before), "both sets count")
+	assert.Zero(t, s.until(before, 0), "both sets count")
 	s.note(next, 40)
 	s.note(next, 30)
 	s.note(next, 50)
-	assert.EqualValues(t, 30, s.until(before), "the node that may have shown it first")
-	assert.Zero(t, s.until(rivalList{next.Config.Addrs(), now()}), "the set of before is over")
+	assert.EqualValues(t, 30, s.until(before, 0), "the node that may have shown it first")
+	assert.Zero(t, s.until(next.Config.Addrs(), now()), "the set of before is over")
 }

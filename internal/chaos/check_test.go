@@ -39,6 +39,7 @@ func TestOverlapsOfTheDead(t *testing.T) {
 }
 
 func TestFalling(t *testing.T) {
+	const exclusive = 1 << 30
 	a, b := held("a", 1, 7, 100, 200), held("b", 1, 8, 200, 300)
 	assert.Empty(t, falling([]*operation{a, b}, 1))
 	b.Token = 7
@@ -105,20 +106,20 @@ func TestSplit(t *testing.T) {
 }
 
 func TestStarved(t *testing.T) {
-	p := &plan{Clients: 1, Work: []string{"rwmutex"}, Bound: time.Second}
+	work := []judgedWork{{Kind: "rwmutex", Names: []string{"rwmutex-0", "rwmutex-1"}}}
 	var good []*operation
-	for _, name := range names("rwmutex") {
+	for _, name := range work[0].Names {
 		good = append(good, &operation{Op: "c0.1.1", Name: name, Phase: allWell, Call: 1, Begin: 2})
 	}
 	var stats waitStats
-	assert.Empty(t, starved(p, &history{Ops: good}, &stats))
+	assert.Empty(t, starved(work, 1, time.Second, &history{Ops: good}, &stats))
 	assert.Equal(t, time.Nanosecond, stats.Calm)
-	assert.Len(t, starved(p, &history{Ops: good[1:]}, &stats), 1, "it did not get everything")
+	assert.Len(t, starved(work, 1, time.Second, &history{Ops: good[1:]}, &stats), 1, "it did not get everything")
 	late := &operation{Op: "c0.1.2", Name: "rwmutex-0", Phase: allWell, Call: 1, Begin: 2 + int64(time.Second)}
 	refused := &operation{Op: "c0.1.3", Name: "rwmutex-0", Phase: allWell, Call: 1, Failed: 2, Err: "no quorum"}
-	assert.Len(t, starved(p, &history{Ops: append(good, late, refused)}, &stats), 2)
+	assert.Len(t, starved(work, 1, time.Second, &history{Ops: append(good, late, refused)}, &stats), 2)
 	unheard := &operation{Op: "c0.1.4", Name: "rwmutex-0", Phase: underFaults, Call: 1, Failed: 2, Err: "context deadline exceeded while waiting"}
-	assert.Empty(t, starved(p, &history{Ops: append(good, unheard)}, &stats), "under faults one may wait in vain")
+	assert.Empty(t, starved(work, 1, time.Second, &history{Ops: append(good, unheard)}, &stats), "under faults one may wait in vain")
 	assert.Equal(t, 1, stats.GaveUp)
 }
 
@@ -152,13 +153,15 @@ func TestOvertaken(t *testing.T) {
 
 // What stands still breaks no rule, and shows nothing.
 func TestEnough(t *testing.T) {
-	r := &result{Plan: plan{Work: []string{"mutex"}, For: time.Second, MinRate: 2}, History: &history{}}
+	r := &result{Plan: plan{For: time.Second, MinRate: 2}}
+	r.Plan.Work, r.History = []string{"mutex"}, &history{}
 	require.Error(t, r.enough())
 	held := &operation{Kind: "mutex", Begin: 1}
 	r.History.Ops = []*operation{held, held}
 	require.NoError(t, r.enough())
 	held.Phase = allWell
 	require.Error(t, r.enough(), "only what was done under faults counts")
+	assert.ErrorContains(t, (&result{harmDone: harmDone{Apart: skew}}).enough(), "off by 1s")
 }
 
 func TestResource(t *testing.T) {
@@ -187,13 +190,23 @@ func TestResource(t *testing.T) {
 		assert.Equal(t, !fenced, ok)
 		u.close()
 		stats := r.close()
-		for _, l := range stats.Corrupt {
-			o := held("op", 1, 5, 1, 2)
-			assert.Equal(t, []*operation{o}, l.violation(map[string]*operation{"op": o}).Ops[:1])
-			assert.True(t, l.asleep(map[string]*operation{"op": o}))
-		}
 		assert.Equal(t, fenced, len(stats.Corrupt) == 0)
+		for _, l := range stats.Corrupt {
+			assert.Equal(t, "op", l.op)
+			assert.EqualValues(t, 5, l.token)
+		}
 	}
+}
+
+// A lost update is told with the operation that wrote, and whether its client
+// slept.
+func TestOverwritten(t *testing.T) {
+	l := lostUpdate{access: access{request: request{op: "op", token: 5}, at: 1000}}
+	o := held("op", 1, 5, 1, 2)
+	assert.Equal(t, []*operation{o}, overwritten(l, map[string]*operation{"op": o}).Ops)
+	assert.True(t, overslept(l, map[string]*operation{"op": o}))
+	o.Until = 1000
+	assert.False(t, overslept(l, map[string]*operation{"op": o}))
 }
 
 // A number that changes while a claim holds the lock is reported.
@@ -201,10 +214,8 @@ func TestChangeUnderAReadLockIsReported(t *testing.T) {
 	read := func(op string, value int64) access {
 		return access{request: request{what: doRead, name: "n", op: op}, value: value, ok: true}
 	}
-	same := resourceStats{Log: []access{read("a", 1), read("b", 1), read("a", 1), read("b", 1)}}
-	assert.Empty(t, same.torn())
-	other := resourceStats{Log: []access{read("a", 1), read("b", 1), read("a", 2)}}
-	assert.Len(t, other.torn(), 1)
+	assert.Empty(t, torn([]access{read("a", 1), read("b", 1), read("a", 1), read("b", 1)}))
+	assert.Len(t, torn([]access{read("a", 1), read("b", 1), read("a", 2)}), 1)
 }
 
 // No more nodes lose their data than the protocol tolerates.

@@ -17,7 +17,7 @@ type waitStats struct {
 
 // starved finds, in the liveness phase, waits beyond the bound, refusals, and
 // clients that did not get everything.
-func starved(p *plan, h *history, stats *waitStats) (found []violation) {
+func starved(work []judgedWork, clients int, limit time.Duration, h *history, stats *waitStats) (found []violation) {
 	got := map[string]int{}
 	for _, o := range h.Ops {
 		end := max(o.Begin, o.Failed)
@@ -30,7 +30,7 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 		case o.Phase == underFaults && strings.Contains(o.Err, "deadline exceeded"):
 			stats.GaveUp++
 		case o.Phase != allWell:
-		case waited > p.Bound:
+		case waited > limit:
 			found = append(found, violation{At: o.Call, What: fmt.Sprintf("waited %v when all was well", waited), Live: true, Ops: []*operation{o}})
 		case o.Begin > 0:
 			stats.Calm = max(stats.Calm, waited)
@@ -39,9 +39,9 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 			found = append(found, violation{At: o.Call, What: "refused when all was well: " + o.Err, Live: true, Ops: []*operation{o}})
 		}
 	}
-	for c := range p.Clients {
-		for _, kind := range p.Work {
-			for _, name := range names(kind) {
+	for c := range clients {
+		for _, w := range work {
+			for _, name := range w.Names {
 				if got[fmt.Sprintf("c%d %s", c, name)] == 0 {
 					found = append(found, violation{What: fmt.Sprintf("client %d did not get %s when all was well", c, name), Live: true})
 				}

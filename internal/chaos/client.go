@@ -37,6 +37,12 @@ type client struct {
 	lists   map[string]rivalList
 }
 
+// rivalList is what a rival has in one of its lives.
+type rivalList struct {
+	addrs []string
+	at    int64 // when the harness gave it out: the set that counted then
+}
+
 // start begins a life, unless another fault has done so since the client was
 // killed.
 func (c *client) start() error {

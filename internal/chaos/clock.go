@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,4 +25,15 @@ func now() int64 {
 func stamp(t time.Time) int64 {
 	n := now()
 	return n + int64(time.Until(t))
+}
+
+// seconds writes a time of now.
+func seconds(t int64) string { return fmt.Sprintf("%.6f", float64(t)/1e9) }
+
+// wait waits for d, or less if ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }

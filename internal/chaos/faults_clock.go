@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
 
@@ -75,9 +76,19 @@ func (n *nemesis) jump(nd *node, by time.Duration) error {
 	return err
 }
 
-// off is how far the node's clock is ahead of the machine's.
-func (n *node) off() time.Duration {
-	return time.Until(n.server.Clock()).Round(time.Millisecond)
+// uprootRival deletes what a rival has set on a node whose clock was set back:
+// it would keep the name from all claims there until the clock has come so far
+// again.
+func (n *nemesis) uprootRival(ctx context.Context, nd *node) (err error) {
+	for _, name := range names(rival) {
+		switch v, gerr := nd.admin.Get(ctx, name).Result(); {
+		case gerr == nil && len(v) > len(rivalKey) && v[:len(rivalKey)] == rivalKey:
+			err = errors.Join(err, nd.admin.Del(ctx, name).Err())
+		case gerr != nil && !errors.Is(gerr, redis.Nil) && !redis.HasErrorPrefix(gerr, "WRONGTYPE"):
+			err = errors.Join(err, gerr)
+		}
+	}
+	return err
 }
 
 // drift gives a node's clock another speed, and changes nothing else.
@@ -148,10 +159,4 @@ func apart(nodes []*node) time.Duration {
 	offs := lo.Map(nodes, func(n *node, _ int) time.Duration { return n.off().Abs() })
 	slices.Sort(offs)
 	return offs[(len(offs)-1)/2]
-}
-
-// setClock has the clock jump, and run at rate from there.
-func (n *node) setClock(by time.Duration, rate float64) error {
-	n.rate = rate
-	return n.server.ShiftClock(by, rate)
 }

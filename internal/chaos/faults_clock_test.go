@@ -53,7 +53,6 @@ func TestSteer(t *testing.T) {
 	require.NoError(t, <-ended)
 	assert.EqualValues(t, 1, nd.rate)
 	assert.Greater(t, n.apart, driftMost)
-	assert.ErrorContains(t, (&result{Apart: skew}).enough(), "off by 1s")
 }
 
 // The check of guard times allows for a clock that has slipped, and no other

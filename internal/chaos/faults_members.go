@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/samber/lo"
@@ -251,21 +249,6 @@ func copyData(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		return target, err
 	}
 	return target, errors.Join(err, insist(func() error { return b.admin.FlushAll(context.Background()).Err() }))
-}
-
-// takeFiles restarts the server with a copy of another one's append-only file.
-func (n *node) takeFiles(of *node) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.server.Kill(); err != nil {
-		return err
-	}
-	const files = "appendonlydir"
-	own := filepath.Join(n.server.Dir(), files)
-	of.mu.Lock() // it is not killed meanwhile
-	err := errors.Join(os.RemoveAll(own), os.CopyFS(own, os.DirFS(filepath.Join(of.server.Dir(), files))))
-	of.mu.Unlock()
-	return errors.Join(err, n.restart())
 }
 
 // sleepThrough stops a client while the set changes twice.

@@ -28,9 +28,16 @@ var networkHarms = append([]harm{
 	{"answers lost for a moment", answersLost},
 }, lateHarms...)
 
+// The faults that several harms impose.
+var (
+	pass  = proxy.Fault{}
+	lose  = proxy.Fault{Drop: true}
+	hold  = proxy.Fault{Hold: true}
+	slow  = proxy.Fault{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond}
+	lossy = proxy.Fault{Loss: 20}
+)
+
 func one(int) int              { return 1 }
-func minority(voters int) int  { return (voters - 1) / 2 }
-func majority(voters int) int  { return voters/2 + 1 }
 func everyClient(*nemesis) int { return -1 }
 func oneClient(*nemesis) int   { return 1 }
 

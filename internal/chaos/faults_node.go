@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -166,18 +164,6 @@ func (n *nemesis) uproot(ctx context.Context, nd *node) (err error) {
 	return err
 }
 
-// insist tries to undo a fault, up to twenty times: on a busy machine a server
-// may not answer in time.
-func insist(undo func() error) (err error) {
-	for range 20 {
-		if err = undo(); err == nil {
-			return nil
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return err
-}
-
 // replicate makes a node a replica of another, and a master again. Its memory
 // then is the other's, and the marker in it says that all is well. It is a copy
 // of that node then, and refused, until an operator empties it.
@@ -216,17 +202,6 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	err = errors.Join(err, insist(func() error { return nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
 	wait(ctx, after)
 	return target, errors.Join(err, nd.empty())
-}
-
-// empty does what an operator does with a copy of another node's data. Its
-// files go as well: it would come back with that of the replication, or with a
-// log whose end, a FLUSHALL, a power cut has taken away.
-func (n *node) empty() error {
-	err := n.server.Kill()
-	for _, file := range []string{"dump.rdb", "appendonlydir"} {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(n.server.Dir(), file)))
-	}
-	return errors.Join(err, n.restart())
 }
 
 // What is done to clients.

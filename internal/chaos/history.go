@@ -38,8 +38,6 @@ func (o *operation) String() string {
 		seconds(o.Call), seconds(o.Begin), seconds(o.valid()), seconds(o.Until), o.Lost)
 }
 
-func seconds(t int64) string { return fmt.Sprintf("%.6f", float64(t)/1e9) }
-
 // held says whether there is an interval in which the client held it. There is
 // none if it was stopped between the admission and looking at the clock.
 func (o *operation) held() bool { return o.Begin > 0 && o.valid() > o.Begin }
@@ -183,6 +181,11 @@ func (o *operation) note(e event) {
 			o.End, o.Until, o.Seen, o.Lost = e.T, e.Until, e.Seen, e.Lost
 		}
 	}
+}
+
+// ours are the holds of the library's clients, of each name.
+func (h *history) ours() map[string][]*operation {
+	return h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind != rival })
 }
 
 // by sorts the operations into those of each name.

@@ -16,61 +16,15 @@ import (
 // when that is too little to show that there is nothing.
 func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	p := &r.Plan
-	if r.History, err = loadHistory(dir, ps); err != nil {
+	e := evidence{
+		Dir: dir, Phases: ps, Epoch: r.Began.UnixNano() - r.began, Left: r.Violations, Resource: r.Resource, Lists: r.Lists, Losses: r.Losses,
+		Work: p.judged(), Clients: p.Clients, Unordered: p.Control == controlRedsync, Whole: p.Control == "",
+		TTL: p.TTL, Guard: p.Guard, Bound: p.Bound, Prompt: prompt, Check: p.Check,
+	}
+	if r.findings, err = e.judge(ctx); err != nil {
 		return err
 	}
-	h := r.History
-	if h.Late > 0 {
-		r.Violations = slices.DeleteFunc(r.Violations, func(v violation) bool { return v.Key })
-	}
-	for _, l := range r.Resource.Corrupt {
-		r.Violations = append(r.Violations, l.violation(h.ByOp))
-	}
-	r.Violations = append(r.Violations, r.Resource.torn()...)
-	for _, t := range h.Troubles {
-		r.Violations = append(r.Violations, violation{What: "client " + t})
-	}
-	byName := h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind != rival })
-	theirs := h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind == rival })
-	epoch := r.Began.UnixNano() - r.began
-	for _, kind := range p.Work {
-		capacity := primitives[kind].capacity
-		if kind == "once" {
-			for _, one := range rounds(h) {
-				r.Violations = append(r.Violations, one.check(h.ByOp, p.Check, &r.Once, &r.Models)...)
-				r.Violations = append(r.Violations, astray(one.runs, epoch, p.Guard/2)...)
-			}
-			continue
-		}
-		told := lo.GroupBy(h.Told, func(s sighting) string { return s.Name })
-		for _, name := range names(kind) {
-			ops := byName[name]
-			r.Violations = append(r.Violations, overlaps(ops, capacity)...)
-			if p.Control == controlRedsync {
-				continue // it has no tokens and no order
-			}
-			r.Violations = append(r.Violations, falling(ops, capacity)...)
-			r.Violations = append(r.Violations, astray(ops, epoch, p.Guard/2)...)
-			r.Violations = append(r.Violations, intrusions(ops, theirs[name], r.Lists, r.Losses, p.TTL, &r.Rivals)...)
-			r.Violations = append(r.Violations, mistaken(ops, told[name])...)
-			var log []access
-			if capacity == 1 {
-				log = r.Resource.Log
-			}
-			if p.Control == "" {
-				r.Violations = append(r.Violations, linear(ops, capacity, log, p.Check, &r.Models)...)
-				r.Violations = append(r.Violations, overtaken(ops, capacity, epoch, p.TTL, prompt, &r.Waits)...)
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
-	}
-	if p.Control == "" {
-		late := starved(p, h, &r.Waits)
-		r.Violations = append(r.Violations, late...)
-	}
-	r.Violations, r.Excused = r.pulse.excuse(r.Violations, ps.ended)
+	r.Violations, r.Excused = r.pulse.excuse(r.Violations, ps.ended, patience)
 	// First what has a moment, and so a trace.
 	slices.SortStableFunc(r.Violations, func(a, b violation) int { return cmp.Compare(lo.Ternary(a.At > 0, 0, 1), lo.Ternary(b.At > 0, 0, 1)) })
 	return r.enough()
@@ -130,15 +84,7 @@ func (r *result) asExpected() bool {
 func (r *result) harmful() int { return len(r.Resource.Corrupt) + len(r.tooMany()) }
 
 // tooMany are the holds beyond the capacity.
-func (r *result) tooMany() (found []violation) {
-	byName := r.History.by(func(o *operation) bool { return o.Begin > 0 && o.Kind != rival })
-	for _, kind := range r.Plan.Work {
-		for _, name := range names(kind) {
-			found = append(found, overlaps(byName[name], primitives[kind].capacity)...)
-		}
-	}
-	return found
-}
+func (r *result) tooMany() []violation { return r.findings.beyond(r.Plan.judged()) }
 
 // faultCount is how often a kind of fault was done.
 type faultCount struct {
@@ -151,8 +97,8 @@ type faultCount struct {
 // too.
 func (r *result) faultCounts() (counts []faultCount) {
 	for _, track := range r.Plan.Tracks {
-		for _, k := range tracks[track] {
-			counts = append(counts, faultCount{kind: k.kind})
+		for _, kind := range faultKinds(track) {
+			counts = append(counts, faultCount{kind: kind})
 		}
 	}
 	for _, f := range r.Faults {

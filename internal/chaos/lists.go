@@ -42,24 +42,6 @@ func present(nodes []*node, r *roster, addrs []string) []string {
 	return addrs
 }
 
-// rivalList is what a rival has in one of its lives.
-type rivalList struct {
-	addrs []string
-	at    int64 // when the harness gave it out: the set that counted then
-}
-
-// listing is the same as the checkers see it.
-type listing struct {
-	nodes []int
-	until int64 // a set counts since then whose majorities may miss those of the list; 0 for none
-}
-
-// lists are those of each life of the rivals, by the prefix of the names of its
-// operations.
-type lists map[string]listing
-
-func (ls lists) of(o *operation) listing { return ls[o.life()] }
-
 // alone is a set that counts alone.
 type alone struct {
 	addrs []string
@@ -90,14 +72,15 @@ func (s *shown) note(set nodeset.NodeSet, from int64) {
 	s.sets[set.Stamp()] = &alone{set.Config.Addrs(), from, now()}
 }
 
-// until returns the moment from which a list excludes ours no more; 0 if that
-// did not come. A client counts on a set only after a node has shown it. Sets
-// that were seen before the list was given out are over.
-func (s *shown) until(l rivalList) (until int64) {
+// until returns the moment from which a list that was given out at some time
+// excludes ours no more; 0 if that did not come. A client counts on a set only
+// after a node has shown it. Sets that were seen before the list was given out
+// are over.
+func (s *shown) until(addrs []string, at int64) (until int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.sets {
-		if a.seen > l.at && !meet(a.addrs, l.addrs) && (until == 0 || a.from < until) {
+		if a.seen > at && !meet(a.addrs, addrs) && (until == 0 || a.from < until) {
 			until = max(a.from, 1)
 		}
 	}
@@ -108,15 +91,4 @@ func (s *shown) until(l rivalList) (until int64) {
 // majority of the other.
 func meet[T comparable](a, b []T) bool {
 	return majority(len(a))+majority(len(b)) > len(lo.Union(a, b))
-}
-
-// listings are the lists of all lives of the rivals.
-func (h *harness) listings() lists {
-	all := lists{}
-	for _, c := range h.clients[h.plan.Clients:] {
-		for life, l := range c.lists {
-			all[life] = listing{h.nemesis.ids(l.addrs), h.shown.until(l)}
-		}
-	}
-	return all
 }

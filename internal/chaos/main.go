@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// The exit statuses; see doc.go.
-const (
-	exitViolation = 1
-	exitVoid      = 2
-)
+// exitViolation is the exit status when a checker has found something.
+const exitViolation = 1
+
+// exitVoid is the exit status of what says nothing.
+const exitVoid = 2
 
 func main() {
 	if isWorker, status := asWorker(); isWorker {

@@ -22,8 +22,6 @@ const operators = 2
 // exchanges is what the track of members needs. Its fault of the moment alone
 // uses it, but for the counts.
 type exchanges struct {
-	orders []orders // of each operator; what to do is missing
-
 	done, failed, killed, copies atomic.Int64
 	found                        []violation
 }
@@ -146,7 +144,7 @@ func (n *nemesis) begin(changes ...change) (started []*operator, err error) {
 
 // order is that of an operator, but for what to do.
 func (n *nemesis) order(i int) orders {
-	o := n.members.orders[i]
+	o := n.orders[i]
 	o.Terms.Addrs = present(n.nodes, n.roster, o.Terms.Addrs)
 	return o
 }

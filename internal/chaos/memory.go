@@ -15,6 +15,9 @@ import (
 	"github.com/samber/lo"
 )
 
+// errSkip says that a fault was not done because it must not or could not be.
+var errSkip = errors.New("skipped")
+
 // memory sees to it that no more nodes are without their data than the protocol
 // bears: a minority at a time, each from the moment it forgets until it votes
 // again, a guard time after the first client has noticed, and has been

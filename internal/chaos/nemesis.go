@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,28 +14,25 @@ import (
 	"github.com/samber/lo"
 )
 
-// errSkip says that a fault was not done because it must not or could not be.
-var errSkip = errors.New("skipped")
-
 // nemesis does harm, on several tracks at a time: to servers, to their data, to
 // the network and to clients. What each track does, in which order and for how
 // long, is drawn from the seed alone; how it meets what the others do is not.
 type nemesis struct {
-	plan    plan
+	plan    harmPlan
 	nodes   []*node
 	wires   wires
 	clients []*client
 	memory  *memory
 	roster  *roster
-	members exchanges
+	orders  []orders // of each operator; what to do is missing
 
-	began  int64
-	active atomic.Int64
-	late   latecomers
-	ended  atomic.Int64  // connections of clients that slept
-	apart  time.Duration // the most that the clocks of a majority were off at one moment
-	mu     sync.Mutex
-	log    []fault
+	members exchanges
+	active  atomic.Int64
+	late    latecomers
+	ended   atomic.Int64  // connections of clients that slept
+	apart   time.Duration // the most that the clocks of a majority were off at one moment
+	mu      sync.Mutex
+	log     []fault
 }
 
 // fault is one thing that was done.
@@ -53,6 +49,17 @@ func (f fault) String() string {
 		text += " (" + f.Err + ")"
 	}
 	return text
+}
+
+// harmDone is what the nemesis has done in a run.
+type harmDone struct {
+	Faults    []fault
+	Losses    []memoryLoss
+	Exchanges exchangeStats
+	Pushes    int64         // that came late
+	Pieces    int64         // of requests and replies that came late
+	Ended     int64         // connections of clients that slept
+	Apart     time.Duration // the most that the clocks of a majority of the nodes were off at one moment
 }
 
 // harm is a kind of fault. Do draws from r before anything else, then does it,
@@ -81,12 +88,19 @@ var tracks = map[string][]harm{
 // trackNames in a fixed order: those of a run that does not say otherwise.
 var trackNames = []string{"servers", "data", "network", "clients", "sleep", "clocks", memberTrack}
 
+// allTracks are the names of all of them, in order.
+func allTracks() []string { return slices.Sorted(maps.Keys(tracks)) }
+
+// faultKinds are the kinds of faults of a track, by their names.
+func faultKinds(track string) []string {
+	return lo.Map(tracks[track], func(k harm, _ int) string { return k.kind })
+}
+
 // memberTrack is the track in which operators exchange nodes of the set.
 const memberTrack = "members"
 
 // run does harm until ctx ends. When it returns all faults have ended.
 func (n *nemesis) run(ctx context.Context) error {
-	n.began = now()
 	var all, clocks sync.WaitGroup
 	for _, name := range n.plan.Tracks {
 		all.Go(func() { n.track(ctx, name) })
@@ -141,13 +155,18 @@ func (n *nemesis) faults() []fault {
 	return slices.Clone(n.log)
 }
 
-// saveFaults writes them to a file, to look into a violation with.
-func saveFaults(faults []fault, path string) error {
-	var b strings.Builder
-	for _, f := range faults {
-		fmt.Fprintf(&b, "%s to %s: %v\n", seconds(f.From), seconds(f.To), f)
+// underWay is how many faults there are at the moment.
+func (n *nemesis) underWay() int64 { return n.active.Load() }
+
+// found are the violations that faults have shown themselves.
+func (n *nemesis) found() []violation { return n.members.found }
+
+// hasDone is what has been done so far.
+func (n *nemesis) hasDone() harmDone {
+	return harmDone{
+		Faults: n.faults(), Losses: n.memory.losses(), Exchanges: n.members.stats(),
+		Pushes: n.late.pushes.Load(), Pieces: n.late.commands.Load(), Ended: n.ended.Load(), Apart: n.apart,
 	}
-	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
 // Choices.
@@ -175,4 +194,49 @@ func (n *nemesis) long(r *rand.Rand) time.Duration {
 // everyone is each way to the nodes: those of clients, and of operators.
 func (n *nemesis) everyone() []int {
 	return lo.Range(len(n.wires))
+}
+
+// voters are the servers that are members of a set that may count.
+func (n *nemesis) voters() []*node {
+	return lo.Map(n.roster.voters(), func(id int, _ int) *node { return n.nodes[id] })
+}
+
+// pick is one of them.
+func (n *nemesis) pick(r *rand.Rand) *node {
+	voters := n.voters()
+	return voters[r.IntN(len(voters))]
+}
+
+// some are the numbers of some of them.
+func (n *nemesis) some(r *rand.Rand, most func(voters int) int) []int {
+	voters := n.roster.voters()
+	return lo.Map(some(r, most(len(voters)), len(voters)), func(i int, _ int) int { return voters[i] })
+}
+
+// shuffled are the numbers of all of them.
+func (n *nemesis) shuffled(r *rand.Rand) []int {
+	voters := n.roster.voters()
+	return lo.Map(r.Perm(len(voters)), func(i int, _ int) int { return voters[i] })
+}
+
+// allNodes are the numbers of all servers, also of those that are no members.
+func (n *nemesis) allNodes() []int { return lo.Range(len(n.nodes)) }
+
+// back says that a node that has lost its data is there again. Its caller holds
+// mu of the node.
+func (n *nemesis) back(nd *node) {
+	n.memory.back(nd.id)
+	n.retire(nd)
+}
+
+// retire stops a server that is no member any more, and has lost its data. Its
+// caller holds mu of the node.
+//
+// Invariant: no such server runs. A client that starts with a list of such
+// servers takes them for nodes that have recorded no set (docs/membership.md,
+// Limits of an exchange).
+func (n *nemesis) retire(nd *node) {
+	if n.plan.exchanges() && !n.roster.has(nd.id) && !nd.knowsSet() {
+		_ = nd.server.Kill()
+	}
 }

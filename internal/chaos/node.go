@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -43,12 +40,12 @@ type node struct {
 // adminName tells the harness's connections from those of clients.
 const adminName = "chaos"
 
-// startNodes starts the servers of a plan, each with what its faults need.
-func startNodes(p *plan) ([]*node, error) {
-	nodes, errs := make([]*node, p.servers()), make([]error, p.servers())
+// startNodes starts so many servers, each with what its faults need.
+func startNodes(count int, store string, clocks bool) ([]*node, error) {
+	nodes, errs := make([]*node, count), make([]error, count)
 	var all sync.WaitGroup
 	for i := range nodes {
-		all.Go(func() { nodes[i], errs[i] = startNode(p, i) })
+		all.Go(func() { nodes[i], errs[i] = startNode(i, store, clocks) })
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -57,8 +54,8 @@ func startNodes(p *plan) ([]*node, error) {
 	return nodes, nil
 }
 
-func startNode(p *plan, i int) (nd *node, err error) {
-	nd = &node{id: i, store: p.Store, rate: 1}
+func startNode(i int, store string, clocks bool) (nd *node, err error) {
+	nd = &node{id: i, store: store, rate: 1}
 	if nd.store == mixed {
 		nd.store = []string{inMemory, everysec, always}[i%3]
 	}
@@ -66,7 +63,7 @@ func startNode(p *plan, i int) (nd *node, err error) {
 	if nd.store != inMemory {
 		opts = append(opts, redistest.WithAOF(nd.store))
 	}
-	if len(lo.Intersect(p.Tracks, clocks)) > 0 {
+	if clocks {
 		opts = append(opts, redistest.WithClock())
 	}
 	if nd.store == always {
@@ -92,39 +89,6 @@ func connectAdmin(addr string) *redis.Client {
 func closeNodes(nodes []*node) error {
 	errs := lo.Map(nodes, func(n *node, _ int) error { return errors.Join(n.admin.Close(), n.cluster.Close()) })
 	return errors.Join(errs...)
-}
-
-// aofSize is the size of the file that the append-only log is being written to.
-func (n *node) aofSize() (path string, size int64, err error) {
-	err = filepath.WalkDir(filepath.Join(n.server.Dir(), "appendonlydir"), func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(p, ".incr.aof") {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			path, size = p, info.Size()
-		}
-		return err
-	})
-	if err == nil && path == "" {
-		err = errors.New("no append-only file")
-	}
-	return path, size, err
-}
-
-// cut kills the server and takes from its log what it wrote in the last d, as a
-// power cut does to what was not yet on the disk. The log ends within a
-// command.
-func (n *node) cut(ctx context.Context, d time.Duration) error {
-	path, size, err := n.aofSize()
-	if err != nil {
-		return err
-	}
-	wait(ctx, d)
-	if err := n.server.Kill(); err != nil {
-		return err
-	}
-	return os.Truncate(path, max(0, size-3))
 }
 
 // ownKeys begin what a node keeps of itself: since when it has remembered, and
@@ -218,24 +182,4 @@ func (n *node) leftovers(ctx context.Context, member bool) ([]string, error) {
 		}
 	}
 	return left, nil
-}
-
-// wait waits for d, or less if ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// restart starts the server again, up to three times: on a busy machine it may
-// not answer in time, and a server that stays down until the end is a fault for
-// which nothing is planned.
-func (n *node) restart() (err error) {
-	for range 3 {
-		if err = n.server.Restart(); err == nil {
-			return nil
-		}
-	}
-	return err
 }

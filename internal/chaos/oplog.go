@@ -22,6 +22,12 @@ const (
 	evError = "error" // the client's own trouble: the run is void, or something is left behind
 )
 
+// Kinds of operations that the judge tells from those of a primitive.
+const (
+	rival = "rival" // of redsync clients that lock the names of mutexes and elections by their redlock keys; asked for by -rivals, not by -work
+	runs  = "run"   // of the function that once is to run
+)
+
 // event is one line of a client's log.
 type event struct {
 	T      int64  `json:"t"` // of now

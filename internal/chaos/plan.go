@@ -11,26 +11,31 @@ import (
 
 // plan is all that one run is made of.
 type plan struct {
-	Nodes   int
+	harmPlan
 	Store   string
+	For     time.Duration // how long there are faults
+	Calm    time.Duration // how long the liveness phase lasts
+	Each    int           // goroutines for each name in each client
+	Rate    float64       // operations per second that each of them tries for
+	MinRate float64       // holds per second of each kind, below which the run says nothing
+	Hold    time.Duration // most holds are shorter than this
+	Bound   time.Duration // of a wait when all is well
+	Check   time.Duration // time limit for each model
+}
+
+// harmPlan is what of a plan the nemesis needs.
+type harmPlan struct {
+	Nodes   int
 	Clients int
 	Rivals  int // processes that lock the same names by redsync
 	Work    []string
 	Control string // what is expected to fail; empty for the library itself
 	Seed    uint64
 
-	For    time.Duration // how long there are faults
-	Calm   time.Duration // how long the liveness phase lasts
 	Pace   time.Duration // average time between two faults of a track
 	Tracks []string
 
 	TTL, Guard time.Duration
-	Each       int           // goroutines for each name in each client
-	Rate       float64       // operations per second that each of them tries for
-	MinRate    float64       // holds per second of each kind, below which the run says nothing
-	Hold       time.Duration // most holds are shorter than this
-	Bound      time.Duration // of a wait when all is well
-	Check      time.Duration // time limit for each model
 }
 
 // The controls: what must fail, so that one knows that failing would be seen.
@@ -57,9 +62,12 @@ const patience = 10 * time.Second
 func defaults() plan {
 	const ttl = time.Second
 	return plan{
-		Nodes: 3, Store: mixed, Clients: 4, Rivals: 1, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
-		For: 2 * time.Minute, Calm: 5 * time.Second, Pace: 2 * time.Second, Tracks: trackNames,
-		TTL: ttl, Guard: 2*ttl + 2*skew, // the shortest for that skew
+		harmPlan: harmPlan{
+			Nodes: 3, Clients: 4, Rivals: 1, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
+			Pace: 2 * time.Second, Tracks: trackNames,
+			TTL: ttl, Guard: 2*ttl + 2*skew, // the shortest for that skew
+		},
+		Store: mixed, For: 2 * time.Minute, Calm: 5 * time.Second,
 		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second, Check: 30 * time.Second,
 	}
 }
@@ -95,14 +103,12 @@ func (p *plan) control(name string) error {
 
 func (p *plan) check() error {
 	for _, w := range p.Work {
-		if _, ok := primitives[w]; !ok || w == rival {
-			kinds := lo.Without(lo.Keys(primitives), rival)
-			slices.Sort(kinds)
+		if kinds := workKinds(); !slices.Contains(kinds, w) {
 			return fmt.Errorf("-work %s: there are %s", w, strings.Join(kinds, ", "))
 		}
 	}
 	for _, t := range p.Tracks {
-		if _, ok := tracks[t]; !ok {
+		if !slices.Contains(allTracks(), t) {
 			return fmt.Errorf("-tracks %s: there are %s, drift, misuse, overlap and parted", t, strings.Join(trackNames, ", "))
 		}
 	}
@@ -119,7 +125,7 @@ func (p *plan) check() error {
 }
 
 // exchanges says whether the members of the set change.
-func (p *plan) exchanges() bool {
+func (p *harmPlan) exchanges() bool {
 	return len(lo.Intersect(p.Tracks, []string{memberTrack, "parted"})) > 0
 }
 
@@ -127,18 +133,29 @@ func (p *plan) exchanges() bool {
 // begins.
 const spares = 4
 
-func (p *plan) servers() int { return p.Nodes + lo.Ternary(p.exchanges(), spares, 0) }
+// servers are how many there are to be.
+func (p *harmPlan) servers() int { return p.Nodes + lo.Ternary(p.exchanges(), spares, 0) }
+
+// clocks says whether servers need clocks of their own.
+func (p *harmPlan) clocks() bool { return len(lo.Intersect(p.Tracks, clocks)) > 0 }
 
 // fenced says whether the resource looks at tokens: not where there are none.
 func (p *plan) fenced() bool { return p.Control != controlUnfenced && p.Control != controlRedsync }
 
 // plain are the names whose redlock keys are in use: those of mutexes and
 // leaders.
-func (p *plan) plain() []string {
+func (p *harmPlan) plain() []string {
 	if p.Control == controlRedsync {
 		return names(controlRedsync)
 	}
 	return append(names("mutex"), names("leader")...)
+}
+
+// judged is the work as the judge knows it.
+func (p *plan) judged() []judgedWork {
+	return lo.Map(p.Work, func(kind string, _ int) judgedWork {
+		return judgedWork{Kind: kind, Names: names(kind), Capacity: capacity(kind)}
+	})
 }
 
 func (p *plan) String() string {

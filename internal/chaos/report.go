@@ -85,6 +85,15 @@ func (r *result) saveViolations(path string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
+// saveFaults writes them to a file, to look into a violation with.
+func saveFaults(faults []fault, path string) error {
+	var b strings.Builder
+	for _, f := range faults {
+		fmt.Fprintf(&b, "%s to %s: %v\n", seconds(f.From), seconds(f.To), f)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
 func (c faultCount) rest() string {
 	var parts []string
 	if c.skip > 0 {
@@ -101,13 +110,13 @@ func (c faultCount) rest() string {
 
 // harm says what a control has suffered.
 func (r *result) harm() string {
-	asleep := lo.CountBy(r.Resource.Corrupt, func(l lostUpdate) bool { return l.asleep(r.History.ByOp) })
+	slept := lo.CountBy(r.Resource.Corrupt, func(l lostUpdate) bool { return overslept(l, r.History.ByOp) })
 	if r.Plan.Control == controlRival {
 		return fmt.Sprintf("%d violations; %d holds beside one of %d holds of rivals", len(r.Violations),
 			lo.CountBy(r.Violations, func(v violation) bool { return strings.Contains(v.What, besideRival) }), r.Rivals.Holds)
 	}
 	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their lease), %d holds beyond the capacity in %d",
-		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, asleep, len(r.tooMany()),
+		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, slept, len(r.tooMany()),
 		lo.CountBy(r.History.Ops, func(o *operation) bool { return o.Begin > 0 }))
 }
 

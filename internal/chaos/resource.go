@@ -42,24 +42,6 @@ type lostUpdate struct {
 	other string // the operation whose write it was
 }
 
-func (l lostUpdate) violation(ops map[string]*operation) violation {
-	v := violation{At: l.at, What: fmt.Sprintf("lost update of %s: %s, token %d, has read %d and overwrites the %d of %s",
-		l.name, l.op, l.token, l.base, l.value, l.other)}
-	for _, op := range []string{l.op, l.other} {
-		if o := ops[op]; o != nil {
-			v.Ops = append(v.Ops, o)
-		}
-	}
-	return v
-}
-
-// asleep says whether the writer was not, or no more, entitled to write, by
-// what it knew itself: a lock without tokens can do nothing about that.
-func (l lostUpdate) asleep(ops map[string]*operation) bool {
-	o := ops[l.op]
-	return o != nil && l.at > o.Until
-}
-
 // access is one request and what came of it, at the moment when it took effect.
 type access struct {
 	request
@@ -186,22 +168,6 @@ func (s *resourceStats) save(path string) error {
 		fmt.Fprintf(&b, "%s %s of %s by %s, token %d, base %d: value %d, taken %t\n", seconds(a.at), a.what, a.name, a.op, a.token, a.base, a.value, a.ok)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)
-}
-
-// torn are the readers that have seen a number change while they held the lock.
-func (s *resourceStats) torn() (found []violation) {
-	seen := map[string]access{}
-	for _, a := range s.Log {
-		if a.what != doRead || !a.ok || a.alone {
-			continue
-		}
-		if first, again := seen[a.op]; again && first.value != a.value {
-			found = append(found, violation{At: a.at, What: fmt.Sprintf(
-				"%s changed under a reader: %s, token %d, has read %d and then %d", a.name, a.op, a.token, first.value, a.value)})
-		}
-		seen[a.op] = a
-	}
-	return found
 }
 
 // close ends the service; what has come is then complete.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -12,11 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
-
-// rival is the kind of the operations of redsync clients that lock the names of
-// mutexes and elections by their redlock keys. Its work is not asked for by
-// -work but by -rivals.
-const rival = "rival"
 
 // rivalWork tries for a name by redsync, and holds it for a while. It does not
 // extend a hold; one that lasts for longer than the expiry is over by redsync's
@@ -71,19 +65,4 @@ func (w rivalWork) do(ctx context.Context, t *turn) {
 func connectRival(o *redis.Options) *redis.Client {
 	o.ContextTimeoutEnabled, o.MaxRetries = true, -1
 	return redis.NewClient(o)
-}
-
-// uprootRival deletes what a rival has set on a node whose clock was set back:
-// it would keep the name from all claims there until the clock has come so far
-// again.
-func (n *nemesis) uprootRival(ctx context.Context, nd *node) (err error) {
-	for _, name := range names(rival) {
-		switch v, gerr := nd.admin.Get(ctx, name).Result(); {
-		case gerr == nil && len(v) > len(rivalKey) && v[:len(rivalKey)] == rivalKey:
-			err = errors.Join(err, nd.admin.Del(ctx, name).Err())
-		case gerr != nil && !errors.Is(gerr, redis.Nil) && !redis.HasErrorPrefix(gerr, "WRONGTYPE"):
-			err = errors.Join(err, gerr)
-		}
-	}
-	return err
 }

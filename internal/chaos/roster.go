@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -89,47 +88,8 @@ func (s *roster) enteredSince(node int, then int64) bool {
 	return ok && (at > then || len(s.sets) > 1)
 }
 
-// voters are the servers that are members of a set that may count.
-func (n *nemesis) voters() []*node {
-	return lo.Map(n.roster.voters(), func(id int, _ int) *node { return n.nodes[id] })
-}
+// minority is the most of so many that are no majority, and leave one.
+func minority(voters int) int { return (voters - 1) / 2 }
 
-// pick is one of them.
-func (n *nemesis) pick(r *rand.Rand) *node {
-	voters := n.voters()
-	return voters[r.IntN(len(voters))]
-}
-
-// some are the numbers of some of them.
-func (n *nemesis) some(r *rand.Rand, most func(voters int) int) []int {
-	voters := n.roster.voters()
-	return lo.Map(some(r, most(len(voters)), len(voters)), func(i int, _ int) int { return voters[i] })
-}
-
-// shuffled are the numbers of all of them.
-func (n *nemesis) shuffled(r *rand.Rand) []int {
-	voters := n.roster.voters()
-	return lo.Map(r.Perm(len(voters)), func(i int, _ int) int { return voters[i] })
-}
-
-// allNodes are the numbers of all servers, also of those that are no members.
-func (n *nemesis) allNodes() []int { return lo.Range(len(n.nodes)) }
-
-// back says that a node that has lost its data is there again. Its caller holds
-// mu of the node.
-func (n *nemesis) back(nd *node) {
-	n.memory.back(nd.id)
-	n.retire(nd)
-}
-
-// retire stops a server that is no member any more, and has lost its data. Its
-// caller holds mu of the node.
-//
-// Invariant: no such server runs. A client that starts with a list of such
-// servers takes them for nodes that have recorded no set (docs/membership.md,
-// Limits of an exchange).
-func (n *nemesis) retire(nd *node) {
-	if n.plan.exchanges() && !n.roster.has(nd.id) && !nd.knowsSet() {
-		_ = nd.server.Kill()
-	}
-}
+// majority is the fewest of so many that any other such has one in common with.
+func majority(voters int) int { return voters/2 + 1 }

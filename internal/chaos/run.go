@@ -20,39 +20,19 @@ import (
 
 // result is what one run has shown.
 type result struct {
-	Plan       plan
-	Began      time.Time
-	began      int64 // of now
-	Took       time.Duration
-	Redis      string
-	Faults     []fault
-	History    *history
-	Resource   resourceStats
-	Models     modelStats
-	Once       onceStats
-	Rivals     rivalStats
-	Losses     []memoryLoss
-	Lists      lists         // of rivals
-	Pushes     int64         // that came late
-	Pieces     int64         // of requests and replies that came late
-	Ended      int64         // connections of clients that slept
-	Apart      time.Duration // the most that the clocks of a majority of the nodes were off at one moment
-	pulse      *pulse
-	Excused    int // violations of liveness while no quorum of servers answered the harness
-	Repairs    int // repairs of nodes that had lost their data
-	Exchanges  exchangeStats
-	Waits      waitStats
-	Rates      map[string]float64 // holds per second under faults, by kind of work
-	Violations []violation
-}
-
-// violation is something that must not be.
-type violation struct {
-	At   int64 // of now; 0 where there is no one moment
-	What string
-	Ops  []*operation
-	Live bool // it says that something came late, or not at all
-	Key  bool // a key that is left: not a fault where a client has told that its last word did not arrive
+	Plan     plan
+	Began    time.Time
+	began    int64 // of now
+	Took     time.Duration
+	Redis    string
+	Resource resourceStats
+	Lists    lists // of rivals
+	pulse    *pulse
+	Excused  int                // violations of liveness while no quorum of servers answered the harness
+	Repairs  int                // repairs of nodes that had lost their data
+	Rates    map[string]float64 // holds per second under faults, by kind of work
+	harmDone
+	findings
 }
 
 // harness is a run while it goes on.
@@ -88,11 +68,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		err = errors.Join(err, ctx.Err()) // whatever it was in the middle of
 	}
 	if h.nemesis != nil {
-		r.Faults, r.Losses, r.Ended = h.nemesis.faults(), h.nemesis.memory.losses(), h.nemesis.ended.Load()
-		r.Apart = h.nemesis.apart
-		r.Exchanges = h.nemesis.members.stats()
-		r.Lists = h.listings()
-		r.Pushes, r.Pieces = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
+		r.harmDone, r.Lists = h.nemesis.hasDone(), h.listings()
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
@@ -117,7 +93,7 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if h.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
 		return err
 	}
-	if h.nodes, err = startNodes(p); err != nil {
+	if h.nodes, err = startNodes(p.servers(), p.Store, p.clocks()); err != nil {
 		return err
 	}
 	h.roster = newRoster(p.Nodes)
@@ -149,8 +125,10 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if p.Control == controlRedsync {
 		ask = nil
 	}
-	h.nemesis = &nemesis{plan: *p, nodes: h.nodes, wires: h.wires, clients: h.clients, memory: newMemory(h.roster.all, p.Guard, ask), roster: h.roster}
-	h.nemesis.members.orders = h.orders()
+	h.nemesis = &nemesis{
+		plan: p.harmPlan, nodes: h.nodes, wires: h.wires, clients: h.clients, orders: h.orders(),
+		memory: newMemory(h.roster.all, p.Guard, ask), roster: h.roster,
+	}
 	return nil
 }
 
@@ -160,6 +138,17 @@ func (h *harness) addrs(ids []int) []string {
 }
 
 func (h *harness) list(addrs []string) []string { return present(h.nodes, h.roster, addrs) }
+
+// listings are the lists of all lives of the rivals.
+func (h *harness) listings() lists {
+	all := lists{}
+	for _, c := range h.clients[h.plan.Clients:] {
+		for life, l := range c.lists {
+			all[life] = listing{h.nemesis.ids(l.addrs), h.shown.until(l.addrs, l.at)}
+		}
+	}
+	return all
+}
 
 // orders are those of the operators, but for what to do.
 func (h *harness) orders() []orders {
@@ -222,7 +211,7 @@ func (h *harness) phases(ctx context.Context) error {
 			h.left = append(h.left, violation{What: serr.Error(), Live: true})
 		}
 	}
-	h.left = append(h.left, h.nemesis.members.found...)
+	h.left = append(h.left, h.nemesis.found()...)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
@@ -321,7 +310,7 @@ func (h *harness) progress(ctx context.Context) (stop func()) {
 				last = faults[len(faults)-1].String()
 			}
 			fmt.Fprintf(h.out, "%5.0fs  %d holds, %d refusals, %d faults (%d now); %s\n",
-				time.Since(h.began).Seconds(), held, refused, len(faults), h.nemesis.active.Load(), last)
+				time.Since(h.began).Seconds(), held, refused, len(faults), h.nemesis.underWay(), last)
 		}
 	}()
 	return func() {

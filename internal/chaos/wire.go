@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
@@ -62,12 +60,3 @@ func (ws wires) cut(clients []int) (ended int) {
 	}
 	return ended
 }
-
-// The faults that several harms impose.
-var (
-	pass  = proxy.Fault{}
-	lose  = proxy.Fault{Drop: true}
-	hold  = proxy.Fault{Hold: true}
-	slow  = proxy.Fault{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond}
-	lossy = proxy.Fault{Loss: 20}
-)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/samber/lo"
 )
 
 // work is what a client does with one name of a primitive. A value serves all
@@ -36,6 +38,16 @@ var primitives = map[string]primitive{
 	"redsync":   {names: 4, capacity: 1, open: openRedsync}, // for the control
 	rival:       {capacity: 1, open: openRival},             // of the names of others
 }
+
+// workKinds are the kinds of work that can be asked for, in order.
+func workKinds() []string {
+	kinds := lo.Without(lo.Keys(primitives), rival)
+	slices.Sort(kinds)
+	return kinds
+}
+
+// capacity of each name of a kind.
+func capacity(kind string) int64 { return primitives[kind].capacity }
 
 // names of a primitive's kind, the same in all clients.
 func names(kind string) []string {

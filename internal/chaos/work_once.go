@@ -15,9 +15,6 @@ import (
 // been away take part again at once.
 const roundTime = 500 * time.Millisecond
 
-// runs are the operations of the function that once is to run; see onceWork.
-const runs = "run"
-
 // onceWork has, round after round, something done once. Each call is made with
 // a new value, which knows nothing and must ask the nodes; some ask about a
 // round that is long over. What they share is which run it was that did it.
