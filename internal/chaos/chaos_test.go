@@ -10,19 +10,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/chaos/client"
+	"github.com/quorate/quorate/internal/chaos/judge"
+	"github.com/quorate/quorate/internal/chaos/nemesis"
+	"github.com/quorate/quorate/internal/chaos/record"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 func TestMain(m *testing.M) {
-	if isWorker, status := asWorker(); isWorker {
+	if isWorker, status := client.AsWorker(); isWorker {
 		os.Exit(status)
 	}
-	if isOperator, status := asOperator(); isOperator {
+	if isOperator, status := nemesis.AsOperator(); isOperator {
 		os.Exit(status)
 	}
 	flag.Parse()
@@ -34,9 +37,9 @@ func small(t *testing.T, control string) plan {
 	t.Helper()
 	p := defaults()
 	p.Rate = 3
-	p.Tracks = lo.Without(p.Tracks, memberTrack) // an exchange takes longer
+	p.Tracks = lo.Without(p.Tracks, nemesis.MemberTrack) // an exchange takes longer
 	p.For, p.Calm, p.Pace, p.Clients, p.MinRate = 10*time.Second, 2*time.Second, time.Second, 3, 0.3
-	p.Bound = patience // the machine may be busy
+	p.Bound = client.Patience // the machine may be busy
 	require.NoError(t, p.control(control))
 	require.NoError(t, p.check())
 	return p
@@ -67,7 +70,7 @@ func carryOut(t *testing.T, p plan) *result {
 // The library stands what the nemesis does. This has the package's part of the
 // machine to itself.
 func TestChaos(t *testing.T) {
-	r := carryOut(t, small(t, controlNone))
+	r := carryOut(t, small(t, client.ControlNone))
 	assert.Empty(t, r.Violations)
 	assert.Zero(t, r.Models.Unknown)
 	assert.NotEmpty(t, r.Faults)
@@ -82,7 +85,7 @@ func TestChaos(t *testing.T) {
 func TestControlUnfenced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
-		p := small(t, controlUnfenced)
+		p := small(t, client.ControlUnfenced)
 		p.Seed += seed
 		r := carryOut(t, p)
 		assert.Empty(t, r.tooMany(), "it is not the lock that failed")
@@ -97,7 +100,7 @@ func TestControlUnfenced(t *testing.T) {
 // Rivals that take other keys than they say are seen beside our holds.
 func TestControlRival(t *testing.T) {
 	t.Parallel()
-	p := small(t, controlRival)
+	p := small(t, client.ControlRival)
 	p.For, p.Tracks = 3*time.Second, []string{"sleep"}
 	r := carryOut(t, p)
 	assert.True(t, r.asExpected())
@@ -106,7 +109,7 @@ func TestControlRival(t *testing.T) {
 
 // Ctrl-C ends everything, and says that the run has shown nothing.
 func TestInterrupted(t *testing.T) {
-	p := small(t, controlNone)
+	p := small(t, client.ControlNone)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := run(ctx, p, &strings.Builder{})
@@ -120,18 +123,18 @@ func TestFlags(t *testing.T) {
 	require.Len(t, s.plans, 2)
 	assert.Equal(t, 5, s.plans[1].Nodes)
 	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
-	assert.Contains(t, s.plans[1].Tracks, memberTrack)
-	assert.ElementsMatch(t, lo.Without(allTracks(), "drift", "misuse", "overlap", "parted"), s.plans[1].Tracks, "all tracks at once")
+	assert.Contains(t, s.plans[1].Tracks, nemesis.MemberTrack)
+	assert.ElementsMatch(t, lo.Without(nemesis.AllTracks(), "drift", "misuse", "overlap", "parted"), s.plans[1].Tracks, "all tracks at once")
 	s, err = parse([]string{"-control", "redsync"})
 	require.NoError(t, err)
-	assert.Equal(t, lo.Without(trackNames, memberTrack), s.plans[0].Tracks, "a redsync client follows no set")
+	assert.Equal(t, lo.Without(nemesis.TrackNames, nemesis.MemberTrack), s.plans[0].Tracks, "a redsync client follows no set")
 	for _, wrong := range [][]string{
 		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
 	} {
 		_, err := parse(wrong)
 		assert.Error(t, err, "%v", wrong)
 	}
-	assert.Equal(t, exitVoid, command(t.Context(), []string{"-work", "knitting"}, &strings.Builder{}))
+	assert.Equal(t, record.ExitVoid, command(t.Context(), []string{"-work", "knitting"}, &strings.Builder{}))
 }
 
 // A report replaces the one before, and leaves what is written by hand.
@@ -146,4 +149,17 @@ func TestReportKeepsTheDocument(t *testing.T) {
 	}
 	_, _, err := around("../../docs/internals/chaos.md") // where make chaos puts its report
 	require.NoError(t, err)
+}
+
+// What stands still breaks no rule, and shows nothing.
+func TestEnough(t *testing.T) {
+	r := &result{Plan: plan{For: time.Second, MinRate: 2}}
+	r.Plan.Work, r.History = []string{"mutex"}, &judge.History{}
+	require.Error(t, r.enough())
+	held := &judge.Operation{Kind: "mutex", Begin: 1}
+	r.History.Ops = []*judge.Operation{held, held}
+	require.NoError(t, r.enough())
+	held.Phase = judge.AllWell
+	require.Error(t, r.enough(), "only what was done under faults counts")
+	assert.ErrorContains(t, (&result{Done: nemesis.Done{Apart: nemesis.Skew}}).enough(), "off by 1s")
 }

@@ -8,9 +8,23 @@
 // The judge does not ask the library. Every client writes down what it asked
 // and what it got, on the machine's one monotonic clock; a resource that the
 // clients write to writes down what reached it. When all is over the checkers
-// read both: see check_overlap.go, check_model.go, check_wait.go,
-// check_leader.go, check_once.go, check_repair.go, check_rival.go,
-// check_astray.go and resource.go.
+// read both.
+//
+// # Rooms
+//
+// This one is a run, from the flags to the report. Each room of the list uses
+// only those below it, but client and judge do not know each other:
+//
+//	main.go     the flags, and the exit status
+//	run.go      one run: servers, clients, faults, and what is left at the end
+//	report.go   what the terminal and docs/internals/chaos.md get
+//	verdict.go  the result of a run: whether it shows anything, and what
+//	plan.go     all that one run is made of
+//	nemesis     what is broken, and how operators exchange nodes
+//	fleet       the servers, the ways to them, and what the harness knows of both
+//	client      what client processes do
+//	judge       the checkers
+//	record      what clients and the resource write down
 //
 // # What a hold is
 //
@@ -36,10 +50,10 @@
 // A redsync client locks the names of mutexes and elections meanwhile, by their
 // plain keys. Its holds end by its own Until, and are judged together with
 // ours, except where a node has lost its data in a way that redsync does not
-// bear: see check_rival.go. It keeps its list of nodes while the set changes,
-// and gets the new list after each exchange: see lists.go. It stops when all
-// faults have ended: a client that polls delays those that wait without a
-// bound.
+// bear: see judge/check_rival.go. It keeps its list of nodes while the set
+// changes, and gets the new list after each exchange: see fleet/lists.go. It
+// stops when all faults have ended: a client that polls delays those that wait
+// without a bound.
 //
 // # Controls
 //
@@ -48,11 +62,11 @@
 // rivals that lock other keys than they say.
 //
 // A build with the tag mutants can leave out rules of the library, one at a
-// time; see rules_mutants.go. Real servers show votes-only and no-both, with
-// faults of their own, and no-exact. The others need faults to meet in ways
-// that are rare within a minute, such as a late push and a rival, or clocks
-// that stand still while a machine sleeps: the simulator (internal/sim) shows
-// each of them.
+// time; see client/rules_mutants.go. Real servers show votes-only and no-both,
+// with faults of their own, and no-exact. The others need faults to meet in
+// ways that are rare within a minute, such as a late push and a rival, or
+// clocks that stand still while a machine sleeps: the simulator (internal/sim)
+// shows each of them.
 //
 // # Exit status
 //

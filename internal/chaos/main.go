@@ -10,19 +10,20 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/quorate/quorate/internal/chaos/client"
+	"github.com/quorate/quorate/internal/chaos/nemesis"
+	"github.com/quorate/quorate/internal/chaos/record"
 )
 
 // exitViolation is the exit status when a checker has found something.
 const exitViolation = 1
 
-// exitVoid is the exit status of what says nothing.
-const exitVoid = 2
-
 func main() {
-	if isWorker, status := asWorker(); isWorker {
+	if isWorker, status := client.AsWorker(); isWorker {
 		os.Exit(status)
 	}
-	if isOperator, status := asOperator(); isOperator {
+	if isOperator, status := nemesis.AsOperator(); isOperator {
 		os.Exit(status)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,8 +46,8 @@ func parse(args []string) (settings, error) {
 	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 3,5")
 	work := f.String("work", strings.Join(p.Work, ","), "what the clients do")
 	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; besides, drift is a part of clocks, and misuse what the library does not bear")
-	control := f.String("control", controlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
-		"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under the same faults; rival, rivals that lock other keys; "+ruleHelp)
+	control := f.String("control", client.ControlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
+		"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under the same faults; rival, rivals that lock other keys; "+client.RuleHelp)
 	f.DurationVar(&p.For, "for", p.For, "how long each run has faults")
 	f.DurationVar(&p.Calm, "calm", p.Calm, "how long each liveness phase lasts")
 	f.DurationVar(&p.Pace, "pace", p.Pace, "average time between two faults of a track")
@@ -96,7 +97,7 @@ func command(ctx context.Context, args []string, out io.Writer) (status int) {
 	s, err := parse(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
-		return exitVoid
+		return record.ExitVoid
 	}
 	var results []*result
 	for _, p := range s.plans {
@@ -109,7 +110,7 @@ func command(ctx context.Context, args []string, out io.Writer) (status int) {
 		case r.History != nil && !r.asExpected():
 			status = exitViolation
 		case err != nil && status == 0:
-			status = exitVoid
+			status = record.ExitVoid
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "chaos: the run says nothing:", err)
@@ -119,7 +120,7 @@ func command(ctx context.Context, args []string, out io.Writer) (status int) {
 	if s.report != "" && len(results) == len(s.plans) {
 		if err := fill(s.report, markdown(results, s.simulator)); err != nil {
 			fmt.Fprintln(os.Stderr, "chaos:", err)
-			return exitVoid
+			return record.ExitVoid
 		}
 	}
 	return status

@@ -9,6 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/chaos/client"
+	"github.com/quorate/quorate/internal/chaos/fleet"
+	"github.com/quorate/quorate/internal/chaos/judge"
+	"github.com/quorate/quorate/internal/chaos/nemesis"
+	"github.com/quorate/quorate/internal/chaos/record"
 	"github.com/samber/lo"
 )
 
@@ -27,11 +32,11 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "%s: %v\n", rivalRow, r.Rivals)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Repairs)
-	if r.Plan.exchanges() {
+	if r.Plan.Exchanges() {
 		fmt.Fprintf(out, "exchanges done, failed; operators killed; copies offered: %v\n", r.Exchanges)
 	}
 	if r.Excused > 0 {
-		fmt.Fprintf(out, "%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused, prompt)
+		fmt.Fprintf(out, "%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused, fleet.Prompt)
 	}
 	for _, c := range r.faultCounts() {
 		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
@@ -56,8 +61,8 @@ func (r *result) print(out io.Writer) {
 }
 
 // printViolation tells one, with the operations and the faults around it.
-func (r *result) printViolation(out io.Writer, v violation) {
-	fmt.Fprintf(out, "VIOLATION at %s: %s\n", seconds(v.At), v.What)
+func (r *result) printViolation(out io.Writer, v judge.Violation) {
+	fmt.Fprintf(out, "VIOLATION at %s: %s\n", record.Seconds(v.At), v.What)
 	for i, o := range v.Ops {
 		if i == 12 {
 			fmt.Fprintf(out, "    ... and %d more\n", len(v.Ops)-i)
@@ -71,7 +76,7 @@ func (r *result) printViolation(out io.Writer, v violation) {
 	around := int64(r.Plan.Guard + r.Plan.TTL)
 	for _, f := range r.Faults {
 		if f.From < v.At && f.To > v.At-around {
-			fmt.Fprintf(out, "    fault from %s to %s: %v\n", seconds(f.From), seconds(f.To), f)
+			fmt.Fprintf(out, "    fault from %s to %s: %v\n", record.Seconds(f.From), record.Seconds(f.To), f)
 		}
 	}
 }
@@ -86,10 +91,10 @@ func (r *result) saveViolations(path string) error {
 }
 
 // saveFaults writes them to a file, to look into a violation with.
-func saveFaults(faults []fault, path string) error {
+func saveFaults(faults []nemesis.Fault, path string) error {
 	var b strings.Builder
 	for _, f := range faults {
-		fmt.Fprintf(&b, "%s to %s: %v\n", seconds(f.From), seconds(f.To), f)
+		fmt.Fprintf(&b, "%s to %s: %v\n", record.Seconds(f.From), record.Seconds(f.To), f)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
@@ -110,17 +115,17 @@ func (c faultCount) rest() string {
 
 // harm says what a control has suffered.
 func (r *result) harm() string {
-	slept := lo.CountBy(r.Resource.Corrupt, func(l lostUpdate) bool { return overslept(l, r.History.ByOp) })
-	if r.Plan.Control == controlRival {
+	slept := lo.CountBy(r.Resource.Corrupt, func(l record.LostUpdate) bool { return judge.Overslept(l, r.History.ByOp) })
+	if r.Plan.Control == client.ControlRival {
 		return fmt.Sprintf("%d violations; %d holds beside one of %d holds of rivals", len(r.Violations),
-			lo.CountBy(r.Violations, func(v violation) bool { return strings.Contains(v.What, besideRival) }), r.Rivals.Holds)
+			lo.CountBy(r.Violations, func(v judge.Violation) bool { return strings.Contains(v.What, judge.BesideRival) }), r.Rivals.Holds)
 	}
 	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their lease), %d holds beyond the capacity in %d",
 		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, slept, len(r.tooMany()),
-		lo.CountBy(r.History.Ops, func(o *operation) bool { return o.Begin > 0 }))
+		lo.CountBy(r.History.Ops, func(o *judge.Operation) bool { return o.Begin > 0 }))
 }
 
-// rivalRow says what the numbers of rivalStats are.
+// rivalRow says what the numbers of judge.RivalStats are.
 const rivalRow = "holds of rivals; with no loss of memory before them; with a list that the set had outgrown; overlaps that a loss excuses"
 
 // markdown is the report of some runs, and of the simulator where there is one.
@@ -159,7 +164,7 @@ func markdown(results []*result, simulator string) string {
 	row("times a node that lost its data was repaired", func(r *result) string { return count(r.Repairs) })
 	row("exchanges done, failed; operators killed; copies offered", func(r *result) string { return r.Exchanges.String() })
 	row("answers about the leader", func(r *result) string {
-		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
+		return count(lo.CountBy(r.History.Told, func(s judge.Sighting) bool { return s.Kind == "leader" }))
 	})
 	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })
 	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
@@ -167,7 +172,7 @@ func markdown(results []*result, simulator string) string {
 	row(rivalRow, func(r *result) string { return r.Rivals.String() })
 	row("longest wait when all was well", func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })
 	row("longest wait under faults", func(r *result) string { return r.Waits.Faulty.Round(time.Millisecond).String() })
-	row("waits given up after "+patience.String(), func(r *result) string { return count(r.Waits.GaveUp) })
+	row("waits given up after "+client.Patience.String(), func(r *result) string { return count(r.Waits.GaveUp) })
 	row("clients that closed before every node had confirmed", func(r *result) string { return count(r.History.Late) })
 	row("**violations**", func(r *result) string { return r.verdict() })
 

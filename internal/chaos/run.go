@@ -13,51 +13,39 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/chaos/client"
+	"github.com/quorate/quorate/internal/chaos/fleet"
+	"github.com/quorate/quorate/internal/chaos/judge"
+	"github.com/quorate/quorate/internal/chaos/nemesis"
+	"github.com/quorate/quorate/internal/chaos/record"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
 
-// result is what one run has shown.
-type result struct {
-	Plan     plan
-	Began    time.Time
-	began    int64 // of now
-	Took     time.Duration
-	Redis    string
-	Resource resourceStats
-	Lists    lists // of rivals
-	pulse    *pulse
-	Excused  int                // violations of liveness while no quorum of servers answered the harness
-	Repairs  int                // repairs of nodes that had lost their data
-	Rates    map[string]float64 // holds per second under faults, by kind of work
-	harmDone
-	findings
-}
-
 // harness is a run while it goes on.
 type harness struct {
 	plan     plan
 	out      io.Writer
-	nodes    []*node // the first ones are the set when the run begins
-	roster   *roster
-	shown    shown // while it goes on
-	wires    wires
-	resource *resource
-	clients  []*client
-	nemesis  *nemesis
+	nodes    []*fleet.Node // the first ones are the set when the run begins
+	roster   *fleet.Roster
+	shown    fleet.Shown // while it goes on
+	wires    fleet.Wires
+	resource *record.Resource
+	clients  []*client.Client
+	nemesis  *nemesis.Nemesis
 	dir      string
 	began    time.Time
-	times    phases
-	left     []violation
-	pulse    *pulse // from when all faults had ended
-	repairs  int    // of nodes that had lost their data
+	times    judge.Phases
+	left     []judge.Violation
+	pulse    *fleet.Pulse // from when all faults had ended
+	repairs  int          // of nodes that had lost their data
 }
 
 // run carries out a plan. An error says that the run says nothing.
 func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	h := &harness{plan: p, out: out, began: time.Now()}
-	r := &result{Plan: p, Began: h.began, began: now()}
+	r := &result{Plan: p, Began: h.began, began: record.Now()}
 	fmt.Fprintf(out, "== %v\n", &p)
 	err := h.open(ctx)
 	if err == nil {
@@ -68,7 +56,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		err = errors.Join(err, ctx.Err()) // whatever it was in the middle of
 	}
 	if h.nemesis != nil {
-		r.harmDone, r.Lists = h.nemesis.hasDone(), h.listings()
+		r.Done, r.Lists = h.nemesis.HasDone(), h.listings()
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
@@ -78,7 +66,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	r.Took = time.Since(h.began)
 	if h.dir != "" {
 		if len(r.Violations) > 0 && p.Control == "" {
-			err = errors.Join(err, r.Resource.save(filepath.Join(h.dir, "resource.txt")), saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")),
+			err = errors.Join(err, r.Resource.Save(filepath.Join(h.dir, "resource.txt")), saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")),
 				r.saveViolations(filepath.Join(h.dir, "violations.txt")))
 			fmt.Fprintln(out, "what the clients, the resource and the nemesis have written down is kept in", h.dir)
 		} else {
@@ -93,70 +81,70 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if h.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
 		return err
 	}
-	if h.nodes, err = startNodes(p.servers(), p.Store, p.clocks()); err != nil {
+	if h.nodes, err = fleet.Start(p.Servers(), p.Store, p.Clocks()); err != nil {
 		return err
 	}
-	h.roster = newRoster(p.Nodes)
-	if h.wires, err = openWires(p.Clients+p.Rivals+operators, h.nodes); err != nil {
+	h.roster = fleet.NewRoster(p.Nodes)
+	if h.wires, err = fleet.OpenWires(p.Clients+p.Rivals+nemesis.Operators, h.nodes); err != nil {
 		return err
 	}
-	if h.resource, err = openResource(p.fenced()); err != nil {
+	if h.resource, err = record.OpenResource(p.fenced()); err != nil {
 		return err
 	}
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
 	for i := range p.Clients + p.Rivals {
-		c := &client{id: i, dir: h.dir, list: h.list, terms: terms{
-			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.ways(i, h.nodes),
-			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
-			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
+		c := &client.Client{ID: i, Dir: h.dir, Present: h.list, Terms: client.Terms{
+			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.Ways(i, h.nodes),
+			Resource: h.resource.Addr(), Seed: p.Seed, Epoch: record.Now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
+			TTL: p.TTL, Guard: p.Guard, Patience: client.Patience, Hold: p.Hold, Control: p.Control,
 		}}
 		if i >= p.Clients {
-			c.terms.Work, c.terms.Each, c.terms.Rate = []string{rival}, 1, 4*p.Rate
-			c.list = func(addrs []string) []string { return addrs } // settle gives it each new one
+			c.Terms.Work, c.Terms.Each, c.Terms.Rate = []string{record.Rival}, 1, 4*p.Rate
+			c.Present = func(addrs []string) []string { return addrs } // settle gives it each new one
 		}
-		if err := c.start(); err != nil {
+		if err := c.Start(); err != nil {
 			return err
 		}
 		h.clients = append(h.clients, c)
 	}
-	ask := func(i int) (marker, error) { return h.nodes[i].marker() }
-	if p.Control == controlRedsync {
+	ask := func(i int) (fleet.Marker, error) { return h.nodes[i].Marker() }
+	if p.Control == client.ControlRedsync {
 		ask = nil
 	}
-	h.nemesis = &nemesis{
-		plan: p.harmPlan, nodes: h.nodes, wires: h.wires, clients: h.clients, orders: h.orders(),
-		memory: newMemory(h.roster.all, p.Guard, ask), roster: h.roster,
+	h.nemesis = &nemesis.Nemesis{
+		Plan: p.Plan, Nodes: h.nodes, Wires: h.wires, Clients: h.clients, Orders: h.orders(),
+		Memory: fleet.NewMemory(h.roster.All, p.Guard, ask), Roster: h.roster,
 	}
 	return nil
 }
 
 // addrs are the addresses of servers.
 func (h *harness) addrs(ids []int) []string {
-	return lo.Map(ids, func(id int, _ int) string { return h.nodes[id].server.Addr() })
+	return lo.Map(ids, func(id int, _ int) string { return h.nodes[id].Server.Addr() })
 }
 
-func (h *harness) list(addrs []string) []string { return present(h.nodes, h.roster, addrs) }
+func (h *harness) list(addrs []string) []string { return fleet.Present(h.nodes, h.roster, addrs) }
 
 // listings are the lists of all lives of the rivals.
-func (h *harness) listings() lists {
-	all := lists{}
+func (h *harness) listings() judge.Lists {
+	all := judge.Lists{}
 	for _, c := range h.clients[h.plan.Clients:] {
-		for life, l := range c.lists {
-			all[life] = listing{h.nemesis.ids(l.addrs), h.shown.until(l.addrs, l.at)}
+		for life, l := range c.Lists {
+			all[life] = judge.Listing{Nodes: h.nemesis.IDs(l.Addrs), Until: h.shown.Until(l.Addrs, l.At)}
 		}
 	}
 	return all
 }
 
 // orders are those of the operators, but for what to do.
-func (h *harness) orders() []orders {
+func (h *harness) orders() []nemesis.Orders {
 	p := &h.plan
-	return lo.Times(operators, func(i int) orders {
+	return lo.Times(nemesis.Operators, func(i int) nemesis.Orders {
 		row := p.Clients + p.Rivals + i
-		return orders{Terms: terms{
-			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.ways(row, h.nodes), Prefix: fmt.Sprintf("o%d", i),
+		return nemesis.Orders{Terms: client.Terms{
+			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.Ways(row, h.nodes), Prefix: fmt.Sprintf("o%d", i),
 			Seed: p.Seed, TTL: p.TTL, Guard: p.Guard, Control: p.Control,
 		}}
 	})
@@ -165,15 +153,15 @@ func (h *harness) orders() []orders {
 // bootstrap has the nodes record that they are a set, and declares them ready:
 // they are new.
 func (h *harness) bootstrap(ctx context.Context) error {
-	clients := lo.Map(h.nodes[:h.plan.Nodes], func(n *node, _ int) redis.UniversalClient {
-		return redis.NewClient(&redis.Options{Addr: n.server.Addr()})
+	clients := lo.Map(h.nodes[:h.plan.Nodes], func(n *fleet.Node, _ int) redis.UniversalClient {
+		return redis.NewClient(&redis.Options{Addr: n.Server.Addr()})
 	})
 	defer func() {
 		for _, c := range clients {
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithSkew(skew), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithSkew(nemesis.Skew), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
@@ -183,7 +171,7 @@ func (h *harness) bootstrap(ctx context.Context) error {
 }
 
 func (h *harness) version(ctx context.Context) string {
-	info, err := h.nodes[0].admin.InfoMap(ctx, "server").Result()
+	info, err := h.nodes[0].Admin.InfoMap(ctx, "server").Result()
 	if err != nil {
 		return err.Error()
 	}
@@ -197,47 +185,47 @@ func (h *harness) phases(ctx context.Context) error {
 	stop := h.progress(ctx)
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
-	if p.Control != controlRedsync {
-		repairs, end := watchRepairs(h.nodes, p.Guard, h.roster, &h.shown, h.nemesis.lostSince)
+	if p.Control != client.ControlRedsync {
+		repairs, end := fleet.WatchRepairs(h.nodes, p.Guard, h.roster, &h.shown, h.nemesis.LostSince)
 		defer func() {
 			end()
-			h.left, h.repairs = append(h.left, repairs.found...), repairs.n
+			h.left, h.repairs = append(h.left, repairs.Found...), repairs.N
 		}()
 	}
-	err := h.nemesis.run(bad)
+	err := h.nemesis.Run(bad)
 	cancel()
-	if err == nil && ctx.Err() == nil && h.roster.unsettled() {
-		if serr := h.nemesis.settle(ctx, nil); serr != nil {
-			h.left = append(h.left, violation{What: serr.Error(), Live: true})
+	if err == nil && ctx.Err() == nil && h.roster.Unsettled() {
+		if serr := h.nemesis.Settle(ctx, nil); serr != nil {
+			h.left = append(h.left, judge.Violation{What: serr.Error(), Live: true})
 		}
 	}
-	h.left = append(h.left, h.nemesis.found()...)
+	h.left = append(h.left, h.nemesis.Found()...)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	h.times.faultsOver = now()
-	pulse, end := watchPulse(h.nemesis.voters())
+	h.times.FaultsOver = record.Now()
+	pulse, end := fleet.WatchPulse(h.nemesis.Voters())
 	h.pulse = pulse
-	defer func() { end(); h.times.ended = now() }()
+	defer func() { end(); h.times.Ended = record.Now() }()
 	for _, c := range h.clients {
-		h.blame(c, errors.Join(c.keepUp(), c.beCalm()))
+		h.blame(c, errors.Join(c.KeepUp(), c.BeCalm()))
 	}
 	// What may still be: a node that is within its guard time, a lease of a
 	// client that died, a long hold.
-	wait(ctx, p.Guard+2*p.TTL)
-	h.times.well = now()
-	if wait(ctx, p.Calm); ctx.Err() != nil {
+	record.Wait(ctx, p.Guard+2*p.TTL)
+	h.times.Well = record.Now()
+	if record.Wait(ctx, p.Calm); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	errs := make([]error, len(h.clients))
 	var all sync.WaitGroup
 	for i, c := range h.clients {
-		all.Go(func() { errs[i] = c.finish(5 * patience) })
+		all.Go(func() { errs[i] = c.Finish(5 * client.Patience) })
 	}
 	all.Wait()
 	for i, c := range h.clients {
 		h.blame(c, errs[i])
-		if n := c.crashes.Load(); n > 0 {
+		if n := c.Crashes.Load(); n > 0 {
 			h.blame(c, fmt.Errorf("has ended by itself %d times", n))
 		}
 	}
@@ -246,20 +234,20 @@ func (h *harness) phases(ctx context.Context) error {
 }
 
 // blame makes a violation of what a client has done that it should not.
-func (h *harness) blame(c *client, err error) {
+func (h *harness) blame(c *client.Client, err error) {
 	if err != nil {
-		h.left = append(h.left, violation{What: fmt.Sprintf("client %d: %v", c.id, err)})
+		h.left = append(h.left, judge.Violation{What: fmt.Sprintf("client %d: %v", c.ID, err)})
 	}
 }
 
 // clean sees what the clients have left on the servers: for no longer than a
 // claim's lease, should the last word to a node have been lost.
 func (h *harness) clean(ctx context.Context) {
-	for _, n := range lo.Filter(h.nodes, func(n *node, _ int) bool { return n.server.Running() }) {
+	for _, n := range lo.Filter(h.nodes, func(n *fleet.Node, _ int) bool { return n.Server.Running() }) {
 		var left []string
 		var err error
-		for end := time.Now().Add(2 * h.plan.TTL); ; wait(ctx, 50*time.Millisecond) {
-			left, err = n.leftovers(ctx, h.roster.has(n.id))
+		for end := time.Now().Add(2 * h.plan.TTL); ; record.Wait(ctx, 50*time.Millisecond) {
+			left, err = n.Leftovers(ctx, h.roster.Has(n.ID))
 			if err == nil && len(left) == 0 || time.Now().After(end) || ctx.Err() != nil {
 				break
 			}
@@ -268,21 +256,21 @@ func (h *harness) clean(ctx context.Context) {
 			left = append(left, err.Error())
 		}
 		for _, l := range left {
-			h.left = append(h.left, violation{What: fmt.Sprintf("left on node %d: %s", n.id, l), Key: strings.HasPrefix(l, "key "), Live: true})
+			h.left = append(h.left, judge.Violation{What: fmt.Sprintf("left on node %d: %s", n.ID, l), Key: strings.HasPrefix(l, "key "), Live: true})
 		}
 	}
 }
 
 // close ends all that is there, however far it came.
-func (h *harness) close() (stats resourceStats, err error) {
+func (h *harness) close() (stats record.ResourceStats, err error) {
 	for _, c := range h.clients {
-		err = errors.Join(err, c.kill())
+		err = errors.Join(err, c.Kill())
 	}
 	if h.resource != nil {
-		stats = h.resource.close()
+		stats = h.resource.Close()
 	}
-	h.wires.close()
-	return stats, errors.Join(err, closeNodes(h.nodes))
+	h.wires.Close()
+	return stats, errors.Join(err, fleet.Close(h.nodes))
 }
 
 // progress says each few seconds how far it has come.
@@ -301,16 +289,16 @@ func (h *harness) progress(ctx context.Context) (stop func()) {
 			}
 			var held, refused int64
 			for _, c := range h.clients {
-				d, f := c.counts()
+				d, f := c.Counts()
 				held, refused = held+d, refused+f
 			}
-			faults := h.nemesis.faults()
+			faults := h.nemesis.Faults()
 			last := "none yet"
 			if len(faults) > 0 {
 				last = faults[len(faults)-1].String()
 			}
 			fmt.Fprintf(h.out, "%5.0fs  %d holds, %d refusals, %d faults (%d now); %s\n",
-				time.Since(h.began).Seconds(), held, refused, len(faults), h.nemesis.underWay(), last)
+				time.Since(h.began).Seconds(), held, refused, len(faults), h.nemesis.UnderWay(), last)
 		}
 	}()
 	return func() {
