@@ -161,5 +161,5 @@ func TestEnough(t *testing.T) {
 	require.NoError(t, r.enough())
 	held.Phase = judge.AllWell
 	require.Error(t, r.enough(), "only what was done under faults counts")
-	assert.ErrorContains(t, (&result{Done: nemesis.Done{Apart: nemesis.Skew}}).enough(), "off by 1s")
+	assert.ErrorContains(t, (&result{Summary: nemesis.Summary{Apart: nemesis.Skew}}).enough(), "off by 1s")
 }

@@ -75,8 +75,8 @@ func (p *plan) control(name string) error {
 
 func (p *plan) check() error {
 	for _, w := range p.Work {
-		if kinds := client.Kinds(); !slices.Contains(kinds, w) {
-			return fmt.Errorf("-work %s: there are %s", w, strings.Join(kinds, ", "))
+		if known := client.Kinds(); !slices.Contains(known, w) {
+			return fmt.Errorf("-work %s: there are %s", w, strings.Join(known, ", "))
 		}
 	}
 	for _, t := range p.Tracks {

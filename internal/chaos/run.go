@@ -56,7 +56,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		err = errors.Join(err, ctx.Err()) // whatever it was in the middle of
 	}
 	if h.nemesis != nil {
-		r.Done, r.Lists = h.nemesis.HasDone(), h.listings()
+		r.Summary, r.Lists = h.nemesis.Summary(), h.listings()
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {

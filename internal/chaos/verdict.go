@@ -30,7 +30,7 @@ type result struct {
 	Excused  int                // violations of liveness while no quorum of servers answered the harness
 	Repairs  int                // repairs of nodes that had lost their data
 	Rates    map[string]float64 // holds per second under faults, by kind of work
-	nemesis.Done
+	nemesis.Summary
 	judge.Findings
 }
 

@@ -123,7 +123,7 @@ func towards(off time.Duration, rate float64) float64 {
 // Then it ends the drift.
 func (n *Nemesis) steer(ctx context.Context, each time.Duration) error {
 	for ; ctx.Err() == nil; record.Wait(ctx, each) {
-		n.apart = max(n.apart, apart(n.Voters()))
+		n.furthest = max(n.furthest, apart(n.Voters()))
 		for _, nd := range n.Nodes {
 			if err := n.setSpeed(nd, towards); err != nil {
 				return err

@@ -55,5 +55,5 @@ func TestSteer(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	assert.EqualValues(t, 1, nd.Rate)
-	assert.Greater(t, n.apart, driftMost)
+	assert.Greater(t, n.furthest, driftMost)
 }

@@ -130,7 +130,7 @@ func late(kind proxy.Kind) func(context.Context, *Nemesis, *rand.Rand) (string, 
 		d := between(r, n.Plan.TTL, n.Plan.TTL*4)
 		for _, c := range n.Wires {
 			for _, w := range c {
-				f, which := n.late.tardy(between(r, n.Plan.TTL/4, n.Plan.TTL*3/2), kind), proxy.Down
+				f, which := n.latecomers.tardy(between(r, n.Plan.TTL/4, n.Plan.TTL*3/2), kind), proxy.Down
 				if kind == proxy.Commands && r.IntN(2) == 0 {
 					which = proxy.Up
 				}
@@ -149,7 +149,7 @@ func heldBack(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	d, from := between(r, n.Plan.TTL/4, n.Plan.TTL*3/2), n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
 	for _, c := range n.Wires {
 		for _, id := range from {
-			c[id].Impose(proxy.Down, proxy.Pushes, n.late.tardy(time.Hour, proxy.Pushes))
+			c[id].Impose(proxy.Down, proxy.Pushes, n.latecomers.tardy(time.Hour, proxy.Pushes))
 		}
 	}
 	record.Wait(ctx, d)

@@ -131,13 +131,13 @@ type Nemesis struct {
 	Roster  *fleet.Roster
 	Orders  []Orders // of each operator; what to do is missing
 
-	members exchanges
-	active  atomic.Int64
-	late    latecomers
-	ended   atomic.Int64  // connections of clients that slept
-	apart   time.Duration // the most that the clocks of a majority were off at one moment
-	mu      sync.Mutex
-	log     []Fault
+	members    exchanges
+	active     atomic.Int64
+	latecomers latecomers
+	ended      atomic.Int64  // connections of clients that slept
+	furthest   time.Duration // the most that the clocks of a majority were off at one moment
+	mu         sync.Mutex
+	log        []Fault
 }
 
 // harm is a kind of fault. Do draws from r before anything else, then does it,

@@ -41,8 +41,8 @@ func FaultKinds(track string) []string {
 	return lo.Map(tracks[track], func(k harm, _ int) string { return k.kind })
 }
 
-// Done is what the nemesis has done in a run.
-type Done struct {
+// Summary is what the nemesis has done in a run.
+type Summary struct {
 	Faults    []Fault
 	Losses    []judge.Loss
 	Exchanges ExchangeStats
@@ -107,11 +107,11 @@ func (n *Nemesis) UnderWay() int64 { return n.active.Load() }
 // Found are the violations that faults have shown themselves.
 func (n *Nemesis) Found() []judge.Violation { return n.members.found }
 
-// HasDone is what has been done so far.
-func (n *Nemesis) HasDone() Done {
-	return Done{
+// Summary is what has been done so far.
+func (n *Nemesis) Summary() Summary {
+	return Summary{
 		Faults: n.Faults(), Losses: n.Memory.Losses(), Exchanges: n.members.stats(),
-		Pushes: n.late.pushes.Load(), Pieces: n.late.commands.Load(), Ended: n.ended.Load(), Apart: n.apart,
+		Pushes: n.latecomers.pushes.Load(), Pieces: n.latecomers.commands.Load(), Ended: n.ended.Load(), Apart: n.furthest,
 	}
 }
 
