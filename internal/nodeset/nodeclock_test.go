@@ -18,6 +18,21 @@ func at(sent, received protocol.Time, ahead int64) Reading {
 	return Reading{Sent: sent, Received: received, Micros: (ahead + int64(sent/testMS) + 1) * 1000}
 }
 
+// Bounds hold what the node's clock really shows, whether an answer tells its
+// microseconds or has cut them to milliseconds.
+func TestBoundsHoldACutClock(t *testing.T) {
+	t.Parallel()
+	const at = 100 * testMS
+	for _, ahead := range []int64{0, 999, 1000, 999_999, 1_000_000, 1_999_999} {
+		micros := (int64(at) + ahead) / 1000
+		for _, shown := range []int64{micros, micros / 1000 * 1000} {
+			low, top := Reading{Sent: at, Received: at, Micros: shown}.bounds()
+			assert.LessOrEqual(t, low, ahead)
+			assert.Greater(t, top, ahead)
+		}
+	}
+}
+
 // A node 1e12 ms ahead of us answers requests; in each row, after all rows
 // before it.
 func TestBoundsNoticeAJump(t *testing.T) {
