@@ -95,3 +95,26 @@ func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
 	far, _ = c.FarTicket(other, &join, &old)
 	assert.True(t, far)
 }
+
+// A leave that a node refuses for now is sent again while the lease that it is
+// to end may last. Anything else fails: the claim itself asks again.
+func TestRefusedForNow(t *testing.T) {
+	t.Parallel()
+	_, _, a, joins := began(Begin{})
+	a.Departed(&joins[0], true)
+	assert.Zero(t, a.Refused(2, &joins[0]))
+	assert.Zero(t, a.flying, "it has failed")
+
+	_, _, a = held(t)
+	const left = protocol.Time(10)
+	a.Leave(left)
+	leave := a.Out[0]
+	require.Equal(t, protocol.OpLeave, leave.Op)
+	pause := a.Refused(left, &leave)
+	assert.Positive(t, pause)
+	last := left.Add(a.TTL - pause)
+	assert.Equal(t, pause, a.Refused(last-1, &leave))
+	assert.Zero(t, a.ended)
+	assert.Zero(t, a.Refused(last, &leave))
+	assert.Equal(t, uint8(1), a.ended, "given up")
+}
