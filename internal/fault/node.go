@@ -135,7 +135,7 @@ const NeedsEffects = "its scripts cannot read the clock and then write, which ta
 // notInOld is what a server before Redis 5 says of each script.
 const notInOld = "Write commands not allowed after non deterministic commands"
 
-// namesAge adds what notInOld means: a server may hide its version.
+// NamesAge adds what notInOld means: a server may hide its version.
 func NamesAge(err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
 		return fmt.Errorf("%w: the server %w: %s", err, ErrTooOld, NeedsEffects)
@@ -143,7 +143,7 @@ func NamesAge(err error) error {
 	return err
 }
 
-// clusterMode reports whether a node's error is one that only servers in
+// ClusterMode reports whether a node's error is one that only servers in
 // cluster mode give. Invariant: no call waits for such a node.
 func ClusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)

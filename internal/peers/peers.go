@@ -100,7 +100,7 @@ func Chance() uint32 {
 	return binary.BigEndian.Uint32(id[:4])
 }
 
-// node is one master as this client sees it. Each field says which goroutine
+// Node is one master as this client sees it. Each field says which goroutine
 // writes it; the others are set once, or have locks of their own.
 type Node struct {
 	flow.Connection
@@ -150,7 +150,7 @@ type Jump struct {
 	When time.Time // when it was seen
 }
 
-// maxNodes is how many nodes a client can have: sets of nodes are a uint32 in
+// MaxNodes is how many nodes a client can have: sets of nodes are a uint32 in
 // the whole protocol.
 const MaxNodes = 32
 

@@ -28,14 +28,14 @@ type Group struct {
 	RestartJoining bool
 }
 
-// fresh returns how long an answer about a record counts: less than a guard
+// Fresh returns how long an answer about a record counts: less than a guard
 // time, as our clock and the node's may run at different speeds.
 func (g *Group) Fresh() time.Duration {
 	guard := time.Duration(g.Window) * time.Millisecond
 	return guard - guard/50
 }
 
-// of returns the group for a claim or an operation.
+// Of returns the group for a claim or an operation.
 func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 	if succession {
 		return g.Deciders, ^g.Deciders.All()

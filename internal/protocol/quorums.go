@@ -58,14 +58,14 @@ func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
 // It is for messages.
 func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }
 
-// sets returns the sets. The second one is empty if there is one set only.
+// Sets returns the sets. The second one is empty if there is one set only.
 func (q Quorums) Sets() [2]uint32 { return [2]uint32{q.Present, q.Next} }
 
-// most reports whether nodes has a majority of a set.
+// Most reports whether nodes has a majority of a set.
 func Most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }
 
-// needOf returns how many nodes of a set are a majority of it.
+// NeedOf returns how many nodes of a set are a majority of it.
 func NeedOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }
 
-// maxNodes is how many numbers there are: sets of nodes have a bit for each.
+// MaxNodes is how many numbers there are: sets of nodes have a bit for each.
 const MaxNodes = 32

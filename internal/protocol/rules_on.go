@@ -9,5 +9,5 @@ type Rules struct{}
 
 func (Rules) On(Rule) bool { return true }
 
-// of returns d: no constant is another one in this build.
+// Of returns d: no constant is another one in this build.
 func (Rules) Of(_ Constant, d time.Duration) time.Duration { return d }

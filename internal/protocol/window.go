@@ -16,7 +16,7 @@ func WindowOf(guard time.Duration) Window {
 	return Window(min(guard.Milliseconds(), math.MaxUint32))
 }
 
-// half is half of the guard time in microseconds, as tickets count.
+// Half is half of the guard time in microseconds, as tickets count.
 func (w Window) Half() int64 { return int64(w) * 500 }
 
 // Old reports whether a node whose clock shows micros may have forgotten a

@@ -36,7 +36,7 @@ func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules p
 	}
 }
 
-// grow has the client know so many nodes. The attempts under way do not ask
+// Grow has the client know so many nodes. The attempts under way do not ask
 // those that are added.
 func (r *Repair) Grow(nodes int) {
 	for len(r.nodes) < nodes {

@@ -35,7 +35,7 @@ func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
 	return s
 }
 
-// nameOf is the address that the set records for the node of a client. A client
+// NameOf is the address that the set records for the node of a client. A client
 // of a Sentinel set does not tell which it is: its name is given by an option.
 func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	if i < len(s.Names) && s.Names[i] != "" {
