@@ -197,6 +197,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		reply(aTime+1, 7, 0, 640, anID, 640, anID, 1, 0, 3600000, 8000, `{"once":1}`),
 		reply(aTime+2, 7, 1, 640, anID, 576, anID, 0, 1, 0, 0, ""),
 		reply(aTime+5, 7, 1, 640, anID, 576, anID, 2, 0, int64(1<<40), 0, "4"),
+		reply(aTime+6, 7, 1, 640, anID, 640, anID, 1, 0, 0, 0, ""),
 		reply(aTime+3, 7, 20000),
 	}, [][]byte{
 		reply(aTime+3, 7, 1, 0, none, 0, none, 0, 0, 0, 0, ""),
@@ -221,7 +222,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			believable(t, a)
 			return
 		}
-		require.Contains(t, []protocol.Status{protocol.OK, protocol.Missing, protocol.StatusSuperseded}, a.Status)
+		require.Contains(t, []protocol.Status{protocol.OK, protocol.Missing, protocol.StatusSuperseded, protocol.Ahead}, a.Status)
 		require.NotNil(t, e)
 		if a.Incarnation == 0 || a.Incarnation >= maxNumber || a.Clock < 0 || a.Clock/1000 > 1<<43 ||
 			e.Ticket >= protocol.MaxTicket || e.Promise.Ticket >= protocol.MaxTicket || e.Seq >= maxNumber ||
