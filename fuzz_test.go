@@ -47,7 +47,7 @@ func FuzzNames(f *testing.F) {
 	seeds := []string{
 		"", "m", "invoices", "m:n", "m:r", "m:q", ":n", ":n:p", "quorate", "quorate:", "quorate:marker", "quorate:heal", "marker", ":heal", "a:b:marker",
 		"{m}", "a}:n", "a{", "}", "quorate:{m}", "quorate:{m}:q", "m}:n:q{", "*", "m*", "a?[b]\\", "a b", "a\nb", "a\r\n+OK\r\n", "m\x00", "\x00",
-		"Schloß", "Schlo\xdf", "\xff\xfe", "\u202em", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ß", 512), strings.Repeat("{", 1<<16),
+		"Schloß", "Schlo\xdf", "\xff\xfe", "\u202em", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ß", 512), strings.Repeat("{", 1<<16), "}" + strings.Repeat("\xdf", 1023),
 	}
 	for i, s := range seeds {
 		f.Add(s, seeds[(i+1)%len(seeds)], byte(i))

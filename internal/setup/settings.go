@@ -194,7 +194,7 @@ func CheckName(name string) error {
 	// The name is a key itself, for other Redlock clients, and each key of ours
 	// has a brace. So no name is one of them.
 	case strings.ContainsAny(name, "{}"):
-		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", fault.ErrInvalid, name)
+		return fmt.Errorf("%w: the name %.200q contains a brace, which would change the slot that its keys hash to; choose another separator", fault.ErrInvalid, name)
 	}
 	return nil
 }
