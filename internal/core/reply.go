@@ -50,9 +50,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		if pause := c.fail(now, err); pause > 0 {
-			n := q.Nodes.At(c.req.Node)
-			time.AfterFunc(pause, func() { n.Send(c) })
+		if c.fail(now, err) {
 			a.mu.Unlock()
 			return
 		}
@@ -70,15 +68,39 @@ func (c *call) Reply(v []resp.Value, err error) {
 	q.Driver.CarryOut(do)
 }
 
-// fail has the request fail with err, or returns after what pause it is to be
-// sent again. Called with a.mu held.
-func (c *call) fail(now protocol.Time, err error) (pause time.Duration) {
-	forGood := fault.ForGood(err)
-	if _, refused := errors.AsType[resp.Error](err); refused && !forGood && !c.a.q.IsClosed() {
-		return c.a.claim.Refused(now, &c.req)
+// forNow reports whether err is a server's, which has carried out nothing, and
+// may pass.
+func forNow(err error) bool {
+	_, refused := errors.AsType[resp.Error](err)
+	return refused && !fault.ForGood(err)
+}
+
+// fail has the request fail with err, or has it sent again after a pause.
+// Called with a.mu held.
+func (c *call) fail(now protocol.Time, err error) (again bool) {
+	a := c.a
+	if !forNow(err) {
+		a.claim.Fail(now, &c.req, fault.ForGood(err))
+		return false
 	}
-	c.a.claim.Fail(now, &c.req, forGood)
-	return 0
+	pause := a.claim.Refused(now, &c.req)
+	if pause > 0 && !a.q.Tasks.Start(func() { c.sendAfter(pause) }) {
+		a.claim.Fail(now, &c.req, false)
+		return false
+	}
+	return pause > 0
+}
+
+// sendAfter sends a leave again, at once when the Quorum closes. Close waits
+// for it, and sends none after that.
+func (c *call) sendAfter(pause time.Duration) {
+	q, timer := c.a.q, time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-q.Over:
+	}
+	q.Nodes.At(c.req.Node).Send(c)
 }
 
 // failed notes why a request has come to nothing. What a node said before
@@ -116,9 +138,8 @@ func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs 
 func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 	v = resp.Numbers(b.values, v)
 	if err != nil || len(v) != script.BatchHead+len(items) {
-		for _, c := range items {
-			c.(*call).sendAlone(false, err)
-			err = nil // it concerns the script, so to load the script once is enough
+		for i, c := range items {
+			c.(*call).sendAlone(false, i == 0, cmp.Or(err, resp.ErrProtocol))
 		}
 		return
 	}
@@ -131,22 +152,30 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 		if own := script.ReplyItem(b.own[:0], head, v[script.BatchHead+i].Int, c.req); own != nil {
 			c.Reply(own, nil)
 		} else {
-			c.sendAlone(true, nil)
+			c.sendAlone(true, false, errNoRoom)
 		}
 	}
 }
 
-// sendAlone sends a request of a batch once more, by itself. contended says
-// that the node has more to say than a batch has room for. A node that carries
-// out a join, a beat or a settle twice has the same claim as after one.
-func (c *call) sendAlone(contended bool, err error) {
+var errNoRoom = errors.New("the answer to a batch has no room for what the node says")
+
+// sendAlone sends a request of a batch once more, by itself, after what err
+// says of the batch. contended says that the node has more to say than a batch
+// has room for. A script that the node has forgotten is loaded with the first
+// request. A node that carries out a join, a beat or a settle twice has the
+// same claim as after one.
+func (c *call) sendAlone(contended, first bool, err error) {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if contended {
 		a.spec.shared.Meet(true)
 	}
-	if c.alone = true; !c.again(flow.Forgotten(err)) {
+	if !forNow(err) {
+		a.claim.Reached(c.req.Node)
+	}
+	if c.alone = true; !c.again(first && flow.Forgotten(err)) {
+		c.fail(a.q.Now(), err)
 		c.free()
 	}
 }

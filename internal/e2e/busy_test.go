@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -23,18 +26,78 @@ func TestReleaseAtABusyServer(t *testing.T) {
 	q, other := e2e.Open(t, c, e2e.Timing(ttl)), e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
-	require.NoError(t, c.Node(0).Client().ConfigSet(t.Context(), "busy-reply-threshold", "1").Err())
-	script := c.Node(0).Client().Conn()
-	defer func() { _ = script.Close() }()
-	ended := make(chan error)
-	go func() { ended <- script.Eval(t.Context(), "while true do end", nil).Err() }()
-	require.True(t, e2e.Eventually(func() bool { return busy(c.Node(0).Client().Get(t.Context(), "x").Err()) }))
+	end := keepBusy(t, c.Node(0))
 	assert.ErrorContains(t, m.UnlockContext(t.Context()), "BUSY")
-	require.NoError(t, c.Node(0).Client().ScriptKill(t.Context()).Err())
-	require.Error(t, <-ended)
+	end()
 	next := mutex.New(other, "m")
 	require.NoError(t, next.LockContext(deadline(t)), "the lease lasts for longer")
 	next.Unlock()
+}
+
+// Close sends a leave that is in its pause, and waits for it.
+func TestCloseInThePauseOfARelease(t *testing.T) {
+	t.Parallel()
+	const ttl = 30 * time.Second
+	c := redistest.Start(t, 1)
+	// A quarter of this is the pause.
+	q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithNodeTimeout(ttl/4))
+	other := e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	end := keepBusy(t, c.Node(0))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.ErrorContains(t, m.UnlockContext(ctx), "BUSY")
+	end()
+	require.NoError(t, q.Close())
+	next := mutex.New(other, "m")
+	require.NoError(t, next.LockContext(deadline(t)), "the lease lasts for longer")
+	next.Unlock()
+}
+
+// A busy server does not get the leave again of a claim that it has refused.
+func TestBusyServerHasNoClaims(t *testing.T) {
+	t.Parallel()
+	const timeout = 200 * time.Millisecond
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(30*time.Second), quorate.WithNodeTimeout(timeout))
+	mutex.New(q, "first").Lock() // all nodes are connected
+	end := keepBusy(t, c.Node(0))
+	locks := 0
+	for began := time.Now(); time.Since(began) < 10*timeout; locks++ {
+		m := mutex.New(q, fmt.Sprint("m", locks))
+		require.NoError(t, m.LockContext(deadline(t)))
+		m.Unlock()
+	}
+	end()
+	// A join and its leave, and what has asked whether the server is busy.
+	assert.Less(t, saidBusy(t, c.Node(0)), 3*locks)
+}
+
+// keepBusy has a server be busy with a script until end is called.
+func keepBusy(t *testing.T, n *redistest.Server) (end func()) {
+	t.Helper()
+	require.NoError(t, n.Client().ConfigSet(t.Context(), "busy-reply-threshold", "1").Err())
+	script := n.Client().Conn()
+	ended := make(chan error)
+	go func() { ended <- script.Eval(t.Context(), "while true do end", nil).Err() }()
+	require.True(t, e2e.Eventually(func() bool { return busy(n.Client().Get(t.Context(), "x").Err()) }))
+	return func() {
+		require.NoError(t, n.Client().ScriptKill(t.Context()).Err())
+		require.Error(t, <-ended)
+		_ = script.Close()
+	}
+}
+
+// saidBusy is how often a server has said BUSY.
+func saidBusy(t *testing.T, n *redistest.Server) (count int) {
+	t.Helper()
+	info := n.Client().Info(t.Context(), "errorstats").Val()
+	_, after, found := strings.Cut(info, "errorstat_BUSY:count=")
+	require.True(t, found, info)
+	_, err := fmt.Sscan(after, &count)
+	require.NoError(t, err)
+	return count
 }
 
 func busy(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "BUSY ") }

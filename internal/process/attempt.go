@@ -99,19 +99,33 @@ func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 
 // Refused says that a node has refused r for now: it is busy with another
 // program's script, say, or cannot write to its disk. A leave is to be sent
-// again after the pause that is returned, anything else has failed.
-// Invariant: a leave is sent again while the lease that it is to end may last.
+// again after the pause that is returned, anything else has failed. The pause
+// grows with the time that the node has refused.
+// Invariant: a leave is sent again while the lease that it is to end may last,
+// and only to a node that may have the claim. A node that refuses every request
+// would get the leave of each claim that it has refused.
 func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Duration) {
-	pause = a.NodeTimeout / 4
-	if r.Op == protocol.OpLeave && now.Sub(r.Sent)+pause < a.TTL && a.Rules.On(protocol.RuleLeaveAgain) {
+	since := now.Sub(r.Sent)
+	pause = max(a.NodeTimeout, since) / 4
+	has := (a.reached|a.flying)&(1<<r.Node) != 0
+	if r.Op == protocol.OpLeave && has && since+pause < a.TTL && a.Rules.On(protocol.RuleLeaveAgain) {
 		return pause
 	}
-	a.Fail(now, r, false)
+	a.fail(now, r, false)
 	return 0
 }
 
-// Fail takes a request that will not be answered, for good or for now.
+// Reached says that a node has carried out a request, or may have.
+func (a *Attempt) Reached(node int) { a.reached |= 1 << node }
+
+// Fail takes a request that will not be answered, for good or for now. The node
+// may have carried it out.
 func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, forGood bool) {
+	a.Reached(r.Node)
+	a.fail(now, r, forGood)
+}
+
+func (a *Attempt) fail(now protocol.Time, r *protocol.Request, forGood bool) {
 	a.landed(r)
 	if r.Op == protocol.OpLeave {
 		a.left(r.Node, false)

@@ -97,7 +97,8 @@ func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
 }
 
 // A leave that a node refuses for now is sent again while the lease that it is
-// to end may last. Anything else fails: the claim itself asks again.
+// to end may last, after pauses that grow. Anything else fails: the claim
+// itself asks again.
 func TestRefusedForNow(t *testing.T) {
 	t.Parallel()
 	_, _, a, joins := began(Begin{})
@@ -106,15 +107,46 @@ func TestRefusedForNow(t *testing.T) {
 	assert.Zero(t, a.flying, "it has failed")
 
 	_, _, a = held(t)
+	a.Reached(0)
 	const left = protocol.Time(10)
 	a.Leave(left)
 	leave := a.Out[0]
 	require.Equal(t, protocol.OpLeave, leave.Op)
-	pause := a.Refused(left, &leave)
-	assert.Positive(t, pause)
-	last := left.Add(a.TTL - pause)
-	assert.Equal(t, pause, a.Refused(last-1, &leave))
+	assert.Equal(t, a.NodeTimeout/4, a.Refused(left.Add(a.NodeTimeout), &leave))
+	assert.Equal(t, a.NodeTimeout/2, a.Refused(left.Add(2*a.NodeTimeout), &leave))
+	last := left.Add(a.TTL * 4 / 5) // the pause, a quarter of this, ends with the lease
+	assert.Positive(t, a.Refused(last-1, &leave))
 	assert.Zero(t, a.ended)
 	assert.Zero(t, a.Refused(last, &leave))
 	assert.Equal(t, uint8(1), a.ended, "given up")
+}
+
+// Only a leave to a node that may have the claim is sent again.
+func TestRefusedByANodeWithoutTheClaim(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		join  func(c *Client, n *Name, a *Attempt, join *protocol.Request)
+		again bool
+	}{
+		"refused": {func(_ *Client, _ *Name, a *Attempt, join *protocol.Request) { a.Refused(2, join) }, false},
+		"answered": {func(c *Client, n *Name, a *Attempt, join *protocol.Request) {
+			ans := protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: join.Ticket, Vote: true}
+			c.Answer(2, a, n, join, &ans, protocol.Verdict{Why: protocol.Counts})
+		}, true},
+		"answered, and the answer does not count": {func(c *Client, n *Name, a *Attempt, join *protocol.Request) {
+			c.Answer(2, a, n, join, &protocol.Answer{}, protocol.Verdict{Why: protocol.Parted})
+		}, true},
+		"without an answer": {func(_ *Client, _ *Name, a *Attempt, join *protocol.Request) { a.Fail(2, join, false) }, true},
+		"under way":         {func(*Client, *Name, *Attempt, *protocol.Request) {}, true},
+		"in a batch that was answered, and again, alone": {func(_ *Client, _ *Name, a *Attempt, join *protocol.Request) {
+			a.Reached(join.Node)
+			a.Refused(2, join)
+		}, true},
+	} {
+		client, n, a, joins := began(Begin{})
+		a.Departed(&joins[0], true)
+		c.join(client, n, a, &joins[0])
+		leave := protocol.Request{Op: protocol.OpLeave, Node: joins[0].Node, Sent: 3}
+		assert.Equal(t, c.again, a.Refused(3, &leave) > 0, name)
+	}
 }

@@ -71,6 +71,7 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) && a.Rules.On(protocol.RuleForeign) {
 		ans.Wait = foreignPoll
 	}
+	a.Reached(r.Node)
 	far, _ := c.FarTicket(a, r, ans)
 	a.Claim.Answer(now, *r, *ans)
 	if far && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {

@@ -17,14 +17,15 @@ import "github.com/quorate/quorate/internal/protocol"
 //	                        no room -------+------------ Depart --> Departed
 
 type outbox struct {
-	rules  protocol.Rules
-	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
-	sent   uint32                 // nodes that may have been sent something, a bit for each
-	flying uint32                 // nodes at which a join or a beat is unanswered, a bit for each
-	merged uint32                 // and was not repeated
-	free   uint32                 // nodes that are known to be free of the claim after its end, a bit for each
-	ended  uint8                  // leaves that have been answered or given up
-	fresh  bool                   // what is to be sent now must not be merged with what is under way
+	rules   protocol.Rules
+	unsent  *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
+	sent    uint32                 // nodes that may have been sent something, a bit for each
+	flying  uint32                 // nodes at which a join or a beat is unanswered, a bit for each
+	merged  uint32                 // and was not repeated
+	reached uint32                 // nodes that have carried out a request, or may have, a bit for each
+	free    uint32                 // nodes that are known to be free of the claim after its end, a bit for each
+	ended   uint8                  // leaves that have been answered or given up
+	fresh   bool                   // what is to be sent now must not be merged with what is under way
 }
 
 func (o *outbox) waits(node int) *protocol.Request {

@@ -21,6 +21,7 @@ func TestStateOfAttemptIsComplete(t *testing.T) {
 		"outbox":          "looked at below",
 		"rules":           "the same during a search",
 		"unsent":          "looked at below",
+		"reached":         "only read by Refused, and no search has nodes that refuse for now",
 		"ended":           "only reported, by Free",
 		"free":            "only reported, by Free",
 		"phase":           "the claim's, after News",
