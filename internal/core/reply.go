@@ -152,18 +152,16 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 		if own := script.ReplyItem(b.own[:0], head, v[script.BatchHead+i].Int, c.req); own != nil {
 			c.Reply(own, nil)
 		} else {
-			c.sendAlone(true, false, errNoRoom)
+			c.sendAlone(true, false, nil)
 		}
 	}
 }
 
-var errNoRoom = errors.New("the answer to a batch has no room for what the node says")
-
-// sendAlone sends a request of a batch once more, by itself, after what err
-// says of the batch. contended says that the node has more to say than a batch
-// has room for. A script that the node has forgotten is loaded with the first
-// request. A node that carries out a join, a beat or a settle twice has the
-// same claim as after one.
+// sendAlone sends a request of a batch once more, by itself. err is why the
+// batch has failed, if it has. contended says that the node has more to say
+// than a batch has room for. A script that the node has forgotten is loaded
+// with the first request. A node that carries out a join, a beat or a settle
+// twice has the same claim as after one.
 func (c *call) sendAlone(contended, first bool, err error) {
 	a := c.a
 	a.mu.Lock()
@@ -175,7 +173,7 @@ func (c *call) sendAlone(contended, first bool, err error) {
 		a.claim.Reached(c.req.Node)
 	}
 	if c.alone = true; !c.again(first && flow.Forgotten(err)) {
-		c.fail(a.q.Now(), err)
+		a.claim.Refused(a.q.Now(), &c.req) // all else that the node may have done is noted
 		c.free()
 	}
 }
