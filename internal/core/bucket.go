@@ -85,7 +85,7 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		// That of redis.NewFailoverClusterClient leads to a Sentinel set. It
 		// would have buckets, and exclude no other client of the set.
 		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
-			return fmt.Errorf("%w: node %d is the client of a cluster that names no server; for a Sentinel set use redis.NewFailoverClient", fault.ErrInvalid, i+1)
+			return fmt.Errorf("%w: node %d is the client of a cluster that names no server: give ClusterOptions the Addrs, or, for a Sentinel set, use redis.NewFailoverClient", fault.ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
 		// server show one identity once they have recorded their set.
