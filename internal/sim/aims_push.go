@@ -60,25 +60,6 @@ var reborn = generator{
 	},
 }
 
-// wouldPush: another claim's request is all it takes for f to be first here.
-func (n *node) wouldPush(f *participant) bool {
-	for i, c := range n.model.Claims(n.millis(n.w.now)) {
-		if i == 0 && f.att != nil {
-			return c.ID == f.att.ID && !c.Voted
-		}
-	}
-	return false
-}
-
-// deliver ends what keep began: the pushes that were kept back arrive.
-func (n *node) deliver() {
-	n.keep = nil
-	for _, o := range n.kept {
-		n.push(o)
-	}
-	n.kept = nil
-}
-
 // pushOfOldTicket: the push that f is first on a is on its way while f moves
 // behind e there. Node b votes for f, since e has never been there.
 var pushOfOldTicket = generator{

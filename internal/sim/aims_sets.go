@@ -98,17 +98,6 @@ var starts = generator{
 	},
 }
 
-// insists has t claim again after an error, until it holds.
-func (t *participant) insists() {
-	w := t.proc.w
-	if t.att == nil && !t.waits {
-		t.acquire(false)
-	}
-	if !holds(t)() && !w.draining {
-		w.at(w.nodeTimeout, t.insists)
-	}
-}
-
 // dies: an operator ends for good when a node has carried out its first, second
 // or a later step. That keeps no client from its locks.
 var dies = generator{

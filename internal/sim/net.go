@@ -308,3 +308,22 @@ func (l *link) state() process.Link {
 	}
 	return s
 }
+
+// wouldPush: another claim's request is all it takes for f to be first here.
+func (n *node) wouldPush(f *participant) bool {
+	for i, c := range n.model.Claims(n.millis(n.w.now)) {
+		if i == 0 && f.att != nil {
+			return c.ID == f.att.ID && !c.Voted
+		}
+	}
+	return false
+}
+
+// deliver ends what keep began: the pushes that were kept back arrive.
+func (n *node) deliver() {
+	n.keep = nil
+	for _, o := range n.kept {
+		n.push(o)
+	}
+	n.kept = nil
+}

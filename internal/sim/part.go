@@ -268,3 +268,14 @@ func (t *participant) leftOut(id protocol.ID) *process.Deferral {
 	}
 	return &process.Deferral{Nodes: nodes, After: w.nodeTimeout * time.Duration(id[8]) / 1024}
 }
+
+// insists has t claim again after an error, until it holds.
+func (t *participant) insists() {
+	w := t.proc.w
+	if t.att == nil && !t.waits {
+		t.acquire(false)
+	}
+	if !holds(t)() && !w.draining {
+		w.at(w.nodeTimeout, t.insists)
+	}
+}

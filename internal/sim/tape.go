@@ -3,14 +3,12 @@ package sim
 import (
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/trace"
 )
 
 // tape records a schedule as a trace: what chance and the plan of an aim
@@ -155,41 +153,4 @@ func (x *tape) registerOp(p *proc, owner *attempt, in *lease.RegisterOp) {
 	default:
 		x.note("%v %s", in.Op, label)
 	}
-}
-
-// shrink leaves out what a trace can do without, such that bad still holds of
-// it.
-func shrink(lines []string, bad func([]string) bool) []string {
-	for size := len(lines) / 2; size > 0; {
-		smaller := false
-		for from := len(lines) - size; from > 0; from -= size { // what came last matters least
-			from = max(from, 1)
-			rest := slices.Concat(lines[:from], lines[min(from+size, len(lines)):])
-			if bad(rest) {
-				lines, smaller = rest, true
-			}
-		}
-		if !smaller || size > 1 {
-			size /= 2
-		}
-	}
-	return lines
-}
-
-// blocksOf makes a trace of lines: a block ends with a line that leads to
-// something.
-func blocksOf(lines []string, mutate func(*setting)) []trace.Block {
-	var blocks []trace.Block
-	p, b := &player{mutate: mutate}, trace.Block{}
-	for i, l := range lines {
-		b.Commands = append(b.Commands, l)
-		b.Output = append(b.Output, p.do(l)...)
-		if len(b.Output) > 0 || i == len(lines)-1 {
-			if len(b.Output) == 0 {
-				b.Output = []string{"ok"}
-			}
-			blocks, b = append(blocks, b), trace.Block{}
-		}
-	}
-	return blocks
 }

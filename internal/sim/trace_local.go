@@ -93,23 +93,3 @@ func (p *player) turns(a *args) error {
 	}
 	return nil
 }
-
-// does is what a trace says of a caller.
-func (c *caller) does() string {
-	switch c.doing {
-	case waiting:
-		return "waits"
-	case acquiring:
-		return "gets the claim"
-	case resting:
-		return "has nothing"
-	}
-	s := "holds"
-	if c.mode == process.Read {
-		s = "reads"
-	}
-	if c.lease.ended {
-		return s + " no more, and knows"
-	}
-	return fmt.Sprintf("%s, token %s.%d", s, ticketName(c.lease.a.Ticket()), c.lease.n)
-}

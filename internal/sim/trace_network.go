@@ -9,7 +9,7 @@ import (
 // This file has the commands about messages and time.
 
 // node reads a node.
-func (x *wire) node(s string) (*node, error) {
+func (x *cast) node(s string) (*node, error) {
 	i := 0
 	if _, err := fmt.Sscanf(s, "%d", &i); err != nil || i < 1 || i > len(x.w.nodes) {
 		return nil, fmt.Errorf("%q is no node", s)
@@ -18,7 +18,7 @@ func (x *wire) node(s string) (*node, error) {
 }
 
 // onNodes does something to the nodes that a command names.
-func (x *wire) onNodes(a *args, do func(n *node)) error {
+func (x *cast) onNodes(a *args, do func(n *node)) error {
 	for _, i := range a.numbers() {
 		n, err := x.node(fmt.Sprint(i))
 		if err != nil {
@@ -30,7 +30,7 @@ func (x *wire) onNodes(a *args, do func(n *node)) error {
 }
 
 // hold PATTERN: what matches waits from now on.
-func (x *wire) hold(a *args) error {
+func (x *cast) hold(a *args) error {
 	for len(a.words) > 0 {
 		q, err := a.pattern()
 		if err != nil {
@@ -42,7 +42,7 @@ func (x *wire) hold(a *args) error {
 }
 
 // pass [PATTERN]: what matches waits no more. Without a pattern nothing waits.
-func (x *wire) pass(a *args) error {
+func (x *cast) pass(a *args) error {
 	if len(a.words) == 0 {
 		x.holds = nil
 		return nil
@@ -67,7 +67,7 @@ func (x *wire) pass(a *args) error {
 }
 
 // drop PATTERN: what is under way and matches never arrives.
-func (x *wire) drop(a *args) error {
+func (x *cast) drop(a *args) error {
 	q, err := a.pattern()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (x *wire) drop(a *args) error {
 }
 
 // repeat PATTERN: a request that is under way arrives a second time, later.
-func (x *wire) repeat(a *args) error {
+func (x *cast) repeat(a *args) error {
 	q, err := a.pattern()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (x *wire) repeat(a *args) error {
 
 // underWay, the command flight: what is under way, but for questions about the
 // time.
-func (x *wire) underWay(*args) error {
+func (x *cast) underWay(*args) error {
 	var s []string
 	for _, e := range x.flight {
 		if n := x.names.of(e); n.op != "time" && n.op != "hello" && n.op != "longest" {
@@ -108,14 +108,14 @@ func (x *wire) underWay(*args) error {
 }
 
 // advance DURATION: so much time passes.
-func (x *wire) advance(a *args) error {
+func (x *cast) advance(a *args) error {
 	d := a.duration()
 	x.until((x.w.now+moment(500*time.Nanosecond))/1000*1000 + moment(d))
 	return a.err
 }
 
 // at DURATION: time passes until then.
-func (x *wire) at(a *args) error {
+func (x *cast) at(a *args) error {
 	d := a.duration()
 	x.until(x.began.add(d))
 	return a.err

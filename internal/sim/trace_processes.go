@@ -12,21 +12,6 @@ import (
 
 // This file has the commands about processes, their connections and claims.
 
-// head is what a node shows an onlooker.
-func (n *node) head() (h lease.Head) {
-	now := n.millis(n.w.now)
-	h.Known = n.model.Recovering(now) == 0
-	for _, c := range n.model.Claims(now) {
-		if c.Voted {
-			h.Voted = append(h.Voted, string(c.ID[:]))
-		}
-	}
-	if n.model.Plain(now) == "rival" {
-		h.Foreign = time.Second
-	}
-	return h
-}
-
 // process LABEL [wall DURATION] [rate FACTOR] [settings 1/N]
 func (c *cast) process(a *args) error {
 	q := c.proc(a.next())

@@ -1,10 +1,7 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
@@ -24,27 +21,6 @@ func storedName(s protocol.Stored) string {
 	return fmt.Sprintf("%s at %s", s.Value, versionName(s.Version))
 }
 
-// phases are what a trace says of a claim.
-var phases = map[lease.Phase]string{
-	lease.Joining: "joins", lease.Waiting: "waits", lease.Holding: "holds", lease.Lost: "is lost",
-	lease.Left: "has left", lease.Busy: "gives up, as others are ahead", lease.NoQuorum: "gives up without a quorum",
-	lease.Rejected: "is refused", lease.Expired: "is abandoned", lease.TooHeavy: "asks for more than there is",
-}
-
-// seconds prints a time of the trace, to the millisecond.
-func seconds(d time.Duration) string {
-	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
-}
-
-// status is a claim in a line.
-func (a *attempt) status() string {
-	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], ticketName(a.Ticket()))
-	if a.Phase() == lease.Holding {
-		s += ", until " + clockTime(a.part.proc.clock, a.Deadline())
-	}
-	return s
-}
-
 // changes says which claims have other tickets or deadlines than was said.
 func (c *cast) changes() {
 	for t := range c.w.participants() {
@@ -59,22 +35,6 @@ func (c *cast) changes() {
 			c.say("%s", a.status())
 		}
 	}
-}
-
-// view is what a claim knows of the nodes.
-func (a *attempt) view() string {
-	var on, votes []string
-	for i := range int(a.Nodes) {
-		holds, vote := a.Node(i, a.local())
-		if holds {
-			on = append(on, strconv.Itoa(i+1))
-		}
-		if vote {
-			votes = append(votes, strconv.Itoa(i+1))
-		}
-	}
-	none := func(s []string) string { return cmp.Or(strings.Join(s, " "), "none") }
-	return fmt.Sprintf("%s; known to %s, votes of %s", a.status(), none(on), none(votes))
 }
 
 // kept is what a node keeps.
@@ -136,13 +96,4 @@ func (c *cast) name(id protocol.ID) string {
 		}
 	}
 	return "a claim of before"
-}
-
-// clockTime names a reading of a clock by the trace's time.
-func clockTime(c clock, t protocol.Time) string {
-	m := c.when(t)
-	if m == never {
-		return "never"
-	}
-	return seconds(time.Duration(m) - time.Second)
 }
