@@ -3,23 +3,85 @@ package sim
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/quorate/quorate/internal/sim/world"
 )
+
+// This file has what generators start from, and the aims at single rules of the
+// protocol.
+
+// generator makes schedules of one kind.
+type generator struct {
+	name string
+	set  func(r *rand.Rand, s *world.Setting) // may be nil
+	plan func(w *world.World)
+}
+
+// calm: nothing fails, messages are quick.
+var calm = generator{
+	name: "calm",
+	set: func(r *rand.Rand, s *world.Setting) {
+		s.Clean, s.Bootstrap = true, true
+		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
+		s.Length /= 2
+	},
+	plan: (*world.World).AllLoop,
+}
+
+// storm: anything fails at any time.
+var storm = generator{
+	name: "storm",
+	plan: func(w *world.World) {
+		w.AllLoop()
+		w.RandomFaults(w.RNG.IntN(12))
+		if w.RNG.IntN(3) == 0 { // a minority stays down
+			for _, n := range w.Nodes[:w.RNG.IntN(w.Spare()+1)] {
+				n.Gone = true
+				w.At(w.Around(w.Length/2), func() {
+					if !n.Down {
+						n.Crash()
+					}
+				})
+			}
+		}
+	},
+}
+
+// limping: a minority of the nodes fails in every way and all the time. That
+// keeps no claim waiting: the majority serves all claims about as promptly as
+// ever.
+var limping = generator{
+	name: "limping",
+	set: func(r *rand.Rand, s *world.Setting) {
+		s.Nodes = [...]int{3, 3, 4, 5, 5}[r.IntN(5)]
+		s.Limping, s.Bootstrap, s.Record = true, true, false
+		s.Window = 0
+		s.Tail, s.LatePush = min(s.Tail, s.NodeTimeout/8), 0
+		s.Hold, s.Think = min(s.Hold, s.TTL/10), min(s.Think, s.TTL/10)
+		s.Length = 3*s.Guard + 6*s.TTL
+	},
+	plan: func(w *world.World) {
+		w.LateMessages = false // each would keep the node to itself for another lease
+		w.AllLoop()
+		w.RandomFaults(4 + w.RNG.IntN(20))
+	},
+}
 
 // Random schedules alone miss the rarest violations. An aim is a generator that
 // walks towards one of them and leaves the details to chance; it shows nothing
 // unless a rule is missing.
 
 // plain is what most aims start from: a mutex on three nodes that vote.
-func plain(r *rand.Rand, s *setting, procs int) {
-	s.nodes, s.procs, s.parts = 3, procs, 1
-	s.shortHold = s.delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
-	s.capacity, s.weights, s.counting, s.record = 1, []uint64{1}, false, false
-	s.bootstrap, s.offsets = true, true
-	s.residues, s.window = 64, 0
-	s.tryEvery, s.cancelEvery = 0, 0
-	s.hold, s.think = s.ttl/10, s.ttl/10
+func plain(r *rand.Rand, s *world.Setting, procs int) {
+	s.Nodes, s.Procs, s.Parts = 3, procs, 1
+	s.ShortHold = s.Delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
+	s.Capacity, s.Weights, s.Counting, s.Record = 1, []uint64{1}, false, false
+	s.Bootstrap, s.Offsets = true, true
+	s.Residues, s.Window = 64, 0
+	s.TryEvery, s.CancelEvery = 0, 0
+	s.Hold, s.Think = s.TTL/10, s.TTL/10
 	if r.IntN(2) == 0 { // a read-write lock's writers: the same, without the redlock key
-		s.capacity, s.weights = 1<<30, []uint64{1 << 30}
+		s.Capacity, s.Weights = 1<<30, []uint64{1 << 30}
 	}
 }
 
@@ -27,45 +89,45 @@ func plain(r *rand.Rand, s *setting, procs int) {
 // end of the guard time another claim comes.
 var restart = generator{
 	name: "restart",
-	set: func(r *rand.Rand, s *setting) {
+	set: func(r *rand.Rand, s *world.Setting) {
 		plain(r, s, 2)
-		s.length = 3*s.guard + 4*s.ttl
+		s.Length = 3*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world) {
-		ns := w.shuffled()
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
-		holder, other := w.procs[0], w.procs[1]
-		e, f := holder.parts[0], other.parts[0]
-		early := w.rng.IntN(2) == 0
-		old := w.rng.IntN(3) == 0
+		holder, other := w.Procs[0], w.Procs[1]
+		e, f := holder.Parts[0], other.Parts[0]
+		early := w.RNG.IntN(2) == 0
+		old := w.RNG.IntN(3) == 0
 		for _, n := range ns {
-			n.save()
+			n.Save()
 		}
-		holder.cut(c)
-		w.then(w.delay, func() { e.acquire(false) })
-		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
+		holder.Cut(c)
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, w.Around(w.Delay*4), func() {
 			if early {
-				f.acquire(false) // waits behind e on a and b, and is first on c
+				f.Acquire(false) // waits behind e on a and b, and is first on c
 			}
 		})
-		w.then(w.around(w.nodeTimeout), func() { holder.to(c).heal(w.rng.IntN(2) == 0) })
-		w.then(w.around(w.nodeTimeout), func() {
+		w.Then(w.Around(w.NodeTimeout), func() { holder.To(c).Heal(w.RNG.IntN(2) == 0) })
+		w.Then(w.Around(w.NodeTimeout), func() {
 			if early {
-				holder.cut(a) // or the holder would come back there first
+				holder.Cut(a) // or the holder would come back there first
 			}
-			if w.rng.IntN(4) == 0 {
-				other.cut(b)
+			if w.RNG.IntN(4) == 0 {
+				other.Cut(b)
 			}
-			if !early || w.rng.IntN(3) > 0 { // else the lease just ends there
-				w.wipe(a, old)
+			if !early || w.RNG.IntN(3) > 0 { // else the lease just ends there
+				w.Wipe(a, old)
 			}
 		})
-		w.then(w.around(w.guard/2), func() {
+		w.Then(w.Around(w.Guard/2), func() {
 			if !early {
-				f.acquire(false)
+				f.Acquire(false)
 			}
 		})
-		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
+		w.Once(world.Holds(f), 2*w.Guard, w.Around(w.NodeTimeout), func() {})
 	},
 }
 
@@ -73,29 +135,29 @@ var restart = generator{
 // passes through the other two; one of those forgets, and then it gets there.
 var stale = generator{
 	name: "stale",
-	set: func(r *rand.Rand, s *setting) {
+	set: func(r *rand.Rand, s *world.Setting) {
 		plain(r, s, 2)
-		s.skew = s.ttl / 2
-		s.guard = 2*s.ttl + 2*s.skew
-		s.length = s.guard + 6*s.ttl
+		s.Skew = s.TTL / 2
+		s.Guard = 2*s.TTL + 2*s.Skew
+		s.Length = s.Guard + 6*s.TTL
 	},
-	plan: func(w *world) {
-		ns := w.shuffled()
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
-		slow, fast := w.procs[0], w.procs[1]
-		slow.wall, fast.wall = -w.skew/2, w.skew/2
-		fast.cut(c)
-		slow.cut(a, b)
+		slow, fast := w.Procs[0], w.Procs[1]
+		slow.Wall, fast.Wall = -w.Skew/2, w.Skew/2
+		fast.Cut(c)
+		slow.Cut(a, b)
 		// The attempt starts at any time from a lease before the restart to the
 		// end of the guard time.
-		at := w.ttl
-		start := time.Duration(w.rng.Int64N(int64(w.ttl + w.guard)))
-		e := slow.parts[0]
-		w.at(start, func() { e.acquire(false) })
-		w.at(at, func() { fast.parts[0].acquire(false) })
-		w.at(at+w.nodeTimeout, func() { fast.parts[0].release() })
-		w.at(at+2*w.nodeTimeout, func() { w.wipe(a, w.rng.IntN(4) == 0) })
-		w.at(at+2*w.nodeTimeout+w.guard-w.around(w.nodeTimeout), func() { slow.to(a).heal(w.rng.IntN(4) == 0) })
+		at := w.TTL
+		start := time.Duration(w.RNG.Int64N(int64(w.TTL + w.Guard)))
+		e := slow.Parts[0]
+		w.At(start, func() { e.Acquire(false) })
+		w.At(at, func() { fast.Parts[0].Acquire(false) })
+		w.At(at+w.NodeTimeout, func() { fast.Parts[0].Release() })
+		w.At(at+2*w.NodeTimeout, func() { w.Wipe(a, w.RNG.IntN(4) == 0) })
+		w.At(at+2*w.NodeTimeout+w.Guard-w.Around(w.NodeTimeout), func() { slow.To(a).Heal(w.RNG.IntN(4) == 0) })
 	},
 }
 
@@ -103,73 +165,73 @@ var stale = generator{
 // lease, and another claim takes over.
 var cutoff = generator{
 	name: "cutoff",
-	set: func(r *rand.Rand, s *setting) {
+	set: func(r *rand.Rand, s *world.Setting) {
 		plain(r, s, 2+r.IntN(2))
-		s.drift = clockRate
-		s.late = 0
-		s.length = 10 * s.ttl
+		s.Drift = world.ClockRate
+		s.Late = 0
+		s.Length = 10 * s.TTL
 		if r.IntN(2) == 0 {
-			s.delay, s.jitter, s.tail = s.nodeTimeout/8, s.nodeTimeout/4, 0
+			s.Delay, s.Jitter, s.Tail = s.NodeTimeout/8, s.NodeTimeout/4, 0
 		}
 	},
-	plan: func(w *world) {
-		ns := w.shuffled()
-		first := w.procs[0]
-		if w.rng.IntN(2) == 0 {
-			first.rate = 1 - w.drift
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		first := w.Procs[0]
+		if w.RNG.IntN(2) == 0 {
+			first.Rate = 1 - w.Drift
 			for _, n := range ns {
-				n.rate = 1 + w.drift
+				n.Rate = 1 + w.Drift
 			}
 		}
-		if w.rng.IntN(2) == 0 {
-			first.cut(ns[0])
+		if w.RNG.IntN(2) == 0 {
+			first.Cut(ns[0])
 		}
-		spread := w.around(4 * w.delay)
-		for i, p := range w.procs {
-			w.then(spread*time.Duration(min(i, 1)), func() { p.parts[0].acquire(false) })
+		spread := w.Around(4 * w.Delay)
+		for i, p := range w.Procs {
+			w.Then(spread*time.Duration(min(i, 1)), func() { p.Parts[0].Acquire(false) })
 		}
-		victim := w.procs[w.rng.IntN(2)]
-		away := ns[w.rng.IntN(2):]
-		if w.rng.IntN(3) == 0 {
+		victim := w.Procs[w.RNG.IntN(2)]
+		away := ns[w.RNG.IntN(2):]
+		if w.RNG.IntN(3) == 0 {
 			away = ns[:2]
 		}
-		w.once(holds(first.parts[0]), w.ttl/2, time.Duration(w.rng.Int64N(int64(w.nodeTimeout))), func() {
+		w.Once(world.Holds(first.Parts[0]), w.TTL/2, time.Duration(w.RNG.Int64N(int64(w.NodeTimeout))), func() {
 			for _, n := range away {
-				victim.to(n).cut(w.directions()...)
+				victim.To(n).Cut(w.Directions()...)
 			}
 		})
-		w.then(w.around(w.ttl/2), func() {
+		w.Then(w.Around(w.TTL/2), func() {
 			if victim != first {
-				first.parts[0].release()
+				first.Parts[0].Release()
 			}
 		})
-		w.then(w.around(w.ttl), func() {
+		w.Then(w.Around(w.TTL), func() {
 			for _, n := range away {
-				victim.to(n).heal(w.rng.IntN(2) == 0)
+				victim.To(n).Heal(w.RNG.IntN(2) == 0)
 			}
 		})
-		w.then(w.around(w.ttl), func() { victim.parts[0].release() })
+		w.Then(w.Around(w.TTL), func() { victim.Parts[0].Release() })
 	},
 }
 
 // permits: a semaphore whose clients each cannot reach one of the nodes.
 var permits = generator{
 	name: "permits",
-	set: func(r *rand.Rand, s *setting) {
+	set: func(r *rand.Rand, s *world.Setting) {
 		plain(r, s, 3+r.IntN(3))
-		s.counting = true
-		s.capacity, s.weights = 2, []uint64{1}
+		s.Counting = true
+		s.Capacity, s.Weights = 2, []uint64{1}
 		if r.IntN(2) == 0 {
-			s.capacity, s.weights = 3, []uint64{1, 2}
+			s.Capacity, s.Weights = 3, []uint64{1, 2}
 		}
-		s.hold, s.think = s.ttl/4, s.ttl/20
-		s.length = s.ttl * 4
+		s.Hold, s.Think = s.TTL/4, s.TTL/20
+		s.Length = s.TTL * 4
 	},
-	plan: func(w *world) {
-		for _, p := range w.procs {
-			p.cut(w.nodes[w.rng.IntN(len(w.nodes))])
+	plan: func(w *world.World) {
+		for _, p := range w.Procs {
+			p.Cut(w.Nodes[w.RNG.IntN(len(w.Nodes))])
 		}
-		w.allLoop()
+		w.AllLoop()
 	},
 }
 
@@ -177,33 +239,33 @@ var permits = generator{
 // and then nothing more. Its lease must run from the settle.
 var fringe = generator{
 	name: "fringe",
-	set: func(r *rand.Rand, s *setting) {
+	set: func(r *rand.Rand, s *world.Setting) {
 		plain(r, s, 2)
-		s.skew = s.ttl / 2
-		s.delay, s.jitter, s.tail, s.late = time.Millisecond/2, time.Millisecond/2, 0, 0
-		s.length = 6 * s.ttl
+		s.Skew = s.TTL / 2
+		s.Delay, s.Jitter, s.Tail, s.Late = time.Millisecond/2, time.Millisecond/2, 0, 0
+		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world) {
-		ns := w.shuffled()
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
-		slow, fast := w.procs[0], w.procs[1]
-		slow.wall, fast.wall = -w.skew/2, w.skew/2
-		e, f := slow.parts[0], fast.parts[0]
+		slow, fast := w.Procs[0], w.Procs[1]
+		slow.Wall, fast.Wall = -w.Skew/2, w.Skew/2
+		e, f := slow.Parts[0], fast.Parts[0]
 		// The third node's fence is high, so e must settle above its T0; with
 		// b's answer missing that takes a time-out.
-		fast.cut(a, b)
-		w.then(w.delay, func() { f.acquire(true) })
-		w.then(w.nodeTimeout+4*w.delay, func() {
-			slow.to(b).cut(answers)
-			e.acquire(false)
+		fast.Cut(a, b)
+		w.Then(w.Delay, func() { f.Acquire(true) })
+		w.Then(w.NodeTimeout+4*w.Delay, func() {
+			slow.To(b).Cut(world.Answers)
+			e.Acquire(false)
 		})
-		w.then(w.nodeTimeout+4*w.delay, func() { slow.mend(b) })
-		w.then(4*w.delay, func() {
+		w.Then(w.NodeTimeout+4*w.Delay, func() { slow.Mend(b) })
+		w.Then(4*w.Delay, func() {
 			for _, n := range ns {
-				slow.cut(n)
+				slow.Cut(n)
 			}
-			fast.mend(a, b)
+			fast.Mend(a, b)
 		})
-		w.then(w.nodeTimeout, func() { f.acquire(false) })
+		w.Then(w.NodeTimeout, func() { f.Acquire(false) })
 	},
 }

@@ -5,104 +5,176 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns clocks: true time, those of processes and nodes, and what
-// becomes of a node's that jumps.
-
-// moment is true time in nanoseconds. No process in the simulation can read it.
-type moment int64
-
-const never = moment(1<<63 - 1)
-
-func (t moment) add(d time.Duration) moment { return t + moment(d) }
-
-// clock is a process's or a node's clock: it started at another time than true
-// time did, and runs a little fast or slow.
-type clock struct {
-	offset int64
-	rate   float64
-}
-
-func newClock(r *rand.Rand, s *setting) clock {
-	c := clock{offset: 1, rate: 1 + s.drift*(2*r.Float64()-1)}
-	if r.IntN(2) == 0 && s.drift > 0 { // the extremes matter most
-		c.rate = 1 + s.drift*float64(2*r.IntN(2)-1)
-	}
-	if s.offsets {
-		c.offset += r.Int64N(int64(time.Hour))
-	}
-	return c
-}
-
-// read returns what the clock shows at t.
-func (c clock) read(t moment) int64 { return c.offset + int64(float64(t)*c.rate) }
-
-// local returns a process's reading.
-func (c clock) local(t moment) protocol.Time { return protocol.Time(c.read(t)) }
-
-// millis returns a node's reading.
-func (c clock) millis(t moment) int64 { return c.read(t) / int64(time.Millisecond) }
-
-// micros is millis in microseconds.
-func (c clock) micros(t moment) int64 { return c.read(t) / int64(time.Microsecond) }
-
-// when returns the first moment at which the clock shows at least l.
-func (c clock) when(l protocol.Time) moment {
-	if l == protocol.Never {
-		return never
-	}
-	t := moment(float64(int64(l)-c.offset) / c.rate)
-	for c.local(t) < l {
-		t++
-	}
-	return t
-}
-
-// leap sets the clock forward or back. Leases end too early, or too late. A
-// client that notices has the node begin a new incarnation. At most a minority
-// of the nodes jumps within a time; a node that is alone may.
-func (n *node) leap(by time.Duration) {
-	w := n.w
-	recent := 0
-	for _, o := range w.nodes {
-		if o.leapAt > 0 && w.now < o.leapAt.add(2*w.guard) {
-			recent++
+// wrongClock: the wall clocks of processes are wrong, by anything up to days.
+// One has the lock with a ticket of the future and then another one, or one
+// with a true ticket and then another one of the past. Between them nodes lose
+// their data, or forget the fence because nothing happened for the retention
+// time.
+var wrongClock = generator{
+	name: "wrong clock",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Length = 4*s.Guard + 6*s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		wrong, right := w.Procs[0], w.Procs[1]
+		by := time.Duration(w.RNG.Int64N(int64(w.Guard))) // half of it is borne
+		if w.RNG.IntN(2) == 0 {
+			by = 49 * time.Hour
 		}
-	}
-	if recent+1 > max(1, w.spare()) || n.leapAt > 0 && w.now < n.leapAt.add(w.guard) {
-		return
-	}
-	n.jump(by)
+		first, second, sign := wrong, right, time.Duration(1)
+		if w.RNG.IntN(2) == 0 {
+			first, second, sign = right, wrong, -1
+		}
+		wrong.Off = sign * by
+		if w.RNG.IntN(3) == 0 { // both, in opposite directions
+			by = w.Guard/2 - w.Skew - w.Guard/time.Duration(32+w.RNG.IntN(100))
+			wrong.Off, right.Off = sign*by, -sign*by
+		}
+		wrong.Adjust()
+		right.Adjust()
+		right.Cut(ns[2]) // so that ns[0], or ns[1], is what they have in common
+		if w.RNG.IntN(2) == 0 {
+			right.Mend(ns[2])
+			wrong.Cut(ns[1])
+		}
+		e, f := first.Parts[0], second.Parts[0]
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL/2, w.Around(w.NodeTimeout), func() { e.Release() })
+		pause := w.Guard
+		if w.RNG.IntN(2) == 0 { // the fence is forgotten
+			pause = w.TTL + w.Retention
+		} else {
+			w.Then(w.Around(w.Delay), func() {
+				w.Wipe(ns[0], false)
+				if w.RNG.IntN(2) == 0 {
+					second.Cut(ns[1])
+				}
+			})
+			w.Then(w.Delay, func() { right.Parts[0].Acquire(true) }) // the node begins to count
+		}
+		w.Then(pause+w.Around(w.NodeTimeout), func() { f.Acquire(false) })
+		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() { f.Release() })
+	},
 }
 
-func (n *node) jump(by time.Duration) {
-	w := n.w
-	w.tape.note("clock %d by %v", n.idx+1, by)
-	w.log("node %d: the clock jumps by %v", n.idx, by)
-	w.stats.Leaps++
-	n.clock.offset += int64(by)
-	n.setBack += max(0, -by)
-	n.wrong += by
-	n.leapAt = w.now
-	n.jumped = true
-	w.ledger.lost(w)
+// polling: processes try over and over while they reach nothing, and then ask
+// for what is free.
+var polling = generator{
+	name: "polling",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Clean, s.TTL, s.NodeTimeout = true, time.Second, 100*time.Millisecond
+		s.Skew = s.TTL / 2
+		s.Guard = 2*s.TTL + 2*s.Skew
+		s.Tail, s.Drift = 0, 0
+		s.Length = 4 * s.TTL
+	},
+	plan: func(w *world.World) {
+		for _, p := range w.Procs {
+			for range w.Guard.Microseconds() / 2 * 19 / 20 / (protocol.Residues / 2) {
+				p.Propose()
+			}
+			w.Then(w.Around(w.Delay), func() { p.Parts[0].Acquire(false) })
+		}
+		w.Then(w.Around(w.Hold), func() {
+			for _, p := range w.Procs {
+				p.Parts[0].Loop()
+				p.Parts[0].Release()
+			}
+		})
+	},
 }
 
-// unsettled: leases that a jump has ended early may still run.
-func (n *node) unsettled() bool {
-	return n.jumped && n.w.now < n.leapAt.add(n.w.ttl+n.w.ttl/50)
+// poisoned: the clock of one node is a year ahead, and a client whose clock is
+// so, too, has been there. Another node is too slow for a moment.
+var poisoned = generator{
+	name: "poisoned",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Length = 4 * s.TTL
+	},
+	plan: func(w *world.World) {
+		const year = 365 * 24 * time.Hour
+		ns := w.Shuffled()
+		wrong, right := w.Procs[0], w.Procs[1]
+		bad := ns[0]
+		bad.Clock.Offset += int64(year)
+		bad.Wrong = year
+		wrong.Off = year
+		wrong.Adjust()
+		f := right.Parts[0]
+		w.Then(w.Delay, func() { wrong.Parts[0].Acquire(true) })
+		w.Then(2*w.NodeTimeout, func() {
+			right.To(ns[1]).Cut(world.Requests)
+			f.Acquire(false)
+		})
+		w.Then(w.NodeTimeout+w.Around(4*w.Delay), func() { right.Mend(ns[1]) })
+		w.Then(w.TTL*3/4, func() {
+			if !w.Draining && f.Att != nil && !f.Att.InForce() {
+				w.Fail("stuck", "%v is not served though two nodes are well", f.Att)
+			}
+		})
+		w.Then(w.Delay, f.Release)
+	},
 }
 
-// setRight is what becomes of a clock that is wrong: it jumps once more.
-func (n *node) setRight() {
-	if n.wrong.Abs() > n.w.ttl/2 {
-		// A client that has heard nothing between two jumps that cancel
-		// out cannot see them. And all that are wrong are set right at
-		// one moment: that is a promise only where they are a minority,
-		// also of a set that has got smaller since.
-		n.righted = true
-		n.w.excused = n.w.excused || n.jumped || n.w.sets().Blocked(n.w.numbers(func(o *node) bool { return o.righted }))
-		n.jump(-n.wrong)
+// forged: a record of the far future takes the place of what one node has, and
+// at times another node forgets. Runs and reads go on.
+var forged = forging("forged", func(w *world.World, _ *world.Node) protocol.Ticket {
+	return protocol.MaxTicket - 1 - protocol.Ticket(w.RNG.IntN(1000))
+})
+
+// recordOfTheFuture: as forged, but the record is hours ahead.
+var recordOfTheFuture = forging("recordOfTheFuture", func(w *world.World, n *world.Node) protocol.Ticket {
+	ahead := w.Guard/2 + w.Skew + time.Hour + time.Duration(w.RNG.Int64N(int64(46*time.Hour)))
+	return protocol.Ticket(n.Millis(w.Now)*1000 + ahead.Microseconds())
+})
+
+func forging(name string, ticket func(w *world.World, n *world.Node) protocol.Ticket) generator {
+	return generator{
+		name: name,
+		set: func(r *rand.Rand, s *world.Setting) {
+			plain(r, s, 3)
+			s.Nodes = 1 + 2*r.IntN(2)
+			s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+			s.Hold, s.Think = s.TTL/10, s.TTL/10
+			s.Length = 2*s.Guard + 6*s.TTL
+		},
+		plan: func(w *world.World) {
+			ns := w.Shuffled()
+			bad := ns[0]
+			e := w.Procs[0].Parts[0]
+			w.Then(w.Delay, func() { e.Acquire(false) })
+			w.Once(func() bool { return len(w.Ledger.Puts) > 0 }, w.TTL, w.Around(w.Delay), func() {
+				v := protocol.Version{Ticket: ticket(w, bad), ID: w.NewID(), Seq: 1}
+				stored := protocol.Stored{Version: v, Value: []byte("forged")}
+				if w.RNG.IntN(4) == 0 {
+					stored = bad.Model.Recorded() // and a promise is forged
+				}
+				w.Log("node %d: a record is forged", bad.Index)
+				bad.Model.Forge(stored, v)
+			})
+			well := len(ns) > 1 && w.RNG.IntN(2) == 0
+			if len(ns) > 1 && !well && w.RNG.IntN(2) == 0 {
+				w.Then(w.Around(w.Delay), func() { w.Wipe(ns[1], false) })
+			}
+			w.Then(w.Around(w.NodeTimeout), func() { w.ExpectRead(w.Procs[1], well) })
+			// Two runs at a time, so that their claims are settled at some of
+			// the nodes only.
+			for range 2 {
+				w.Then(w.Around(w.TTL), func() {
+					w.ExpectRuns(well, w.Procs[1].Parts[0], w.Procs[2].Parts[0])
+				})
+			}
+			w.Then(w.Around(w.TTL), func() {
+				e.Acquire(false)
+				w.ExpectRead(w.Procs[1], well)
+			})
+		},
 	}
 }

@@ -101,4 +101,14 @@
 // scripts to model.Node); a process that connects for the first time just after
 // a node's clock has jumped. Package exhaustive, below this one, searches all
 // schedules of small cases.
+//
+// # The rooms
+//
+// This one has the generators: generate.go, and the aims by what they are
+// about.
+//
+//	world       clients, links and nodes, what fails in them, and what must hold
+//	play        a trace, that is a schedule that a person writes, and its commands
+//	exhaustive  every schedule of small cases
+//	testdata    the traces
 package sim

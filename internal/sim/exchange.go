@@ -1,173 +1,268 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file gives the calls of operators (change.Operator) the time and what
-// the nodes say, and carries out their steps, as package operator does. The
-// register that decides which configuration follows is one of the nodes.
+// The aims in which the nodes of a set are exchanged.
 
-// exchanger is an operator's program: it makes calls that exchange nodes, one
-// after the other. One that dies with its process is made again.
-type exchanger struct {
-	p     *proc
-	o     *change.Operator // the call under way; nil: none
-	goals []change.Goal
-	undo  bool   // it gives the exchange up
-	timer moment // when the call gets its Tick
-	over  func()
+func exchangeSet(r *rand.Rand, s *world.Setting) {
+	s.Members = [...]int{1, 2, 3, 3, 3}[r.IntN(5)]
+	s.Nodes = s.Members + 2
+	s.Bootstrap = true
+	s.Length = 6*s.Guard + s.Length
 }
 
-// begin makes the next call. One that undoes has no goal.
-func (x *exchanger) begin() {
-	p, w := x.p, x.p.w
-	switch {
-	case !p.alive:
-		return
-	case !x.goesOn():
-		x.ends()
-		return
-	}
-	x.o, x.timer = &change.Operator{
-		Exchange: change.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.w.ttl, NodeTimeout: p.w.nodeTimeout, Fanout: p.client.Fanout(),
-		Ballot: func() nodeset.Ballot {
-			return nodeset.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
-		},
-	}, never
-	if !x.undo {
-		x.o.Goal = x.goals[0]
-	}
-	x.tick()
-}
-
-// goesOn reports whether the program has something left to do.
-func (x *exchanger) goesOn() bool { return len(x.goals) > 0 }
-
-// giveUp has the program break its call off, and undo what that leaves.
-func (x *exchanger) giveUp() {
-	x.undo = true
-	x.p.later(1, func() {
-		if x.o != nil && x.p.alive {
-			x.o.Abandon(x.p.now(), x.p.members.Config())
-			x.after()
-		}
-	})
-}
-
-func (x *exchanger) tick() {
-	x.o.Tick(x.p.now(), x.p.members.Config())
-	x.after()
-}
-
-// after does what the call wants done after an event.
-func (x *exchanger) after() {
-	p, w, o := x.p, x.p.w, x.o
-	todo := o.Out
-	o.Out = nil
-	for _, s := range todo {
-		x.step(o, s)
-	}
-	if x.o != o {
-		return
-	}
-	switch end := o.End(); {
-	case !x.goesOn(): // the program was ended
-		x.o = nil
-	case end == change.OperatorGoesOn:
-		x.schedule()
-		return
-	case end == change.OperatorUndone, x.undo && end == change.OperatorDone:
-		x.goals = nil
-	case end == change.OperatorDone, end == change.OperatorUnfit: // by this program or another one
-		x.goals = x.goals[1:]
-	}
-	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
-		x.o = nil
-		p.later(p.w.nodeTimeout, x.begin)
-		return
-	}
-	x.ends()
-}
-
-func (x *exchanger) ends() {
-	if x.over != nil {
-		x.over()
-		x.over = nil
-	}
-}
-
-// schedule sees to it that the call gets its Tick. Chance has no part in a
-// trace.
-func (x *exchanger) schedule() {
-	p, w := x.p, x.p.w
-	at := p.when(x.o.Wake())
-	if at == never || at >= x.timer && x.timer > w.now || w.now >= w.limit && w.wire == nil {
-		return
-	}
-	if at = max(at, w.now+1); w.wire == nil {
-		at = at.add(w.around(p.w.nodeTimeout / 8))
-	}
-	x.timer = at
-	o := x.o
-	p.later(time.Duration(at-w.now), func() {
-		if x.o == o && x.timer == at {
-			x.timer = never
-			x.tick()
-		}
-	})
-}
-
-// step carries out one step of a call.
-func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
-	p, w := x.p, x.p.w
-	l := p.link(s.Member.Number)
-	told := func() {
-		if x.o == o {
-			x.after()
-		}
-	}
-	switch s.Kind {
-	case change.OperatorLook:
-		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
-		t.then = func(res repair.RepairResult) {
-			look := change.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.node)}
-			look.Disk = change.Persistence{Known: true, Saved: true, Snapshots: l.node.saved != nil}
-			o.Looked(p.now(), s, look)
-			told()
-		}
-		p.ask(t, s.Member.Number, p.w.nodeTimeout)
-	case change.OperatorSnapshot:
-		p.later(2*w.delay, func() {
-			begins := p.reaches(l.node)
-			if begins {
-				end := w.tape.within()
-				l.node.save()
-				end()
-			}
-			o.Begun(p.now(), s, change.Persistence{Known: begins, Saving: begins})
-			told()
+// exchangeCalm: nodes are exchanged while nothing fails.
+var exchangeCalm = generator{
+	name: "exchange calm",
+	set: func(r *rand.Rand, s *world.Setting) {
+		exchangeSet(r, s)
+		s.Length += s.Guard // for two changes, see exchangesEnd
+	},
+	plan: func(w *world.World) {
+		w.Assemble(true)
+		w.AllLoop()
+		done := false
+		w.At(w.Around(w.TTL), func() {
+			w.Procs[0].Exchange(w.Changes()...).Over = func() { done = true }
 		})
-	case change.OperatorSucceed:
-		p.succeed(s.Succession, func() {
-			if c := o.Succeeded(p.now(), s, 0); c != nil {
-				w.successor(p, c)
+		w.At(w.Length-time.Millisecond, func() {
+			if !done {
+				w.Fail("stuck", "the exchange is not over")
 			}
-			told()
 		})
-	}
+	},
 }
 
-// epoch is that of the configuration that the node serves.
-func (n *node) epoch() uint64 {
-	set := n.model.Set()
-	return set.Stamp().Epoch()
+// exchangeStorm: nodes are exchanged while anything fails at any time.
+var exchangeStorm = generator{
+	name: "exchange storm",
+	set:  exchangeSet,
+	plan: func(w *world.World) {
+		w.Assemble(true)
+		w.AllLoop()
+		w.RandomFaults(w.RNG.IntN(12))
+		for i, p := range w.Procs[:1+w.RNG.IntN(2)] {
+			w.At(w.Around(w.TTL)*time.Duration(1+3*i), func() {
+				if w.Draining {
+					return
+				}
+				x := p.Exchange(w.Changes()...)
+				if w.RNG.IntN(3) == 0 {
+					w.At(w.Around(w.Guard), x.GiveUp)
+				}
+			})
+		}
+	},
 }
 
-// successor is how the names of the registers begin that decide which
-// configuration follows.
-const successor = "quorate set "
+// swapSet is for the aims that replace all nodes of a set: ABC by DEF.
+func swapSet(r *rand.Rand, s *world.Setting) {
+	plain(r, s, 3)
+	s.Members, s.Nodes = 3, 6
+	s.Hold = 4 * s.Guard
+	s.Length = 4*s.Guard + 6*s.TTL
+}
+
+// exchangeLeft: a holder holds by nodes that leave, and cannot be reached from
+// then on. Another claim comes when all nodes count, or when only the new ones
+// do.
+var exchangeLeft = generator{
+	name: "exchange left",
+	set:  swapSet,
+	plan: func(w *world.World) {
+		old, next, holder, other, operator := w.Swap()
+		e, f := holder.Parts[0], other.Parts[0]
+		held := old[:2+w.RNG.IntN(2)]
+		late := w.RNG.IntN(2) == 0 // the nodes that leave learn late that they do
+		holder.Cut(next...)
+		holder.Cut(old[len(held):]...)
+		w.Once(operator.At(2), w.TTL, w.Around(w.NodeTimeout), func() { e.Acquire(false) })
+		w.Once(operator.At(3), 3*w.Guard, 0, func() {
+			if late {
+				operator.Cut(old...)
+				other.Cut(old...) // a client that follows moves them, too
+				return
+			}
+			holder.Cut(old...)
+		})
+		w.Then(w.Around(w.NodeTimeout), func() {
+			if late {
+				return
+			}
+			if f.Acquire(false); w.RNG.IntN(2) == 0 {
+				other.Cut(held...)
+			}
+		})
+		w.Then(w.NodeTimeout, func() {
+			if late {
+				w.At(w.Guard+w.Guard/8+2*w.Skew, func() {
+					operator.Mend(old...)
+					other.Mend(old...)
+					holder.Cut(old...)
+				})
+			}
+		})
+		w.Once(operator.At(4), 2*w.Guard, 0, func() { f.Acquire(false) })
+		w.Once(world.Holds(f), 2*w.Guard, w.Around(w.NodeTimeout), func() {})
+	},
+}
+
+// exchangeKept: a holder has no lease of the new nodes when these begin to
+// count, or a waiter no place there. The holder goes on, and the waiter keeps
+// its place.
+var exchangeKept = generator{
+	name: "exchange kept",
+	set: func(r *rand.Rand, s *world.Setting) {
+		swapSet(r, s)
+		s.Tail, s.ShortHold, s.Eager = 0, false, true
+	},
+	plan: func(w *world.World) {
+		_, next, holder, other, operator := w.Swap()
+		e, f := holder.Parts[0], other.Parts[0]
+		away := []*world.Proc{nil, holder, other}[w.RNG.IntN(3)]
+		if away != nil {
+			away.Cut(next...)
+		}
+		w.Then(w.NodeTimeout, func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() {
+			if away != holder { // or that claim would be there before the holder
+				f.Acquire(false)
+			}
+		})
+		var a *world.Attempt
+		w.Once(operator.At(2), w.TTL, w.Around(w.NodeTimeout), func() { a = f.Att })
+		kept := func() {
+			switch {
+			case !world.Holds(e)():
+				w.Fail("lost", "the hold ends as nodes are exchanged")
+			case f.Att != a:
+				w.Fail("place", "a waiter starts again as nodes are exchanged")
+			}
+		}
+		w.Once(operator.At(3), 3*w.Guard, 0, func() {
+			if away != nil {
+				away.Mend(next...)
+			}
+		})
+		w.Then(w.TTL/4, kept)
+		w.Then(w.TTL+w.TTL/2, kept)
+		w.Once(operator.At(4), 2*w.Guard, w.TTL+w.TTL/2, kept)
+	},
+}
+
+// exchangeFalls: the last claim of the set of before has a ticket far ahead of
+// the clocks. The first one of the new set has one far behind, and was not
+// settled when that set began to count.
+var exchangeFalls = generator{
+	name: "exchange falls",
+	set: func(r *rand.Rand, s *world.Setting) {
+		swapSet(r, s)
+		s.Skew, s.Guard = 0, 2*s.TTL
+		s.Drift, s.Tail = 0, 0
+		s.Hold = s.TTL / 4
+	},
+	plan: func(w *world.World) {
+		old, next, holder, other, operator := w.Swap()
+		e, f := holder.Parts[0], other.Parts[0]
+		holder.Cut(next...)
+		holder.Off, other.Off = w.Guard/2-w.TTL/16, -(w.Guard/2 - w.TTL/16)
+		holder.Adjust()
+		other.Adjust()
+		w.Once(operator.At(2), w.TTL, w.Guard-w.TTL/8, func() { e.Acquire(false) })
+		w.Once(operator.At(3), 3*w.Guard, 0, func() {
+			e.Release()
+			holder.Cut(old...)
+		})
+		w.Then(w.NodeTimeout, func() {
+			for _, l := range other.Links { // it learns what counts now
+				l.Snap()
+			}
+		})
+		w.Then(w.Guard-w.TTL/2, func() {
+			other.Cut(old...)
+			f.Acquire(false)
+		})
+		w.Once(operator.At(4), 2*w.Guard, w.NodeTimeout/4, func() { other.Mend(old...) }) // they say what counts now
+		w.Once(world.Holds(f), 2*w.Guard, w.Around(w.NodeTimeout), func() {})
+	},
+}
+
+// exchangeRecords: what is recorded by the nodes that leave, just before the
+// others count, is found later.
+var exchangeRecords = generator{
+	name: "exchange records",
+	set: func(r *rand.Rand, s *world.Setting) {
+		swapSet(r, s)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = s.TTL/20, 20*s.Guard
+	},
+	plan: func(w *world.World) {
+		old, next, holder, other, operator := w.Swap()
+		e := holder.Parts[0]
+		w.Once(operator.At(2), w.TTL, w.Guard/2, func() {
+			operator.Cut(old[:2]...)
+			for _, l := range other.Links { // it learns what counts, and brings the new nodes what they lack
+				l.Snap()
+			}
+			holder.Cut(next...)
+		})
+		w.Then(w.Guard+w.TTL/2, func() { e.Acquire(false) })
+		w.Once(func() bool { return len(w.Ledger.Puts) > 0 }, w.TTL, 0, func() { operator.Mend(old[:2]...) })
+		w.Once(operator.At(3), 3*w.Guard, 0, func() {
+			holder.Cut(old...)
+			for _, n := range next { // a client that has the turn to repair them hangs
+				n.TurnEnds = n.Millis(w.Now.Add(w.Guard + w.Guard/2))
+			}
+		})
+		w.Once(operator.At(4), 3*w.Guard, 0, func() {
+			for _, l := range other.Links {
+				l.Snap()
+			}
+		})
+		w.Then(w.TTL/2, func() {
+			other.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*world.RegisterOp, bool) {})
+		})
+		w.Then(w.TTL, func() {})
+	},
+}
+
+// exchangeAgain: an exchange is given up, and the next one is finished. A
+// process that sleeps meanwhile has told the nodes of the set in between, and
+// that comes late.
+var exchangeAgain = generator{
+	name: "exchange again",
+	set: func(r *rand.Rand, s *world.Setting) {
+		swapSet(r, s)
+		s.Length = 7*s.Guard + 6*s.TTL
+	},
+	plan: func(w *world.World) {
+		old, next, holder, other, operator := w.Swap()
+		e, f := holder.Parts[0], other.Parts[0]
+		var between *nodeset.Configuration
+		w.Once(operator.At(2), w.TTL, 0, func() { w.Exchanging.GiveUp() })
+		w.Once(operator.At(3), w.Guard, 0, func() { between = operator.Members.Config() })
+		w.Once(holder.At(3), w.TTL, w.Around(w.NodeTimeout), func() {
+			holder.Cut(w.Nodes...)
+			operator.Exchange(w.Change(next, old))
+		})
+		w.Once(operator.At(6), 6*w.Guard, w.Around(w.NodeTimeout), func() {
+			f.Acquire(false)
+		})
+		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() {
+			for _, n := range old {
+				n.Step(nodeset.RecordStep{Kind: nodeset.SetMove, Identity: between.Members[between.Place(n.Address())].Identity, Config: between})
+			}
+			holder.Mend(old...)
+		})
+		w.Then(w.NodeTimeout, func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() {})
+	},
+}

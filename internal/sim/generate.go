@@ -3,90 +3,35 @@ package sim
 import (
 	"io"
 	"math/rand/v2"
+
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// generator makes schedules of one kind.
-type generator struct {
-	name string
-	set  func(r *rand.Rand, s *setting) // may be nil
-	plan func(w *world)
-}
-
 // run plays g's schedule for a seed. mutate may change the setting.
-func run(g generator, seed uint64, mutate func(*setting), trace io.Writer) (*Violation, Stats) {
+func run(g generator, seed uint64, mutate func(*world.Setting), trace io.Writer) (*world.Violation, world.Stats) {
 	return record(g, seed, mutate, trace, nil)
 }
 
 // record is run, and records the schedule on a tape if there is one.
-func record(g generator, seed uint64, mutate func(*setting), trace io.Writer, to *tape) (*Violation, Stats) {
+func record(g generator, seed uint64, mutate func(*world.Setting), trace io.Writer, to *world.Tape) (*world.Violation, world.Stats) {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	s := randomSetting(r)
+	s := world.RandomSetting(r)
 	if g.set != nil {
 		g.set(r, &s)
-		s.record = s.record && s.capacity == 1
+		s.Record = s.Record && s.Capacity == 1
 	}
-	s.retention = s.guard // the shortest that the settings allow
+	s.Retention = s.Guard // the shortest that the settings allow
 	if mutate != nil {
 		mutate(&s)
 	}
-	w := newWorld(s, r, trace)
-	if w.tape = to; to != nil {
-		to.w = w
+	w := world.NewWorld(s, r, trace)
+	if w.Tape = to; to != nil {
+		to.World = w
 	}
 	g.plan(w)
-	v := w.play()
-	w.stats.Schedules = 1
-	return v, w.stats
-}
-
-// calm: nothing fails, messages are quick.
-var calm = generator{
-	name: "calm",
-	set: func(r *rand.Rand, s *setting) {
-		s.clean, s.bootstrap = true, true
-		s.tail, s.window = min(s.tail, s.nodeTimeout/8), 0
-		s.length /= 2
-	},
-	plan: (*world).allLoop,
-}
-
-// storm: anything fails at any time.
-var storm = generator{
-	name: "storm",
-	plan: func(w *world) {
-		w.allLoop()
-		w.randomFaults(w.rng.IntN(12))
-		if w.rng.IntN(3) == 0 { // a minority stays down
-			for _, n := range w.nodes[:w.rng.IntN(w.spare()+1)] {
-				n.gone = true
-				w.at(w.around(w.length/2), func() {
-					if !n.down {
-						n.crash()
-					}
-				})
-			}
-		}
-	},
-}
-
-// limping: a minority of the nodes fails in every way and all the time. That
-// keeps no claim waiting: the majority serves all claims about as promptly as
-// ever.
-var limping = generator{
-	name: "limping",
-	set: func(r *rand.Rand, s *setting) {
-		s.nodes = [...]int{3, 3, 4, 5, 5}[r.IntN(5)]
-		s.limping, s.bootstrap, s.record = true, true, false
-		s.window = 0
-		s.tail, s.latePush = min(s.tail, s.nodeTimeout/8), 0
-		s.hold, s.think = min(s.hold, s.ttl/10), min(s.think, s.ttl/10)
-		s.length = 3*s.guard + 6*s.ttl
-	},
-	plan: func(w *world) {
-		w.lateMessages = false // each would keep the node to itself for another lease
-		w.allLoop()
-		w.randomFaults(4 + w.rng.IntN(20))
-	},
+	v := w.Play()
+	w.Stats.Schedules = 1
+	return v, w.Stats
 }
 
 // generators are what TestSchedules plays: half of it random, half aimed.

@@ -1,231 +1,193 @@
 package sim
 
 import (
-	"fmt"
+	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// value is what callers of one process share: a local queue, and the
-// participant whose claims it uses. It does for process.LocalQueue what
-// package localqueue does for it in production; where that unlocks, or where a
-// goroutine wakes, other events may come between here too.
-type value struct {
-	t       *participant
-	queue   process.LocalQueue[*caller, *attempt]
-	callers []*caller
-	lease   *localTurn    // of the turn under way, or of the last one
-	pending *attempt      // what the getter gets
-	getter  *caller       // nil: no caller has run yet that goes on with it
-	timer   bool          // Lingered is going to be called
-	stall   time.Duration // how much later than the claim's an Unlock reads the clock
-	lines   int           // counts the callers that waited
-	turns   int
-	kept    moment // since when a reader waits that need not; 0: none does
-}
+// The aims in this file walk towards a local queue that lets in the wrong
+// caller, or none. Callers of each process share a value.
 
-// localTurn is one turn under a claim.
-type localTurn struct {
-	a     *attempt
-	n     int
-	ended bool // the callers have learned that it is over
-}
-
-func (l *localTurn) token() uint64 { return uint64(l.a.Ticket())*process.HandOvers + uint64(l.n) }
-
-func newValue(t *participant) *value {
-	w := t.proc.w
-	v := &value{t: t}
-	v.queue.TTL, v.queue.Linger, v.queue.Rules = t.proc.w.ttl, w.linger, w.rules
-	for i := range w.callers {
-		v.callers = append(v.callers, &caller{v: v, name: fmt.Sprintf("%s/%d", t.name, i)})
-	}
-	return v
-}
-
-// rename gives the callers their names in a trace.
-func (v *value) rename() {
-	for i, c := range v.callers {
-		c.name = fmt.Sprintf("%s/%d", v.t.label(), i+1)
-	}
-}
-
-// idle: no caller holds or wants anything, and the claim does not linger.
-func (v *value) idle() bool {
-	for _, c := range v.callers {
-		if c.doing != resting {
-			return false
+// localCalm: callers of two or three processes want the name all the time.
+// Nothing fails.
+var localCalm = generator{
+	name: "localCalm",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2+r.IntN(2))
+		s.Clean = true
+		s.Delay = time.Duration(50+r.IntN(500)) * time.Microsecond
+		s.Jitter, s.Tail, s.LatePush = s.Delay, 0, 0
+		s.Callers, s.Capacity, s.Weights = 2+r.IntN(3), 1, []uint64{1}
+		if r.IntN(3) > 0 {
+			s.Reading, s.Capacity, s.Weights = 1+r.IntN(3), 1<<30, []uint64{1, 1 << 30}
 		}
-	}
-	return v.t.att == nil
+		s.Linger = [...]time.Duration{0, s.TTL / 20, 2 * s.TTL}[r.IntN(3)]
+		s.Hold = s.TTL / time.Duration([...]int{2000, 200, 50}[r.IntN(3)])
+		s.Think = s.Hold * time.Duration([...]int{1, 4, 40}[r.IntN(3)]) / 2
+		s.TryEvery, s.CancelEvery = [...]int{0, 6}[r.IntN(2)], [...]int{0, 3}[r.IntN(2)]
+		s.Length = min(s.TTL, 400*s.Hold)
+	},
+	plan: (*world.World).AllLoop,
 }
 
-func (v *value) loop() {
-	for _, c := range v.callers {
-		c.auto = true
-		c.rest()
-	}
+// localOnly is what the aims start from in which one process is to be watched
+// closely: messages take the same time, and so does each turn, nearly.
+func localOnly(r *rand.Rand, s *world.Setting, callers int) {
+	plain(r, s, 2)
+	s.Clean = true
+	s.Delay = time.Duration(50+r.IntN(200)) * time.Microsecond
+	s.Jitter, s.Tail, s.LatePush, s.Late = 0, 0, 0, 0
+	s.Callers, s.Linger, s.Capacity, s.Weights = callers, 0, 1, []uint64{1}
 }
 
-// drain: a holder holds for no longer than usual.
-func (v *value) drain() {
-	for _, c := range v.callers {
-		if c.doing == holding && c.keeps {
-			c.unlockLater()
+func readWrite(s *world.Setting) { s.Reading, s.Capacity, s.Weights = 3, 1<<30, []uint64{1, 1 << 30} }
+
+// localBusy: the callers of one process hand the claim over all the time, and a
+// caller of another process waits. Turns are short, so that there may be many,
+// or long.
+var localBusy = generator{
+	name: "localBusy",
+	set: func(r *rand.Rand, s *world.Setting) {
+		localOnly(r, s, 4)
+		s.TTL = 8 * time.Second
+		s.Guard = 2*s.TTL + 2*s.Skew
+		s.Hold = s.TTL / time.Duration([...]int{2000, 20}[r.IntN(2)])
+		s.Think = s.Hold / 10
+		s.Length = 3 * s.TTL / 2
+	},
+	plan: func(w *world.World) {
+		w.Procs[0].Parts[0].Loop()
+		other := w.Procs[1].Parts[0].Value.Callers[0]
+		w.Then(w.TTL/100, func() { other.Lock(process.Write, false) })
+	},
+}
+
+// localReaders: more readers come before the others have left. A writer waits
+// in their process, or in another one.
+var localReaders = generator{
+	name: "localReaders",
+	set: func(r *rand.Rand, s *world.Setting) {
+		localOnly(r, s, 5)
+		readWrite(s)
+		s.Hold, s.Think = s.TTL/400, s.TTL/8000
+		s.Length = 5 * s.TTL
+	},
+	plan: func(w *world.World) {
+		of := w.Procs[w.RNG.IntN(2)].Parts[0].Value
+		for _, c := range w.Procs[0].Parts[0].Value.Callers[1:] {
+			c.Auto, c.Only = true, process.Read
+			c.Rest()
 		}
-	}
+		w.Then(w.Around(w.Hold), func() { of.Callers[0].Lock(process.Write, false) })
+	},
 }
 
-// schedule is when a goroutine runs that could run now.
-func (v *value) schedule(fn func()) {
-	w := v.t.proc.w
-	d := w.wakes
-	if w.wire == nil && w.rng.IntN(4) == 0 {
-		d = time.Duration(w.rng.Int64N(int64(w.delay)))
-	}
-	v.t.proc.later(d, fn)
-}
-
-// renew makes the lease of the turn under way.
-func (v *value) renew() {
-	a, n := v.queue.Claim()
-	v.lease = &localTurn{a: a, n: n}
-}
-
-// progress looks what has become of the attempt that the getter waits for.
-func (v *value) progress() {
-	a, c := v.pending, v.getter
-	if a == nil || c == nil {
-		return
-	}
-	switch a.phase {
-	case lease.Joining, lease.Waiting:
-	case lease.Holding:
-		v.schedule(func() { v.take(a) })
-	case lease.Expired, lease.Lost:
-		if !c.try {
-			c.get(nil, false)
-			return
-		}
-		fallthrough
-	default:
-		v.getter, v.pending = nil, nil
-		c.rest()
-		v.next(c.mode, c.try, false)
-	}
-}
-
-// take: the getter finds the claim admitted.
-func (v *value) take(a *attempt) {
-	if v.pending != a {
-		return
-	}
-	a.event(func() { a.Take(a.local()) })
-	if v.pending != a || a.phase != lease.Holding {
-		return
-	}
-	v.pending = nil
-	v.schedule(func() {
-		c := v.getter
-		in, end := v.queue.Admitted(c.mode, a)
-		v.lease, v.getter = &localTurn{a: a, ended: end == process.EndedHold}, nil
-		c.enter(v.lease)
-		v.letIn(in)
-	})
-}
-
-func (v *value) letIn(in []*caller) {
-	for _, c := range in {
-		c.grant(&turn{lease: v.lease})
-	}
-}
-
-// next passes the task of getting the claim on.
-func (v *value) next(mode process.Mode, try, queued bool) {
-	t, a := v.queue.Next(mode, try, queued), v.pending
-	if !t.Place {
-		v.pending = nil
-	}
-	if t.Withdraw && a != nil {
-		a.leave()
-	}
-	if t.Any {
-		t.To.grant(&turn{place: t.Place})
-	}
-}
-
-func (v *value) unlock(mode process.Mode) process.UnlockOutcome {
-	x := v.queue.Unlock(mode)
-	switch x.Do {
-	case process.UnlockNotHeld, process.UnlockShared:
-		return x.Do
-	}
-	v.lease.ended = true
-	switch x.Do {
-	case process.UnlockPassed:
-		v.renew()
-		x.To.grant(&turn{lease: v.lease})
-	case process.UnlockLingers:
-		v.lingers(v.queue.Linger)
-	case process.UnlockLeave:
-		v.schedule(func() {
-			if x.Claim != nil {
-				x.Claim.leave()
-			}
-			v.next(mode, false, false)
+// localTokens: two callers hand the claim over until its tokens are used up.
+// Then a process whose clock is behind gets the next ticket.
+var localTokens = generator{
+	name: "localTokens",
+	set: func(r *rand.Rand, s *world.Setting) {
+		localOnly(r, s, 3)
+		s.Residues, s.Offsets = 2, true
+		s.Skew = s.TTL / 2
+		s.Guard = 2*s.TTL + 2*s.Skew
+		s.Hold, s.Think = 20*time.Microsecond, 2*time.Microsecond
+		s.Length = 200 * time.Millisecond
+	},
+	plan: func(w *world.World) {
+		p, o := w.Procs[0], w.Procs[1]
+		p.Wall, o.Wall = w.Skew/2, -w.Skew/2
+		v := p.Parts[0].Value
+		v.Loop()
+		most := process.HandOvers + w.RNG.IntN(100)
+		w.Once(func() bool { return v.Lease != nil && v.Lease.N > most || v.Turns > 2*most }, w.Length, 0, func() {
+			o.Parts[0].Value.Callers[0].Lock(process.Write, false)
 		})
-	}
-	return x.Do
+	},
 }
 
-func (v *value) lingers(d time.Duration) {
-	if v.timer {
-		return
-	}
-	v.timer = true
-	v.t.proc.later(d, func() {
-		v.timer = false
-		a, again := v.queue.Lingered()
-		if again > 0 {
-			v.lingers(again)
-		}
-		if a != nil {
-			a.leave()
-		}
-	})
-}
-
-// tell is what follows for the callers from an event of the claim that they
-// share.
-func (v *value) tell(news process.News) {
-	if news.Lost() && v.queue.Ended() == process.EndedHold {
-		v.lease.ended = true
-	}
-	if news.Calm {
-		v.schedule(func() { v.letIn(v.queue.Calm()) })
-	}
-	if news.Waiting {
-		v.schedule(func() {
-			if l := v.queue.Waiting(); l != nil {
-				l.leave()
-			}
+// localMistake: while a writer becomes a reader, another goroutine unlocks by
+// mistake. The next writer of the process waits, and a reader in another
+// process.
+var localMistake = generator{
+	name: "localMistake",
+	set: func(r *rand.Rand, s *world.Setting) {
+		localOnly(r, s, 2)
+		readWrite(s)
+		s.Length = 2 * s.TTL
+	},
+	plan: func(w *world.World) {
+		v := w.Procs[0].Parts[0].Value
+		c, next, reader := v.Callers[0], v.Callers[1], w.Procs[1].Parts[0].Value.Callers[0]
+		c.Keeps = true
+		w.Then(w.Delay, func() { c.Lock(process.Write, false) })
+		w.Once(func() bool { return c.Doing == world.Holding }, w.TTL, w.Delay, func() {
+			next.Lock(process.Write, false)
+			reader.Lock(process.Read, false)
 		})
-	}
+		w.Then(w.Around(w.Slowest()), func() {
+			c.Downgrade()
+			v.Unlock(process.Write)
+		})
+	},
 }
 
-// Standing is how the claim stands, as the runtime's core tells.
-func (a *attempt) Standing() process.Standing {
-	at := a.local().Add(a.part.value.stall)
-	valid := a.phase == lease.Holding && at < a.Deadline()
-	return process.Standing{At: at, Valid: valid, Usable: valid && !a.mute, Waiters: valid && a.Waiters()}
+// localStopped: a process stands still just when a caller has found its claim
+// admitted, for longer than its lease.
+var localStopped = generator{
+	name: "localStopped",
+	set: func(r *rand.Rand, s *world.Setting) {
+		localOnly(r, s, 2)
+		s.Clean = false
+		s.Length = 6 * s.TTL
+	},
+	plan: func(w *world.World) {
+		p := w.Procs[0]
+		v := p.Parts[0].Value
+		v.Callers[0].Lock(process.Write, false)
+		w.Once(func() bool { return v.Getter != nil && v.Pending == nil }, w.TTL, 0, p.Pause)
+		w.Then(w.TTL+w.Around(w.TTL), p.Resume)
+		w.Then(w.Around(w.TTL/10), func() { v.Callers[1].Lock(process.Write, false) })
+	},
 }
 
-// Pass is Standing of a claim that is handed over if it is usable.
-func (a *attempt) Pass() process.Standing { return a.passes(a.Standing()) }
+// localRenewed: an Unlock finds the claim past its deadline, just before an
+// answer that came in time is handled. Another process wants the name.
+var localRenewed = generator{
+	name: "localRenewed",
+	set: func(r *rand.Rand, s *world.Setting) {
+		localOnly(r, s, 2)
+		s.Clean = false
+		s.Length = 6 * s.TTL
+	},
+	plan: func(w *world.World) {
+		v := w.Procs[0].Parts[0].Value
+		c, other := v.Callers[0], w.Procs[1].Parts[0].Value.Callers[0]
+		c.Keeps = true
+		w.Then(w.Delay, func() { c.Lock(process.Write, false) })
+		w.Once(func() bool { return c.Doing == world.Holding }, w.TTL, w.Around(w.TTL/2), func() {
+			v.Stall = w.TTL
+			c.Unlock()
+			v.Stall = 0
+		})
+		w.Then(w.Around(w.Delay), func() { other.Lock(process.Write, false) })
+	},
+}
 
-// leave withdraws the claim, held or not.
-func (a *attempt) leave() {
-	a.event(func() { a.Leave(a.local()) })
+// localStorm: the same, and anything fails at any time.
+var localStorm = generator{
+	name: "localStorm",
+	set: func(r *rand.Rand, s *world.Setting) {
+		s.Record, s.Counting, s.Window = false, false, 0
+		s.Callers, s.Capacity, s.Weights = 2+r.IntN(3), 1, []uint64{1}
+		if r.IntN(3) > 0 {
+			s.Reading, s.Capacity, s.Weights = 1+r.IntN(3), 1<<30, []uint64{1, 1 << 30}
+		}
+		s.Linger = [...]time.Duration{0, s.TTL / 20, s.TTL}[r.IntN(3)]
+		s.Hold, s.Think = max(s.Hold, s.TTL/50), max(s.Think, s.TTL/50)
+	},
+	plan: storm.plan,
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // A claim that waits behind two hundred dead ones asks a node that drops one of
@@ -13,23 +14,23 @@ import (
 func TestLongQueueTakesManySmallPortions(t *testing.T) {
 	g := generator{
 		name: "many claims",
-		set: func(r *rand.Rand, s *setting) {
+		set: func(r *rand.Rand, s *world.Setting) {
 			plain(r, s, 1)
-			s.nodes, s.portion = 1, 1
-			s.delay, s.jitter, s.tail, s.late = s.ttl/20000, s.ttl/20000, 0, 0
-			s.length, s.latePush = 4*s.ttl, 0
+			s.Nodes, s.Portion = 1, 1
+			s.Delay, s.Jitter, s.Tail, s.Late = s.TTL/20000, s.TTL/20000, 0, 0
+			s.Length, s.LatePush = 4*s.TTL, 0
 		},
-		plan: func(w *world) {
-			n, f := w.nodes[0], w.procs[0].parts[0]
+		plan: func(w *world.World) {
+			n, f := w.Nodes[0], w.Procs[0].Parts[0]
 			for i := range 200 {
-				terms := protocol.Terms{ID: w.newID(), Weight: w.capacity, Capacity: w.capacity, TTL: w.ttl}
-				n.sent++
-				n.model.Handle(n.millis(w.now), terms, "0", protocol.Request{Op: protocol.OpJoin, Ticket: epoch + protocol.Ticket(64*i)})
+				terms := protocol.Terms{ID: w.NewID(), Weight: w.Capacity, Capacity: w.Capacity, TTL: w.TTL}
+				n.Sent++
+				n.Model.Handle(n.Millis(w.Now), terms, "0", protocol.Request{Op: protocol.OpJoin, Ticket: world.Epoch + protocol.Ticket(64*i)})
 			}
-			w.then(w.delay, func() { f.acquire(false) })
-			w.then(w.ttl+w.ttl/2, func() {
-				w.expectHeld(f, "the leases of all before it have ended")
-				f.release()
+			w.Then(w.Delay, func() { f.Acquire(false) })
+			w.Then(w.TTL+w.TTL/2, func() {
+				w.ExpectHeld(f, "the leases of all before it have ended")
+				f.Release()
 			})
 		},
 	}

@@ -1,241 +1,307 @@
 package sim
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"time"
+	"math/rand/v2"
 
-	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/process"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// registerOp is an operation on the record, and what the simulation notes about
-// it.
-type registerOp struct {
-	*lease.RegisterOp
-	proc   *proc
-	owner  *attempt // whose run it belongs to; nil for a reader
-	no     int
-	name   *process.Name    // of the register that decides which configuration follows; nil: the record
-	before protocol.Version // what had been settled when it began
-	over   bool
-	timer  moment
-	then   func(ok bool)
+// Aims at the record: holders that lose their claims and record all the same,
+// nodes that forget, one after the other, and processes that reach only some.
+
+// recorded: holders are cut off while they work, nodes lose what they have, and
+// most of what is recorded reaches a bare majority.
+var recorded = generator{
+	name: "recorded",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2+r.IntN(2))
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = s.TTL/2, s.TTL/4
+		s.Length = 4*s.Guard + 8*s.TTL
+	},
+	plan: func(w *world.World) {
+		w.AllLoop()
+		w.RandomFaults(6)
+		for range 6 {
+			w.At(w.Around(w.Length/2), w.Shuttle)
+		}
+	},
 }
 
-func (i *registerOp) String() string {
-	actor := "reader " + i.proc.name
-	if i.owner != nil {
-		actor = i.owner.String()
-	}
-	return fmt.Sprintf("%s (%v %d)", actor, i.Op, i.no)
-}
-
-// registerOps are those of a process that are under way.
-type registerOps struct {
-	p   *proc
-	ops []*registerOp
-}
-
-// startRegisterOp starts an operation on the record; then is called when it is
-// decided, or given up after a while.
-func (o *registerOps) startRegisterOp(owner *attempt, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
-	var name *process.Name
-	if owner != nil {
-		name = owner.part.register
-	}
-	o.startNamedOp(o.p.w.around(cmp.Or(o.p.w.persist, 3*o.p.w.ttl)), owner, name, in, then)
-}
-
-// startNamedOp is that with the name, and with the time after which it is given
-// up.
-func (o *registerOps) startNamedOp(limit time.Duration, owner *attempt, name *process.Name, in lease.RegisterOp, then func(i *registerOp, ok bool)) {
-	p, w := o.p, o.p.w
-	w.registerOps++
-	i := &registerOp{RegisterOp: &in, proc: p, owner: owner, name: name, no: w.registerOps, before: w.ledger.best, timer: never}
-	i.then = func(ok bool) { then(i, ok) }
-	o.ops = append(o.ops, i)
-	if w.trace != nil {
-		w.log("%v: begins, %s", i, versionName(in.Stored.Version))
-	}
-	if w.tape != nil {
-		w.tape.registerOp(p, owner, i.RegisterOp)
-	}
-	of := ""
-	if name != nil {
-		of = name.Name
-	}
-	p.client.StartRegisterOp(p.now(), i.RegisterOp, of, p.w.nodeTimeout, p.w.ttl, w.rules)
-	i.after()
-	p.later(limit, func() { i.end(false) })
-}
-
-// eachOp has something happen to each operation.
-func (o *registerOps) eachOp(what func(i *registerOp)) {
-	for _, i := range slices.Clone(o.ops) {
-		what(i)
-		i.after()
-	}
-}
-
-// reads has a process look at the record now and then.
-func (o *registerOps) reads() {
-	p, w := o.p, o.p.w
-	p.later(w.around(2*w.think+2*w.hold), func() {
-		if !w.draining {
-			if p.waits(false) {
-				o.reads()
-				return
+// belated: a holder works on after it has lost its claim, while another runs
+// that did not reach all the nodes that the first one's run began on; and the
+// one node that knows of both may lose that, or all, or nothing.
+var belated = generator{
+	name: "belated",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = 2*s.Guard, 4*s.TTL
+		s.Length = 6 * s.Guard
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, second := w.Procs[0], w.Procs[1]
+		e, f := first.Parts[0], second.Parts[0]
+		memory := w.RNG.IntN(3)
+		first.Cut(c)
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(begun(e), w.TTL, 0, func() {
+			a.Save()
+			first.Pause()
+			if memory > 0 || w.RNG.IntN(2) == 0 {
+				second.Cut(b)
 			}
-			o.startRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
-			o.reads()
-		}
-	})
-}
-
-// after does what the register operation wants done after an event.
-func (i *registerOp) after() {
-	p, w := i.proc, i.proc.w
-	if i.over {
-		return
-	}
-	if i.owner != nil && !i.Follow(p.now(), i.owner.valid()) {
-		i.end(false)
-		return
-	}
-	for k := range i.Out {
-		w.stats.Requests++
-		p.link(i.Out[k].Node).offerRecord(i, &i.Out[k])
-	}
-	i.Out = i.Out[:0]
-	if i.Outcome() != lease.Asking {
-		i.end(true)
-		return
-	}
-	at := p.when(i.Wake())
-	if at == never || at >= i.timer {
-		return
-	}
-	i.timer = max(at, w.now+1)
-	set := i.timer
-	w.queue.push(event{at: set, kind: evProc, proc: p, gen: p.epoch, fn: func() {
-		if i.timer == set && !i.over {
-			i.timer = never
-			i.Tick(p.local(w.now))
-			i.after()
-		}
-	}})
-}
-
-func (i *registerOp) end(decided bool) {
-	if i.over {
-		return
-	}
-	w := i.proc.w
-	i.over = true
-	i.End()
-	i.proc.ops = slices.DeleteFunc(i.proc.ops, func(o *registerOp) bool { return o == i })
-	if !decided {
-		w.tape.note("giveup %d", i.no)
-	}
-	settled := decided && i.Outcome() == lease.Settled
-	if w.trace != nil {
-		w.log("%v: outcome %d, newest %s", i, i.Outcome(), versionName(i.Newest().Version))
-	}
-	if settled && i.name == nil {
-		w.ledger.settled(w, i)
-	}
-	i.then(settled)
-}
-
-// carryOut carries out the steps of a Run under claims of the participant, and
-// calls then. If one is under way, this one comes to nothing.
-func (t *participant) carryOut(r *lease.Run, then func()) {
-	if t.run != nil || t.att != nil {
-		t.proc.later(t.proc.w.delay, then)
-		return
-	}
-	t.run, t.ran = r, then
-	t.runs()
-}
-
-func (t *participant) runs() {
-	p, r := t.proc, t.run
-	recorded := func(i *registerOp, ok bool) {
-		if t.run == r {
-			r.Recorded(i.RegisterOp, ok || i.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive)
-			t.runs()
-		}
-	}
-	switch r.Step() {
-	case lease.RunLock:
-		p.later(r.Within, func() {
-			if t.run == r && r.Step() != lease.RunRead {
-				r.Expired()
-				t.runs()
+			f.Acquire(false)
+		})
+		w.Once(begun(f), 3*w.TTL, 0, func() {
+			switch memory {
+			case 1:
+				w.Wipe(a, false)
+			case 2:
+				w.Wipe(a, true)
 			}
 		})
-		t.acquire(r.Try)
-	case lease.RunRead:
-		t.release()
-		p.startRegisterOp(nil, r.Op, recorded)
-	case lease.RunRecord:
-		p.startRegisterOp(t.att, r.Op, recorded)
-	case lease.RunOver:
-		then := t.ran
-		t.run, t.ran = nil, nil
-		t.release()
-		then()
-	}
-}
-
-// unlocked: the claim of a Run has come to nothing, or has ended.
-func (t *participant) unlocked() {
-	if r := t.run; r != nil && r.Step() == lease.RunLock {
-		r.Locked(protocol.Version{}, false)
-		t.runs()
-	}
-}
-
-// turn is what a participant does with its hold when there is a record: it
-// begins a run, and if the thing has not been done, does it and records it.
-func (t *participant) turn(a *attempt) {
-	p, w := t.proc, t.proc.w
-	leave := func(bool) {
-		if t.att == a {
-			t.release()
+		pause := w.Around(w.NodeTimeout)
+		if memory > 0 {
+			pause = w.Guard + w.Around(w.TTL/4)
 		}
-	}
-	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
-	put := func(s protocol.Stored) {
-		p.startRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *registerOp, ok bool) { leave(ok) })
-	}
-	p.startRegisterOp(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *registerOp, ok bool) {
-		found := i.Newest()
-		adopted, few := i.Adopt()
-		switch {
-		case !ok:
-			leave(false)
-		case few && w.rng.IntN(2) == 0:
-			put(adopted)
-		case few: // and then something of its own, as a Reset does
-			p.startRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*registerOp, bool) {
-				put(protocol.Stored{Version: version, Erased: true})
-			})
-		case found.Version != (protocol.Version{}) && !found.Erased && w.rng.IntN(3) > 0:
-			leave(true) // done before
-		default: // not done, or it is to be done again
-			work := w.around(w.hold)
-			if w.draining {
-				work = w.around(w.ttl / 20)
+		w.Then(pause, func() { first.Resume() })
+		w.Then(w.Around(2*w.TTL), func() { second.To(b).Heal(true) })
+	},
+}
+
+// begun: t knows that its run has begun.
+func begun(t *world.Participant) func() bool {
+	return func() bool {
+		if t.Att == nil {
+			return false
+		}
+		for _, o := range t.Proc.World.Ledger.Opens {
+			if o.Run.ID == t.Att.ID {
+				return true
 			}
-			p.later(work, func() {
-				if t.att == a || w.rng.IntN(2) == 0 { // a loss may come too late to keep it from being done
-					put(protocol.Stored{Version: version, Erased: w.rng.IntN(3) == 0, Value: []byte(a.String())})
-				}
-			})
 		}
-	})
+		return false
+	}
+}
+
+// bareMajority: a bare majority has the record, one of it forgets it, and the
+// other cannot be asked.
+var bareMajority = generator{
+	name: "bareMajority",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = s.TTL/20, s.TTL
+		s.Length = 2*s.Guard + 6*s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p := w.Procs[0]
+		p.Cut(c)
+		w.Then(w.Delay, func() { p.Parts[0].Acquire(false) })
+		w.Once(func() bool { return w.Ledger.Best.Ticket > 0 }, 2*w.TTL, 0, func() {
+			w.Wipe(a, w.RNG.IntN(2) == 0)
+			b.Pause()
+		})
+		w.Then(w.Guard+w.Around(2*w.TTL), b.Resume)
+		w.Then(w.Around(w.TTL), func() { p.To(c).Heal(w.RNG.IntN(2) == 0) })
+	},
+}
+
+// minority: what a holder records reaches one node; two processes read, each
+// from other nodes.
+var minority = generator{
+	name: "minority",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = s.TTL/20, s.TTL/4
+		s.Length = 2 * s.Guard
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p := w.Procs[0]
+		e := p.Parts[0]
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(begun(e), w.TTL, 0, func() {
+			p.Cut(b, c)
+		})
+		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
+			p.Pause()
+			c.Pause()
+		})
+		w.Then(w.Around(w.TTL), func() {
+			c.Resume()
+			a.Pause()
+		})
+		w.Then(w.Around(w.TTL), func() {
+			a.Resume()
+			p.Resume()
+			p.Mend(b)
+			p.To(c).Heal(true)
+		})
+	},
+}
+
+// runFindsMinority: what a holder records reaches one node before it dies; the
+// next one begins its run there and finds it; and then others are asked.
+var runFindsMinority = generator{
+	name: "runFindsMinority",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = s.TTL/20, s.TTL/4
+		s.Length = 2*s.Guard + 4*s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p, next := w.Procs[0], w.Procs[1]
+		e, f := p.Parts[0], next.Parts[0]
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(begun(e), w.TTL, 0, func() {
+			p.Cut(b, c)
+		})
+		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
+			p.Crash()
+			next.Cut(c)
+			f.Acquire(false)
+		})
+		w.Once(begun(f), 3*w.TTL, 0, func() {
+			next.Pause()
+			a.Pause()
+		})
+		w.Then(w.Around(2*w.TTL), func() {
+			a.Resume()
+			next.Resume()
+			next.To(c).Heal(true)
+		})
+	},
+}
+
+// openWaitsForRepair: a node forgets, and cannot be repaired with what a
+// minority has while a run is under way; and too few nodes that know vote for
+// that run's claim, for on one of them another is ahead that waits for it
+// elsewhere.
+var openWaitsForRepair = generator{
+	name: "openWaitsForRepair",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Offsets = false
+		s.Hold, s.Think = s.TTL/20, s.TTL/4
+		s.Length = 2*s.Guard + 8*s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, other, later := w.Procs[0], w.Procs[1], w.Procs[2]
+		d, e, f := first.Parts[0], other.Parts[0], later.Parts[0]
+		w.LateMessages = false
+		w.Then(w.Delay, func() { d.Acquire(false) })
+		w.Once(begun(d), w.TTL, 0, func() {
+			first.Cut(a, b)
+			other.Cut(c)
+			later.Cut(a, b)
+		})
+		w.Once(func() bool { return c.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
+			first.Crash()
+			w.Wipe(b, false)
+		})
+		w.Then(w.Guard-w.TTL/2, func() { e.Acquire(false) })
+		w.Then(w.Around(w.TTL/8), func() { f.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, 4*w.Slowest(), func() {
+			later.To(a).Heal(true)
+			other.To(c).Heal(true)
+		})
+		w.Then(w.TTL, func() {
+			if world.Holds(e)() && !begun(e)() {
+				w.Fail("stuck", "%s cannot begin its run, though two nodes know all", e.Name)
+			}
+		})
+	},
+}
+
+// putForgotten: a node takes a put and forgets it; while that still counts for
+// the run that has put, others take it too, of which one has just told a new
+// run that it has nothing. The node that forgot is the last to promise that
+// run.
+var putForgotten = generator{
+	name: "putForgotten",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Nodes = 5
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Offsets = false
+		s.Hold, s.Think = s.TTL/20, 8*s.TTL
+		s.Persist = 4 * s.Guard
+		s.Length = 3*s.Guard + 4*s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		b, c, x := ns[1], ns[2], ns[4]
+		first, second, third := w.Procs[0], w.Procs[1], w.Procs[2]
+		e, p, f := first.Parts[0], second.Parts[0], third.Parts[0]
+		w.LateMessages = false
+		for _, n := range ns {
+			if n != c {
+				third.Cut(n)
+			}
+		}
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(begun(e), w.TTL, 0, func() {
+			for _, n := range ns {
+				if n != b {
+					first.Cut(n)
+				}
+			}
+		})
+		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Wipe(b, false) })
+		w.Then(w.Guard-w.TTL/2-w.NodeTimeout, func() { f.Acquire(false) })
+		w.Then(w.NodeTimeout, func() { p.Acquire(false) })
+		w.Once(func() bool { return len(x.Model.Claims(x.Millis(w.Now))) > 0 }, w.TTL, 0, func() { second.To(x).Cut(world.Requests) })
+		w.Once(world.Holds(p), w.TTL, w.NodeTimeout/2, func() {
+			second.Cut(c) // which has told that it has nothing
+			first.Mend(c, x)
+		})
+		w.Then(w.TTL+w.Around(w.TTL), func() {
+			second.To(c).Heal(true)
+			second.To(x).Heal(true)
+		})
+	},
+}
+
+// stretched: one node takes a put, then forgets it and is repaired by the
+// others, which know nothing of it; much later another node takes it, too.
+var stretched = generator{
+	name: "stretched",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
+		s.Hold, s.Think = s.TTL/20, s.TTL/4
+		s.Persist = 4 * s.Guard
+		s.Length = 4 * s.Guard
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p := w.Procs[0]
+		e := p.Parts[0]
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(begun(e), w.TTL, 0, func() {
+			p.Cut(b, c)
+		})
+		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Once(a.Model.CaughtUp, w.Guard+3*w.TTL, 0, func() { p.Mend(b) })
+		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { b.Pause() })
+		w.Then(w.Around(w.TTL), func() {
+			b.Resume()
+			p.To(c).Heal(true)
+		})
+	},
 }

@@ -1,295 +1,302 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
+	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// Each process repairs nodes that lost their data by the machine that runs in
-// production (repair.Repair). This file takes its steps, as core/repair.go
-// does.
-//
-// The names that nodes list are the record, the number of permits, and, in some
-// aims, further names whose registers are not simulated: a node has one, or has
-// not.
+// This file has the aims at nodes that lose their data, or have the memory of
+// another node. In most of those at repairs no claim
+// and no record matters: the nodes have further names, and one of them loses
+// these.
 
-// The names of the record and of the number.
-const (
-	recordName = "record"
-	numberName = "number"
-)
-
-var (
-	errSilent   = errors.New("has not answered in time")
-	errUnmarked = errors.New("has no marker")
-	errRefused  = errors.New("refuses")
-	errOtherSet = errors.New("is of another configuration")
-)
-
-// nameOf is the ith of the further names.
-func nameOf(i int) string { return fmt.Sprintf("name %03d", i) }
-
-// repairTask is one step on its way.
-type repairTask struct {
-	step repair.RepairStep
-	res  repair.RepairResult
-	over bool
-	then func(repair.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
+// named is what these aims start from.
+func named(r *rand.Rand, s *world.Setting, procs, names int) {
+	plain(r, s, procs)
+	s.Capacity, s.Weights, s.Names = 1, []uint64{1}, names
+	s.Eager = true
+	s.Delay, s.Jitter, s.Tail = min(s.Delay, time.Millisecond), min(s.Jitter, time.Millisecond), 0
+	s.Length = 4 * s.Guard
 }
 
-// mender is a process as it repairs nodes.
-type mender struct {
-	p        *proc
-	reading  []int          // by node: names that it is bringing there
-	mended   map[*node]bool // in a trace: that it repairs
-	repaired map[int]string // in a trace: what was last said of that, per node
-	decider  *participant   // one of parts, once there is one
-}
-
-// maxReads is how many names a process may be bringing to a node at a time.
-const maxReads = 64
-
-func stepName(s repair.RepairStep) string {
-	kind := [...]string{
-		"looks at", "asks for the turn at", "keeps the turn at", "lists names of", "reads for", "decides for", "marks as caught up",
-		"spreads the number from", "gives the turn up at", "cannot repair", "has repaired",
-	}[s.Kind]
-	return strings.TrimSpace(fmt.Sprintf("repair of node %d: %s node %d %s", s.Target, kind, s.Node, s.Name))
-}
-
-// mends: the process repairs the node if that lost its data, and the world has
-// something that a node could lack. In a trace only processes that it says so
-// of repair nodes.
-func (m *mender) mends(n *node) bool {
-	w := m.p.w
-	if w.wire != nil {
-		return w.wire.repairs || m.mended[n]
-	}
-	return w.record || w.counting || w.setting.names > 0 || w.members > 0
-}
-
-// meets says that the process may repair the node from here on.
-func (m *mender) meets(n *node) {
-	p := m.p
-	do := p.client.Up(p.now(), p.to(n).no)
-	p.carryOut(slices.DeleteFunc(do, func(a process.Action) bool { return a.Kind == process.ActAsk }))
-}
-
-// takeStep takes a step of the machine.
-func (m *mender) takeStep(s repair.RepairStep) {
-	p, w := m.p, m.p.w
-	if w.trace != nil {
-		w.log("process %s: %s", p.name, stepName(s))
-	}
-	t := &repairTask{step: s}
-	switch s.Kind {
-	case repair.RepairFailed, repair.RepairDone:
-		if end := m.repairEnd(s); w.wire != nil && end != m.repaired[s.Target] {
-			m.repaired[s.Target] = end
-			w.wire.say("%s", end)
-		}
-	case repair.RepairRead:
-		m.readFor(t)
-	case repair.RepairDecide:
-		if s.Succession {
-			of := change.NewSuccession(p.members.Config(), nil, p.w.ttl, p.w.nodeTimeout, w.rules)
-			p.succeed(of, func() {
-				if c, _ := of.Decided(); c != nil {
-					w.successor(p, c)
-				}
-				m.stepDone(t, repair.RepairResult{OK: true}) // whether it is decided shows next
-			})
-			return
-		}
-		if s.Name != recordName {
-			p.later(4*w.delay, func() {
-				delete(w.undecided, s.Name)
-				m.stepDone(t, repair.RepairResult{OK: !w.held[s.Name]})
-			})
-			return
-		}
-		m.decide(func(ok bool) { m.stepDone(t, repair.RepairResult{OK: ok}) })
-	case repair.RepairSpread:
-		p.later(2*w.delay, func() {
-			for _, n := range w.nodes {
-				if m.attested(nil) && p.reaches(n) {
-					m.bringNumber(n)
-				}
-			}
-			w.permits.inForce(w)
-			m.stepDone(t, repair.RepairResult{})
+// repairBeforeGuardEnds: a node takes a put and forgets it. While that still
+// counts for the client that put, another node takes the put, too: it is
+// recorded. That one cannot be asked when the guard time of the first is over.
+var repairBeforeGuardEnds = generator{
+	name: "repairBeforeGuardEnds",
+	set:  stretched.set,
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p, other := w.Procs[0], w.Procs[1]
+		e := p.Parts[0]
+		e.Puts = true // without a run, which would have the other nodes list the name
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, 0, func() {
+			p.Cut(b, c)
+			other.Cut(a)
+			v := protocol.Version{Ticket: e.Att.Ticket(), ID: e.Att.ID, Seq: 1}
+			p.StartRegisterOp(e.Att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*world.RegisterOp, bool) { e.Release() })
+			e.Puts = false
 		})
-	default:
-		limit, to := p.w.nodeTimeout, s.Node
-		switch s.Kind {
-		case repair.RepairList:
-			limit *= 10
-		case repair.RepairMark:
-			to = s.Target
-		case repair.RepairYield:
-			t.over = true
-		}
-		m.ask(t, to, limit)
-	}
-}
-
-// ask sends a step to a node.
-func (m *mender) ask(t *repairTask, to int, limit time.Duration) {
-	p, l := m.p, m.p.link(to)
-	l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: to, Sent: p.local(p.w.now)}})
-	if !t.over {
-		p.later(limit, func() { m.stepDone(t, repair.RepairResult{Err: errSilent}) })
-	}
-}
-
-// survey asks all nodes whether one more may be restarted, as "quorate check"
-// does, and calls then with the answer.
-func (m *mender) survey(then func(may bool)) {
-	p, w := m.p, m.p.w
-	sets := p.client.Group().Sets
-	nodes := make([]repair.NodeHealth, p.client.Group().Nodes)
-	left := len(nodes)
-	for i := range nodes {
-		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: i, Target: i}}
-		t.then = func(res repair.RepairResult) {
-			nodes[i] = repair.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
-			if left--; left == 0 {
-				then(repair.MayRestart(w.rules, nodes, sets))
-			}
-		}
-		m.ask(t, i, p.w.nodeTimeout)
-	}
-}
-
-// stepDone reports the end of a step.
-func (m *mender) stepDone(t *repairTask, res repair.RepairResult) {
-	if t.over {
-		return
-	}
-	t.over = true
-	if t.then != nil {
-		t.then(res)
-		return
-	}
-	m.p.carryOut(m.p.client.StepDone(m.p.now(), &t.step, res))
-}
-
-// readFor reads a name so that the target has it.
-func (m *mender) readFor(t *repairTask) {
-	p := m.p
-	w, n := p.w, p.link(t.step.Target).node
-	m.brings(n, 1)
-	if w.turns && n.turnOf != nil && n.turnOf != p && n.turnEnds > n.millis(w.now) {
-		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
-	}
-	if name := t.step.Name; name == recordName || strings.HasPrefix(name, successor) {
-		in := lease.RegisterOp{Op: protocol.OpRead, Repair: t.step.Target + 1, Succession: t.step.Succession}
-		of := &process.Name{Name: name}
-		if name == recordName {
-			of = nil
-		}
-		p.startNamedOp(4*p.w.nodeTimeout, nil, of, in, func(i *registerOp, _ bool) {
-			m.brings(n, -1)
-			res := repair.RepairResult{Outcome: i.Outcome()}
-			if res.Outcome == lease.Asking {
-				res.Err = errSilent
-			}
-			m.stepDone(t, res)
+		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 4*w.Delay, func() {
+			w.Wipe(a, false)
+			other.To(a).Heal(true)
 		})
-		return
-	}
-	p.later(w.around(4*w.delay), func() {
-		m.brings(n, -1)
-		res := repair.RepairResult{Outcome: lease.Settled}
-		switch {
-		case !p.reaches(n) || !m.attested(n):
-			res = repair.RepairResult{Err: errSilent}
-		case w.undecided[t.step.Name] || w.held[t.step.Name]:
-			res.Outcome = lease.Inconclusive
-		case t.step.Name == numberName:
-			m.bringNumber(n)
-			w.permits.inForce(w)
-		default:
-			n.names[t.step.Name] = true
-		}
-		m.stepDone(t, res)
-	})
+		w.Then(2*w.NodeTimeout, func() { p.Mend(b) })
+		w.Once(func() bool { return w.Ledger.Best.Ticket > 0 }, w.TTL, 0, b.Pause)
+		w.Then(w.Guard+w.TTL, func() {
+			b.Resume()
+			p.To(c).Heal(true)
+		})
+	},
 }
 
-// decide has a run of the process's own decide an undecided register.
-func (m *mender) decide(then func(ok bool)) {
-	p := m.p
-	if m.decider == nil {
-		m.decider = newParticipant(p, len(p.parts))
-		m.decider.lock = 0
-		if p.w.wire != nil {
-			m.decider.name = m.decider.label()
-		}
-		p.parts = append(p.parts, m.decider)
-	}
-	r := lease.NewDecision(repair.DecideWithin(p.w.nodeTimeout, p.w.ttl, 2*p.w.delay))
-	m.decider.carryOut(r, func() { then(r.OK()) })
+// losesDataAgain: a node lost its data and is brought all names but one, whose
+// run is under way. Then it loses its data again, and its connections stay.
+var losesDataAgain = generator{
+	name: "losesDataAgain",
+	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1, 20); s.Hold = s.TTL / 20 },
+	plan: func(w *world.World) {
+		a := w.Shuffled()[0]
+		p := w.Procs[0]
+		w.Held["name 003"] = true
+		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Once(func() bool { return len(a.Names) == 19 }, w.Guard+w.TTL, w.NodeTimeout, func() {
+			a.Forget()
+			p.Parts[0].Acquire(true) // the node notices
+			clear(w.Held)
+		})
+		w.Then(2*w.Guard, func() { w.CaughtUp(a) })
+	},
 }
 
-// repairEnd says in a trace how an attempt to repair a node has ended.
-func (m *mender) repairEnd(s repair.RepairStep) string {
-	p := m.p
-	switch {
-	case s.Kind == repair.RepairDone:
-		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, p.link(s.Target).idx+1, s.Count)
-	case s.Err != nil:
-		return fmt.Sprintf("%s cannot repair node %d: %v", p.label, p.link(s.Target).idx+1, s.Err)
-	}
-	var silent []string
-	for i, err := range s.Nodes {
-		if err != nil {
-			silent = append(silent, fmt.Sprint(p.link(i).idx+1))
-		}
-	}
-	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.label, p.link(s.Target).idx+1, strings.Join(silent, " "))
+// listerLosesData: three of five nodes have the names. One of them loses its
+// data, and another one that is asked to repair it loses its data after it was
+// found caught up, and before it lists names. The third cannot be asked.
+var listerLosesData = generator{
+	name: "listerLosesData",
+	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1, 3); s.Nodes, s.Think = 5, s.TTL/20 },
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		clear(ns[3].Names)
+		clear(ns[4].Names)
+		p := w.Procs[0]
+		w.Then(w.NodeTimeout, func() {
+			p.Cut(c)
+			w.Wipe(a, false)
+		})
+		looks := 0
+		w.Once(func() bool { return a.TurnOf != nil }, w.Guard+w.TTL, 0, func() { looks = b.Looks })
+		w.Once(func() bool { return b.Looks > looks }, w.NodeTimeout, 0, func() {
+			b.Forget()
+			p.Parts[0].Acquire(true) // the node notices
+		})
+		w.Then(2*w.TTL, func() { p.Mend(c) })
+		w.Then(2*w.Guard, func() { w.CaughtUp(a) })
+	},
 }
 
-// attested: enough nodes beside n would answer a read of a register that is not
-// simulated.
-func (m *mender) attested(n *node) bool {
-	p, caughtUp, lacking := m.p, uint32(0), uint32(0)
-	for _, o := range p.w.nodes {
-		i := p.numbered(o)
-		if o == n || i < 0 {
-			continue
-		}
-		if !p.reaches(o) {
-			lacking |= 1 << i
-		} else if o.model.CaughtUp() {
-			caughtUp |= 1 << i
-		}
-	}
-	sets := p.client.Group().Sets
-	return sets.Attested(caughtUp) || sets.All()&lacking == 0
+// undecidedName: a node lost its data, and the run of one name is under way for
+// a while. All other names are brought meanwhile.
+var undecidedName = generator{
+	name: "undecidedName",
+	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1+r.IntN(3), 80) },
+	plan: func(w *world.World) {
+		a := w.Shuffled()[0]
+		w.Held["name 003"] = true
+		w.Then(w.NodeTimeout, func() { w.Wipe(a, w.RNG.IntN(2) == 0) })
+		w.Then(w.Guard+w.TTL, func() {
+			if len(a.Names) < 79 {
+				w.Fail("stuck", "node %d has %d names: it waits for one that is not decided", a.Index, len(a.Names))
+			}
+			clear(w.Held)
+		})
+		w.Then(w.TTL, func() { w.CaughtUp(a) })
+	},
 }
 
-// bringNumber gives a node the newest number of permits that the others that
-// can be asked know.
-func (m *mender) bringNumber(n *node) {
-	for _, o := range m.p.w.nodes {
-		if o != n && m.p.reaches(o) {
-			n.model.Resize(o.model.Limit())
-		}
-	}
+// decidedName: a node lost its data, and no run is under way that would decide
+// a name.
+var decidedName = generator{
+	name: "decidedName",
+	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1+r.IntN(3), 5) },
+	plan: func(w *world.World) {
+		a := w.Shuffled()[0]
+		w.Undecided["name 003"] = true
+		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Then(w.Guard+w.TTL, func() { w.CaughtUp(a) })
+	},
 }
 
-// brings counts the names that a process is bringing to a node.
-func (m *mender) brings(n *node, more int) {
-	if m.reading[n.idx] += more; m.reading[n.idx] > maxReads {
-		m.p.w.fail("busy", "process %s brings %d names to node %d at once", m.p.name, m.reading[n.idx], n.idx)
-	}
+// repairWaits: a node lost its data. When its guard time is over another node
+// does not answer for a while. No connection ends.
+var repairWaits = generator{
+	name: "repairWaits",
+	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1, 5) },
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b := ns[0], ns[1]
+		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Then(w.Guard-w.NodeTimeout, b.Pause)
+		w.Then(w.TTL, b.Resume)
+		w.Then(w.TTL, func() { w.CaughtUp(a) })
+	},
+}
+
+// repairTogether: several processes repair a node, and nothing fails meanwhile.
+var repairTogether = generator{
+	name: "repairTogether",
+	set: func(r *rand.Rand, s *world.Setting) {
+		named(r, s, 4, 80)
+		s.Turns = true
+	},
+	plan: func(w *world.World) {
+		a := w.Shuffled()[0]
+		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Then(w.Guard+w.TTL, func() { w.CaughtUp(a) })
+	},
+}
+
+// missedResize: a Resize has reached two nodes of three. Claims hear of that,
+// and the third node is brought the number.
+var missedResize = generator{
+	name: "missedResize",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
+		s.ShortHold = false
+		s.Hold = s.TTL / 2
+		s.Length = 8 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		w.AllLoop()
+		w.Then(w.Around(w.TTL), func() { w.Permits.Resize(w, 2, ns[:2]) })
+		w.Then(4*w.TTL, func() {
+			if limit, _ := ns[2].Model.Limit(); limit != 2 {
+				w.Fail("stuck", "node %d has not been brought the number of permits", ns[2].Index)
+			}
+		})
+	},
+}
+
+// rolling: all nodes lose their data, one after the other, each as soon as an
+// onlooker finds that one more node may be restarted. One process holds a lock
+// all the while, and others wait for it. No process reads a record. No name is
+// forgotten, the hold is not lost, and each node is caught up soon after its
+// guard time.
+var rolling = generator{
+	name: "rolling",
+	set: func(r *rand.Rand, s *world.Setting) {
+		named(r, s, 4, 9)
+		s.Nodes = [...]int{3, 3, 5}[r.IntN(3)]
+		s.Length = time.Duration(3*s.Nodes+1) * s.Guard
+		s.Hold = 2 * s.Length
+	},
+	plan: func(w *world.World) {
+		e, onlooker := w.Procs[0].Parts[0], w.Procs[3]
+		may := false
+		var look func()
+		look = func() {
+			onlooker.Survey(func(ok bool) {
+				if may = ok; !ok {
+					onlooker.Later(w.NodeTimeout/4, look)
+				}
+			})
+		}
+		w.Then(w.Delay, func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, w.NodeTimeout, func() {
+			w.Procs[1].Parts[0].Acquire(false)
+			w.Procs[2].Parts[0].Acquire(false)
+		})
+		w.Then(w.TTL, func() { w.Undecided["name 003"] = true })
+		for i, n := range w.Shuffled() {
+			w.Then(w.Around(w.NodeTimeout), func() {
+				if i == 0 { // the run of a name goes on for another guard time after the node's
+					w.Held["name 003"] = true
+					w.At(2*w.Guard+w.TTL/2, func() { clear(w.Held) })
+				}
+				w.Wipe(n, false)
+				may = false
+				onlooker.Later(w.NodeTimeout, look)
+			})
+			w.Once(func() bool { return may }, 2*w.Guard+3*w.TTL, 0, func() {
+				switch {
+				case !may:
+					w.Fail("stuck", "node %d is not caught up", n.Index)
+				case !world.Holds(e)():
+					w.Fail("lost", "the hold ends as node %d, the %d. to be restarted, is back", n.Index, i+1)
+				}
+				w.Remember()
+			})
+		}
+	},
+}
+
+// replica: a client holds with the votes of b and c, and another one has the
+// vote of a. Then c is a's replica for a moment: it has the other client's
+// claim and not the holder's.
+var replica = generator{
+	name: "replica",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Length = 4 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, c := ns[0], ns[2]
+		holder, other := w.Procs[0], w.Procs[1]
+		e, f := holder.Parts[0], other.Parts[0]
+		holder.Cut(a)
+		w.Then(w.Around(w.Delay), func() { e.Acquire(false) })
+		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() { f.Acquire(false) })
+		w.Then(w.Around(w.NodeTimeout), func() {
+			if w.RNG.IntN(2) == 0 {
+				holder.Cut(c)
+			}
+			c.Copy(a)
+			if w.RNG.IntN(2) == 0 {
+				other.To(c).Snap()
+			}
+		})
+		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() {})
+	},
+}
+
+// swapped: a is restarted with the memory of its last save, and has its guard
+// time. A client holds with a and b. Then the memory of the save comes back to
+// a in one run of its server, and another client wants the lock.
+var swapped = generator{
+	name: "swapped",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Length = s.Guard + 6*s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, c := ns[0], ns[2]
+		holder, other := w.Procs[0], w.Procs[1]
+		e, f := holder.Parts[0], other.Parts[0]
+		w.Then(w.Around(w.NodeTimeout), func() { // all have met a
+			a.Save()
+			a.Crash()
+			a.Revert()
+			a.Restart()
+		})
+		w.Then(w.Guard+w.Around(w.NodeTimeout), func() {
+			holder.Cut(c)
+			e.Acquire(false)
+		})
+		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() {
+			a.ComeBack()
+			f.Acquire(false)
+		})
+		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() {})
+	},
 }

@@ -1,76 +1,84 @@
 package sim
 
 import (
-	"cmp"
-	"strconv"
-	"strings"
+	"math/rand/v2"
+	"time"
 
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns the number of permits.
+// This file has the aims in which the number of permits changes.
 
-// number is how many permits there are, and have been.
-type number struct {
-	limit uint64 // since the last Resize; 0: none yet
-	most  uint64 // that there ever were
-	since moment // when a majority knew of the limit
-	at    protocol.Ticket
+// resized: nothing fails, and the number of permits goes up and down.
+var resized = generator{
+	name: "resized",
+	set: func(r *rand.Rand, s *world.Setting) {
+		calm.set(r, s)
+		s.Nodes, s.Procs, s.Parts = 3+2*r.IntN(2), 4, 2
+		s.Capacity, s.Weights, s.Counting = 3, []uint64{1, 2}, true
+		s.TryEvery, s.CancelEvery = 0, 0
+		s.Hold = s.TTL / 2
+	},
+	plan: func(w *world.World) {
+		w.AllLoop()
+		w.Permits.Most = w.Capacity
+		for range 8 {
+			w.At(w.Around(w.Length/2), func() { w.Permits.Resize(w, 2+w.RNG.Uint64N(4), w.Nodes) })
+		}
+	},
 }
 
-// resize changes the number of permits at some nodes at once; once a majority
-// has it, it is in force.
-func (p *number) resize(w *world, limit uint64, nodes []*node) {
-	w.log("%d permits from now on, as %d nodes know", limit, len(nodes))
-	if w.tape != nil {
-		var ns []string
-		for _, n := range nodes {
-			ns = append(ns, strconv.Itoa(n.idx+1))
-		}
-		w.tape.note("resize %d %s", limit, strings.Join(ns, ","))
-	}
-	p.most = max(cmp.Or(p.most, w.capacity), limit)
-	p.at++
-	p.limit, p.since = limit, w.now
-	for _, n := range nodes {
-		n.model.Resize(limit, p.at)
-		// As the client does that has resized: some request, for the nodes to
-		// look again.
-		n.begins()
-		_, outs := n.model.Handle(n.millis(w.now), protocol.Terms{Capacity: w.capacity, Counting: true},
-			"", protocol.Request{Op: protocol.OpBeat})
-		for _, o := range outs {
-			n.push(o)
-		}
-	}
+// shrunk: a majority knows that there is only one permit left; one of it
+// forgets that, and the other cannot be asked for a while.
+var shrunk = generator{
+	name: "shrunk",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
+		s.Hold, s.Think = s.TTL, s.TTL/20
+		s.Length = 3 * s.Guard
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b := ns[0], ns[1]
+		w.AllLoop()
+		w.Then(w.Around(w.TTL), func() { w.Permits.Resize(w, 1, ns[:2]) })
+		// Before the third node is brought the number.
+		w.Then(w.Around(w.NodeTimeout/4), func() {
+			w.Wipe(a, w.RNG.IntN(2) == 0)
+			b.Pause()
+		})
+		// Not for longer than the node that forgot waits to be repaired.
+		w.Then(w.Guard+time.Duration(w.RNG.Int64N(int64(w.Guard/2))), b.Resume)
+	},
 }
 
-// inForce: what a read has brought to a majority is in force.
-func (p *number) inForce(w *world) {
-	limits := map[protocol.Ticket]uint32{}
-	for _, n := range w.nodes {
-		if limit, at := n.model.Limit(); at > p.at && w.number(n) >= 0 {
-			if limits[at] |= 1 << w.number(n); w.sets().Met(limits[at]) {
-				p.limit, p.at, p.since = limit, at, w.now
+// raised: there is one permit; a Resize to more has reached one node and
+// failed. Two processes each reach that one and one other.
+var raised = generator{
+	name: "raised",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
+		s.Hold = s.TTL
+		s.Length = 6 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		w.Then(w.Delay, func() {
+			w.Permits.Resize(w, 1, ns)
+			ns[2].Model.Resize(3, w.Permits.At+1)
+		})
+		w.Then(w.NodeTimeout, func() {
+			for i, p := range w.Procs {
+				p.Cut(ns[i])
+				p.Parts[0].Loop()
 			}
-		}
-	}
-}
-
-// fits holds an admission against the number of permits: a claim that began
-// after a majority knew of the last Resize is bound by it, beside all claims
-// that still hold.
-func (p *number) fits(w *world, a *attempt, holders []*attempt) {
-	if p.limit == 0 || a.began <= p.since {
-		return
-	}
-	var sum uint64
-	for _, h := range holders {
-		if h.valid() {
-			sum += h.Weight
-		}
-	}
-	if sum > p.limit {
-		w.fail("capacity", "%v is admitted, and %d of %d permits are held", a, sum, p.limit)
-	}
+		})
+		w.Then(4*w.TTL, func() {
+			for i, p := range w.Procs {
+				p.To(ns[i]).Heal(true)
+			}
+		})
+	},
 }

@@ -1,130 +1,170 @@
 package sim
 
 import (
-	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// rival is another Redlock client on the same name: it sets the redlock key
-// where that is free, holds with a majority, and retries at random.
-type rival struct {
-	clock
-	w     *world
-	lease time.Duration
-	lossy bool // its messages get lost, or are late
-	count int
-	until protocol.Time // of the hold; 0: none
+// This file has the aims with another Redlock client.
+
+// foreign: a mutex shared with another Redlock client, while nothing fails.
+var foreign = generator{
+	name: "foreign",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 1+r.IntN(3))
+		s.Capacity, s.Weights = 1, []uint64{1}
+		s.Tail = min(s.Tail, s.NodeTimeout/8)
+		s.Hold, s.Think = s.TTL/time.Duration(2+r.IntN(50)), s.TTL/time.Duration(2+r.IntN(50))
+		s.Length = 10 * s.TTL
+	},
+	plan: func(w *world.World) {
+		w.At(w.Delay, world.NewRival(w, false).Try)
+		w.AllLoop()
+	},
 }
 
-// newRival returns one whose leases are as long as ours, or, if it is lossy,
-// longer.
-func newRival(w *world, lossy bool) *rival {
-	r := &rival{w: w, clock: newClock(w.rng, &w.setting), lease: w.ttl, lossy: lossy}
-	if lossy && w.rng.IntN(2) == 0 {
-		r.lease = w.ttl * time.Duration(1+w.rng.IntN(6))
-	}
-	w.rival = r
-	return r
+// shared: a mutex shared with another Redlock client, and everything fails that
+// Redlock bears. It does not bear a node that forgets, in a restart or because
+// its clock jumps: the other client does not know of guard times.
+var shared = generator{
+	name: "shared",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2+r.IntN(3))
+		s.Nodes = [...]int{1, 3, 3, 3, 4, 5}[r.IntN(6)]
+		s.Capacity, s.Weights = 1, []uint64{1}
+		s.ShortHold, s.Faithful = true, true
+		s.TryEvery, s.CancelEvery = r.IntN(2)*4, r.IntN(2)*4
+		s.LatePush = 1 + r.IntN(8)
+		s.Hold, s.Think = s.TTL/time.Duration(2+r.IntN(50)), s.TTL/time.Duration(2+r.IntN(50))
+		s.Length = 12 * s.TTL
+	},
+	plan: func(w *world.World) {
+		w.At(w.Delay, world.NewRival(w, true).Try)
+		w.AllLoop()
+		w.RandomFaults(2 + w.RNG.IntN(12))
+	},
 }
 
-func (r *rival) valid() bool { return r.clock.local(r.w.now) < r.until }
-
-// try is one round of Redlock.
-func (r *rival) try() {
-	w := r.w
-	if w.draining {
-		return
-	}
-	r.count++
-	value := fmt.Sprintf("rival %d", r.count)
-	began := r.local(w.now)
-	set, answered, over := 0, 0, false
-	decide := func() {
-		switch {
-		case over:
-		case set > len(w.nodes)/2 && r.local(w.now) < r.end(began):
-			over = true
-			w.log("the rival holds")
-			r.holds(r.end(began))
-			w.checks.always()
-			w.at(w.around(w.hold), func() { r.release(value) })
-		case answered == len(w.nodes):
-			over = true
-			r.release(value)
-		}
-	}
-	for _, n := range w.nodes {
-		ok := false
-		r.ask(n, func() { ok = n.setPlain(value, r.lease) }, func() {
-			if answered++; ok {
-				set++
-			}
-			decide()
-		})
-	}
-	if r.lossy {
-		w.at(w.nodeTimeout, func() {
-			answered = len(w.nodes)
-			decide()
-		})
-	}
-}
-
-// holds notes until when it holds.
-func (r *rival) holds(until protocol.Time) {
-	r.until = until
-	if x := r.w.tape; x != nil {
-		end := r.w.now
-		if until > 0 {
-			end = r.when(until)
-		}
-		x.note("rival until %v", time.Duration(end)-time.Second)
-	}
-}
-
-// end is until when it takes keys that it began to set at a moment for its own.
-func (r *rival) end(began protocol.Time) protocol.Time {
-	return began.Add(r.lease - r.lease/100 - 2*time.Millisecond)
-}
-
-// ask has a node do something, and then tells.
-func (r *rival) ask(n *node, do, tell func()) {
-	w := r.w
-	lost := func() bool { return r.lossy && w.rng.IntN(12) == 0 }
-	delay := func() time.Duration {
-		d := n.delay()
-		if r.lossy && w.rng.IntN(12) == 0 {
-			d += time.Duration(w.rng.Int64N(int64(2 * w.ttl)))
-		}
-		return d
-	}
-	if lost() {
-		return
-	}
-	var arrive func()
-	arrive = func() {
-		switch {
-		case n.down || n.refuse:
-		case n.paused:
-			w.at(w.nodeTimeout, arrive)
-		default:
-			if do(); !lost() {
-				w.at(delay(), tell)
+// overdue: e waits on a and b. The holder leaves a, and a's push for e is under
+// way until e's lease there has ended, and the rival has taken the keys of a
+// and c. Then e comes back on a, and b votes for it.
+var overdue = generator{
+	name: "overdue",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights = 1, []uint64{1}
+		s.Length = 8 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		pd, pe := w.Procs[0], w.Procs[1]
+		d, e := pd.Parts[0], pe.Parts[0]
+		r := world.NewRival(w, false)
+		r.Lease = 6 * w.TTL
+		set := 0
+		take := func(n *world.Node) func() {
+			return func() {
+				if n.SetPlain("rival", r.Lease) {
+					set++
+				}
 			}
 		}
-	}
-	w.at(delay(), arrive)
+		w.LateMessages = false
+		pe.Cut(c)
+		w.Then(w.Delay, func() { d.Acquire(false) })
+		w.Once(world.Holds(d), w.TTL, w.NodeTimeout, func() { e.Acquire(false) })
+		w.Then(2*w.NodeTimeout, func() {
+			pd.Cut(b) // the leave comes late there
+			a.Keep = pe
+			d.Release()
+		})
+		var began protocol.Time
+		w.Then(w.Around(w.Slowest()), func() {
+			pe.Cut(a)
+			began = r.Local(w.Now)
+			take(c)()
+		})
+		w.Then(w.Around(w.NodeTimeout), func() { pe.To(c).Heal(w.RNG.IntN(2) == 0) })
+		w.Then(w.TTL+w.TTL/50, func() {
+			take(a)()
+			if set == 2 {
+				w.Log("the rival holds")
+				r.Holds(r.End(began))
+			}
+		})
+		w.Then(w.Around(w.NodeTimeout/4), func() { pe.To(a).Heal(w.RNG.IntN(2) == 0) })
+		w.Then(time.Duration(w.RNG.Int64N(int64(w.NodeTimeout/2))), a.Deliver)
+		w.Then(w.Around(w.NodeTimeout), func() { pd.Mend(b) })
+		w.Once(world.Holds(e), w.TTL, 0, func() {})
+	},
 }
 
-// release deletes the keys, and comes back later.
-func (r *rival) release(value string) {
-	w := r.w
-	r.holds(0)
-	w.log("the rival releases")
-	for _, n := range w.nodes {
-		r.ask(n, func() { n.delPlain(value) }, func() {})
-	}
-	w.at(w.around(w.think)+4*(w.delay+w.jitter+w.tail), r.try)
+// barred: another client's key stays at one node, and of two waiters each is
+// ahead at one of the others.
+var barred = generator{
+	name: "barred",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights = 1, []uint64{1}
+		s.Hold, s.Think = s.TTL/20, 8*s.TTL
+		s.Length = 6 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, second := w.Procs[0], w.Procs[1]
+		e, f := first.Parts[0], second.Parts[0]
+		a.SetPlain("a key that stays", 0)
+		first.Cut(c)
+		second.Cut(b)
+		w.Then(w.Delay, func() {
+			e.Acquire(false)
+			f.Acquire(false)
+		})
+		w.Then(w.Slowest(), func() {
+			first.Mend(c)
+			second.Mend(b)
+		})
+		w.Once(func() bool { return world.Holds(e)() || world.Holds(f)() }, w.TTL, 0, func() {
+			if !world.Holds(e)() && !world.Holds(f)() {
+				w.Fail("stuck", "neither %s nor %s is served, though two nodes are free", e.Name, f.Name)
+			}
+			a.DelPlain("")
+		})
+	},
+}
+
+// bygone: the rival holds by the keys of a and b, and b forgets. Claims come
+// that a is barred to. They get the votes of b and c when b's guard time is
+// over, and the rival's expiry is below that.
+var bygone = generator{
+	name: "bygone",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Capacity, s.Weights = 1, []uint64{1}
+		s.Expiry = s.Guard * time.Duration(50+r.IntN(46)) / 100
+		s.Length = 4 * s.Guard
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b := ns[0], ns[1]
+		e := w.Procs[0].Parts[0]
+		r := world.NewRival(w, false)
+		r.Lease = w.Expiry
+		w.Then(w.Delay, func() {
+			began := r.Local(w.Now)
+			for _, n := range []*world.Node{a, b} {
+				n.SetPlain("rival", r.Lease)
+			}
+			w.Log("the rival holds")
+			r.Holds(r.End(began))
+		})
+		w.Then(w.Around(w.NodeTimeout), func() { w.Wipe(b, false) })
+		w.Then(w.Around(w.Guard/4), func() { e.Acquire(false) })
+		w.Once(world.Holds(e), 2*w.Guard, w.Around(w.NodeTimeout), e.Release)
+	},
 }

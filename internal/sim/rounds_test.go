@@ -4,25 +4,27 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // herd: so many processes join at the same moment, and some nodes are missing.
 func herd(joiners, nodes, missing int) generator {
 	return generator{
 		name: "herd",
-		set: func(r *rand.Rand, s *setting) {
-			*s = setting{
-				nodes: nodes, procs: joiners, parts: 1, capacity: 1, weights: []uint64{1},
-				ttl: 8 * time.Second, guard: 16 * time.Second, nodeTimeout: 200 * time.Millisecond,
-				bootstrap: true, clean: true, eager: true, residues: 64,
-				delay: 250 * time.Microsecond, jitter: 500 * time.Microsecond,
-				hold: time.Millisecond, think: time.Millisecond, length: time.Second,
+		set: func(r *rand.Rand, s *world.Setting) {
+			*s = world.Setting{
+				Nodes: nodes, Procs: joiners, Parts: 1, Capacity: 1, Weights: []uint64{1},
+				TTL: 8 * time.Second, Guard: 16 * time.Second, NodeTimeout: 200 * time.Millisecond,
+				Bootstrap: true, Clean: true, Eager: true, Residues: 64,
+				Delay: 250 * time.Microsecond, Jitter: 500 * time.Microsecond,
+				Hold: time.Millisecond, Think: time.Millisecond, Length: time.Second,
 			}
 		},
-		plan: func(w *world) {
-			w.miss(missing)
-			for _, p := range w.procs {
-				p.later(time.Duration(w.rng.Int64N(int64(time.Millisecond))), func() { p.parts[0].acquire(false) })
+		plan: func(w *world.World) {
+			w.Miss(missing)
+			for _, p := range w.Procs {
+				p.Later(time.Duration(w.RNG.Int64N(int64(time.Millisecond))), func() { p.Parts[0].Acquire(false) })
 			}
 		},
 	}
@@ -36,13 +38,13 @@ func TestRounds(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		for missing := range nodes/2 + 1 {
 			for _, joiners := range []int{2, 4, 8, 16, 32, 64} {
-				var total Stats
+				var total world.Stats
 				for seed := range uint64(100) {
 					v, stats := run(herd(joiners, nodes, missing), seed, nil, nil)
 					if v != nil {
 						t.Fatalf("%d joiners, %d nodes, %d missing, seed %d: %v", joiners, nodes, missing, seed, v)
 					}
-					total.add(stats)
+					total.Add(stats)
 				}
 				mean := float64(total.Rounds) / float64(total.Admissions)
 				t.Logf("%d nodes, %d missing: %2d joiners take %.2f rounds each (promised: %.1f with all nodes), %.1f requests to each node",

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/play"
+	"github.com/quorate/quorate/internal/sim/world"
 	"github.com/quorate/quorate/internal/trace"
 )
 
@@ -25,10 +27,10 @@ var (
 
 // leavesOut returns what the flag -without leaves out. Only a build with the
 // tag mutants has it.
-var leavesOut func(t *testing.T) func(*setting)
+var leavesOut func(t *testing.T) func(*world.Setting)
 
 // mutation is what -without asks for.
-func mutation(t *testing.T) func(*setting) {
+func mutation(t *testing.T) func(*world.Setting) {
 	if leavesOut == nil {
 		return nil
 	}
@@ -37,14 +39,14 @@ func mutation(t *testing.T) func(*setting) {
 
 // printed returns a schedule as a trace. One that shows a violation is made as
 // short as the violation lets it be.
-func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *Violation) {
-	var x tape
+func printed(g generator, seed uint64, mutate func(*world.Setting)) (text string, v *world.Violation) {
+	var x world.Tape
 	v, _ = record(g, seed, mutate, nil, &x)
 	head := fmt.Sprintf("# Seed %d of %s.", seed, g.name)
-	lines := x.lines
+	lines := x.Lines
 	if v != nil {
-		shows := func(lines []string, mutate func(*setting)) bool {
-			return slices.ContainsFunc(trace.Output(blocksOf(lines, mutate)), func(l string) bool {
+		shows := func(lines []string, mutate func(*world.Setting)) bool {
+			return slices.ContainsFunc(trace.Output(play.BlocksOf(lines, mutate)), func(l string) bool {
 				return strings.HasPrefix(l, "VIOLATION "+v.Kind)
 			})
 		}
@@ -53,12 +55,12 @@ func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *V
 		bad := func(lines []string) bool { return shows(lines, mutate) && (mutate == nil || !shows(lines, nil)) }
 		head += fmt.Sprintf(" It shows: %v.", v)
 		if bad(lines) {
-			lines = shrink(lines, bad)
+			lines = play.Shrink(lines, bad)
 		} else {
 			head += "\n# Its commands do not show that: it is about time, or rests on what no command does."
 		}
 	}
-	blocks := blocksOf(lines, mutate)
+	blocks := play.BlocksOf(lines, mutate)
 	blocks[0].Before = []string{head, ""}
 	return trace.Format(blocks), v
 }
@@ -91,7 +93,7 @@ func TestSchedules(t *testing.T) {
 	}
 	began := time.Now()
 	var next atomic.Uint64
-	var total Stats
+	var total world.Stats
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	failures := 0
@@ -104,7 +106,7 @@ func TestSchedules(t *testing.T) {
 				}
 				v, stats := run(chosen(*seed+i), *seed+i, mutation(t), nil)
 				mu.Lock()
-				total.add(stats)
+				total.Add(stats)
 				if v != nil && failures < 10 {
 					failures++
 					t.Errorf("seed %d (%s): %v\n\tmake sim SEEDS=1 SEED=%d", *seed+i, chosen(*seed+i).name, v, *seed+i)

@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // However a sleep ends, the process's clock goes on with what it showed. When a
@@ -10,29 +12,29 @@ import (
 // awake went back at the end of the sleep, and that process took a healthy
 // node's clock to have jumped.
 func TestClocksOfProcessesNeverGoBack(t *testing.T) {
-	for name, end := range map[string]func(p *proc){
-		"by itself": func(*proc) {},
-		"resumed":   (*proc).resume,
-		"crashed": func(p *proc) {
-			p.crash()
-			p.restart()
+	for name, end := range map[string]func(p *world.Proc){
+		"by itself": func(*world.Proc) {},
+		"resumed":   (*world.Proc).Resume,
+		"crashed": func(p *world.Proc) {
+			p.Crash()
+			p.Restart()
 		},
-		"twice": func(p *proc) {
-			p.resume()
-			p.sleep(time.Second, true)
+		"twice": func(p *world.Proc) {
+			p.Resume()
+			p.Sleep(time.Second, true)
 		},
 	} {
-		g := generator{name: "sleep", set: nap.set, plan: func(w *world) {
-			p := w.procs[0]
-			highest := p.local(w.now)
-			w.at(500*time.Millisecond, func() { p.sleep(time.Second, false) })
-			w.at(700*time.Millisecond, func() { end(p) })
+		g := generator{name: "sleep", set: nap.set, plan: func(w *world.World) {
+			p := w.Procs[0]
+			highest := p.Local(w.Now)
+			w.At(500*time.Millisecond, func() { p.Sleep(time.Second, false) })
+			w.At(700*time.Millisecond, func() { end(p) })
 			for i := range 400 {
-				w.at(time.Duration(i)*10*time.Millisecond, func() {
-					if now := p.local(w.now); p.paused {
+				w.At(time.Duration(i)*10*time.Millisecond, func() {
+					if now := p.Local(w.Now); p.Paused {
 						return
 					} else if now < highest {
-						w.fail("clock", "%s: the clock of process %s has gone back by %v", name, p.name, highest.Sub(now))
+						w.Fail("clock", "%s: the clock of process %s has gone back by %v", name, p.Name, highest.Sub(now))
 					} else {
 						highest = now
 					}

@@ -14,13 +14,15 @@ import (
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/play"
+	"github.com/quorate/quorate/internal/sim/world"
 	"github.com/quorate/quorate/internal/trace"
 )
 
 var leaveOut = flag.String("without", "", "rules to leave out, such as RulePushOnce+node.Guard")
 
 func init() {
-	leavesOut = func(t *testing.T) func(*setting) {
+	leavesOut = func(t *testing.T) func(*world.Setting) {
 		if *leaveOut == "" {
 			return nil
 		}
@@ -29,16 +31,16 @@ func init() {
 }
 
 // leavingOut returns what leaves out some rules, joined by +.
-func leavingOut(t *testing.T, rules string) func(*setting) {
+func leavingOut(t *testing.T, rules string) func(*world.Setting) {
 	_, by := mutations(t)
-	var off []func(*setting)
+	var off []func(*world.Setting)
 	for r := range strings.SplitSeq(rules, "+") {
 		if by[r] == nil {
 			t.Fatalf("there is no rule %s", r)
 		}
 		off = append(off, by[r])
 	}
-	return func(s *setting) {
+	return func(s *world.Setting) {
 		for _, f := range off {
 			f(s)
 		}
@@ -85,11 +87,11 @@ func shownElsewhere(t *testing.T) map[string]bool {
 }
 
 // switches are the mutants that are no rules.
-var switches = map[string]func(*setting){
-	"margin":   func(s *setting) { s.scant = true },
-	"uptime":   func(s *setting) { s.forgetful = true },
-	"overtake": func(s *setting) { s.overtake = true },
-	"hoard":    func(s *setting) { s.hoard = true },
+var switches = map[string]func(*world.Setting){
+	"margin":   func(s *world.Setting) { s.Scant = true },
+	"uptime":   func(s *world.Setting) { s.Forgetful = true },
+	"overtake": func(s *world.Setting) { s.Overtake = true },
+	"hoard":    func(s *world.Setting) { s.Hoard = true },
 }
 
 // ruleNames returns the names of the constants that a const block of a file
@@ -140,30 +142,30 @@ func rulesIn(t *testing.T, pattern string) (names []string) {
 }
 
 // mutations returns what leaves out each rule, by its name.
-func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
-	by = map[string]func(*setting){}
+func mutations(t *testing.T) (names []string, by map[string]func(*world.Setting)) {
+	by = map[string]func(*world.Setting){}
 	for i, n := range ruleNames(t, "../protocol/rules.go", "RuleRecheck") {
-		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(protocol.Rule(i + 1))) }
+		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(protocol.Rule(i + 1))) }
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_local.go", "RuleShare") {
 		rule := protocol.RuleShare + protocol.Rule(i)
-		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
+		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_repair.go", "RuleRepairMeet") {
 		rule := protocol.RuleRepairMeet + protocol.Rule(i)
-		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
+		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_members.go", "RuleSetAll") {
 		rule := protocol.RuleSetAll + protocol.Rule(i)
-		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
+		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../model/rules.go", "Guard") {
 		n = "node." + n
-		names, by[n] = append(names, n), func(s *setting) { s.off |= model.Rules(1) << i }
+		names, by[n] = append(names, n), func(s *world.Setting) { s.Off |= model.Rules(1) << i }
 	}
 	for i, n := range ruleNames(t, "../protocol/constants.go", "ConstExchangeWait") {
 		if c := protocol.Constant(i); c < protocol.Constants {
-			names, by["half."+n] = append(names, "half."+n), func(s *setting) { s.rules = s.rules.And(protocol.Halved(c)) }
+			names, by["half."+n] = append(names, "half."+n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Halved(c)) }
 		}
 	}
 	for n, f := range switches {
@@ -184,12 +186,12 @@ func TestTracesFindMutants(t *testing.T) {
 	shown := map[string]bool{}
 	for _, file := range traces(t) {
 		blocks := readTrace(t, file)
-		right := trace.Output(playTrace(blocks, nil))
+		right := trace.Output(play.PlayTrace(blocks, nil))
 		for _, c := range trace.Claims(blocks) {
 			for r := range strings.SplitSeq(c.Rules, "+") {
 				shown[r] = true
 			}
-			wrong := trace.Output(playTrace(blocks, leavingOut(t, c.Rules)))
+			wrong := trace.Output(play.PlayTrace(blocks, leavingOut(t, c.Rules)))
 			if why := c.Shows(right, wrong); why != "" {
 				t.Errorf("%s: %s", file, why)
 			}
@@ -220,7 +222,7 @@ func TestTracesUnderEachMutant(t *testing.T) {
 		var files []string
 		for _, file := range traces(t) {
 			blocks := readTrace(t, file)
-			if !slices.Equal(trace.Output(blocks), trace.Output(playTrace(blocks, by[n]))) {
+			if !slices.Equal(trace.Output(blocks), trace.Output(play.PlayTrace(blocks, by[n]))) {
 				files = append(files, strings.TrimSuffix(filepath.Base(file), ".txt"))
 				changed[file]++
 			}

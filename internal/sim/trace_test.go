@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/internal/sim/play"
 	"github.com/quorate/quorate/internal/trace"
 )
 
@@ -41,7 +42,7 @@ func TestTraces(t *testing.T) {
 	for _, file := range traces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			blocks := readTrace(t, file)
-			played := playTrace(blocks, nil)
+			played := play.PlayTrace(blocks, nil)
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(trace.Format(played)), 0o644); err != nil {
 					t.Fatal(err)

@@ -1,0 +1,341 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
+)
+
+// The aims in this file walk towards a claim that is not served, not kept or
+// not cleared away.
+
+// crossing: all claims join at about the same time, and the nodes see them in
+// different orders. Nothing fails.
+var crossing = generator{
+	name: "crossing",
+	set: func(r *rand.Rand, s *world.Setting) {
+		procs := 2 + r.IntN(3)
+		plain(r, s, procs)
+		s.Clean = true
+		s.Nodes = []int{3, 3, 5}[r.IntN(3)]
+		s.Residues = [...]int{1, 2, 64}[r.IntN(3)]
+		s.Delay = time.Duration(50+r.IntN(1000)) * time.Microsecond
+		s.Jitter, s.Tail = 10*s.Delay, 0
+		s.Hold, s.Think = s.Delay*time.Duration(1+r.IntN(20)), s.Delay*time.Duration(1+r.IntN(20))
+		s.CancelEvery = r.IntN(2) * 4
+		s.Length = min(s.TTL/2, 200*s.Jitter)
+	},
+	plan: func(w *world.World) {
+		if w.RNG.IntN(2) == 0 {
+			w.Miss(1 + w.RNG.IntN(w.Spare()))
+		}
+		w.AllLoop()
+	},
+}
+
+// comesBack: a holder that one node missed, or dropped while it was cut off, is
+// there soon after that node comes back, so another one may go. No claim
+// contends.
+var comesBack = generator{
+	name: "repair",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2)
+		s.Length = 8 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		p, t := w.Procs[0], w.Procs[0].Parts[0]
+		dropped := w.RNG.IntN(2) == 0
+		w.LateMessages = false // one that comes late would take the ticket
+		w.Then(w.Delay, func() {
+			if !dropped {
+				p.Cut(ns[2])
+			}
+			t.Acquire(false)
+		})
+		w.Once(world.Holds(t), w.TTL, w.NodeTimeout, func() {
+			if dropped {
+				p.Cut(ns[2])
+			}
+		})
+		w.Then(w.TTL+w.Around(w.TTL/4), func() { p.To(ns[2]).Heal(w.RNG.IntN(2) == 0) })
+		w.Then(w.TTL, func() { ns[0].Gone = true; ns[0].Crash() })
+		w.Then(2*w.TTL, func() {
+			w.ExpectHeld(t, "two nodes have kept it all the time")
+			t.Release()
+		})
+	},
+}
+
+// unlike: the nodes tell the holder of a permit different things, because one
+// of them does not know of another holder, and so much is held that the totals
+// alone do not show that there is room. Either of the others may go.
+var unlike = generator{
+	name: "unlike",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Counting, s.Capacity, s.Weights = true, 3, []uint64{1}
+		s.Length = 8 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		p, t, v, u := w.Procs[0], w.Procs[0].Parts[0], w.Procs[1].Parts[0], w.Procs[2].Parts[0]
+		w.Then(w.Delay, func() { p.Cut(ns[2]); t.Acquire(false) })
+		w.Once(world.Holds(t), w.TTL, w.NodeTimeout, func() { v.Acquire(false) })
+		w.Once(world.Holds(v), w.TTL, w.NodeTimeout, func() { u.Acquire(false) })
+		if w.RNG.IntN(2) == 0 {
+			// It comes back at once, without its memory, and before u's first
+			// beat.
+			w.Once(world.Holds(u), w.TTL, w.NodeTimeout, func() { w.Wipe(ns[0], false) })
+		} else {
+			w.Then(w.TTL, func() {
+				w.ExpectHeld(u, "there is a permit for it")
+				ns[0].Gone = true
+				ns[0].Crash()
+			})
+		}
+		w.Then(2*w.TTL, func() {
+			w.ExpectHeld(u, "two nodes have kept it all the time")
+			u.Release()
+		})
+	},
+}
+
+// killed: the next in line is served as soon as a dead holder's lease ends.
+var killed = generator{
+	name: "killed",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Length = 6 * s.TTL
+		s.Tail, s.LatePush = 0, 0
+	},
+	plan: func(w *world.World) {
+		w.LateMessages = false
+		w.Miss(w.RNG.IntN(2))
+		first, next, last := w.Procs[0], w.Procs[1].Parts[0], w.Procs[2].Parts[0]
+		w.Then(w.NodeTimeout, func() { first.Parts[0].Acquire(false) })
+		w.Once(world.Holds(first.Parts[0]), w.TTL, w.NodeTimeout, func() { next.Acquire(false) })
+		w.Then(w.NodeTimeout, func() { last.Acquire(false) })
+		w.Then(w.Around(w.TTL), func() { first.Crash() })
+		w.Then(w.TTL+w.TTL/50+w.Slowest()+10*time.Millisecond, func() {
+			w.ExpectHeld(next, "the lease of the dead holder has ended")
+			next.Release()
+		})
+		w.Once(world.Holds(last), w.Slowest(), 0, func() {
+			w.ExpectHeld(last, "the holder before it has released")
+			last.Release()
+		})
+	},
+}
+
+// settledNodeGoes: waiters cross, and then one node goes for good: those that
+// were settled on it must settle on what is left.
+var settledNodeGoes = generator{
+	name: "settledNodeGoes",
+	set: func(r *rand.Rand, s *world.Setting) {
+		crossing.set(r, s)
+		s.Clean, s.Nodes = false, 3
+	},
+	plan: func(w *world.World) {
+		w.AllLoop()
+		n := w.Nodes[0]
+		w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
+			n.Gone = true
+			n.Crash()
+		})
+	},
+}
+
+// severed: of two waiters behind a holder each is settled on node a and on one
+// other node, where it is ahead of the other waiter. Then a goes for good, and
+// the holder leaves. The connections tell the claims that a is gone, so one of
+// the two settles on the nodes that are left, long before a beat is due.
+var severed = generator{
+	name: "severed",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Eager, s.ShortHold = true, false // e and f are to be settled where they are not cut off
+		s.LatePush = 0                     // else a beat may be what ends the wait
+		s.Length = 4 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, second := w.Procs[1], w.Procs[2]
+		d, e, f := w.Procs[0].Parts[0], first.Parts[0], second.Parts[0]
+		w.Then(w.Delay, func() { d.Acquire(false) })
+		w.Once(world.Holds(d), w.TTL, 0, func() {
+			first.Cut(c)
+			second.Cut(b)
+			e.Acquire(false)
+			f.Acquire(false)
+		})
+		w.Then(w.Slowest(), func() {
+			first.Mend(c)
+			second.Mend(b)
+		})
+		w.Then(w.Slowest(), func() {
+			a.Gone = true
+			a.Crash()
+			d.Release()
+		})
+		w.Once(func() bool { return world.Holds(e)() || world.Holds(f)() }, w.NodeTimeout/2+w.Slowest(), 0, func() {
+			if !world.Holds(e)() && !world.Holds(f)() {
+				w.Fail("late", "neither %s nor %s is served, though both know that a node is gone", e.Name, f.Name)
+			}
+		})
+	},
+}
+
+// leaveAtOnce: waiters that change their minds at once, on nodes that fail in
+// nothing.
+var leaveAtOnce = generator{
+	name: "leaveAtOnce",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 2+r.IntN(2))
+		s.Clean = true
+		s.Tail = 0
+		s.CancelEvery = 2
+		s.Hold, s.Think = s.Delay, s.Delay*4
+		s.Length = s.TTL / 20
+	},
+	plan: (*world.World).AllLoop,
+}
+
+// amnesia: nodes lose their data all the time.
+var amnesia = generator{
+	name: "amnesia",
+	set: func(r *rand.Rand, s *world.Setting) {
+		s.Length = 4 * s.Guard
+	},
+	plan: func(w *world.World) {
+		w.AllLoop()
+		for range 2 + w.RNG.IntN(4) {
+			w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
+				w.Bounce(w.Nodes[w.RNG.IntN(len(w.Nodes))], w.Delay, (*world.Node).Forget)
+			})
+		}
+		w.RandomFaults(w.RNG.IntN(4))
+	},
+}
+
+// joinTogether: all claims join at about the same time, pushes straggle, and
+// connections break.
+var joinTogether = generator{
+	name: "joinTogether",
+	set: func(r *rand.Rand, s *world.Setting) {
+		crossing.set(r, s)
+		s.Clean = false
+		s.LatePush, s.Lag = 2, 4*s.Jitter
+	},
+	plan: func(w *world.World) {
+		w.AllLoop()
+		for range w.RNG.IntN(10) {
+			w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
+				w.Procs[w.RNG.IntN(len(w.Procs))].To(w.Nodes[w.RNG.IntN(len(w.Nodes))]).Snap()
+			})
+		}
+	},
+}
+
+// halfway: e is settled on a and b while c still has it below f, which is
+// before e on a. Each is first where the other needs a vote, until e has been
+// settled on c as well.
+var halfway = generator{
+	name: "halfway",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 3)
+		s.Skew = s.TTL / 2
+		s.Guard = 2*s.TTL + 2*s.Skew
+		s.Length = 4 * s.TTL
+	},
+	plan: func(w *world.World) {
+		ns := w.Shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		pe, pf, pg := w.Procs[0], w.Procs[1], w.Procs[2]
+		e, f, g := pe.Parts[0], pf.Parts[0], pg.Parts[0]
+		pe.Wall, pf.Wall, pg.Wall = -w.Skew/2, 0, w.Skew/2
+		w.LateMessages = false
+		rtt := 4*(w.Delay+w.Jitter) + w.Tail
+		pg.Cut(a) // g passes through b alone, so that e must settle above T0
+		pg.Cut(c)
+		pe.Cut(a, b)
+		pf.Cut(b)
+		w.Then(w.Delay, func() { g.Acquire(true) })
+		w.Then(w.NodeTimeout+rtt, func() { e.Acquire(false) })
+		w.Then(w.Around(rtt), func() { f.Acquire(false) })
+		w.Then(w.Around(rtt), func() {
+			pe.Cut(c)
+			pe.Mend(a, b)
+		})
+		w.Then(w.NodeTimeout+w.Around(rtt), func() { pe.To(c).Heal(true) })
+		w.Then(w.NodeTimeout, func() { pf.To(b).Heal(w.RNG.IntN(2) == 0) })
+	},
+}
+
+// rush: so many tries of a free name start at the same moment, and no node and
+// no message fails. One of them is to be admitted.
+var rush = generator{
+	name: "rush",
+	set: func(r *rand.Rand, s *world.Setting) {
+		*s = world.Setting{
+			Nodes: 1 + r.IntN(7), Procs: 2 + r.IntN(8), Parts: 1, Capacity: 1, Weights: []uint64{1},
+			TTL: 8 * time.Second, Guard: 16 * time.Second, NodeTimeout: 200 * time.Millisecond,
+			Bootstrap: true, Clean: true, Eager: true, Tries: true, ShortHold: r.IntN(2) == 0, Residues: protocol.Residues,
+			Delay: 100 * time.Microsecond, Jitter: time.Duration(1+r.IntN(20_000)) * time.Microsecond,
+			Hold: 50 * time.Millisecond, Think: time.Millisecond, Length: time.Second,
+		}
+		if r.IntN(3) == 0 {
+			s.Capacity, s.Weights = 1<<30, []uint64{1 << 30}
+		}
+	},
+	plan: func(w *world.World) {
+		for _, p := range w.Procs {
+			p.Later(time.Duration(w.RNG.Int64N(int64(2*w.Delay+w.Jitter))), func() { p.Parts[0].Acquire(true) })
+		}
+	},
+}
+
+// readers: nothing fails, and many wait for one. Each node deals with one claim
+// at a time.
+var readers = generator{
+	name: "readers",
+	set: func(r *rand.Rand, s *world.Setting) {
+		calm.set(r, s)
+		s.Portion, s.Procs, s.Parts = 1, 4, 2
+		s.Capacity, s.Weights, s.Counting = 1<<30, []uint64{1, 1, 1, 1 << 30}, false
+		s.TryEvery, s.CancelEvery = 0, 0
+		s.Hold, s.Think = s.TTL/10, s.TTL/20
+	},
+	plan: (*world.World).AllLoop,
+}
+
+// queueDies: a holder and two waiters die, and each node deals with one claim
+// at a time. The fourth is in when their leases have ended.
+var queueDies = generator{
+	name: "queueDies",
+	set: func(r *rand.Rand, s *world.Setting) {
+		plain(r, s, 4)
+		s.Portion = 1
+		s.Length = 6 * s.TTL
+		s.Tail, s.LatePush = 0, 0
+	},
+	plan: func(w *world.World) {
+		w.LateMessages = false
+		last := w.Procs[3].Parts[0]
+		for _, p := range w.Procs {
+			w.Then(w.NodeTimeout, func() { p.Parts[0].Acquire(false) })
+		}
+		w.Then(w.NodeTimeout, func() {
+			for _, p := range w.Procs[:3] {
+				p.Crash()
+			}
+		})
+		w.Then(w.TTL+w.TTL/50+w.Slowest()+10*time.Millisecond, func() {
+			w.ExpectHeld(last, "the leases of all before it have ended")
+			last.Release()
+		})
+	},
+}

@@ -1,0 +1,172 @@
+package play
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
+)
+
+// This file owns what a trace knows of client processes and their claims. Their
+// commands are in processes.go.
+
+// cast are the processes of the simulator, around lease.Claim. A label names a
+// claim: a letter for the process, and a number for all but its first claim, as
+// in e and e2.
+type cast struct {
+	*world.Wire
+	values int // written so far
+	last   map[string]*world.Attempt
+}
+
+// proc returns the process of a label, which starts when it is first named.
+func (c *cast) proc(label string) *world.Proc {
+	w := c.World
+	for _, p := range w.Procs {
+		if p.Label == label[:1] {
+			return p
+		}
+	}
+	p := world.NewProc(w, len(w.Procs))
+	p.Label = label[:1]
+	p.Adjust()
+	w.Procs = append(w.Procs, p)
+	if !c.Manual { // else the command says when its clock is known
+		c.meet(p)
+		c.Settle()
+	}
+	return p
+}
+
+// meet has a process begin to look at the nodes' clocks.
+func (c *cast) meet(p *world.Proc) {
+	for _, l := range p.Links {
+		l.Ask(world.Hello, 0)
+	}
+	p.Begins()
+}
+
+// participant returns the participant of a label, which is made when it is
+// first named.
+func (c *cast) participant(label string) (*world.Participant, error) {
+	no := 1
+	if n, err := strconv.Atoi(label[1:]); err == nil {
+		no = n
+	} else if len(label) > 1 {
+		return nil, fmt.Errorf("%q is no claim, such as e or e2", label)
+	}
+	p := c.proc(label)
+	for len(p.Parts) < no {
+		t := world.NewParticipant(p, len(p.Parts))
+		t.Name = t.Label()
+		if t.Value != nil {
+			t.Value.Rename()
+		}
+		p.Parts = append(p.Parts, t)
+	}
+	return p.Parts[no-1], nil
+}
+
+// attempt returns the claim of a label.
+func (c *cast) attempt(label string) (*world.Attempt, error) {
+	t, err := c.participant(label)
+	if err != nil {
+		return nil, err
+	}
+	if t.Att == nil {
+		return nil, fmt.Errorf("%s has no claim", label)
+	}
+	return t.Att, nil
+}
+
+// note remembers the claim of t beyond its end: a put may come later.
+func (c *cast) note(t *world.Participant) {
+	if t.Att != nil {
+		c.last[t.Label()] = t.Att
+	}
+}
+
+func (c *cast) act(label, what string, weight uint64) error {
+	a, err := c.attempt(label)
+	if err != nil {
+		return err
+	}
+	a.Before()
+	switch what {
+	case "evict":
+		for _, n := range c.World.Nodes {
+			if weight&(1<<n.Index) != 0 {
+				n.Evict(a)
+			}
+		}
+		return nil
+	case "leave":
+		a.Leave(a.Local())
+	case "renew":
+		a.Renew(a.Local())
+	case "shrink":
+		a.Shrink(a.Local(), weight)
+	case "mute":
+		a.StopRenewal()
+		a.Mute = true
+	case "tick":
+		w := c.World
+		if a.Timer != world.Never {
+			c.Handle(world.Event{At: a.Timer, Kind: world.EvTimer, Proc: a.Part.Proc, Gen: a.Part.Proc.Epoch, Att: a}, w.Now)
+		}
+		return nil
+	}
+	a.After()
+	return nil
+}
+
+func (c *cast) record(label string, in lease.RegisterOp, seq int) error {
+	var owner *world.Attempt
+	if in.Op != protocol.OpRead {
+		if owner = c.last[label]; owner == nil {
+			return fmt.Errorf("%s has no claim", label)
+		}
+		in.Stored.Version = protocol.Version{Ticket: owner.Ticket(), ID: owner.ID}
+		if in.Op == protocol.OpPut {
+			c.values++
+			in.Stored.Seq = uint64(c.values)
+			if seq >= 0 {
+				in.Stored.Seq = uint64(seq)
+			}
+		}
+	}
+	c.startRegisterOp(c.proc(label), owner, in, fmt.Sprintf("%s %v", label, in.Op))
+	return nil
+}
+
+// outcomes say what has become of an operation on the record.
+var outcomes = map[lease.Outcome]string{
+	lease.Asking: "gives up", lease.Settled: "done", lease.Inconclusive: "left to the next run",
+	lease.Superseded: "overtaken by a later run", lease.Refused: "refused",
+}
+
+func (c *cast) startRegisterOp(p *world.Proc, owner *world.Attempt, in lease.RegisterOp, what string) {
+	p.StartRegisterOp(owner, in, func(i *world.RegisterOp, ok bool) {
+		s := what + ": " + outcomes[i.Outcome()]
+		if ok && i.Op != protocol.OpPut {
+			s += ", finds " + storedName(i.Newest())
+		}
+		if adopted, few := i.Adopt(); ok && few && !c.Manual {
+			s += " on a minority and puts it again"
+			c.startRegisterOp(p, owner, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
+		}
+		c.Say("%s", s)
+	})
+}
+
+func storedName(s protocol.Stored) string {
+	switch {
+	case s.Version == protocol.Version{}:
+		return "nothing"
+	case s.Erased:
+		return "erased at " + world.VersionName(s.Version)
+	}
+	return fmt.Sprintf("%s at %s", s.Value, world.VersionName(s.Version))
+}

@@ -1,0 +1,167 @@
+package play
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/sim/world"
+)
+
+// This file has the commands about the set that nodes belong to: see
+// members.go.
+
+// recorders are processes that record a set step by step.
+type recorders struct {
+	c          *cast
+	recordings map[string]*nodeset.Recording // by process: that have not ended
+}
+
+// list LABEL NODES: the list that the process begins with; it is the members
+// else. It stands before members.
+func (s *recorders) list(a *args) error {
+	q := s.c.proc(a.next())
+	return s.c.onNodes(a, func(n *world.Node) { q.List = append(q.List, n) })
+}
+
+// members [recorded]: each process that has been named begins with its list. If
+// recorded, the first nodes are a set.
+func (s *recorders) members(a *args) error {
+	s.c.World.Assemble(a.take("recorded"))
+	return nil
+}
+
+// record LABEL NODES [once] [ready]: the process records a set if one is due.
+// Only these nodes answer it. With once it stops after one step of the
+// recording, and the next such command goes on.
+func (s *recorders) recordSet(a *args) error {
+	label := a.next()
+	q := s.c.proc(label)
+	answers := a.numbers()
+	if a.err != nil || q.Members == nil {
+		return fmt.Errorf("members stands before record LABEL NODES")
+	}
+	once, ready := a.take("once"), a.take("ready")
+	r := s.recordings[label]
+	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.Index+1, 0))
+	if r == nil {
+		q.Members.Want()
+		if r = q.Members.Record(ballot, s.c.World.Settings(), ready, q.Chance); r == nil {
+			s.c.Say("%s has nothing to record", q.Label)
+			return nil
+		}
+	}
+	for len(r.Out) > 0 {
+		todo := r.Out
+		r.Out = nil
+		for _, s := range todo {
+			if n := q.Link(s.Node).Node; slices.Contains(answers, n.Index+1) {
+				r.Answer(s, n.Step(s))
+			}
+		}
+		if once && r.Outcome == nodeset.RecordGoesOn {
+			s.recordings[label] = r
+			return nil
+		}
+	}
+	delete(s.recordings, label)
+	if r.Outcome != nodeset.RecordDone {
+		s.c.Say("%s has not recorded its set", q.Label)
+		return nil
+	}
+	whose := "its set"
+	if r.Config.Stamp != nodeset.StampOf(1, ballot) {
+		whose = "the set of another process"
+	}
+	s.c.Say("%s has recorded %s", q.Label, whose)
+	q.Members.Recorded(r)
+	q.Regroup()
+	return nil
+}
+
+// change reads what is added to a set and removed: [add NODES] [remove NODES].
+func (s *recorders) change(a *args) change.Goal {
+	var add, remove []*world.Node
+	nodes := func(into *[]*world.Node) {
+		a.fail(s.c.onNodes(a, func(n *world.Node) { *into = append(*into, n) }))
+	}
+	if a.take("add") {
+		nodes(&add)
+	}
+	if a.take("remove") {
+		nodes(&remove)
+	}
+	return s.c.World.Change(add, remove)
+}
+
+// operator reads a process that counts on a recorded set.
+func (s *recorders) operator(a *args) (*world.Proc, error) {
+	q := s.c.proc(a.next())
+	if s.c.World.Members == 0 || q.Members == nil || q.Members.Config() == nil {
+		return nil, fmt.Errorf("a set is exchanged after nodes N members M, and members recorded")
+	}
+	return q, a.err
+}
+
+// exchange LABEL [add NODES] [remove NODES]: the process exchanges nodes, as an
+// operator does.
+func (s *recorders) exchange(a *args) error {
+	q, err := s.operator(a)
+	if err != nil {
+		return err
+	}
+	ch := s.change(a)
+	if a.err == nil {
+		q.Exchange(ch)
+	}
+	return a.err
+}
+
+// undo LABEL: the process gives up what it exchanges, or what another one has
+// begun.
+func (s *recorders) undo(a *args) error {
+	q, err := s.operator(a)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, x := range s.c.World.Exchangers {
+		if x.P == q && x.GoesOn() {
+			x.GiveUp()
+			found = true
+		}
+	}
+	if !found {
+		q.Exchange(change.Goal{}).Undo = true // before it begins
+	}
+	return a.err
+}
+
+// decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish
+// or undo: the process decides at once what follows.
+func (s *recorders) decide(a *args) error {
+	q, err := s.operator(a)
+	if err != nil {
+		return err
+	}
+	c := q.Members.Config()
+	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.Index+1, 0))
+	var next *nodeset.Configuration
+	switch what := a.next(); what {
+	case "begin":
+		next = change.Begin(c, s.change(a), ballot)
+	case "join":
+		next = change.Join(c, ballot)
+	case "finish":
+		next = change.Finish(c, ballot)
+	case "undo":
+		next = change.Undo(c, ballot)
+	default:
+		return fmt.Errorf("%q is no step of an exchange", what)
+	}
+	if a.err == nil {
+		s.c.World.Successor(q, next)
+	}
+	return a.err
+}

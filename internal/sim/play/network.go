@@ -1,0 +1,124 @@
+package play
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/sim/world"
+)
+
+// This file has the commands about messages and time.
+
+// node reads a node.
+func (x *cast) node(s string) (*world.Node, error) {
+	i := 0
+	if _, err := fmt.Sscanf(s, "%d", &i); err != nil || i < 1 || i > len(x.World.Nodes) {
+		return nil, fmt.Errorf("%q is no node", s)
+	}
+	return x.World.Nodes[i-1], nil
+}
+
+// onNodes does something to the nodes that a command names.
+func (x *cast) onNodes(a *args, do func(n *world.Node)) error {
+	for _, i := range a.numbers() {
+		n, err := x.node(fmt.Sprint(i))
+		if err != nil {
+			return err
+		}
+		do(n)
+	}
+	return a.err
+}
+
+// hold PATTERN: what matches waits from now on.
+func (x *cast) hold(a *args) error {
+	for len(a.words) > 0 {
+		q, err := a.pattern()
+		if err != nil {
+			return err
+		}
+		x.Holds = append(x.Holds, q)
+	}
+	return nil
+}
+
+// pass [PATTERN]: what matches waits no more. Without a pattern nothing waits.
+func (x *cast) pass(a *args) error {
+	if len(a.words) == 0 {
+		x.Holds = nil
+		return nil
+	}
+	for len(a.words) > 0 {
+		q, err := a.pattern()
+		if err != nil {
+			return err
+		}
+		kept := x.Holds[:0]
+		for _, h := range x.Holds {
+			if !q.Covers(h) {
+				kept = append(kept, h)
+			}
+		}
+		if len(kept) == len(x.Holds) {
+			return fmt.Errorf("nothing is held as %v", q)
+		}
+		x.Holds = kept
+	}
+	return nil
+}
+
+// drop PATTERN: what is under way and matches never arrives.
+func (x *cast) drop(a *args) error {
+	q, err := a.pattern()
+	if err != nil {
+		return err
+	}
+	at, err := x.Find(q)
+	for k, i := range at {
+		x.Flight = append(x.Flight[:i-k:i-k], x.Flight[i-k+1:]...)
+	}
+	return err
+}
+
+// repeat PATTERN: a request that is under way arrives a second time, later.
+func (x *cast) repeat(a *args) error {
+	q, err := a.pattern()
+	if err != nil {
+		return err
+	}
+	at, err := x.Find(q)
+	for _, i := range at {
+		e := x.Flight[i]
+		e.Kind = world.EvLate
+		x.Flight = append(x.Flight, e)
+	}
+	return err
+}
+
+// underWay, the command flight: what is under way, but for questions about the
+// time.
+func (x *cast) underWay(*args) error {
+	var s []string
+	for _, e := range x.Flight {
+		if n := x.Names.Of(e); n.Op != "time" && n.Op != "hello" && n.Op != "longest" {
+			s = append(s, n.String())
+		}
+	}
+	x.Say("under way: %s", strings.Join(s, ", "))
+	return nil
+}
+
+// advance DURATION: so much time passes.
+func (x *cast) advance(a *args) error {
+	d := a.duration()
+	x.Until((x.World.Now+world.Moment(500*time.Nanosecond))/1000*1000 + world.Moment(d))
+	return a.err
+}
+
+// at DURATION: time passes until then.
+func (x *cast) at(a *args) error {
+	d := a.duration()
+	x.Until(x.Began.Add(d))
+	return a.err
+}

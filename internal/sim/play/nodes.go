@@ -1,0 +1,275 @@
+package play
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
+)
+
+// This file has the commands about nodes: their data, clocks and redlock keys.
+
+// bench are the nodes, and what has become of the rival's round of requests to
+// them.
+type bench struct {
+	c     *cast
+	set   int           // the nodes that have given it their keys,
+	asked protocol.Time // and when it began to ask for them
+}
+
+// restart NODES [amnesia|old]: a node that runs crashes first.
+func (b *bench) restart(a *args) error {
+	var ns []*world.Node
+	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	amnesia, old := a.take("amnesia"), a.take("old")
+	for _, n := range ns {
+		if !n.Down {
+			n.Crash()
+		}
+		switch {
+		case amnesia:
+			n.Forget()
+		case old:
+			n.Revert()
+		}
+		n.Restart()
+	}
+	return nil
+}
+
+// refuse NODES [for now | no more]
+func (b *bench) refuse(a *args) error {
+	var ns []*world.Node
+	err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) })
+	ends := a.take("no") && a.take("more")
+	forNow := a.take("for") && a.take("now")
+	for _, n := range ns {
+		n.Refuses(!ends, forNow)
+	}
+	return err
+}
+
+// clock NODES [by DURATION] [rate FACTOR]: the clock is set by so much, or runs
+// faster.
+func (b *bench) clock(a *args) error {
+	var ns []*world.Node
+	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	by, rate, offset := time.Duration(0), 0.0, int64(0)
+	for len(a.words) > 0 && a.err == nil {
+		switch a.next() {
+		case "by":
+			by = a.duration()
+		case "rate":
+			_, err := fmt.Sscan(a.next(), &rate)
+			a.fail(err)
+		case "offset":
+			_, err := fmt.Sscan(a.next(), &offset)
+			a.fail(err)
+		default:
+			return fmt.Errorf("clock has no such option")
+		}
+	}
+	for _, n := range ns {
+		if by != 0 {
+			n.Jump(by)
+		}
+		if rate != 0 {
+			n.Rate = rate
+		}
+		if offset != 0 {
+			n.Clock.Offset = offset
+		}
+	}
+	return a.err
+}
+
+// key NODES [DURATION] [as VALUE]: another Redlock client sets the name's
+// redlock key there. With a majority of the nodes it holds until the keys end;
+// with manual, rival says so.
+func (b *bench) key(a *args) error {
+	var ns []*world.Node
+	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	lease, value := time.Duration(0), "rival"
+	if len(a.words) > 0 && a.words[0] != "as" {
+		lease = a.duration()
+	}
+	if a.take("as") {
+		value = a.next()
+	}
+	r := b.theRival()
+	if r.Lease != lease {
+		r.Lease, b.set, b.asked = lease, 0, r.Local(b.c.World.Now)
+	}
+	for _, n := range ns {
+		set := n.SetPlain(value, lease)
+		if b.c.Say("node %d gives the rival the key: %t", n.Index+1, set); set {
+			b.set++
+		}
+	}
+	if b.set > len(b.c.World.Nodes)/2 && lease > 0 && !r.Valid() && !b.c.Manual {
+		r.Holds(r.End(b.asked))
+		b.c.Say("the rival holds until %s", world.ClockTime(r.Clock, r.Until))
+	}
+	return a.err
+}
+
+func (b *bench) theRival() *world.Rival {
+	if b.c.World.Rival == nil {
+		b.c.World.Rival = &world.Rival{World: b.c.World, Clock: world.Clock{Offset: 1, Rate: 1}}
+	}
+	return b.c.World.Rival
+}
+
+// rival until DURATION: the rival takes itself for the holder until then.
+func (b *bench) rival(a *args) error {
+	if !a.take("until") {
+		return fmt.Errorf("rival until DURATION")
+	}
+	r, end := b.theRival(), b.c.Began.Add(a.duration())
+	if end > b.c.World.Now && b.set <= len(b.c.World.Nodes)/2 {
+		return fmt.Errorf("only %d nodes have given the rival their keys", b.set)
+	}
+	if r.Until = r.Local(end); end <= b.c.World.Now {
+		b.set = 0
+	}
+	return a.err
+}
+
+// unkey NODES [VALUE]: the rival deletes its keys there.
+func (b *bench) unkey(a *args) error {
+	var ns []*world.Node
+	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	value := "rival"
+	if len(a.words) > 0 {
+		value = a.next()
+	}
+	if r := b.theRival(); !b.c.Manual {
+		r.Until, b.set = 0, 0
+	}
+	for _, n := range ns {
+		n.DelPlain(value)
+	}
+	return a.err
+}
+
+// replica NODE of NODE: it was the other one's replica for a moment, and has
+// its data.
+func (b *bench) replica(a *args) error {
+	n, err := b.c.node(a.next())
+	if err != nil {
+		return err
+	}
+	a.take("of")
+	o, err := b.c.node(a.next())
+	if err == nil {
+		n.Copy(o)
+	}
+	return err
+}
+
+func (b *bench) caughtUp(a *args) error {
+	return b.c.onNodes(a, func(n *world.Node) {
+		inc, _ := n.Model.Incarnation()
+		for _, o := range b.c.World.Nodes { // what the repair brought beside the record
+			if !o.Down && o != n {
+				n.Model.Resize(o.Model.Limit())
+			}
+		}
+		n.Complete(inc)
+	})
+}
+
+// repair NODE by LABEL [told]: the process repairs the node if that lost its
+// data. told: it only reads the record so that the node has it, which is a part
+// of that.
+func (b *bench) repair(a *args) error {
+	n, err := b.c.node(a.next())
+	if err != nil || !a.take("by") {
+		return fmt.Errorf("repair NODE by LABEL")
+	}
+	label := a.next()
+	q := b.c.proc(label)
+	if a.take("told") {
+		q.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.To(n).No + 1}, func(i *world.RegisterOp, ok bool) {
+			b.c.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Outcome()])
+		})
+		return nil
+	}
+	q.Mended[n] = true
+	if q.To(n).Up {
+		q.Meets(n)
+	}
+	return nil
+}
+
+// undecided N [no more]: the run of the Nth of these names is under way.
+func (b *bench) undecided(a *args) error {
+	name := world.NameOf(a.number())
+	b.c.World.Held[name] = !(a.take("no") && a.take("more"))
+	return a.err
+}
+
+// forge NODES [by DURATION]: a record is there that is ahead by so much, or of
+// the far future.
+func (b *bench) forge(a *args) error {
+	var ns []*world.Node
+	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	ahead := time.Duration(0)
+	if a.take("by") {
+		ahead = a.duration()
+	}
+	for _, n := range ns {
+		t := protocol.MaxTicket - 1
+		if ahead > 0 {
+			t = protocol.Ticket(n.Millis(b.c.World.Now)*1000 + ahead.Microseconds())
+		}
+		v := protocol.Version{Ticket: t, Seq: 1}
+		n.Model.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)
+	}
+	return a.err
+}
+
+// resize PERMITS NODES [failed]
+func (b *bench) resize(a *args) error {
+	limit, ns := uint64(a.number()), []*world.Node(nil)
+	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
+		return err
+	}
+	if a.take("failed") { // it has reached so few nodes that it counts for nothing
+		for _, n := range ns {
+			n.Model.Resize(limit, b.c.World.Permits.At+1)
+		}
+		return nil
+	}
+	b.c.World.Permits.Resize(b.c.World, limit, ns)
+	return nil
+}
+
+// holder NODES: what an onlooker makes of the answers of these nodes.
+func (b *bench) whoHolds(a *args) error {
+	heads := make([]lease.Head, len(b.c.World.Nodes))
+	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = n.Head() })
+	switch f := lease.FindHolder(heads, protocol.Majority(len(heads)), b.c.World.Rules); f.Kind {
+	case lease.HeldByClaim:
+		b.c.Say("an onlooker finds a holder, at node %d", f.Node+1)
+	case lease.HeldByForeign:
+		b.c.Say("an onlooker finds another Redlock client")
+	case lease.HeldUnknown:
+		b.c.Say("an onlooker cannot find out the holder")
+	default:
+		b.c.Say("an onlooker finds the name free")
+	}
+	return err
+}

@@ -1,0 +1,223 @@
+package world
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns an attempt of a simulated process: what the runtime does
+// around process.Attempt.
+
+// Attempt is an attempt of the process, and what the simulation notes about it.
+type Attempt struct {
+	*process.Attempt
+	Part *Participant
+	no   int // counts the participant's attempts
+
+	phase      lease.Phase     // as last seen
+	first      protocol.Ticket // T0
+	ticket     protocol.Ticket
+	rounds     int
+	began      Moment
+	settled    Moment
+	expired    bool               // its deadline has passed while it held
+	wanted     []protocol.Request // by node: the newest that was to be sent
+	waited     bool               // something of it had to wait for room
+	begun      bool               // something of it has been sent, or would have been if there had been a connection
+	Timer      Moment
+	window     Moment // the second in which requests and ticks are counted
+	requests   int
+	ticks      int
+	Mute       bool   // it is not renewed
+	evictedBy  uint32 // the nodes that have said so, a bit for each
+	place      bool   // it has one of the intake
+	ends       Moment // when it is renewed no more: see limit
+	claimsThen int    // the claims at the nodes when it began, less those that the nodes had been sent by then
+}
+
+func (a *Attempt) String() string {
+	if a == nil {
+		return "no claim"
+	}
+	if a.no == 1 && a.Part.Proc.World.Wire != nil {
+		return a.Part.Name
+	}
+	return fmt.Sprintf("%s#%d", a.Part.Name, a.no)
+}
+
+// Before notes whether the hold has run out when an event finds the claim.
+func (a *Attempt) Before() {
+	if a.phase == lease.Holding && a.Local() >= a.Deadline() {
+		a.expired = true
+	}
+}
+
+// event has something happen to the claim.
+func (a *Attempt) event(what func()) {
+	a.Before()
+	what()
+	a.After()
+}
+
+func (a *Attempt) Local() protocol.Time { return a.Part.Proc.Local(a.Part.Proc.World.Now) }
+
+// valid: the participant may act as holder.
+func (a *Attempt) InForce() bool {
+	return a.Phase() == lease.Holding && a.Local() < a.Deadline()
+}
+
+// After does what the claim wants done after an event, and follows its phase.
+func (a *Attempt) After() {
+	t, w := a.Part, a.Part.Proc.World
+	for i := range a.Out {
+		a.requests++
+		w.Stats.Requests++
+		t.Proc.Link(a.Out[i].Node).offer(a, &a.Out[i])
+	}
+	a.Sent()
+	if a.place && !a.Underway() {
+		a.place = false
+		if next, ok := t.Proc.intake.Leave(); ok {
+			next.queued = nil
+			next.begin()
+		}
+	}
+	news := a.News(t.shared())
+	w.checks.busy(a)
+	if k := a.Ticket(); k != a.ticket {
+		if a.phase == lease.Joining {
+			a.rounds++
+		}
+		a.ticket = k
+	}
+	if a.phase = news.Phase; news.Changed() {
+		if w.trace != nil {
+			w.Log("%v: %s, T=%s", a, phaseName(a.phase), TicketName(a.ticket))
+		}
+		if w.Wire != nil {
+			w.Wire.changed(a)
+		}
+		w.checks.changed(a, news.Was)
+		a.changed()
+	}
+	if t.Value != nil {
+		t.Value.tell(news)
+	}
+	a.schedule()
+}
+
+// changed is what a participant does when something has become of its attempt.
+func (a *Attempt) changed() {
+	t, w := a.Part, a.Part.Proc.World
+	if a.phase == lease.Waiting {
+		a.settled = w.Now
+	}
+	if t.Value != nil {
+		if a.phase == lease.Holding {
+			a.limit()
+		}
+		if a.phase.Final() && t.Att == a {
+			t.Att = nil
+		}
+		if a == t.Value.Pending {
+			t.Value.progress()
+		}
+		return
+	}
+	switch a.phase {
+	case lease.Joining, lease.Waiting:
+	case lease.Holding:
+		a.limit()
+		switch {
+		case t.run != nil:
+			t.run.Locked(protocol.Version{Ticket: a.Ticket(), ID: a.ID}, true)
+			t.runs()
+		case t.Keeps && !w.Draining:
+		case t.Puts:
+		case w.Record && t.Lock == 0:
+			t.turn(a)
+		case t.auto || w.Draining:
+			t.releaseLater()
+			t.whim(a)
+		}
+	case lease.Expired:
+		t.Att = nil
+		if t.register != nil {
+			t.unlocked() // the operator begins again
+			return
+		}
+		if w.Wire == nil || !w.Wire.Manual {
+			t.Acquire(t.try)
+		}
+	default:
+		if a.phase == lease.Lost {
+			w.Stats.Lost++
+		}
+		t.Att = nil
+		t.unlocked()
+		t.idleFor(w.Around(w.Think))
+	}
+}
+
+// schedule sees to it that the claim gets its Tick. An earlier timer that is
+// under way will find out that it is too early.
+func (a *Attempt) schedule() {
+	w := a.Part.Proc.World
+	at := a.Part.Proc.when(a.Wake())
+	if at == Never || at >= a.Timer {
+		return
+	}
+	if w.Late > 0 && w.RNG.IntN(4) == 0 {
+		at = at.Add(time.Duration(w.RNG.Int64N(int64(w.Late))))
+	}
+	a.Timer = max(at, w.Now)
+	w.send(Event{At: a.Timer, Kind: EvTimer, Proc: a.Part.Proc, Gen: a.Part.Proc.Epoch, Att: a})
+}
+
+// fire is the timer that was set for at.
+func (a *Attempt) fire(at Moment) {
+	if at != a.Timer {
+		return
+	}
+	a.Timer = Never
+	now := a.Local()
+	if a.Wake() <= now {
+		a.Before()
+		a.ticks++
+		a.Tick(now)
+		if a.Wake() <= now {
+			a.Part.Proc.World.Fail("busy", "%v wants another Tick at once", a)
+		}
+	}
+	a.After()
+}
+
+// limit has the renewal of a hold stop after a while, counted from now.
+func (a *Attempt) limit() {
+	p := a.Part.Proc
+	d := p.World.MaxHold
+	if d == 0 || a.Mute {
+		return
+	}
+	a.ends = p.World.Now.Add(d)
+	set := a.ends
+	p.Later(d, func() {
+		if a.ends == set && !a.Phase().Final() && !p.World.Unbound {
+			a.Mute = true
+			p.World.Tape.note("mute %s", a.Part.Label())
+			a.event(func() { a.StopRenewal() })
+		}
+	})
+}
+
+// passes: a claim that is handed over is bound from then on.
+func (a *Attempt) passes(s process.Standing) process.Standing {
+	if s.Usable {
+		a.limit()
+	}
+	return s
+}

@@ -1,0 +1,216 @@
+package world
+
+import (
+	"container/list"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+)
+
+// Caller is a goroutine.
+type Caller struct {
+	Value *value
+	Name  string
+	Auto  bool         // it wants the value over and over; else a generator says when
+	Keeps bool         // a generator says when it unlocks
+	Only  process.Mode // it wants no other; 0: any
+	mode  process.Mode
+	try   bool
+	Doing doing
+	turn  *turn // has come, and the caller has not run since
+	lease *localTurn
+	since Moment // waiting: from when on
+	line  int    // and its number
+	place *list.Element
+	tries int // how often it wanted the value
+}
+
+type doing uint8
+
+const (
+	Resting doing = iota
+	waiting       // for a turn in the queue
+	acquiring
+	Holding
+	changing // holds, and a Downgrade is under way
+)
+
+// turn is what a caller that waits gets: the value, or the task of getting it.
+type turn struct {
+	lease *localTurn // nil: the task
+	place bool       // with an attempt that is queued already
+}
+
+// Rest is what a caller does until it wants the value again.
+func (c *Caller) Rest() {
+	w := c.Value.t.Proc.World
+	c.Doing, c.lease = Resting, nil
+	if !c.Auto || w.Draining {
+		return
+	}
+	c.Value.t.Proc.Later(w.Around(w.Think), func() {
+		if w.Draining || c.Doing != Resting {
+			return
+		}
+		mode := process.Write
+		if w.Reading > 0 && w.RNG.IntN(4) < w.Reading {
+			mode = process.Read
+		}
+		if c.Only > 0 {
+			mode = c.Only
+		}
+		c.Lock(mode, w.TryEvery > 0 && w.RNG.IntN(w.TryEvery) == 0)
+		if tries := c.tries; w.CancelEvery > 0 && w.RNG.IntN(w.CancelEvery) == 0 {
+			c.Value.t.Proc.Later(w.Around(w.Hold), func() {
+				if c.tries == tries {
+					c.GiveUp()
+				}
+			})
+		}
+	})
+}
+
+func (c *Caller) Lock(mode process.Mode, try bool) {
+	v, w := c.Value, c.Value.t.Proc.World
+	if c.Doing != Resting || !v.t.Proc.alive {
+		return
+	}
+	c.mode, c.try, c.since = mode, try, w.Now
+	c.tries++
+	do, before := v.queue.Lock(mode, try)
+	switch do {
+	case process.LockEntered:
+		v.renew()
+		c.enter(v.Lease)
+	case process.LockJoined:
+		c.enter(v.Lease)
+	case process.LockGet:
+		c.get(before, false)
+	case process.LockRefused:
+		c.Rest()
+	case process.LockWait:
+		c.place = v.queue.Wait(c, mode)
+		v.lines++
+		c.Doing, c.line = waiting, v.lines
+	}
+}
+
+// get has the caller get the claim.
+func (c *Caller) get(before *Attempt, place bool) {
+	v := c.Value
+	c.Doing, v.Getter = acquiring, c
+	if before != nil {
+		before.leave()
+	}
+	if place {
+		v.progress()
+		return
+	}
+	v.t.Weight = 1
+	if c.mode == process.Write {
+		v.t.Weight = v.t.Proc.World.Capacity
+	}
+	v.t.Att = nil
+	v.t.Acquire(c.try)
+}
+
+// grant gives a caller its turn, which it finds when it runs.
+func (c *Caller) grant(t *turn) {
+	v, w := c.Value, c.Value.t.Proc.World
+	for _, o := range v.Callers {
+		if o.Doing == waiting && o.turn == nil && o.line < c.line {
+			w.Fail("order", "%s gets its turn before %s, which has waited for longer", c.Name, o.Name)
+		}
+	}
+	c.turn = t
+	v.schedule(func() {
+		if c.turn != t {
+			return
+		}
+		if c.turn = nil; t.lease != nil {
+			c.enter(t.lease)
+		} else {
+			c.get(nil, t.place)
+		}
+	})
+}
+
+// GiveUp: the caller's context ends.
+func (c *Caller) GiveUp() {
+	v := c.Value
+	switch {
+	case c.Doing == waiting:
+		in, gone := v.queue.GiveUp(c.place)
+		t := c.turn
+		c.turn = nil
+		c.Rest()
+		v.letIn(in)
+		switch {
+		case gone:
+		case t.lease != nil:
+			v.Unlock(c.mode)
+		default:
+			v.next(c.mode, false, t.place)
+		}
+	case c.Doing == acquiring && v.Pending != nil && v.Pending.phase < lease.Holding:
+		v.Getter = nil
+		c.Rest()
+		v.next(c.mode, c.try, true)
+	}
+}
+
+// enter: the caller holds the value.
+func (c *Caller) enter(l *localTurn) {
+	w := c.Value.t.Proc.World
+	c.Doing, c.lease = Holding, l
+	w.Stats.Turns++
+	c.Value.Turns++
+	w.Of[c.Value.t.Lock].local.entered(w, c)
+	switch {
+	case w.Wire != nil || c.Keeps && !w.Draining:
+	case c.mode == process.Write && w.Reading > 0 && w.RNG.IntN(4) == 0:
+		c.Value.t.Proc.Later(w.Around(w.Hold), func() { c.Downgrade(); c.unlockLater() })
+	default:
+		c.unlockLater()
+	}
+}
+
+func (c *Caller) unlockLater() {
+	w, tries := c.Value.t.Proc.World, c.tries
+	c.Value.t.Proc.Later(w.Around(w.Hold), func() {
+		switch {
+		case c.tries != tries || c.Doing != Holding && c.Doing != changing:
+		case c.Doing == changing:
+			c.unlockLater()
+		default:
+			c.Unlock()
+		}
+	})
+}
+
+func (c *Caller) Unlock() {
+	mode := c.mode
+	c.Rest()
+	if c.Value.Unlock(mode) == process.UnlockNotHeld {
+		c.Value.t.Proc.World.Fail("held", "%s unlocks what it holds, and the queue does not know", c.Name)
+	}
+}
+
+// Downgrade makes the caller a reader. The claim gets lighter a moment later.
+func (c *Caller) Downgrade() {
+	v := c.Value
+	a, ok := v.queue.Downgrade()
+	if !ok {
+		return
+	}
+	c.Doing = changing
+	v.schedule(func() {
+		a.event(func() { a.Shrink(a.Local(), 1) })
+		shrunk := a.InForce()
+		c.Doing = Holding
+		if shrunk {
+			c.mode = process.Read
+		}
+		v.letIn(v.queue.Downgraded(shrunk))
+	})
+}

@@ -1,0 +1,195 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what each name by itself is held to. The order of claims is in
+// check_order.go.
+
+// checker holds the claims of one name to what the protocol promises.
+type checker struct {
+	lock    int
+	fence   protocol.Ticket // the highest that any node has had, where there are several names
+	local   localCheck
+	holders []*Attempt
+	highest []admission // per weight: the highest ticket that was ever admitted
+	entered []*Attempt  // admitted by the event that is being handled
+	free    Moment      // since when a waiter could be served and is not
+}
+
+type admission struct {
+	weight uint64
+	ticket protocol.Ticket
+	holder *Attempt
+}
+
+func (c *checker) always(w *World) {
+	if rival := w.Rival != nil && w.Rival.Valid() && c.lock == 0; len(c.holders) > 1 || rival {
+		var sum uint64
+		if rival {
+			sum = w.Capacity
+		}
+		for _, a := range c.holders {
+			if a.InForce() && !a.Part.Proc.mayBeWrong() {
+				sum += a.Weight
+			}
+		}
+		if sum > max(w.Capacity, w.Permits.Most) {
+			holder := fmt.Sprint(c.holders)
+			if rival {
+				holder += " and the rival"
+			}
+			w.Fail("capacity", "%d of %d held by %s", sum, w.Capacity, holder)
+		}
+	}
+	for _, a := range c.holders {
+		if a.expired && a.InForce() {
+			w.Fail("final", "%v is valid again after its deadline", a)
+		}
+	}
+	for _, a := range c.entered {
+		c.passed(w, a)
+	}
+	c.entered = c.entered[:0]
+	if w.MaxHold > 0 {
+		c.overlong(w)
+	}
+	if w.Clean || w.Limping {
+		c.prompt(w)
+	}
+}
+
+// changed follows the phases.
+func (c *checker) changed(w *World, a *Attempt, was lease.Phase) {
+	if was.Final() {
+		w.Fail("final", "%v goes from %s to %s", a, phaseName(was), phaseName(a.phase))
+	}
+	if a.phase.Final() {
+		c.gone(a)
+	}
+	switch {
+	case a.Evicted() && !a.Sets.Met(a.evictedBy):
+		w.Fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.evictedBy)
+	case a.Evicted():
+	case a.phase == lease.Expired && a.waited && !a.begun:
+		w.Fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
+	case a.phase == lease.Holding:
+		c.admitted(w, a)
+	case a.phase == lease.Waiting && w.Clean:
+		c.settled(w, a)
+	case w.Clean && (a.phase == lease.Lost || a.phase == lease.Expired || a.phase == lease.NoQuorum || a.phase == lease.Rejected):
+		w.Fail("lost", "%v is %s though nothing has failed", a, phaseName(a.phase))
+	}
+}
+
+// settled: with a residue of its own a claim is not in the way of any other, so
+// one round after the join settles it; like residues cost a few more.
+func (c *checker) settled(w *World, a *Attempt) {
+	most := 8
+	own := w.Residues == protocol.Residues && w.taken[a.ID.Residue()] == 1 // no other attempt that may meet a has it
+	if own && w.Window == 0 {                                              // while some requests wait for room, others pass
+		most = 2
+	}
+	if a.rounds > most {
+		w.Fail("rounds", "%v took %d rounds to settle", a, a.rounds)
+	}
+}
+
+// admitted: "a later conflicting holder has a higher ticket".
+func (c *checker) admitted(w *World, a *Attempt) {
+	c.free = 0
+	w.Stats.Admissions++
+	w.Stats.Rounds += a.rounds
+	c.holders = append(c.holders, a)
+	if a.Part.Proc.mayBeWrong() {
+		return
+	}
+	known := false
+	for i := range c.highest {
+		h := &c.highest[i]
+		if h.weight+a.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.Ticket() {
+			w.Fail("token", "%v is admitted at %s after %v at %s", a, TicketName(a.Ticket()), h.holder, TicketName(h.ticket))
+		}
+		if h.weight == a.Weight {
+			known = true
+			if a.Ticket() > h.ticket {
+				h.ticket, h.holder = a.Ticket(), a
+			}
+		}
+	}
+	if !known {
+		c.highest = append(c.highest, admission{a.Weight, a.Ticket(), a})
+	}
+	w.Permits.fits(w, a, c.holders)
+	c.entered = append(c.entered, a)
+	if w.Clean {
+		c.inOrder(w, a)
+	}
+}
+
+// prompt: while nothing that is needed fails, room is not left unused for long.
+// A push is what passes it on; a beat would do so too, but only a third of a
+// lease later.
+func (c *checker) prompt(w *World) {
+	if w.missing > 0 && !w.Eager {
+		return // time-outs count in too
+	}
+	var first *Attempt
+	for t := range w.Participants() {
+		if a := t.Att; a != nil && t.Lock == c.lock && a.phase < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
+			first = a
+		}
+	}
+	if first != nil {
+		sum := first.Weight
+		for _, h := range c.holders {
+			sum += h.Weight
+		}
+		if sum > cmp.Or(w.Permits.limit, w.Capacity) {
+			first = nil
+		}
+	}
+	slow := w.Slowest()
+	if first != nil && first.Counting && first.Voted(first.Part.Proc.Local(w.Now)) {
+		slow += 2 * w.NodeTimeout // a claim that is blocked by counting alone gets no push, and asks now and then
+	}
+	if w.Limping {
+		// A claim may be settled on a node that fails. Where a leave does not
+		// get there, or a claim has to settle elsewhere first, that costs a
+		// lease and a beat.
+		slow += w.TTL + w.TTL/50 + w.TTL/3 + 4*w.NodeTimeout
+	}
+	switch {
+	case first == nil:
+		c.free = 0
+	case c.free == 0:
+		c.free = w.Now
+	case w.Now-c.free > Moment(slow):
+		w.Fail("late", "there is room for %v, and it is not served within %v", first, slow)
+	}
+}
+
+// gone: a holds no more.
+func (c *checker) gone(a *Attempt) {
+	c.free = 0
+	if i := slices.Index(c.holders, a); i >= 0 {
+		c.holders = slices.Delete(c.holders, i, i+1)
+	}
+}
+
+// overlong: no hold outlasts its bound by more than a lease, however long its
+// holder keeps it.
+func (c *checker) overlong(w *World) {
+	for _, a := range c.holders {
+		if a.ends > 0 && a.InForce() && w.Now > a.ends.Add(w.TTL+w.TTL/20+w.Late) {
+			w.Fail("overlong", "%v holds on, and its bound was at %v", a, time.Duration(a.ends))
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file holds schedules to the order of claims, and of runs on the record.
+
+// passed: whatever fails, a is not admitted past claims that a majority of the
+// nodes has before it. Each of these is in so many of a's views that a counts
+// it.
+//
+// While nodes are being exchanged that is so in each of the two sets by itself,
+// and for no claims of both together. Each claim that has settled has a
+// majority of the set of before in any case. One that has a majority of the new
+// set alone has not settled yet: it goes behind the fence of the set of before,
+// and holds by none of the two.
+//
+// A holder whose deadline has passed while its process was stopped is over.
+//
+// A node within its guard time does not count. a may have had its vote before
+// it lost its data, and a late message has brought it a claim of before since.
+func (c *checker) passed(w *World, a *Attempt) {
+	for _, set := range a.Sets.Sets() {
+		if set != 0 {
+			c.passedIn(w, a, protocol.Quorums{Present: set})
+		}
+	}
+}
+
+// passedIn is passed for one set of nodes.
+func (c *checker) passedIn(w *World, a *Attempt, set protocol.Quorums) {
+	sum := a.Weight
+	var before []string
+	for t := range w.Participants() {
+		e := t.Att
+		if e == nil || t.Lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+			continue
+		}
+		if e.phase == lease.Holding && !e.InForce() {
+			continue
+		}
+		nodes, weight := uint32(0), e.Weight
+		for _, n := range w.Nodes {
+			i := a.Part.Proc.numbered(n)
+			if i < 0 || n.Model.Recovering(n.Millis(w.Now)) > 0 {
+				continue
+			}
+			for _, o := range n.Data(c.lock).Claims(n.Millis(w.Now)) {
+				if o.ID == e.ID && o.Ticket == e.Ticket() {
+					nodes, weight = nodes|1<<i, min(weight, o.Weight)
+				}
+			}
+		}
+		if set.Met(nodes) {
+			sum += weight
+			before = append(before, fmt.Sprintf("%v (%s)", e, phaseName(e.phase)))
+		}
+	}
+	if sum > max(w.Capacity, w.Permits.Most) {
+		w.Fail("order", "%v is admitted past %s, which a majority has before it", a, strings.Join(before, " "))
+	}
+}
+
+// inOrder: a claim that had settled before a began is before a in the queue,
+// and a is admitted only if it leaves that claim room.
+func (c *checker) inOrder(w *World, a *Attempt) {
+	sum := a.Weight
+	for _, h := range c.holders {
+		if h != a && h.Ticket() < a.Ticket() && h.InForce() {
+			sum += h.Weight
+		}
+	}
+	for t := range w.Participants() {
+		if e := t.Att; e != nil && t.Lock == c.lock && e.phase == lease.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
+			sum += e.Weight
+		}
+	}
+	if sum > max(w.Capacity, w.Permits.Most) {
+		w.Fail("order", "%v is admitted past the claims that waited before it", a)
+	}
+}
+
+// ledger is what the record has been seen to hold, by all readers together.
+type ledger struct {
+	void  bool             // more nodes have lost their data than may
+	Best  protocol.Version // the newest that any reader got
+	Opens []opened
+	Puts  []protocol.Version
+
+	values map[protocol.Version]string
+}
+
+type opened struct{ Run, found protocol.Version }
+
+// lost notes that a node has lost its data: of records a majority must remain
+// caught up, or be repaired before the next one goes. That is asked of a set
+// that is about to count alone, too: its nodes were looked at before, and what
+// they lose between the look and the decision is as lost as after it.
+func (l *ledger) lost(w *World) {
+	caughtUp := w.numbers(func(n *Node) bool { return n.Model.CaughtUp() && !n.unmarked && !n.unsettled() })
+	for _, sets := range append(w.next(), w.sets()) {
+		l.void = l.void || !sets.Attested(caughtUp)
+	}
+}
+
+// settled holds what an operation has found, or done, against all others.
+func (l *ledger) settled(w *World, i *RegisterOp) {
+	if l.void {
+		return
+	}
+	w.Stats.RegisterOps++
+	found := i.Newest().Version
+	content := i.Newest()
+	if i.Op == protocol.OpPut {
+		content = i.Stored
+	}
+	l.same(w, i, content)
+	reported := found
+	switch i.Op {
+	case protocol.OpOpen:
+		// What it finds on a minority it does not return before it has recorded
+		// it again.
+		if _, few := i.Adopt(); few {
+			reported = protocol.Version{}
+		}
+		l.Opens = append(l.Opens, opened{i.Stored.Version, found})
+	case protocol.OpPut:
+		reported = i.Stored.Version
+		l.Puts = append(l.Puts, reported)
+	}
+	if i.Op != protocol.OpPut && found.Compare(i.before) < 0 {
+		w.Fail("record", "%v finds %s though %s was there before it began", i, VersionName(found), VersionName(i.before))
+	}
+	for _, o := range l.Opens {
+		for _, p := range l.Puts {
+			if p.Run(o.Run) < 0 && p.Compare(o.found) > 0 {
+				w.Fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i, VersionName(p), VersionName(o.Run), VersionName(o.found))
+			}
+		}
+	}
+	if reported.Compare(l.Best) > 0 {
+		l.Best = reported
+	}
+}
+
+// same: under one version every reader gets the same.
+func (l *ledger) same(w *World, i *RegisterOp, s protocol.Stored) {
+	if l.values == nil {
+		l.values = map[protocol.Version]string{}
+	}
+	text := fmt.Sprintf("%t %s", s.Erased, s.Value)
+	if was, known := l.values[s.Version]; known && was != text {
+		w.Fail("record", "%v: %s is %q and was %q", i, VersionName(s.Version), text, was)
+	}
+	l.values[s.Version] = text
+}
+
+func VersionName(v protocol.Version) string {
+	if v == (protocol.Version{}) {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s.%d", TicketName(v.Ticket), v.Seq)
+}

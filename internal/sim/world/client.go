@@ -1,0 +1,197 @@
+package world
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
+)
+
+// Each process decides with the code that runs in production (process.Client).
+// This file gives it the events and carries out what it says, as core/client.go
+// does.
+
+// begin makes the Client of a new process, which knows nothing.
+func (p *Proc) begin() {
+	w := p.World
+	nodes := len(w.Nodes)
+	if p.Members != nil {
+		nodes = 0
+	}
+	p.Client = process.NewClient(process.ClientConfig{
+		Nodes: nodes, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.settings().Guard,
+		Skewed: p.skewed, Seed: uint64(p.Epoch)<<32 | uint64(p.Index), Rules: w.Rules,
+	})
+	p.intake = process.Intake[*Participant]{Places: w.Places}
+	p.names = nil
+	for i := range max(1, w.Locks) {
+		p.names = append(p.names, &process.Name{Name: recordName + LockNames[i], Counting: w.Counting})
+	}
+	p.clientTimer, p.reading, p.Mended, p.repaired = Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
+	for _, l := range p.Links {
+		l.leapt, l.votes = l.Node.Wrong, 0
+	}
+}
+
+// CarryOut does what the Client says.
+func (p *Proc) CarryOut(do []process.Action) {
+	for _, l := range p.Links {
+		if !l.member() {
+			continue
+		}
+		if inc := p.Client.Voting(l.No); inc != 0 && inc != l.votes { // its clock begins as it is
+			l.votes, l.leapt, l.known, l.met = inc, l.Node.Wrong, p.Now(), true
+		}
+	}
+	for i := range do {
+		p.act(&do[i])
+	}
+}
+
+func (p *Proc) act(a *process.Action) {
+	w, l := p.World, p.Link(a.Node)
+	if w.trace != nil && a.Kind != process.ActWake && a.Kind != process.ActStep {
+		w.Log("process %s: action %d, node %d, nodes %b, by %v", p.Name, a.Kind, a.Node, a.Nodes, a.By)
+	}
+	switch a.Kind {
+	case process.ActWake:
+		p.wakeClient(a.At)
+	case process.ActAsk:
+		l.tell()
+	case process.ActGone:
+		if w.Eager {
+			w.send(Event{At: w.Now + 2, Kind: EvDown, Proc: p, Gen: p.Epoch, M: &Message{Link: l, Req: protocol.Request{Node: l.No}}})
+		}
+	case process.ActEarly:
+		p.early(a.Nodes, a.By)
+	case process.ActTime:
+		for _, l := range p.Links {
+			if l.member() && a.Nodes&(1<<l.No) != 0 {
+				l.AskTime()
+			}
+		}
+	case process.ActMark:
+		r := protocol.Request{Node: l.No, Ticket: protocol.Ticket(a.Incarnation), Sent: p.Now()}
+		l.transfer(&Message{about: thatMark, Link: l, Req: r, try: a.Try})
+	case process.ActReconnect:
+		l.Snap()
+	case process.ActStep:
+		switch step := *a.Step; {
+		case p.Link(step.Target) == p.nowhere:
+			p.Later(p.World.NodeTimeout, func() { p.CarryOut(p.Client.StepDone(p.Now(), &step, repair.RepairResult{Err: errSilent})) })
+		case a.Step.Kind == repair.RepairLook && !p.mends(p.Link(a.Step.Target).Node):
+			// Nothing is missing there, for all that this world, or this trace,
+			// knows.
+			p.CarryOut(p.Client.StepDone(p.Now(), a.Step, repair.RepairResult{CaughtUp: true}))
+		case a.Step.Kind == repair.RepairSpread && w.Wire != nil && !w.Wire.Repairs && len(p.Mended) == 0:
+			p.CarryOut(p.Client.StepDone(p.Now(), a.Step, repair.RepairResult{}))
+		default:
+			p.takeStep(*a.Step)
+		}
+	}
+}
+
+// early: leases end earlier than the process takes them to.
+func (p *Proc) early(nodes uint32, by time.Duration) {
+	for _, t := range p.Parts {
+		if a := t.Att; a != nil {
+			a.event(func() { a.Early(p.Now(), nodes, by) })
+		}
+	}
+	p.eachOp(func(i *RegisterOp) { i.Early(p.Now(), by) })
+}
+
+// wakeClient has the Client get its Tick. A timer that is under way and too
+// early has the Client ask again.
+func (p *Proc) wakeClient(t protocol.Time) {
+	w := p.World
+	at := p.when(t)
+	if at == Never || at >= p.clientTimer || w.over() {
+		return
+	}
+	p.clientTimer = max(at, w.Now+1)
+	set := p.clientTimer
+	w.queue.push(Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+		if p.clientTimer == set {
+			p.clientTimer = Never
+			p.CarryOut(p.Client.Tick(p.Now()))
+		}
+	}})
+}
+
+// Begins has the process begin to look at the nodes' clocks.
+func (p *Proc) Begins() { p.CarryOut(p.Client.Tick(p.Now())) }
+
+// reach says that a connection to a member begins.
+func (l *Link) reach() {
+	if l.member() {
+		l.Proc.CarryOut(l.Proc.Client.Connect(l.Proc.Now(), l.No, 2*l.Proc.World.Delay))
+	}
+}
+
+// judge has the Client judge the answer that a message carries.
+func (l *Link) judge(m *Message) protocol.Verdict {
+	p := l.Proc
+	l.listen()
+	v, do := p.Client.Reply(p.Now(), m.shared(), &m.Req, &m.ans)
+	p.CarryOut(do)
+	if m.Req.Op != protocol.OpLeave {
+		l.noteReading(l.reading(m), m.leapt, v.Why)
+	}
+	return v
+}
+
+// judgePush has the Client judge a push.
+func (l *Link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
+	p := l.Proc
+	l.listen()
+	counts, do := p.Client.Push(p.Now(), l.No, m)
+	p.CarryOut(do)
+	if counts {
+		l.noteReading(nodeset.Reading{Received: p.Now(), Micros: m.Clock, Push: true}, leapt, protocol.Counts)
+	}
+	return counts
+}
+
+// judgeTime gives the Client the time that a node has told.
+func (l *Link) judgeTime(m *Message) {
+	p := l.Proc
+	l.listen()
+	why, do := p.Client.Time(l.No, l.reading(m))
+	p.CarryOut(do)
+	l.noteReading(l.reading(m), m.leapt, why)
+}
+
+// attended takes the answer to ask.
+func (l *Link) attended(m *Message) {
+	p, now := l.Proc, l.Proc.Now()
+	if m.ans.Status == protocol.OtherSet {
+		if m.about == theTime { // which any server tells
+			l.judgeTime(m)
+		}
+		l.refused()
+		return
+	}
+	switch m.about {
+	case repairs:
+		if m.task.res.Err == errOtherSet {
+			l.refused()
+		}
+		p.stepDone(m.task, m.task.res)
+	case Hello:
+		p.CarryOut(p.Client.Show(now, l.No, m.ans.Incarnation))
+		l.judgeTime(m)
+		p.CarryOut(p.Client.Up(now, l.No))
+	case theTime:
+		l.judgeTime(m)
+	case thatMark:
+		p.CarryOut(p.Client.Marked(now, l.No, m.try, m.ans.Incarnation, true))
+	case theSet:
+		p.Members.Told(l.No, m.try, m.set, m.next)
+		p.Regroup()
+	case moves:
+		l.stepped(m)
+	}
+}

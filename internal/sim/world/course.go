@@ -1,0 +1,89 @@
+package world
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+)
+
+// This file owns the course of a schedule: true time, chance, what is going to
+// happen, and the trace of what has happened.
+
+// course is one schedule's, without what it happens to.
+type course struct {
+	RNG   *rand.Rand
+	Now   Moment
+	queue queue
+	trace io.Writer
+
+	steps     []step // what a generator wants done, one after the other
+	armed     bool   // the first step only waits for its moment
+	stepLimit Moment // when the first step is done even though its condition does not hold
+}
+
+// step is one thing that a generator wants done: when cond holds, or patience
+// is at its end, and then delay has passed.
+type step struct {
+	cond  func() bool
+	limit time.Duration
+	delay time.Duration
+	do    func()
+}
+
+// Then appends a step that needs no condition.
+func (c *course) Then(delay time.Duration, do func()) {
+	c.steps = append(c.steps, step{delay: delay, do: do})
+}
+
+// Once appends a step that waits for cond, but for so long only.
+func (c *course) Once(cond func() bool, limit, delay time.Duration, do func()) {
+	c.steps = append(c.steps, step{cond: cond, limit: limit, delay: delay, do: do})
+}
+
+// step arms the first step when its time has come.
+func (c *course) step() {
+	if c.armed || len(c.steps) == 0 {
+		return
+	}
+	s := c.steps[0]
+	if c.stepLimit == 0 {
+		c.stepLimit = c.Now.Add(s.limit)
+		if s.cond != nil {
+			c.At(s.limit, func() {}) // so that the condition is tested then
+		}
+	}
+	if s.cond != nil && c.Now < c.stepLimit && !s.cond() {
+		return
+	}
+	c.armed = true
+	c.At(s.delay, func() {
+		c.armed, c.stepLimit = false, 0
+		if len(c.steps) > 0 {
+			c.steps = c.steps[1:]
+			s.do()
+		}
+	})
+}
+
+// At does something to the world later.
+func (c *course) At(d time.Duration, fn func()) {
+	c.queue.push(Event{At: c.Now.Add(d), Kind: evFunc, fn: fn})
+}
+
+// Around draws a time between half and one and a half of d, rarely much longer.
+func (c *course) Around(d time.Duration) time.Duration {
+	t := d/2 + time.Duration(c.RNG.Int64N(int64(d)+1))
+	if c.RNG.IntN(20) == 0 {
+		t *= 3
+	}
+	return t
+}
+
+// Log writes a line of the trace. Callers on the hot path look at w.trace
+// first.
+func (c *course) Log(format string, args ...any) {
+	if c.trace != nil {
+		fmt.Fprintf(c.trace, "%12.6f  %s\n", float64(c.Now)/1e9, fmt.Sprintf(format, args...))
+	}
+}

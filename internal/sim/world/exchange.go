@@ -1,0 +1,173 @@
+package world
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/repair"
+)
+
+// This file gives the calls of operators (change.Operator) the time and what
+// the nodes say, and carries out their steps, as package operator does. The
+// register that decides which configuration follows is one of the nodes.
+
+// exchanger is an operator's program: it makes calls that exchange nodes, one
+// after the other. One that dies with its process is made again.
+type exchanger struct {
+	P     *Proc
+	o     *change.Operator // the call under way; nil: none
+	Goals []change.Goal
+	Undo  bool   // it gives the exchange up
+	timer Moment // when the call gets its Tick
+	Over  func()
+}
+
+// begin makes the next call. One that undoes has no goal.
+func (x *exchanger) begin() {
+	p, w := x.P, x.P.World
+	switch {
+	case !p.alive:
+		return
+	case !x.GoesOn():
+		x.ends()
+		return
+	}
+	x.o, x.timer = &change.Operator{
+		Exchange: change.Exchange{Undo: x.Undo, Rules: w.Rules}, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Fanout: p.Client.Fanout(),
+		Ballot: func() nodeset.Ballot {
+			return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
+		},
+	}, Never
+	if !x.Undo {
+		x.o.Goal = x.Goals[0]
+	}
+	x.tick()
+}
+
+// GoesOn reports whether the program has something left to do.
+func (x *exchanger) GoesOn() bool { return len(x.Goals) > 0 }
+
+// GiveUp has the program break its call off, and undo what that leaves.
+func (x *exchanger) GiveUp() {
+	x.Undo = true
+	x.P.Later(1, func() {
+		if x.o != nil && x.P.alive {
+			x.o.Abandon(x.P.Now(), x.P.Members.Config())
+			x.after()
+		}
+	})
+}
+
+func (x *exchanger) tick() {
+	x.o.Tick(x.P.Now(), x.P.Members.Config())
+	x.after()
+}
+
+// after does what the call wants done after an event.
+func (x *exchanger) after() {
+	p, w, o := x.P, x.P.World, x.o
+	todo := o.Out
+	o.Out = nil
+	for _, s := range todo {
+		x.step(o, s)
+	}
+	if x.o != o {
+		return
+	}
+	switch end := o.End(); {
+	case !x.GoesOn(): // the program was ended
+		x.o = nil
+	case end == change.OperatorGoesOn:
+		x.schedule()
+		return
+	case end == change.OperatorUndone, x.Undo && end == change.OperatorDone:
+		x.Goals = nil
+	case end == change.OperatorDone, end == change.OperatorUnfit: // by this program or another one
+		x.Goals = x.Goals[1:]
+	}
+	if x.GoesOn() && (w.Now < w.limit || w.Wire != nil) {
+		x.o = nil
+		p.Later(p.World.NodeTimeout, x.begin)
+		return
+	}
+	x.ends()
+}
+
+func (x *exchanger) ends() {
+	if x.Over != nil {
+		x.Over()
+		x.Over = nil
+	}
+}
+
+// schedule sees to it that the call gets its Tick. Chance has no part in a
+// trace.
+func (x *exchanger) schedule() {
+	p, w := x.P, x.P.World
+	at := p.when(x.o.Wake())
+	if at == Never || at >= x.timer && x.timer > w.Now || w.Now >= w.limit && w.Wire == nil {
+		return
+	}
+	if at = max(at, w.Now+1); w.Wire == nil {
+		at = at.Add(w.Around(p.World.NodeTimeout / 8))
+	}
+	x.timer = at
+	o := x.o
+	p.Later(time.Duration(at-w.Now), func() {
+		if x.o == o && x.timer == at {
+			x.timer = Never
+			x.tick()
+		}
+	})
+}
+
+// step carries out one step of a call.
+func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
+	p, w := x.P, x.P.World
+	l := p.Link(s.Member.Number)
+	told := func() {
+		if x.o == o {
+			x.after()
+		}
+	}
+	switch s.Kind {
+	case change.OperatorLook:
+		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
+		t.then = func(res repair.RepairResult) {
+			look := change.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.Node)}
+			look.Disk = change.Persistence{Known: true, Saved: true, Snapshots: l.Node.saved != nil}
+			o.Looked(p.Now(), s, look)
+			told()
+		}
+		p.ask(t, s.Member.Number, p.World.NodeTimeout)
+	case change.OperatorSnapshot:
+		p.Later(2*w.Delay, func() {
+			begins := p.reaches(l.Node)
+			if begins {
+				end := w.Tape.within()
+				l.Node.Save()
+				end()
+			}
+			o.Begun(p.Now(), s, change.Persistence{Known: begins, Saving: begins})
+			told()
+		})
+	case change.OperatorSucceed:
+		p.Succeed(s.Succession, func() {
+			if c := o.Succeeded(p.Now(), s, 0); c != nil {
+				w.Successor(p, c)
+			}
+			told()
+		})
+	}
+}
+
+// epoch is that of the configuration that the node serves.
+func (n *Node) epoch() uint64 {
+	set := n.Model.Set()
+	return set.Stamp().Epoch()
+}
+
+// successor is how the names of the registers begin that decide which
+// configuration follows.
+const successor = "quorate set "

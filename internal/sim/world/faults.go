@@ -1,0 +1,315 @@
+package world
+
+import "time"
+
+// This file owns what fails in a schedule: at random, and as aims ask for it.
+
+// faults are what may still fail, and what has failed beyond what the nodes and
+// the processes know of themselves.
+type faults struct {
+	w            *World
+	Draining     bool // faults have stopped, and no participant starts another acquisition
+	missing      int  // nodes that stay down from the start
+	LateMessages bool // a break leaves messages behind that arrive late
+}
+
+// span is how long a fault lasts: not long, about a beat, a lease or the guard
+// time.
+func (f *faults) span() time.Duration {
+	w := f.w
+	return w.Around([...]time.Duration{w.NodeTimeout / 4, w.NodeTimeout * 2, w.TTL / 3, w.TTL, w.Guard}[w.RNG.IntN(5)])
+}
+
+// RandomFaults spreads n random faults over the schedule.
+func (f *faults) RandomFaults(n int) {
+	for range n {
+		f.w.At(time.Duration(f.w.RNG.Int64N(int64(f.w.Length))), f.randomFault)
+	}
+}
+
+// randomFault is one random fault, and what ends it.
+func (f *faults) randomFault() {
+	w := f.w
+	if f.Draining {
+		return
+	}
+	p := w.Procs[w.RNG.IntN(len(w.Procs))]
+	n := w.Nodes[w.RNG.IntN(len(w.Nodes))]
+	d, kind := f.span(), w.RNG.IntN(15)
+	if w.Limping {
+		n = w.Nodes[w.RNG.IntN(f.Spare())]
+		if kind == 2 || kind == 9 || kind == 10 || kind == 11 || kind == 14 { // of a whole process
+			kind = 3 * w.RNG.IntN(2)
+		}
+	}
+	l := p.Links[n.Index]
+	switch kind {
+	case 0, 1: // a partition between one process and one node
+		l.Cut(f.Directions()...)
+		w.At(d, func() { l.Heal(w.RNG.IntN(2) == 0) })
+	case 2:
+		f.isolate(p, d)
+	case 3:
+		l.Snap()
+	case 4, 5, 6:
+		if !n.Down {
+			f.restartNode(n, d)
+		}
+	case 7:
+		if !n.Down {
+			n.Pause()
+			w.At(d, n.Resume)
+		}
+	case 8:
+		n.slow = 1 + w.RNG.IntN(60)
+		w.At(d, func() { n.slow = 1 })
+	case 9, 10:
+		p.Pause()
+		w.At(d, p.Resume)
+		if w.RNG.IntN(3) == 0 {
+			p.Crash()
+			w.At(d, p.Restart)
+		}
+	case 11:
+		for _, l := range p.Links {
+			l.pushCut = true
+			w.At(d, func() { l.pushCut = false; l.tell() })
+		}
+	case 12:
+		n.Refuses(true, w.RNG.IntN(2) == 0)
+		w.At(d, func() { n.Refuses(false, false) })
+	case 13:
+		if !w.Faithful {
+			f.leapClock(n, d)
+		}
+	case 14:
+		if !w.Record { // until it hears of the nodes, its answers about a record are too old
+			p.Sleep(d, w.RNG.IntN(4) > 0)
+		}
+	}
+}
+
+// isolate cuts a process off from all nodes for d.
+func (f *faults) isolate(p *Proc, d time.Duration) {
+	for _, l := range p.Links {
+		l.Cut(f.Directions()...)
+	}
+	f.w.At(d, func() {
+		for _, l := range p.Links {
+			l.Heal(f.w.RNG.IntN(2) == 0)
+		}
+	})
+}
+
+// restartNode restarts a node: without its memory, with all of it, or with an
+// old one.
+func (f *faults) restartNode(n *Node, d time.Duration) {
+	w, how := f.w, f.w.RNG.IntN(4)
+	if w.Faithful {
+		how = 2
+	}
+	if how == 3 {
+		n.Save()
+		w.At(d/4, func() { f.Bounce(n, d, (*Node).Revert) })
+		return
+	}
+	f.Bounce(n, d, [...]func(*Node){(*Node).Forget, (*Node).Forget, func(*Node) {}}[how])
+}
+
+// leapClock sets a node's clock forward by d, back, or by too little to be
+// noticed, or nearly so.
+func (f *faults) leapClock(n *Node, d time.Duration) {
+	w := f.w
+	switch w.RNG.IntN(4) {
+	case 0:
+		d = time.Duration(w.RNG.Int64N(int64(w.borne())))
+	case 1, 2:
+		d = -min(d, w.TTL) // what was stored before lives on for so long
+	}
+	n.Leap(d)
+}
+
+// Directions: both, requests only or answers only.
+func (f *faults) Directions() []int {
+	return [...][]int{{Requests, Answers}, {Requests}, {Answers}}[f.w.RNG.IntN(3)]
+}
+
+// Bounce takes a node down for a while.
+func (f *faults) Bounce(n *Node, d time.Duration, memory func(*Node)) {
+	if n.Down || f.Draining {
+		return
+	}
+	n.Crash()
+	memory(n)
+	f.w.stopRetired()
+	f.w.At(d, func() {
+		if !f.Draining && !n.Gone {
+			n.Restart()
+		}
+	})
+}
+
+// Shuffled returns the nodes in a random order, so that an aim can call them a,
+// b and c.
+func (f *faults) Shuffled() []*Node {
+	ns := append([]*Node(nil), f.w.Nodes...)
+	f.w.RNG.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] })
+	return ns
+}
+
+// Wipe restarts a node without its memory, or with an old one.
+func (f *faults) Wipe(n *Node, old bool) {
+	n.Crash()
+	if old {
+		n.Revert()
+	} else {
+		n.Forget()
+	}
+	n.Restart()
+}
+
+// Miss takes some nodes down for good.
+func (f *faults) Miss(nodes int) {
+	for _, n := range f.Shuffled()[:nodes] {
+		n.Gone = true
+		n.Crash()
+		f.missing++
+	}
+}
+
+// Spare is how many nodes may be missing.
+func (f *faults) Spare() int { return (len(f.w.Nodes) - 1) / 2 }
+
+// Shuttle has one process reach two nodes only for a while, one of which then
+// loses its data or comes back with an old one.
+func (f *faults) Shuttle() {
+	w := f.w
+	if f.Draining {
+		return
+	}
+	ns := f.Shuffled()
+	p := w.Procs[w.RNG.IntN(len(w.Procs))]
+	l := p.To(ns[2])
+	l.Cut(f.Directions()...)
+	ns[0].Save()
+	w.At(w.Around(w.TTL), func() {
+		switch w.RNG.IntN(3) {
+		case 0:
+			f.Bounce(ns[0], w.Around(w.NodeTimeout), (*Node).Forget)
+		case 1:
+			f.Bounce(ns[0], w.Around(w.NodeTimeout), (*Node).Revert)
+		default:
+			p.Pause()
+			w.At(w.Around(2*w.TTL), p.Resume)
+		}
+		w.At(w.Around(w.TTL), func() { l.Heal(w.RNG.IntN(2) == 0) })
+	})
+}
+
+// WallsApart has the wall clocks of the processes be behind the true time, each
+// by more.
+func (f *faults) WallsApart() {
+	for i, p := range f.w.Procs {
+		p.Off = -time.Duration(i) * f.w.Skew / time.Duration(2*len(f.w.Procs))
+		p.Adjust()
+	}
+}
+
+// EvictAtTimes has operators evict n times.
+func (f *faults) EvictAtTimes(n int) {
+	w := f.w
+	for range n {
+		w.At(w.Around(w.Length/2), func() {
+			of := w.Of[w.RNG.IntN(len(w.Of))].holders
+			if len(of) > 0 && !f.Draining {
+				f.evict(of[w.RNG.IntN(len(of))], f.Shuffled()[:1+w.RNG.IntN(len(w.Nodes))], 8)
+			}
+		})
+	}
+}
+
+// evict has an operator ask some nodes to end a hold, and again while it lasts.
+// Where nothing fails, the word of a quorum ends it.
+func (f *faults) evict(a *Attempt, nodes []*Node, times int) {
+	w, by := f.w, uint32(0) // the words of two operators, or of two times, are not one
+	for _, n := range nodes {
+		if n.Evict(a) {
+			by |= 1 << n.Index
+		}
+	}
+	w.At(w.Around(2*w.Slowest()), func() {
+		switch {
+		case !a.InForce() || f.Draining:
+		case times > 0:
+			f.evict(a, nodes, times-1)
+		case w.Clean && a.Sets.Met(by):
+			w.Fail("evicted", "%v holds on against the word of a quorum", a)
+		}
+	})
+}
+
+// setBack returns by how much the clock of a node has been set back at most.
+func (f *faults) setBack() (most time.Duration) {
+	for _, n := range f.w.Nodes {
+		most = max(most, n.setBack)
+	}
+	return most
+}
+
+// stop ends the faults: what is down comes up, and every waiter is to be
+// served, but no participant starts again.
+func (f *faults) stop() {
+	w := f.w
+	w.Log("faults stop")
+	f.Draining, w.steps = true, nil
+	for _, n := range w.Nodes {
+		n.setRight()
+		if n.Model.Forged(n.Millis(w.Now)) { // its operator learns of it and empties it
+			n.Forget()
+		}
+		n.slow = 1
+		n.Refuses(false, false)
+		n.Resume()
+		if n.Down && !n.Gone {
+			n.Restart()
+		}
+	}
+	w.limit = w.limit.Add(f.setBack()) // what was stored before ends so much later
+	w.recordAgain()
+	w.exchangesEnd()
+	for _, p := range w.Procs {
+		p.Off = 0
+		p.Adjust()
+		p.Resume()
+		p.Restart()
+		for _, l := range p.Links {
+			l.pushCut = false
+			l.Heal(w.RNG.IntN(2) == 0)
+		}
+		for _, a := range p.Parts {
+			a.drain()
+		}
+	}
+	if w.Record {
+		w.lastly()
+	}
+}
+
+// Evict has a node say that an operator ends a hold, and reports whether it
+// does.
+func (n *Node) Evict(a *Attempt) (says bool) {
+	n.World.Tape.note("evict %s %d", a.Part.Label(), n.Index+1)
+	if n.Down || n.Paused {
+		return false
+	}
+	n.World.Log("an operator ends %v at node %d", a, n.Index)
+	_, outs := a.Part.data(n).Evict(n.Millis(n.World.Now), a.Ticket())
+	for _, o := range outs {
+		if o.Push.ID == a.ID {
+			says = true
+			a.evictedBy |= 1 << n.Index
+		}
+		n.push(o)
+	}
+	return says
+}

@@ -1,0 +1,103 @@
+package world
+
+import (
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+)
+
+// localCheck holds the callers of local queues to what the packages mutex and
+// rwmutex promise.
+type localCheck struct {
+	lock          int    // of the values with this name
+	written, read turnOf // with the highest token
+}
+
+type turnOf struct {
+	token  uint64
+	holder string
+}
+
+// acts: the caller may act as a holder.
+func (c *Caller) acts() bool {
+	return (c.Doing == Holding || c.Doing == changing) && !c.lease.ended && c.lease.a.InForce() && !c.Value.t.Proc.mayBeWrong()
+}
+
+// entered: the token of a writer is above those of all turns before, and that
+// of a reader is above those of all writers but one that has become a reader
+// itself.
+func (l *localCheck) entered(w *World, c *Caller) {
+	if !c.acts() {
+		return
+	}
+	token, highest := c.lease.token(), l.written
+	if c.mode == process.Write && l.read.token > highest.token {
+		highest = l.read
+	}
+	shared := c.mode == process.Read && token == highest.token && c.Value.queue.Held(process.Read) == c.lease.a
+	if token <= highest.token && !shared {
+		w.Fail("token", "%s has the token %d after %s with %d", c.Name, token, highest.holder, highest.token)
+	}
+	if t := (turnOf{token, c.Name}); c.mode == process.Write {
+		l.written = t
+	} else if token > l.read.token {
+		l.read = t
+	}
+}
+
+// keptOut: a reader that is next waits no longer beside readers, once no writer
+// waits anywhere.
+func (v *value) keptOut() {
+	var next *Caller
+	for _, c := range v.Callers {
+		if c.Doing == waiting && c.turn == nil && (next == nil || c.line < next.line) {
+			next = c
+		}
+	}
+	w, a := v.t.Proc.World, v.queue.Held(process.Read)
+	if !w.Clean || a == nil || next == nil || next.mode != process.Read || !a.Standing().Usable || a.Standing().Waiters {
+		v.kept = 0
+		return
+	}
+	if v.kept == 0 {
+		v.kept = w.Now
+	} else if w.Now > v.kept.Add(3*w.Delay) {
+		w.Fail("late", "%s waits beside readers, and no writer does", next.Name)
+	}
+}
+
+// always is what must be so at every moment.
+func (l *localCheck) always(w *World) {
+	var sum uint64
+	holder := ""
+	for t := range w.Participants() {
+		if t.Lock != l.lock {
+			continue
+		}
+		t.Value.keptOut()
+		for _, c := range t.Value.Callers {
+			if c.lease != nil && c.lease.a.phase == lease.Lost && !c.lease.ended {
+				w.Fail("unaware", "%s holds what is lost and has not learned so", c.Name)
+			}
+			if c.acts() {
+				sum += c.weight()
+				holder += " " + c.Name
+			}
+			if w.Clean && c.Doing != Holding && c.Doing != changing && c.Doing != Resting && w.Now > c.since.Add(w.longestWait(w.Callers*len(w.Procs)*w.Parts)) {
+				w.Fail("late", "%s has waited for longer than the callers before it may hold", c.Name)
+			}
+		}
+		if a := t.Att; w.Clean && a != nil && a.phase == lease.Waiting && w.Now > a.settled.Add(w.longestWait(len(w.Procs)*w.Parts-1)) {
+			w.Fail("late", "%v has waited for longer than other processes may keep the name", a)
+		}
+	}
+	if sum > w.Capacity {
+		w.Fail("capacity", "%s hold beside each other", holder)
+	}
+}
+
+func (c *Caller) weight() uint64 {
+	if c.mode == process.Write {
+		return c.Value.t.Proc.World.Capacity
+	}
+	return 1
+}

@@ -1,0 +1,353 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// In the worlds of some aims a process finds its nodes as in production: it
+// begins with a list, and counts on the set that these nodes have recorded
+// (nodeset.Membership, nodeset.Recording). This file does what
+// core/members.go does.
+
+// follower is how a process follows the set of its nodes.
+type follower struct {
+	p          *Proc
+	Members    *nodeset.Membership // nil: its nodes are those of the world, and no set
+	List       []*Node             // that it begins with
+	recording  bool                // see records
+	grouped    *nodeset.Configuration
+	Succession *Participant // for the register that decides which configuration follows
+}
+
+// number is what a connection of the link counts as now: the number of a
+// member, or of an address of the list. It is -1 if there is to be none.
+func (l *Link) number() int {
+	m := l.Proc.Members
+	if m == nil {
+		return l.Index
+	}
+	addr := l.Node.Address()
+	if l.at != "" {
+		addr = l.at
+	}
+	if c := m.Config(); c != nil && c.Place(addr) >= 0 {
+		return c.Members[c.Place(addr)].Number
+	}
+	if i := slices.Index(m.List(), addr); i >= 0 && m.Wants(nodeset.Seed+i) {
+		return nodeset.Seed + i
+	}
+	return -1
+}
+
+// member reports whether the link stands for a member, of which the Client
+// knows.
+func (l *Link) member() bool { return l.No >= 0 && l.No < nodeset.Seed }
+
+// meet finds out what the server is that a connection has reached. It reports
+// whether it counts as a member.
+func (l *Link) meet() bool {
+	p := l.Proc
+	if p.Members == nil {
+		return true
+	}
+	v := p.Members.Met(l.No, l.Node.Keeps())
+	if v.Fault != nodeset.SetFits {
+		p.World.Log("link %s-%s: %d of %v", p.Name, l.Node.Address(), v.Fault, v.Set)
+	}
+	p.Regroup()
+	if p.outOfSet() {
+		for _, t := range p.Parts {
+			t.Release() // its caller gets an error
+		}
+	}
+	return v.Fault == nodeset.SetFits
+}
+
+// step sends a step of the register of a node's set.
+func (l *Link) step(s nodeset.RecordStep, then func(has nodeset.NodeSet)) {
+	l.transfer(&Message{about: moves, Link: l, step: s, kept: then, Req: protocol.Request{Node: l.No, Sent: l.Proc.Now()}})
+}
+
+// stepped takes what a node keeps after a step.
+func (l *Link) stepped(m *Message) {
+	if m.kept != nil {
+		m.kept(m.set)
+	} else if m.step.Kind == nodeset.SetLife {
+		l.Proc.Members.Kept(l.No, m.set)
+		l.Proc.Regroup()
+	}
+}
+
+// refused is a request that a node does not serve because of its set.
+func (l *Link) refused() {
+	if l.Proc.Members != nil {
+		l.Proc.Members.Refused(l.No)
+		l.Proc.Regroup()
+	}
+}
+
+// settings are those of the set that it counts on, or its own.
+func (f *follower) settings() nodeset.Shared {
+	if f.Members != nil && f.Members.Config() != nil {
+		c := f.Members.Config()
+		return nodeset.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
+	}
+	return f.p.World.Settings()
+}
+
+// join has the process begin with its list.
+func (f *follower) join() {
+	f.Members = nodeset.NewMembership(Addresses(f.List), f.p.World.Rules)
+	f.grouped, f.recording = nil, false
+	f.p.begin()
+	for _, l := range f.p.Links {
+		l.Up, l.open, l.No = false, false, -1
+		l.Gen++
+	}
+	f.tend()
+}
+
+// tend has the connections be those that are to be there. One that is to end,
+// and that carries a step, ends a little later.
+func (f *follower) tend() {
+	p := f.p
+	for _, l := range p.Links {
+		no := l.number()
+		if no != l.No {
+			if !l.ending && slices.ContainsFunc(l.unanswered, func(m *Message) bool { return m.about == moves }) {
+				l.ending = true
+				p.Later(2*(p.World.Delay+p.World.Jitter), f.tend)
+				continue
+			}
+			l.Snap()
+			l.ending, l.No = false, no
+		}
+		if no >= 0 {
+			l.Connect()
+		}
+	}
+}
+
+// records has the process record a set, or record it again, if
+// nodeset.Membership says so. Another process may do so as well, and an answer
+// may be lost: it looks again after a while.
+func (f *follower) records() {
+	p, w := f.p, f.p.World
+	if f.recording || !f.Members.Due() || w.over() || w.Wire != nil {
+		return
+	}
+	f.recording = true
+	p.Later(w.Around(w.NodeTimeout), func() {
+		if r := f.Members.Record(f.Ballot(), w.Settings(), false, f.Chance); r != nil {
+			f.recordSteps(r)
+		}
+		p.Later(w.Around(2*w.NodeTimeout), func() {
+			f.recording = false
+			f.records()
+		})
+	})
+}
+
+// recordSteps sends what a Recording wants to be asked. An answer that is lost
+// ends it.
+func (f *follower) recordSteps(r *nodeset.Recording) {
+	todo := r.Out
+	r.Out = nil
+	for _, s := range todo {
+		f.p.Link(s.Node).step(s, func(has nodeset.NodeSet) {
+			was := r.Outcome
+			r.Answer(s, has)
+			f.recordSteps(r)
+			if r.Outcome == nodeset.RecordDone && was == nodeset.RecordGoesOn {
+				f.p.World.Log("process %s: the set is recorded: %v", f.p.Name, r.Config)
+				f.Members.Recorded(r)
+				f.Regroup()
+			}
+		})
+	}
+}
+
+// Chance is a random text that no other process has.
+func (f *follower) Chance() string {
+	w := f.p.World
+	return fmt.Sprintf("%03x%d%07x", int64(w.Now)/int64(time.Millisecond)&0xfff, f.p.Index, w.RNG.Uint32N(1<<28))
+}
+
+// Ballot is one of now.
+func (f *follower) Ballot() nodeset.Ballot {
+	return nodeset.Ballot(fmt.Sprintf("%08x", int64(f.p.World.Now)/int64(time.Millisecond)) + f.Chance())
+}
+
+// regroupLater has what a connection's beginning or end leads to be done.
+func (f *follower) regroupLater() {
+	if f.Members != nil && len(f.Members.Out) > 0 {
+		f.p.Later(1, f.Regroup)
+	}
+}
+
+// Regroup does what nodeset.Membership says.
+func (f *follower) Regroup() {
+	p := f.p
+	for len(f.Members.Out) > 0 {
+		todo := f.Members.Out
+		f.Members.Out = nil
+		f.recount()
+		for _, a := range todo {
+			l := p.Link(a.Node)
+			switch {
+			case a.Begin, a.Cease: // the state of now decides, as in the runtime
+				p.Later(1, f.tend)
+			case a.Reconnect:
+				p.Later(1, l.Snap)
+				if p.World.Wire != nil {
+					p.Later(time.Millisecond, l.Connect)
+				}
+			case a.Ask > 0:
+				l.transfer(&Message{about: theSet, Link: l, of: f.Members.Stamp(), Req: protocol.Request{Node: l.No, Sent: p.Now()}, try: a.Ask})
+			default:
+				s := a.RecordStep
+				if s.Kind == nodeset.SetLife {
+					s.Life = f.Chance()
+				}
+				l.step(s, nil)
+			}
+		}
+	}
+	f.recount()
+	f.records()
+}
+
+// outOfSet: its list is another one than its nodes'.
+func (f *follower) outOfSet() bool {
+	return f.Members != nil && f.Members.Wrong().Fault != nodeset.SetFits
+}
+
+// waits reports whether the process has no nodes yet. The call that it is asked
+// by waits for them.
+func (f *follower) waits(try bool) bool {
+	if f.Members == nil || f.Members.Config() != nil {
+		return false
+	}
+	if !try {
+		f.Members.Want()
+	}
+	f.records()
+	return true
+}
+
+// stamp is what the requests of the process name.
+func (f *follower) stamp() nodeset.Stamp {
+	if f.Members == nil {
+		return ""
+	}
+	return f.Members.Stamp()
+}
+
+// recount has the process's claims count on the nodes of its set.
+func (f *follower) recount() {
+	p, w, c := f.p, f.p.World, f.Members.Config()
+	if f.grouped == c {
+		return
+	}
+	f.grouped = c
+	w.Log("process %s counts on %v", p.Name, c)
+	if c != nil && w.forgotten[c.Stamp] { // messages of before the loss have brought it back
+		delete(w.forgotten, c.Stamp)
+		w.decides(c)
+	}
+	if c != nil && w.decided[c.Stamp] == nil {
+		w.Fail("set", "process %s counts on %v, which was not decided", p.Name, c)
+	}
+	g := f.Members.Group()
+	p.CarryOut(p.Client.Regroup(p.Now(), g))
+	for _, t := range p.Parts {
+		if a := t.Att; a != nil && !a.Phase().Final() {
+			a.event(func() { a.Regroup(p.Now(), g) })
+		}
+	}
+	p.eachOp(func(i *RegisterOp) { i.Regroup(p.Now(), g) })
+	for _, t := range p.Parts {
+		if t.waits && c != nil {
+			p.Later(1, func() { t.Acquire(t.try) })
+		}
+	}
+}
+
+// Leads has an address of a member lead to another server, for this process.
+// The server is reached at its own address, too.
+func (f *follower) Leads(from, to *Node) {
+	p, l := f.p, f.p.To(from)
+	l.Snap()
+	l.at = "nowhere"
+	p.Links = append(p.Links, &Link{Proc: p, Node: to, Index: to.Index, No: -1, at: from.Address()})
+	f.tend()
+}
+
+// At is when the process counts on a configuration of that stage.
+func (f *follower) At(epoch uint64) func() bool {
+	return func() bool { return f.Members.Config().Stamp.Epoch() >= epoch }
+}
+
+// Counts is when the process counts on a set, or on none for good.
+func (f *follower) Counts() func() bool {
+	return func() bool { return f.Members.Config() != nil }
+}
+
+// blocked reports whether nodes that have left and were stopped keep the
+// process from each quorum that it knows, or the set that it counts on is known
+// to nodes that have left only: all others have lost it, and are another one.
+func (f *follower) blocked() bool {
+	p := f.p
+	if f.Members == nil {
+		return false
+	}
+	gone, ahead, c := uint32(0), uint32(0), f.Members.Config()
+	if c == nil {
+		return true
+	}
+	for _, m := range c.Members {
+		l := p.Link(m.Number)
+		if l.Node.Gone || l == p.nowhere {
+			gone |= 1 << m.Number
+		} else if l.Node.epoch() > c.Stamp.Epoch() {
+			ahead |= 1 << m.Number
+		}
+	}
+	knows := func(n *Node) bool { set := n.Model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
+	if c.Origin != p.World.Latest().Origin && slices.ContainsFunc(p.World.Nodes, knows) {
+		return !slices.ContainsFunc(p.World.Nodes, func(n *Node) bool { return knows(n) && !p.World.Retired(n) })
+	}
+	// It follows only what a majority of those shows that decide what follows.
+	return gone != 0 && p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
+}
+
+// Succeed carries out a Succession, and calls then.
+func (f *follower) Succeed(s *change.Succession, then func()) {
+	p := f.p
+	if f.Succession == nil {
+		f.Succession = NewParticipant(p, len(p.Parts))
+		f.Succession.Value = nil
+		p.Parts = append(p.Parts, f.Succession)
+	}
+	t := f.Succession
+	if t.run == nil {
+		t.register, t.succeeds = &process.Name{Name: s.Register}, s
+	}
+	t.carryOut(&s.Run, then)
+}
+
+// Exchange has the process carry out changes, one after the other.
+func (f *follower) Exchange(goals ...change.Goal) *exchanger {
+	p := f.p
+	x := &exchanger{P: p, Goals: goals, timer: Never}
+	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
+	p.Later(1, x.begin)
+	return x
+}

@@ -1,0 +1,373 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Node is a model.Node in the world.
+type Node struct {
+	Clock
+	World *World
+	Index int
+	Model *model.Node
+
+	addr string        // if it was given another address
+	Lie  func() string // what it says of its set, if that is not what it keeps; it serves any request then
+
+	slow     int // factor on delays
+	Down     bool
+	Gone     bool // stays down after the faults: at most a minority does
+	Paused   bool
+	refuse   bool          // fails every request for good, as with a wrong password
+	busy     bool          // fails every request for now, as while another program's script runs
+	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
+	saved    *model.Node   // what such a restart comes back with
+	replica  bool          // it was another node's replica: its data and its marker are that node's
+	back     bool          // it has a memory of before, in one run
+	Wrong    time.Duration // by how much its clock has jumped in all
+	leapAt   Moment        // of the last time
+	jumped   bool          // since then the node has had no new incarnation
+	righted  bool          // its clock was wrong, and was set right when the faults stopped
+	setBack  time.Duration // of its clock: what was stored before ends so much later
+	lives    int
+	Sent     int // requests that may have made it store a claim
+	inbox    []Event
+
+	Names     map[string]bool // that it has, beside those of the record and the number
+	savedWith map[string]bool // at its last save
+	Looks     int             // at its marker
+	TurnEnds  int64           // until then, by its clock,
+	TurnOf    *Proc           // this process has the turn to repair it
+
+	Keep *Proc // the pushes to it are kept back
+	kept []model.Out
+}
+
+func newNode(w *World, i int) *Node {
+	n := &Node{World: w, Index: i, slow: 1, Clock: newClock(w.RNG, &w.Setting), Model: model.New(w.Guard)}
+	n.Model.Off, n.Model.Portion = w.Off, w.Portion
+	n.Model.Configure(w.Guard, w.Retention)
+	n.Names = maps.Clone(w.listed)
+	n.atWall()
+	if w.Bootstrap {
+		n.Model.Bootstrap(0, n.Incarnation())
+	}
+	return n
+}
+
+// atWall has the node's clock be a wall clock: near those of the others.
+func (n *Node) atWall() {
+	off := int64(0)
+	if s := int64(n.World.Skew); s > 0 {
+		off = n.Clock.Offset%(s+1) - s/2
+	}
+	n.Clock.Offset = int64(Epoch)*1000 + off
+}
+
+// Incarnation is the marker that the node's present life would be given.
+func (n *Node) Incarnation() protocol.Incarnation {
+	return protocol.Incarnation(1000*(n.Index+1) + n.lives)
+}
+
+// delay is how long a message from or to the node takes.
+func (n *Node) delay() time.Duration {
+	w := n.World
+	d := w.Delay + time.Duration(w.RNG.Int64N(int64(w.Jitter)+1))
+	if w.Tail > 0 && w.RNG.IntN(40) == 0 {
+		d += time.Duration(w.RNG.Int64N(int64(w.Tail)))
+	}
+	return d * time.Duration(n.slow)
+}
+
+// Data is what the node keeps of a name, counted from 0. The first one is that
+// of the record, of the number of permits and of other Redlock clients, too.
+func (n *Node) Data(lock int) *model.Node { return n.Model.Name(LockNames[lock]) }
+
+// data is what the node keeps of the name that the participant claims.
+func (t *Participant) data(n *Node) *model.Node {
+	if t.register != nil {
+		return n.Model.Name(t.register.Name)
+	}
+	return n.Data(t.Lock)
+}
+
+// LockNames are the names that participants claim.
+var LockNames = [...]string{"", "second", "third", "fourth"}
+
+// begins has a node without a marker begin an incarnation, in a world without
+// sets. In a set a member gets its place back by the word of others.
+func (n *Node) begins() {
+	if _, marked := n.Model.Incarnation(); !marked && n.World.decided == nil {
+		n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
+	}
+}
+
+func (n *Node) handle(m *Message, late bool) protocol.Answer {
+	w := n.World
+	n.Model.Count(m.stamp)
+	n.begins()
+	if m.Req.Op == protocol.OpJoin || m.Req.Op == protocol.OpSettle {
+		n.Sent++
+	}
+	data := n.Model
+	if m.att != nil {
+		data = m.att.Part.data(n)
+	}
+	if m.inq != nil && m.inq.name != nil {
+		data = n.Model.Name(m.inq.name.Name)
+	}
+	if n.Lie != nil {
+		n.Model.Off |= model.SetRefuse
+	}
+	a, outs := data.Handle(n.Millis(w.Now), m.terms, m.Link.Proc.Name, m.Req)
+	a.Clock = n.micros(w.Now)
+	if a.Status != protocol.OK || a.Sum != 0 || a.Limit != 0 { // such an answer is not a text
+		a.Clock -= a.Clock % 1000
+	}
+	if m.inq != nil && m.inq.name != nil && m.Req.Op != protocol.OpRead {
+		w.registered(m.inq.name.Name)
+	}
+	if m.att != nil && w.Locks > 0 && m.att.Part.register == nil {
+		c := w.Of[m.att.Part.Lock]
+		c.fence = max(c.fence, data.Fence())
+	}
+	if w.trace != nil {
+		when := ""
+		if late {
+			when = " (late)"
+		}
+		if m.inq != nil {
+			w.Log("node %d: %v %v%s -> %s", n.Index, m.inq, m.Req.Op, when, answerName(m.Req, a))
+		} else {
+			w.Log("node %d: %v %v %s%s -> %s", n.Index, m.att, m.Req.Op, TicketName(m.Req.Ticket), when, answerName(m.Req, a))
+		}
+	}
+	for _, o := range outs {
+		n.push(o)
+	}
+	return a
+}
+
+// push carries a push to its owner, or not.
+func (n *Node) push(o model.Out) {
+	w := n.World
+	p := w.owner(o.Owner)
+	if n.Keep == p {
+		n.kept = append(n.kept, o)
+		return
+	}
+	l := p.To(n)
+	if l.pushCut {
+		w.Log("node %d: push %v to %s is lost", n.Index, o.Push.ID, p.Name)
+		return
+	}
+	at := w.Now.Add(n.delay())
+	if !w.Clean && w.LatePush > 0 && w.RNG.IntN(w.LatePush) == 0 {
+		at = at.Add(time.Duration(w.RNG.Int64N(int64(w.Lag))))
+	}
+	leapt := n.Wrong
+	w.send(Event{At: at, Kind: evPush, Proc: p, Gen: p.Epoch, M: &Message{Link: l, push: &o.Push}, fn: func() {
+		if l.member() && l.judgePush(&o.Push, leapt) {
+			p.push(l.No, o.Push)
+		}
+	}})
+}
+
+// Crash takes the node down, and every connection with it.
+func (n *Node) Crash() {
+	n.World.Tape.note("crash %d", n.Index+1)
+	defer n.World.Tape.within()()
+	n.World.Log("node %d crashes", n.Index)
+	n.World.Stats.Restarts++
+	n.Down, n.Paused = true, false
+	n.inbox = nil
+	n.eachLink((*Link).Snap)
+}
+
+// eachLink calls f with each link that leads to the node.
+func (n *Node) eachLink(f func(l *Link)) {
+	for _, p := range n.World.Procs {
+		for _, l := range p.Links {
+			if l.Node == n {
+				f(l)
+			}
+		}
+	}
+}
+
+// Restart brings it up with what it has in its memory.
+func (n *Node) Restart() {
+	n.World.Tape.note("restart %d", n.Index+1)
+	defer n.World.Tape.within()()
+	n.World.Log("node %d is back", n.Index)
+	n.Down = false
+	n.eachLink((*Link).Connect)
+}
+
+// Forget loses the memory.
+func (n *Node) Forget() {
+	n.World.Tape.note("forget %d", n.Index+1)
+	defer n.World.Tape.within()()
+	n.World.Log("node %d has lost its data", n.Index)
+	n.lives++
+	n.Model.Forget()
+	n.saved, n.unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
+	n.Names, n.TurnEnds, n.TurnOf = map[string]bool{}, 0, nil
+	n.World.Ledger.lost(n.World)
+}
+
+// Copy has the node be another one's replica for a moment, and then a master
+// again: it has the other's data, and its connections last.
+func (n *Node) Copy(o *Node) {
+	n.World.Tape.note("replica %d of %d", n.Index+1, o.Index+1)
+	n.World.Log("node %d was a replica of node %d", n.Index, o.Index)
+	n.Model = o.Model.Clone()
+	n.replica, n.unmarked, n.jumped = true, false, o.jumped
+	n.World.Ledger.lost(n.World)
+}
+
+// Save writes the memory to the disk, as Redis does now and then.
+func (n *Node) Save() {
+	n.World.Tape.note("save %d", n.Index+1)
+	n.saved, n.savedWith = n.Model.Clone(), maps.Clone(n.Names)
+}
+
+// Refuses has it refuse every request, for good or for now, or no more.
+func (n *Node) Refuses(all, forNow bool) {
+	if n.refuse != (all && !forNow) || n.busy != (all && forNow) {
+		n.World.Tape.note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
+	}
+	n.refuse, n.busy = all && !forNow, all && forNow
+}
+
+// SetPlain is another Redlock client's: it sets the redlock key if that is
+// free.
+func (n *Node) SetPlain(value string, lease time.Duration) bool {
+	n.World.Tape.note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
+	return n.Model.SetPlain(n.Millis(n.World.Now), value, lease)
+}
+
+// DelPlain deletes the redlock key if it has that value, or any if that is
+// empty.
+func (n *Node) DelPlain(value string) {
+	n.World.Tape.note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
+	n.Model.DelPlain(n.Millis(n.World.Now), value)
+}
+
+// Revert is a restart from the disk: the newest writes are gone, and the marker
+// is not.
+func (n *Node) Revert() {
+	n.World.Tape.note("revert %d", n.Index+1)
+	defer n.World.Tape.within()()
+	if n.saved == nil {
+		n.Forget()
+		return
+	}
+	n.World.Log("node %d has lost what it did since its last save", n.Index)
+	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
+	n.unmarked = !n.World.Forgetful
+	n.World.Ledger.lost(n.World)
+}
+
+// ComeBack has the memory of the last save come back in one run of the server.
+// Its marker names that run.
+func (n *Node) ComeBack() {
+	n.World.Tape.note("return %d", n.Index+1)
+	n.World.Log("node %d has what it had at its last save", n.Index)
+	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
+	n.back = true
+	n.World.Ledger.lost(n.World)
+}
+
+// inspect is what a client does on a new connection: INFO tells that the server
+// has just started, so the client marks it. So it does if the guard time began
+// by a time that has not come yet.
+func (n *Node) inspect(p *Proc) {
+	if _, marked := n.Model.Incarnation(); !marked && p.Members != nil {
+		n.unmarked, n.replica = false, false
+	} else if n.unmarked || n.replica || n.Model.Recovering(n.Millis(n.World.Now)) > n.Model.Guard() {
+		n.mark()
+	}
+}
+
+// mark begins a new incarnation.
+func (n *Node) mark() {
+	n.unmarked, n.jumped, n.replica, n.back = false, false, false, false
+	n.lives++
+	n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
+	n.World.Ledger.lost(n.World)
+}
+
+func (n *Node) Pause() {
+	n.World.Tape.note("stop %d", n.Index+1)
+	defer n.World.Tape.within()()
+	n.World.Log("node %d stops", n.Index)
+	n.Paused = true
+}
+
+// Resume: everything that has queued up is handled now.
+func (n *Node) Resume() {
+	n.World.Tape.note("go %d", n.Index+1)
+	defer n.World.Tape.within()()
+	if !n.Paused {
+		return
+	}
+	n.World.Log("node %d goes on", n.Index)
+	n.Paused = false
+	inbox := n.inbox
+	n.inbox = nil
+	for _, e := range inbox {
+		n.World.request(e)
+	}
+	n.eachLink((*Link).Connect)
+}
+
+// TicketName leaves out what all tickets have in common.
+func TicketName(t protocol.Ticket) string {
+	if t > Epoch/2 && t < 2*Epoch {
+		return fmt.Sprintf("%+d", int64(t)-int64(Epoch))
+	}
+	return strconv.FormatUint(uint64(t), 10)
+}
+
+func answerName(r protocol.Request, a protocol.Answer) string {
+	if e := a.Record; e != nil {
+		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, VersionName(e.Version), VersionName(e.Promise), e.CaughtUp)
+	}
+	if a.Status != protocol.OK || r.Op == protocol.OpLeave {
+		return a.Status.String()
+	}
+	s := TicketName(a.Ticket)
+	if a.Vote {
+		s += " vote"
+	}
+	if a.HasTotals {
+		s += fmt.Sprintf(" below=%d/%x", a.Sum, a.Digest>>36)
+	}
+	if a.Wait > 0 {
+		s += " hint " + a.Wait.String()
+	}
+	return s
+}
+
+// Address is what a process dials to reach the node.
+func (n *Node) Address() string {
+	if n.addr != "" {
+		return n.addr
+	}
+	return fmt.Sprintf("n%d", n.Index)
+}
+
+func Addresses(nodes []*Node) (addrs []string) {
+	for _, n := range nodes {
+		addrs = append(addrs, n.Address())
+	}
+	return addrs
+}

@@ -1,0 +1,205 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what the operators of a set do: which exchanges are under way,
+// and what is done beside those.
+
+// operators are those of all processes together.
+type operators struct {
+	w          *World
+	added      int // members so far
+	Exchangers []*exchanger
+	Exchanging *exchanger // the last one that has begun
+	Stepped    func()     // a node has carried out a step of its set's register
+}
+
+// next are the sets that are about to count alone: an operator has looked at
+// their nodes, and does not know yet what these lose from now on.
+func (o *operators) next() (sets []protocol.Quorums) {
+	last := o.w.Latest()
+	for _, x := range o.Exchangers {
+		if x.o != nil && x.o.Config() == last && last.Stage == nodeset.Jointly && x.o.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
+			sets = append(sets, change.Finish(last, "").Quorums(protocol.Rules{}))
+		}
+	}
+	return sets
+}
+
+// recordAgain is what an operator does whose set has too few members left that
+// know it while it is being changed. The program that exchanges nodes looks at
+// them afterwards.
+func (o *operators) recordAgain() {
+	last := o.w.Latest()
+	if last == nil {
+		return
+	}
+	var lost []*Node
+	knows, stages := uint32(0), last.Stage != nodeset.Stable
+	for _, n := range o.w.Nodes {
+		k := last.Place(n.Address())
+		if k < 0 || last.Members[k].Role == nodeset.Enters {
+			continue
+		}
+		if has := n.Model.Set(); has.Recorded() == nil || !has.Config.Kin(last) {
+			lost = append(lost, n)
+		} else {
+			knows |= 1 << last.Members[k].Number
+			stages = stages || has.Config.Stage != nodeset.Stable
+		}
+	}
+	if decided(last, knows) || knows == 0 || !stages {
+		return
+	}
+	for _, n := range lost {
+		n.Step(nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: last.Members[last.Place(n.Address())].Identity, Config: last, Seen: n.Model.SetText()})
+		n.eachLink((*Link).Snap)
+	}
+}
+
+// stopRetired is what an operator has to do: nodes that are not of the set any
+// more are stopped, or at least do not come back without their data. A process
+// that starts with a list of such nodes alone takes them for nodes without a
+// set.
+func (o *operators) stopRetired() {
+	for _, n := range o.w.Nodes {
+		if !o.w.Retired(n) || n.epoch() > 0 {
+			continue
+		}
+		n.Gone = true
+		if !n.Down {
+			n.Crash()
+		}
+	}
+}
+
+// exchangesEnd has the schedule last until the exchanges under way are over. A
+// change takes two guard times at least: in one the nodes that enter begin, in
+// the other one the leases of before end. If an address leaves, clients have
+// half a guard time to follow (Sets 24). And one is to spare, for nodes that
+// are looked at again.
+func (o *operators) exchangesEnd() {
+	for _, x := range o.Exchangers {
+		o.w.limit = o.w.limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.Guard / 2)
+	}
+}
+
+// Exchanges reports whether an exchange is under way.
+func (o *operators) Exchanges() bool { return slices.ContainsFunc(o.Exchangers, (*exchanger).GoesOn) }
+
+// dismiss ends the processes that wait for good. Their lists have to be
+// changed.
+func (o *operators) dismiss() {
+	for _, p := range o.w.Procs {
+		if !p.alive || !p.blocked() {
+			continue
+		}
+		p.Crash()
+		for _, x := range o.Exchangers {
+			if x.P == p {
+				x.Goals = nil
+			}
+		}
+	}
+}
+
+// EmptyAhead is what an operator does with a node that stays ahead of the
+// others, as the decision that it carries out has been forgotten. One that had
+// left by that decision, and was stopped, is started again first.
+func (o *operators) EmptyAhead() {
+	w := o.w
+	for _, n := range w.Nodes {
+		if n.Gone && !w.Retired(n) {
+			n.Gone = false
+			n.Restart()
+		}
+		set := n.Model.Set()
+		has := set.Recorded()
+		if n.Down || has == nil || slices.ContainsFunc(w.Procs, func(p *Proc) bool { return p.alive && p.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
+			continue
+		}
+		w.Log("node %d is ahead, and is emptied", n.Index+1)
+		n.Forget()
+		n.eachLink((*Link).Snap)
+	}
+	w.ForgetDecisions()
+}
+
+// member is a node as one that is to be added.
+func (o *operators) member(n *Node) nodeset.Member {
+	o.added++
+	return nodeset.Member{Identity: fmt.Sprintf("new%d.%d", n.Index, o.added), Addr: n.Address()}
+}
+
+// Change is what adds some of the world's nodes to a set, and removes others.
+func (o *operators) Change(add, remove []*Node) (ch change.Goal) {
+	for _, n := range add {
+		ch.Add = append(ch.Add, o.member(n))
+	}
+	for _, n := range remove {
+		ch.Remove = append(ch.Remove, n.Address())
+	}
+	return ch
+}
+
+// Changes are some changes, one after the other: to replace nodes, to go from 1
+// to 3 to 5, and back.
+func (o *operators) Changes() (all []change.Goal) {
+	w := o.w
+	in, out := slices.Clone(w.Nodes[:w.Members]), slices.Clone(w.Nodes[w.Members:])
+	for range 1 + w.RNG.IntN(2) {
+		adds := w.RNG.IntN(min(2, len(out)) + 1)
+		removes := w.RNG.IntN(min(2, len(in)+adds-1, len(in)) + 1)
+		if adds+removes == 0 {
+			continue
+		}
+		w.RNG.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
+		all = append(all, o.Change(out[:adds], in[:removes]))
+		in, out = slices.Concat(in[removes:], out[:adds]), slices.Concat(out[adds:], in[:removes])
+	}
+	return all
+}
+
+// Moves is a change that gives the node another address. The server changes it
+// when that has been decided.
+func (o *operators) Moves(n *Node) change.Goal {
+	w, to := o.w, n.Address()+"m"
+	own := w.Latest().Members[w.Latest().Place(n.Address())]
+	moved := func() {
+		if w.Latest().Place(to) < 0 || n.addr == to {
+			return
+		}
+		n.Crash()
+		n.addr = to
+		n.Restart()
+		for _, p := range w.Procs {
+			p.tend()
+		}
+	}
+	for i := range 200 {
+		w.At(time.Duration(i+1)*w.Guard/10, moved)
+	}
+	return change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: to}}}
+}
+
+// Swap has the third process replace the nodes of the set. It returns them in a
+// random order, and which process holds, which one comes later, and which one
+// is the operator.
+func (o *operators) Swap() (old, next []*Node, holder, other, operator *Proc) {
+	w := o.w
+	old, next = slices.Clone(w.Nodes[:3]), slices.Clone(w.Nodes[3:])
+	w.RNG.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
+	w.Assemble(true)
+	w.Once(func() bool { return true }, 0, w.Around(w.NodeTimeout), func() {
+		w.Procs[2].Exchange(o.Change(next, old))
+	})
+	return old, next, w.Procs[0], w.Procs[1], w.Procs[2]
+}

@@ -1,0 +1,227 @@
+package world
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what a process is, and what it makes of what it hears. Its
+// Client is driven by client.go.
+
+// Epoch is what the nodes' clocks show at true time 0, in microseconds.
+const Epoch = protocol.Ticket(1_700_000_000_000_000)
+
+// Proc is a client process.
+type Proc struct {
+	machine
+	cables
+	follower
+	mender
+	registerOps
+	World       *World
+	Name        string // as the nodes know it
+	Label       string // in traces
+	Client      *process.Client
+	names       []*process.Name // what its claims of a name share
+	intake      process.Intake[*Participant]
+	Parts       []*Participant
+	Index       int
+	clientTimer Moment // when the Client gets its Tick
+}
+
+func NewProc(w *World, i int) *Proc {
+	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i}
+	p.machine = machine{p: p, Clock: newClock(w.RNG, &w.Setting), alive: true}
+	p.follower.p, p.mender.p, p.registerOps.p = p, p, p
+	p.Adjust()
+	for i, n := range w.Nodes {
+		p.Links = append(p.Links, &Link{Proc: p, Node: n, Index: i, No: i, Up: true, open: true, last: [2]Moment{w.Now, w.Now}})
+	}
+	p.nowhere = &Link{Proc: p, Node: w.Nodes[0], No: -1, at: "nowhere"}
+	p.begin()
+	for _, l := range p.Links {
+		l.reach()
+	}
+	for j := range w.Parts {
+		p.Parts = append(p.Parts, NewParticipant(p, j))
+	}
+	return p
+}
+
+// lease is the ttl of a claim that begins now.
+func (p *Proc) lease() time.Duration {
+	if most := p.Client.Group().LongestTTL; most > 0 {
+		return min(p.World.TTL, most)
+	}
+	return p.World.TTL
+}
+
+// Propose is an attempt that comes to nothing before anything of it is sent.
+func (p *Proc) Propose() {
+	var a process.Attempt
+	p.Client.Start(p.Now(), &a, p.names[0], &process.Begin{
+		Terms: protocol.Terms{ID: p.World.NewID(), Weight: 1, Capacity: p.World.Capacity, TTL: p.World.TTL}, NodeTimeout: p.World.NodeTimeout, Rules: p.World.Rules,
+	})
+}
+
+// take handles an event of the process, now or when it goes on.
+func (p *Proc) take(e Event) {
+	if e.Gen != p.Epoch {
+		return
+	}
+	if p.Paused {
+		p.inbox = append(p.inbox, e)
+		return
+	}
+	switch e.Kind {
+	case evAnswer:
+		p.answer(e.M)
+	case evFail:
+		if e.M.inq != nil {
+			if !e.M.silent {
+				e.M.inq.Fail(p.Local(p.World.Now), e.M.Req, false)
+				e.M.inq.after()
+			}
+			return
+		}
+		if e.M.silent {
+			p.Later(p.World.NodeTimeout, func() { p.failed(e.M, false) })
+			return
+		}
+		p.failed(e.M, false)
+	case evPush, evProc:
+		e.fn()
+	case EvTimer:
+		e.Att.fire(e.At)
+	case EvUp:
+		p.up(e.M.Link, e.M.Req.Node)
+	case EvDown:
+		p.down(e.M.Link, e.M.Req.Node)
+	}
+}
+
+func (p *Proc) answer(m *Message) {
+	l := m.Link
+	if m.Gen != l.Gen {
+		return
+	}
+	for i, u := range l.unanswered { // the first, unless leaves overtake
+		if u == m {
+			l.unanswered = append(l.unanswered[:i:i], l.unanswered[i+1:]...)
+			if m.about == claims {
+				l.pending--
+			}
+			break
+		}
+	}
+	defer l.pump()
+	if m.about != claims {
+		l.attended(m)
+		return
+	}
+	if m.ans.Status == protocol.OtherSet {
+		l.refused()
+		if m.inq == nil {
+			p.failed(m, false)
+		} else if !m.inq.over {
+			m.inq.Fail(p.Now(), m.Req, false)
+			m.inq.after()
+		}
+		return
+	}
+	var v protocol.Verdict
+	if !m.refused {
+		v = l.judge(m)
+	}
+	if m.inq != nil {
+		p.registerReply(m, v)
+		return
+	}
+	if m.refused {
+		p.refused(m)
+		return
+	}
+	if p.World.trace != nil && !m.att.Phase().Final() {
+		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, answerName(m.Req, m.ans))
+	}
+	var do []process.Action
+	m.att.event(func() { do = p.Client.Answer(p.Now(), m.att.Attempt, m.att.Part.shared(), &m.Req, &m.ans, v) })
+	p.CarryOut(do)
+}
+
+// refused takes a request that the node has refused.
+func (p *Proc) refused(m *Message) {
+	if !m.forNow {
+		p.failed(m, true)
+		return
+	}
+	var pause time.Duration
+	m.att.event(func() { pause = m.att.Refused(p.Now(), &m.Req) })
+	if pause > 0 {
+		again := *m
+		again.refused, again.forNow = false, false
+		p.Later(pause, func() { again.Link.transfer(&again) })
+	}
+}
+
+// failed takes a request that will not be answered.
+func (p *Proc) failed(m *Message, forGood bool) {
+	m.att.event(func() { m.att.Attempt.Fail(p.Now(), &m.Req, forGood) })
+}
+
+// registerReply takes the answer to a register operation.
+func (p *Proc) registerReply(m *Message, v protocol.Verdict) {
+	switch {
+	case m.inq.over:
+		return
+	case m.refused:
+		m.inq.Fail(p.Now(), m.Req, !m.forNow)
+	default:
+		m.inq.Reply(p.Now(), m.Req, m.ans, v)
+	}
+	m.inq.after()
+}
+
+func (p *Proc) push(node int, m protocol.Push) {
+	for _, part := range p.Parts {
+		if a := part.Att; a != nil && a.ID == m.ID {
+			if p.World.trace != nil {
+				p.World.Log("%v: node %d pushes %s vote=%v", a, node, TicketName(m.Ticket), m.Vote)
+			}
+			a.event(func() { a.Push(p.Local(p.World.Now), node, m) })
+		}
+	}
+}
+
+func (p *Proc) up(l *Link, no int) {
+	if no != l.No || no < 0 || no >= nodeset.Seed {
+		return
+	}
+	for _, part := range p.Parts {
+		if a := part.Att; a != nil && l.Up {
+			a.event(func() { a.Up(p.Local(p.World.Now), no) })
+		}
+	}
+	p.eachOp(func(i *RegisterOp) { i.Up(p.Local(p.World.Now), no) })
+}
+
+func (p *Proc) down(l *Link, no int) {
+	for _, part := range p.Parts {
+		if a := part.Att; a != nil && !l.Up {
+			a.event(func() { a.Down(p.Local(p.World.Now), no) })
+		}
+	}
+}
+
+// Again has a request of a reach n a second time, from a connection that is no
+// more.
+func (p *Proc) Again(a *Attempt, n *Node, op protocol.Op) {
+	if a != nil {
+		m := &Message{att: a, Link: p.To(n), terms: a.Terms, Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.first}}
+		p.World.send(Event{At: p.World.Now.Add(p.World.Delay), Kind: EvLate, M: m})
+	}
+}

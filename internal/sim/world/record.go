@@ -1,0 +1,241 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// RegisterOp is an operation on the record, and what the simulation notes about
+// it.
+type RegisterOp struct {
+	*lease.RegisterOp
+	proc   *Proc
+	owner  *Attempt // whose run it belongs to; nil for a reader
+	No     int
+	name   *process.Name    // of the register that decides which configuration follows; nil: the record
+	before protocol.Version // what had been settled when it began
+	over   bool
+	timer  Moment
+	then   func(ok bool)
+}
+
+func (i *RegisterOp) String() string {
+	actor := "reader " + i.proc.Name
+	if i.owner != nil {
+		actor = i.owner.String()
+	}
+	return fmt.Sprintf("%s (%v %d)", actor, i.Op, i.No)
+}
+
+// registerOps are those of a process that are under way.
+type registerOps struct {
+	p   *Proc
+	Ops []*RegisterOp
+}
+
+// StartRegisterOp starts an operation on the record; then is called when it is
+// decided, or given up after a while.
+func (o *registerOps) StartRegisterOp(owner *Attempt, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
+	var name *process.Name
+	if owner != nil {
+		name = owner.Part.register
+	}
+	o.StartNamedOp(o.p.World.Around(cmp.Or(o.p.World.Persist, 3*o.p.World.TTL)), owner, name, in, then)
+}
+
+// StartNamedOp is that with the name, and with the time after which it is given
+// up.
+func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
+	p, w := o.p, o.p.World
+	w.registerOps++
+	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, before: w.Ledger.Best, timer: Never}
+	i.then = func(ok bool) { then(i, ok) }
+	o.Ops = append(o.Ops, i)
+	if w.trace != nil {
+		w.Log("%v: begins, %s", i, VersionName(in.Stored.Version))
+	}
+	if w.Tape != nil {
+		w.Tape.registerOp(p, owner, i.RegisterOp)
+	}
+	of := ""
+	if name != nil {
+		of = name.Name
+	}
+	p.Client.StartRegisterOp(p.Now(), i.RegisterOp, of, p.World.NodeTimeout, p.World.TTL, w.Rules)
+	i.after()
+	p.Later(limit, func() { i.Finish(false) })
+}
+
+// eachOp has something happen to each operation.
+func (o *registerOps) eachOp(what func(i *RegisterOp)) {
+	for _, i := range slices.Clone(o.Ops) {
+		what(i)
+		i.after()
+	}
+}
+
+// reads has a process look at the record now and then.
+func (o *registerOps) reads() {
+	p, w := o.p, o.p.World
+	p.Later(w.Around(2*w.Think+2*w.Hold), func() {
+		if !w.Draining {
+			if p.waits(false) {
+				o.reads()
+				return
+			}
+			o.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.RNG.IntN(2) == 0}, func(*RegisterOp, bool) {})
+			o.reads()
+		}
+	})
+}
+
+// after does what the register operation wants done after an event.
+func (i *RegisterOp) after() {
+	p, w := i.proc, i.proc.World
+	if i.over {
+		return
+	}
+	if i.owner != nil && !i.Follow(p.Now(), i.owner.InForce()) {
+		i.Finish(false)
+		return
+	}
+	for k := range i.Out {
+		w.Stats.Requests++
+		p.Link(i.Out[k].Node).offerRecord(i, &i.Out[k])
+	}
+	i.Out = i.Out[:0]
+	if i.Outcome() != lease.Asking {
+		i.Finish(true)
+		return
+	}
+	at := p.when(i.Wake())
+	if at == Never || at >= i.timer {
+		return
+	}
+	i.timer = max(at, w.Now+1)
+	set := i.timer
+	w.queue.push(Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+		if i.timer == set && !i.over {
+			i.timer = Never
+			i.Tick(p.Local(w.Now))
+			i.after()
+		}
+	}})
+}
+
+func (i *RegisterOp) Finish(decided bool) {
+	if i.over {
+		return
+	}
+	w := i.proc.World
+	i.over = true
+	i.End()
+	i.proc.Ops = slices.DeleteFunc(i.proc.Ops, func(o *RegisterOp) bool { return o == i })
+	if !decided {
+		w.Tape.note("giveup %d", i.No)
+	}
+	settled := decided && i.Outcome() == lease.Settled
+	if w.trace != nil {
+		w.Log("%v: outcome %d, newest %s", i, i.Outcome(), VersionName(i.Newest().Version))
+	}
+	if settled && i.name == nil {
+		w.Ledger.settled(w, i)
+	}
+	i.then(settled)
+}
+
+// carryOut carries out the steps of a Run under claims of the participant, and
+// calls then. If one is under way, this one comes to nothing.
+func (t *Participant) carryOut(r *lease.Run, then func()) {
+	if t.run != nil || t.Att != nil {
+		t.Proc.Later(t.Proc.World.Delay, then)
+		return
+	}
+	t.run, t.ran = r, then
+	t.runs()
+}
+
+func (t *Participant) runs() {
+	p, r := t.Proc, t.run
+	recorded := func(i *RegisterOp, ok bool) {
+		if t.run == r {
+			r.Recorded(i.RegisterOp, ok || i.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive)
+			t.runs()
+		}
+	}
+	switch r.Step() {
+	case lease.RunLock:
+		p.Later(r.Within, func() {
+			if t.run == r && r.Step() != lease.RunRead {
+				r.Expired()
+				t.runs()
+			}
+		})
+		t.Acquire(r.Try)
+	case lease.RunRead:
+		t.Release()
+		p.StartRegisterOp(nil, r.Op, recorded)
+	case lease.RunRecord:
+		p.StartRegisterOp(t.Att, r.Op, recorded)
+	case lease.RunOver:
+		then := t.ran
+		t.run, t.ran = nil, nil
+		t.Release()
+		then()
+	}
+}
+
+// unlocked: the claim of a Run has come to nothing, or has ended.
+func (t *Participant) unlocked() {
+	if r := t.run; r != nil && r.Step() == lease.RunLock {
+		r.Locked(protocol.Version{}, false)
+		t.runs()
+	}
+}
+
+// turn is what a participant does with its hold when there is a record: it
+// begins a run, and if the thing has not been done, does it and records it.
+func (t *Participant) turn(a *Attempt) {
+	p, w := t.Proc, t.Proc.World
+	leave := func(bool) {
+		if t.Att == a {
+			t.Release()
+		}
+	}
+	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
+	put := func(s protocol.Stored) {
+		p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *RegisterOp, ok bool) { leave(ok) })
+	}
+	p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *RegisterOp, ok bool) {
+		found := i.Newest()
+		adopted, few := i.Adopt()
+		switch {
+		case !ok:
+			leave(false)
+		case few && w.RNG.IntN(2) == 0:
+			put(adopted)
+		case few: // and then something of its own, as a Reset does
+			p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*RegisterOp, bool) {
+				put(protocol.Stored{Version: version, Erased: true})
+			})
+		case found.Version != (protocol.Version{}) && !found.Erased && w.RNG.IntN(3) > 0:
+			leave(true) // done before
+		default: // not done, or it is to be done again
+			work := w.Around(w.Hold)
+			if w.Draining {
+				work = w.Around(w.TTL / 20)
+			}
+			p.Later(work, func() {
+				if t.Att == a || w.RNG.IntN(2) == 0 { // a loss may come too late to keep it from being done
+					put(protocol.Stored{Version: version, Erased: w.RNG.IntN(3) == 0, Value: []byte(a.String())})
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package world
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns the number of permits.
+
+// number is how many permits there are, and have been.
+type number struct {
+	limit uint64 // since the last Resize; 0: none yet
+	Most  uint64 // that there ever were
+	since Moment // when a majority knew of the limit
+	At    protocol.Ticket
+}
+
+// Resize changes the number of permits at some nodes at once; once a majority
+// has it, it is in force.
+func (p *number) Resize(w *World, limit uint64, nodes []*Node) {
+	w.Log("%d permits from now on, as %d nodes know", limit, len(nodes))
+	if w.Tape != nil {
+		var ns []string
+		for _, n := range nodes {
+			ns = append(ns, strconv.Itoa(n.Index+1))
+		}
+		w.Tape.note("resize %d %s", limit, strings.Join(ns, ","))
+	}
+	p.Most = max(cmp.Or(p.Most, w.Capacity), limit)
+	p.At++
+	p.limit, p.since = limit, w.Now
+	for _, n := range nodes {
+		n.Model.Resize(limit, p.At)
+		// As the client does that has resized: some request, for the nodes to
+		// look again.
+		n.begins()
+		_, outs := n.Model.Handle(n.Millis(w.Now), protocol.Terms{Capacity: w.Capacity, Counting: true},
+			"", protocol.Request{Op: protocol.OpBeat})
+		for _, o := range outs {
+			n.push(o)
+		}
+	}
+}
+
+// inForce: what a read has brought to a majority is in force.
+func (p *number) inForce(w *World) {
+	limits := map[protocol.Ticket]uint32{}
+	for _, n := range w.Nodes {
+		if limit, at := n.Model.Limit(); at > p.At && w.number(n) >= 0 {
+			if limits[at] |= 1 << w.number(n); w.sets().Met(limits[at]) {
+				p.limit, p.At, p.since = limit, at, w.Now
+			}
+		}
+	}
+}
+
+// fits holds an admission against the number of permits: a claim that began
+// after a majority knew of the last Resize is bound by it, beside all claims
+// that still hold.
+func (p *number) fits(w *World, a *Attempt, holders []*Attempt) {
+	if p.limit == 0 || a.began <= p.since {
+		return
+	}
+	var sum uint64
+	for _, h := range holders {
+		if h.InForce() {
+			sum += h.Weight
+		}
+	}
+	if sum > p.limit {
+		w.Fail("capacity", "%v is admitted, and %d of %d permits are held", a, sum, p.limit)
+	}
+}

@@ -1,0 +1,96 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what a trace says of claims, of callers and of a node.
+
+// phases are what a trace says of a claim.
+var phases = map[lease.Phase]string{
+	lease.Joining: "joins", lease.Waiting: "waits", lease.Holding: "holds", lease.Lost: "is lost",
+	lease.Left: "has left", lease.Busy: "gives up, as others are ahead", lease.NoQuorum: "gives up without a quorum",
+	lease.Rejected: "is refused", lease.Expired: "is abandoned", lease.TooHeavy: "asks for more than there is",
+}
+
+// Seconds prints a time of the trace, to the millisecond.
+func Seconds(d time.Duration) string {
+	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
+}
+
+// ClockTime names a reading of a clock by the trace's time.
+func ClockTime(c Clock, t protocol.Time) string {
+	m := c.when(t)
+	if m == Never {
+		return "never"
+	}
+	return Seconds(time.Duration(m) - time.Second)
+}
+
+// Status is a claim in a line.
+func (a *Attempt) Status() string {
+	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], TicketName(a.Ticket()))
+	if a.Phase() == lease.Holding {
+		s += ", until " + ClockTime(a.Part.Proc.Clock, a.Deadline())
+	}
+	return s
+}
+
+// View is what a claim knows of the nodes.
+func (a *Attempt) View() string {
+	var on, votes []string
+	for i := range int(a.Nodes) {
+		holds, vote := a.Node(i, a.Local())
+		if holds {
+			on = append(on, strconv.Itoa(i+1))
+		}
+		if vote {
+			votes = append(votes, strconv.Itoa(i+1))
+		}
+	}
+	none := func(s []string) string { return cmp.Or(strings.Join(s, " "), "none") }
+	return fmt.Sprintf("%s; known to %s, votes of %s", a.Status(), none(on), none(votes))
+}
+
+// Does is what a trace says of a caller.
+func (c *Caller) Does() string {
+	switch c.Doing {
+	case waiting:
+		return "waits"
+	case acquiring:
+		return "gets the claim"
+	case Resting:
+		return "has nothing"
+	}
+	s := "holds"
+	if c.mode == process.Read {
+		s = "reads"
+	}
+	if c.lease.ended {
+		return s + " no more, and knows"
+	}
+	return fmt.Sprintf("%s, token %s.%d", s, TicketName(c.lease.a.Ticket()), c.lease.N)
+}
+
+// Head is what a node shows an onlooker.
+func (n *Node) Head() (h lease.Head) {
+	now := n.Millis(n.World.Now)
+	h.Known = n.Model.Recovering(now) == 0
+	for _, c := range n.Model.Claims(now) {
+		if c.Voted {
+			h.Voted = append(h.Voted, string(c.ID[:]))
+		}
+	}
+	if n.Model.Plain(now) == "rival" {
+		h.Foreign = time.Second
+	}
+	return h
+}

@@ -1,0 +1,353 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
+)
+
+// Wire is the network of a world that a trace plays. A message arrives when the
+// trace says, or at once where the trace holds nothing back. Chance has no part
+// in it.
+//
+// Invariant: what is under way in one direction of a connection arrives in the
+// order in which it was sent. Pushes have a connection of their own.
+type Wire struct {
+	World      *World
+	Began      Moment // when the trace's time is zero
+	Names      names
+	Flight     []Event  // what is under way, in the order in which it was sent
+	Holds      []Parcel // patterns: what matches one of them waits for a command
+	Manual     bool     // everything waits, and so do the timers of claims
+	SayAnswers bool     // say what a node answers
+	Over       bool     // messages call forth messages without end
+	Lines      []string // what the commands of one block have led to
+	Seen       map[*Attempt]Glance
+	Next       Start // what the next claim begins with
+	Said       map[string]bool
+	Does       map[string]string // what was last said of a caller
+	Repairs    bool              // each process repairs each node, as in production
+	distinct   uint64            // claims so far
+}
+
+// Start is what a claim begins with beside the settings.
+type Start struct {
+	ID    protocol.ID
+	Fixed bool   // id is to be taken
+	Later uint32 // the nodes that it asks later, a bit for each
+	After time.Duration
+}
+
+// Glance is what was last said of a claim.
+type Glance struct {
+	Phase    lease.Phase
+	Ticket   protocol.Ticket
+	Deadline protocol.Time
+}
+
+func (x *Wire) Say(format string, args ...any) {
+	x.Lines = append(x.Lines, fmt.Sprintf(format, args...))
+}
+
+// start returns what a claim begins with. Its id follows from the participant
+// and the number of claims before it, so its residue is that number.
+func (x *Wire) start(t *Participant) (protocol.ID, *process.Deferral) {
+	s := x.Next
+	x.Next = Start{}
+	if !s.Fixed {
+		x.distinct++
+		for i := range s.ID {
+			s.ID[i] = byte(uint64(t.Label()[0])*31 + x.distinct*17 + uint64(i)*7)
+		}
+		s.ID[15] = byte(x.distinct % protocol.Residues)
+	}
+	return s.ID, &process.Deferral{Nodes: s.Later, After: s.After}
+}
+
+// take has a message wait until it is delivered.
+func (x *Wire) take(e Event) {
+	x.Names.Of(e)
+	switch {
+	case e.Kind == EvTimer && !x.Manual:
+		x.World.queue.push(e)
+	case e.Kind != EvTimer: // a timer by hand needs no event, see tick
+		x.Flight = append(x.Flight, e)
+	}
+}
+
+// held reports whether a message waits for a command: because it matches a
+// pattern, or because one that was sent before it on the same connection does.
+func (x *Wire) held(i int) bool {
+	e := x.Flight[i]
+	if x.Manual || e.Kind == EvLate || x.matches(e) {
+		return true
+	}
+	return slices.ContainsFunc(x.Flight[:i], func(o Event) bool { return follows(o, e) && x.matches(o) })
+}
+
+func (x *Wire) matches(e Event) bool {
+	is := x.Names.Of(e)
+	return slices.ContainsFunc(x.Holds, func(p Parcel) bool { return p.Covers(is) })
+}
+
+// follows reports whether o was sent on the same connection as e and in the
+// same direction.
+func follows(o, e Event) bool {
+	ordered := o.Kind == evRequest || o.Kind == evAnswer
+	return ordered && o.Kind == e.Kind && o.M.Link == e.M.Link && o.M.Gen == e.M.Gen
+}
+
+// Settle delivers what nothing holds back, and handles what follows within a
+// moment.
+func (x *Wire) Settle() {
+	w := x.World
+	for range maxAtOnce {
+		i := 0
+		for i < len(x.Flight) && x.held(i) {
+			i++
+		}
+		switch {
+		case i < len(x.Flight):
+			x.Arrive(i)
+		case !w.queue.empty() && w.queue.next() <= w.Now+Moment(time.Microsecond):
+			e := w.queue.pop()
+			x.Handle(e, max(e.At, w.Now))
+		default:
+			return
+		}
+	}
+	x.Say("more than %d messages at one moment: the trace ends", maxAtOnce)
+	x.Over = true
+}
+
+// maxAtOnce is far above what any honest trace takes.
+const maxAtOnce = 2000
+
+// Arrive has the message at that place arrive now.
+func (x *Wire) Arrive(i int) {
+	e := x.Flight[i]
+	x.Flight = slices.Delete(x.Flight, i, i+1)
+	x.Handle(e, max(x.World.Now, min(e.At, x.World.Now+4)))
+}
+
+func (x *Wire) Handle(e Event, at Moment) {
+	w := x.World
+	w.Now = at
+	w.dispatch(e)
+	x.Check()
+}
+
+// Check says which checks fail now.
+func (x *Wire) Check() {
+	w := x.World
+	w.checks.always()
+	if v := w.broken; v != nil && !x.Said[v.Kind] {
+		x.Said[v.Kind] = true
+		x.Say("VIOLATION %s: %s", v.Kind, v.What)
+	}
+	w.broken = nil
+}
+
+// Until lets time pass until a moment.
+func (x *Wire) Until(to Moment) {
+	w := x.World
+	x.Settle()
+	for !x.Over && !w.queue.empty() && w.queue.next() <= to {
+		e := w.queue.pop()
+		x.Handle(e, max(e.At, w.Now))
+		x.Settle()
+	}
+	w.Now = max(w.Now, to)
+	x.Settle()
+}
+
+// Parcel names what is under way: a request, its answer, or a push.
+type Parcel struct {
+	Kind     kind
+	From, To string
+	Op       string
+	No       int // of the same kind; 0 in a pattern: any
+}
+
+func (p Parcel) String() string {
+	s := words[p.Kind] + p.From + ">" + p.To
+	if p.Op != "" {
+		s += " " + p.Op
+	}
+	if p.No > 1 {
+		s += fmt.Sprintf("#%d", p.No)
+	}
+	return s
+}
+
+// words stand before the names of what is neither a request, nor an answer, nor
+// a push.
+var words = map[kind]string{EvLate: "late ", evFail: "failure ", EvUp: "up ", EvDown: "down "}
+
+// Covers reports whether the pattern p stands for o.
+func (p Parcel) Covers(o Parcel) bool {
+	same := func(a, b string) bool { return a == "*" || a == b }
+	kinds := p.Kind == o.Kind || p.Kind == evRequest && o.Kind <= evPush && o.Kind != EvLate && o.Kind != evFail
+	return kinds && same(p.From, o.From) && same(p.To, o.To) && (p.Op == "" || p.Op == o.Op) && (p.No == 0 || p.No == o.No)
+}
+
+// Parse reads a parcel or a pattern: [late|failure|up|down] from>to [op[#n]].
+func Parse(args []string) (p Parcel, rest []string, err error) {
+	p.Kind = evRequest
+	for k, s := range words {
+		if len(args) > 0 && args[0]+" " == s {
+			p.Kind, args = k, args[1:]
+			break
+		}
+	}
+	if len(args) == 0 {
+		return p, nil, fmt.Errorf("a link is missing, such as a>1 or 1>a")
+	}
+	var ok bool
+	if args[0] == "*" {
+		p.From, p.To = "*", "*"
+	} else if p.From, p.To, ok = strings.Cut(args[0], ">"); !ok {
+		return p, nil, fmt.Errorf("%q is no link such as a>1 or 1>a", args[0])
+	}
+	rest = args[1:]
+	if len(rest) > 0 && slices.Contains(operations, strings.Split(rest[0], "#")[0]) {
+		op, no, numbered := strings.Cut(rest[0], "#")
+		if p.Op = op; numbered {
+			if _, err := fmt.Sscan(no, &p.No); err != nil {
+				return p, nil, fmt.Errorf("%q: %v", rest[0], err)
+			}
+		}
+		rest = rest[1:]
+	}
+	return p, rest, nil
+}
+
+// operations are what a parcel may be.
+var operations = []string{
+	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "longest", "push",
+	"look", "turn", "stay", "list", "complete", "yield", "move", "set",
+}
+
+// repairOps name the steps of a repair that are messages.
+var repairOps = map[repair.RepairKind]string{
+	repair.RepairLook: "look", repair.RepairTurn: "turn", repair.RepairStay: "stay", repair.RepairList: "list",
+	repair.RepairMark: "complete", repair.RepairYield: "yield",
+}
+
+// names gives what is sent a name that is the same in each play.
+type names struct {
+	sent map[Parcel]int
+}
+
+// Of returns the name of a message. The first call numbers it.
+func (n *names) Of(e Event) Parcel {
+	if e.Kind == EvTimer {
+		return Parcel{Kind: e.Kind, From: e.Att.Part.Label()}
+	}
+	m := e.M
+	node := fmt.Sprint(m.Link.Index + 1)
+	p := Parcel{From: m.Link.Proc.Label, To: node}
+	switch {
+	case e.Kind == EvUp || e.Kind == EvDown:
+		p.Kind = e.Kind
+		return p
+	case m.push != nil:
+		p.Op = "push"
+		for _, t := range m.Link.Proc.Parts {
+			if t.Att != nil && t.Att.ID == m.push.ID {
+				p.From = t.Label()
+			}
+		}
+	case m.att != nil:
+		p.From, p.Op = m.att.Part.Label(), m.Req.Op.String()
+	case m.inq != nil:
+		p.Op = m.Req.Op.String()
+	case m.task != nil:
+		p.Op = repairOps[m.task.step.Kind]
+	default:
+		p.Op = m.about.String()
+	}
+	if m.no == 0 {
+		if n.sent == nil {
+			n.sent = map[Parcel]int{}
+		}
+		n.sent[p]++
+		m.no, m.from = n.sent[p], p.From
+	}
+	p.Kind, p.No, p.From = e.Kind, m.no, m.from
+	if e.Kind == evAnswer || e.Kind == evPush {
+		p.From, p.To = p.To, p.From
+	}
+	return p
+}
+
+// Find returns the places of what a pattern stands for, or an error if nothing
+// does.
+func (x *Wire) Find(p Parcel) ([]int, error) {
+	var at []int
+	for i, e := range x.Flight {
+		if p.Covers(x.Names.Of(e)) {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return nil, fmt.Errorf("nothing under way is %v", p)
+	}
+	return at, nil
+}
+
+// changed says what has become of a claim.
+func (x *Wire) changed(a *Attempt) {
+	now := a.Phase()
+	switch {
+	case a.Part == a.Part.Proc.Succession: // what is decided is said
+	case now.Final():
+		s := fmt.Sprintf("%v %s", a, phases[now])
+		if now != lease.Left {
+			s += " at " + Seconds(time.Duration(x.World.Now)-time.Second)
+		}
+		x.Say("%s", s)
+		delete(x.Seen, a)
+	default:
+		x.Note(a)
+		x.Say("%s", a.Status())
+	}
+}
+
+func (x *Wire) Note(a *Attempt) { x.Seen[a] = Glance{a.Phase(), a.Ticket(), a.Deadline()} }
+
+// Callers says which callers do something else than was said.
+func (x *Wire) Callers() {
+	for t := range x.World.Participants() {
+		if t.Value == nil {
+			continue
+		}
+		for _, c := range t.Value.Callers {
+			does := c.Does()
+			if was, known := x.Does[c.Name]; does != was && (known || c.Doing != Resting) {
+				x.Does[c.Name] = does
+				x.Say("%s %s", c.Name, does)
+			}
+		}
+	}
+}
+
+// Unserved says which callers wait.
+func (x *Wire) Unserved() {
+	for t := range x.World.Participants() {
+		if t.Value == nil {
+			continue
+		}
+		for _, c := range t.Value.Callers {
+			if c.Doing == waiting || c.Doing == acquiring {
+				x.Say("%s has waited since %s", c.Name, Seconds(time.Duration(c.since)-time.Second))
+			}
+		}
+	}
+}
