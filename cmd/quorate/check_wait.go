@@ -10,7 +10,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 // checkJob is one call of "quorate check".
@@ -45,7 +45,7 @@ const (
 // exit status. It waits for timeout at most, and until ctx ends. Each question
 // is bounded, too.
 func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
-	limit := patience
+	limit := cli.Patience
 	if j.wait {
 		limit = j.timeout
 	}
@@ -101,30 +101,6 @@ func (j *checkJob) safe(r quorate.Report) bool {
 	return r.MayRestart
 }
 
-// noVote is the state of a node that answers, and does not count in the set.
-const noVote = "no vote"
-
-// state says in a few words how a node is.
-func state(n *quorate.NodeReport) string {
-	switch {
-	case n.Err != nil && fault.Refused(n.Err):
-		return "refused"
-	case fault.IsVerdict(n.Err):
-		return noVote
-	case n.Err != nil:
-		return "unreachable"
-	case n.Recovering > 0:
-		return "votes in " + n.Recovering.Round(100*time.Millisecond).String()
-	case n.CaughtUp:
-		return "ready"
-	case !n.Repair.Running:
-		return "not repaired yet"
-	case n.Repair.Left < 0:
-		return "being repaired"
-	}
-	return "being repaired, " + fault.Count(n.Repair.Left, "record") + " left"
-}
-
 // waitsFor names the nodes that are not ready, and why. It stays the same while
 // only times and numbers change.
 func waitsFor(r quorate.Report) (text string) {
@@ -152,4 +128,25 @@ func tellWaits(r quorate.Report) (text string) {
 		}
 	}
 	return text
+}
+
+// tell prints the report, and returns the exit status.
+func (j *checkJob) tell(r quorate.Report) int {
+	bad := j.report(r)
+	switch {
+	case r.Ready < r.Quorum:
+		return exitBroken
+	case !j.safe(r) || bad && !j.wait:
+		return exitDegraded
+	}
+	return 0
+}
+
+// report prints the report; see tell.
+func (j *checkJob) report(r quorate.Report) (bad bool) {
+	if !j.json {
+		return tell(j.out, r)
+	}
+	printJSON(j.out, r)
+	return lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return unfit(&n) })
 }

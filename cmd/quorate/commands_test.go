@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 func call(args ...string) (status int, out, errs string) {
 	var o, e output
-	status = run(args, &o, &e)
+	status = execute(args, &o, &e)
 	return status, o.String(), e.String()
 }
 
@@ -196,7 +197,7 @@ func TestCheckWait(t *testing.T) {
 
 	for _, wrong := range [][]string{{"--timeout", "1s"}, {"--wait", "--timeout", "0s"}} {
 		status, _, _ = call(append([]string{"check"}, wrong...)...)
-		assert.Equal(t, exitUsage, status)
+		assert.Equal(t, cli.ExitUsage, status)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -77,13 +78,13 @@ func TestAccessByFiles(t *testing.T) {
 	assert.Equal(t, 0, status, out)
 
 	status, _, errs = call("lock", "x", "--wait", "1s", "--nodes", secure, "--password-file", password, "--tls-ca", ca, "--", "true")
-	assert.Equal(t, exitNoQuorum, status, "the server wants a certificate, and the default user has another password")
+	assert.Equal(t, cli.ExitNoQuorum, status, "the server wants a certificate, and the default user has another password")
 	assert.NotContains(t, errs, "of the app")
 	status, _, errs = call(append([]string{"lock", "x", "--nodes", "redis://" + addr}, append(access, "--", "true")...)...)
-	assert.Equal(t, exitUsage, status)
+	assert.Equal(t, cli.ExitUsage, status)
 	assert.Contains(t, errs, "rediss://")
 	status, _, errs = call(append([]string{"check", "--nodes", "redis://" + addr}, access...)...)
-	assert.Equal(t, exitUsage, status)
+	assert.Equal(t, cli.ExitUsage, status)
 	assert.Contains(t, errs, "rediss://")
 }
 
@@ -106,7 +107,7 @@ func TestAccessByFilesToASentinelSet(t *testing.T) {
 
 	wrong := file(t, "wrong", "another\n")
 	status, _, errs = call("lock", "x", "--config", config, "--password-file", wrong, "--wait", "20s", "--", "true")
-	assert.Equal(t, exitNoQuorum, status, errs)
+	assert.Equal(t, cli.ExitNoQuorum, status, errs)
 	assert.Contains(t, errs, "WRONGPASS")
 	assert.NotContains(t, errs, "another")
 }
@@ -144,7 +145,7 @@ func TestWrongSettings(t *testing.T) {
 			args = append(args, "--config", file(t, "quorate.yaml", c.config))
 		}
 		status, _, errs := call(append(args, "--", "true")...)
-		assert.Equal(t, exitUsage, status, errs)
+		assert.Equal(t, cli.ExitUsage, status, errs)
 		assert.Contains(t, errs, c.says)
 		assert.NotContains(t, errs, "With", "an option of Go")
 		assert.NotContains(t, errs, "hunter2")
@@ -158,7 +159,7 @@ func TestMessagesNameFlags(t *testing.T) {
 		"every one with a WithNodeTimeout above 200ms":                                             "every one with the node timeout above 200ms",
 		"WithinReach": "WithinReach",
 	} {
-		assert.Equal(t, want, inFlags(text))
+		assert.Equal(t, want, cli.InFlags(text))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/demo"
 )
 
@@ -31,17 +32,17 @@ Exit status 0: everything came out right. 1: it did not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case cfg.Nodes < 1 || cfg.Nodes > 9:
-				return &exit{exitUsage, fmt.Errorf("--nodes %d: between 1 and 9; 3 and 5 show most", cfg.Nodes)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: between 1 and 9; 3 and 5 show most", cfg.Nodes))
 			case cfg.Workers < 2 || cfg.Workers > 20:
-				return &exit{exitUsage, fmt.Errorf("--workers %d: between 2 and 20, for one of them is killed", cfg.Workers)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--workers %d: between 2 and 20, for one of them is killed", cfg.Workers))
 			case length < 2 || length > 600:
-				return &exit{exitUsage, fmt.Errorf("--seconds %v: between 2 and 600", length)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--seconds %v: between 2 and 600", length))
 			case cfg.TTL < 200*time.Millisecond || cfg.TTL > 8*time.Second:
-				return &exit{exitUsage, fmt.Errorf("--ttl %v: between 200ms and 8s", cfg.TTL)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--ttl %v: between 200ms and 8s", cfg.TTL))
 			}
 			self, err := os.Executable()
 			if err != nil {
-				return &exit{1, err}
+				return cli.NewExit(1, err)
 			}
 			cfg.Length = time.Duration(length * float64(time.Second))
 			cfg.Out = os.Stdout // as it is: the demo draws with escape sequences
@@ -51,11 +52,11 @@ Exit status 0: everything came out right. 1: it did not.`,
 			defer stop()
 			switch ok, err := demo.Run(ctx, cfg); {
 			case errors.Is(err, demo.ErrInterrupted):
-				return &exit{code: 130}
+				return &cli.Exit{Code: 130}
 			case err != nil:
-				return &exit{1, fmt.Errorf("the demo could not go on: %w", err)}
+				return cli.NewExit(1, fmt.Errorf("the demo could not go on: %w", err))
 			case !ok:
-				return &exit{code: 1}
+				return &cli.Exit{Code: 1}
 			}
 			return nil
 		},

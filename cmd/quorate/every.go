@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/child"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/period"
 )
 
@@ -71,19 +73,19 @@ run or is not there. With --status: 0 if there was a run, 1 if not.`,
 			var err error
 			switch j.every, err = time.ParseDuration(args[0]); {
 			case err != nil || j.every < 10*time.Millisecond || j.every > 50*365*24*time.Hour || j.every%time.Millisecond != 0:
-				return &exit{exitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms and at most fifty years, as in 90s, 15m or 24h", args[0])}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms and at most fifty years, as in 90s, 15m or 24h", args[0]))
 			case j.grace < 0:
-				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
-				return &exit{exitUsage, errors.New("--json is for --status")}
+				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --status"))
 			}
 			j.name, j.argv, j.out, j.errs = args[1], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
 		},
 	}
-	j.nodeFlags(cmd)
-	j.guardFlag(cmd, " (default: the set's)")
-	j.leaseFlags(cmd)
+	j.NodeFlags(cmd)
+	j.GuardFlag(cmd, " (default: the set's)")
+	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().BoolVar(&j.retry, "retry", false, "repeat a run that failed or whose machine died, within its period, a tenth of it or a minute later")
@@ -118,14 +120,14 @@ func (j *everyJob) start(ctx context.Context) error {
 	connecting := ctx
 	if j.status {
 		var cancel context.CancelFunc
-		connecting, cancel = context.WithTimeout(ctx, patience)
+		connecting, cancel = context.WithTimeout(ctx, cli.Patience)
 		defer cancel()
 	}
-	q, err := j.connect(connecting, j.errs)
+	q, err := j.Connect(connecting, j.errs)
 	if err != nil {
 		return j.ended(ctx, err)
 	}
-	defer end(q)
+	defer cli.End(q)
 	var opts []quorate.PeriodOption
 	if j.retry {
 		opts = append(opts, period.WithRetry())
@@ -152,18 +154,18 @@ func (j *everyJob) do(ctx context.Context, p *period.Period, sigs <-chan os.Sign
 		_, status := j.hold(period.Lease(ctx), sigs)
 		return status
 	})
-	e, ended := errors.AsType[*exit](err)
+	e, ended := errors.AsType[*cli.Exit](err)
 	switch {
 	case err == nil:
 		return nil
-	case ended && e.err != nil: // it did not begin
+	case ended && e.Err != nil: // it did not begin
 		return e
 	case ended && ctx.Err() == nil:
-		fmt.Fprintf(j.errs, "quorate: %q: the command has ended with status %d\n", j.name, e.code)
+		fmt.Fprintf(j.errs, "quorate: %q: the command has ended with status %d\n", j.name, e.Code)
 	case errors.Is(err, quorate.ErrInvalid):
 		return j.ended(ctx, err)
 	case !ran && ctx.Err() == nil:
-		fmt.Fprintf(j.errs, "quorate: no run of %q here in this period: %v\n", j.name, plain(err))
+		fmt.Fprintf(j.errs, "quorate: no run of %q here in this period: %v\n", j.name, cli.Plain(err))
 	}
 	return nil
 }
@@ -171,7 +173,7 @@ func (j *everyJob) do(ctx context.Context, p *period.Period, sigs <-chan os.Sign
 // ended is the exit status for what has ended the waiting.
 func (j *everyJob) ended(ctx context.Context, err error) error {
 	if i, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
-		return &exit{code: signalStatus(i.Signal)}
+		return &cli.Exit{Code: child.SignalStatus(i.Signal)}
 	}
 	return j.refused(nil, err)
 }
@@ -200,7 +202,7 @@ func (j *everyJob) tell(ctx context.Context, p *period.Period) error {
 		fmt.Fprintf(j.out, "%q is %s in the period from %s (token %d)\n", j.name, last.State, start, last.Token)
 	}
 	if last.Start.IsZero() {
-		return &exit{code: 1}
+		return &cli.Exit{Code: 1}
 	}
 	return nil
 }

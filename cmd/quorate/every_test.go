@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 // fileWith waits until a file has so many lines, and returns them.
@@ -110,10 +112,10 @@ func TestEveryUsage(t *testing.T) {
 		{"every", "1h", "x", "--status", "--", "true"}, {"every", "1h", "{x}", "--nodes", "127.0.0.1:1", "--status", "y"},
 	} {
 		status, _, errs := call(args...)
-		assert.Equal(t, exitUsage, status, "%v: %s", args, errs)
+		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 		assert.NotEmpty(t, errs)
 	}
 	startNodes(t, 1)
 	status, _, errs := call("every", "1h", "{x}", "--", "true")
-	assert.Equal(t, exitUsage, status, errs)
+	assert.Equal(t, cli.ExitUsage, status, errs)
 }

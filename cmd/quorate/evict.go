@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/inspect"
 )
 
 func evictCommand() *cobra.Command {
-	var t target
+	var t cli.Target
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "evict NAME TOKEN",
@@ -39,21 +40,21 @@ Exit status:
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil {
-				return &exit{exitUsage, fmt.Errorf("%q is no token: quorate inspect prints it", args[1])}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("%q is no token: quorate inspect prints it", args[1]))
 			}
-			return t.asking(func(_ context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+			return t.Asking(func(_ context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 				began := time.Now()
 				// It takes one lease of the holder at most.
 				err := inspect.Evict(cmd.Context(), q, args[0], token)
 				switch {
 				case errors.Is(err, quorate.ErrInvalid):
-					return &exit{exitUsage, plain(err)}
+					return cli.NewExit(cli.ExitUsage, cli.Plain(err))
 				case errors.Is(err, quorate.ErrNotHeld):
-					return &exit{1, plain(err)}
+					return cli.NewExit(1, cli.Plain(err))
 				case errors.Is(err, quorate.ErrHeld):
-					return &exit{exitHeld, plain(err)}
+					return cli.NewExit(cli.ExitHeld, cli.Plain(err))
 				case err != nil:
-					return &exit{exitNoQuorum, plain(err)}
+					return cli.NewExit(cli.ExitNoQuorum, cli.Plain(err))
 				case asJSON:
 					printJSON(cmd.OutOrStdout(), evicted{args[0], token, time.Since(began)})
 				default:
@@ -63,7 +64,7 @@ Exit status:
 			})(cmd, args)
 		},
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

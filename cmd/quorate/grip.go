@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
@@ -83,7 +84,7 @@ func newSemGrip(q *quorate.Quorum, name string, permits, weight int64) grip {
 
 func (g *semGrip) take(ctx context.Context, try bool) (err error) {
 	if g.weight < 1 {
-		return &exit{exitUsage, fmt.Errorf("--weight %d: a command needs at least 1 permit", g.weight)}
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--weight %d: a command needs at least 1 permit", g.weight))
 	}
 	if try {
 		g.l, err = g.s.TryAcquireLease(ctx, g.weight)

@@ -18,11 +18,12 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/inspect"
 )
 
 func inspectCommand() *cobra.Command {
-	var t target
+	var t cli.Target
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
@@ -43,26 +44,26 @@ Exit status:
   quorate inspect nightly-report --json | jq -r '.holders[].token'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+			return t.Asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 				r, err := inspect.Name(ctx, q, args[0])
 				switch {
 				case errors.Is(err, quorate.ErrInvalid):
-					return &exit{exitUsage, plain(err)}
+					return cli.NewExit(cli.ExitUsage, cli.Plain(err))
 				case err != nil && r.Name == "":
-					return &exit{exitNoQuorum, plain(err)}
+					return cli.NewExit(cli.ExitNoQuorum, cli.Plain(err))
 				case asJSON:
 					printJSON(cmd.OutOrStdout(), r)
 				default:
 					tellName(cmd.OutOrStdout(), &r, err == nil)
 				}
 				if err != nil {
-					return &exit{exitNoQuorum, errors.New("too few nodes can say; what the others say is printed")}
+					return cli.NewExit(cli.ExitNoQuorum, errors.New("too few nodes can say; what the others say is printed"))
 				}
 				return nil
 			})(cmd, args)
 		},
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -170,7 +171,7 @@ func ago(at time.Time) string {
 }
 
 func listCommand() *cobra.Command {
-	var t target
+	var t cli.Target
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
@@ -192,7 +193,7 @@ Exit status:
   quorate ls 'job:*' --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, done, err := t.open(cmd.Context(), io.Discard)
+			q, done, err := t.Open(cmd.Context(), io.Discard)
 			if err != nil {
 				return err
 			}
@@ -202,7 +203,7 @@ Exit status:
 			return list(ctx, cmd.OutOrStdout(), q, strings.Join(args, ""), asJSON)
 		},
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -214,7 +215,7 @@ func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, a
 	for e, err := range inspect.Names(ctx, q, pattern) {
 		switch {
 		case err != nil:
-			failed = &exit{exitNoQuorum, plain(err)}
+			failed = cli.NewExit(cli.ExitNoQuorum, cli.Plain(err))
 		case asJSON:
 			printLine(w, e)
 		default:

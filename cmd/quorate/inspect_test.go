@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -95,11 +96,11 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 	// A majority is gone: the status says so, and what each node says.
 	require.NoError(t, c.Node(1).Kill())
 	status, out, errs = call("inspect", "job")
-	assert.Equal(t, exitNoQuorum, status, errs)
+	assert.Equal(t, cli.ExitNoQuorum, status, errs)
 	assert.Contains(t, out, "not known which process holds it")
 	assert.Contains(t, out, c.Node(1).Addr()+"  -")
 	status, _, _ = call("ls")
-	assert.Equal(t, exitNoQuorum, status)
+	assert.Equal(t, cli.ExitNoQuorum, status)
 	holder.signal(syscall.SIGCONT)
 }
 
@@ -143,7 +144,7 @@ func TestJSON(t *testing.T) {
 	}
 	for _, args := range [][]string{{"once", "x", "--json", "--", "true"}, {"leader", "x", "--json", "--", "true"}, {"inspect"}, {"inspect", ""}, {"ls", "a", "b"}} {
 		status, _, errs := call(args...)
-		assert.Equal(t, exitUsage, status, "%v: %s", args, errs)
+		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 	}
 }
 
@@ -174,7 +175,7 @@ func TestEvict(t *testing.T) {
 	}
 	for _, args := range [][]string{{"evict", "job"}, {"evict", "job", "x"}, {"evict", "", "1"}} {
 		status, _, errs = call(args...)
-		assert.Equal(t, exitUsage, status, "%v: %s", args, errs)
+		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 	}
 	status, _, errs = call("evict", "job", "1024")
 	assert.Equal(t, 1, status, errs)
@@ -188,7 +189,7 @@ func TestEvict(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
 	assert.Equal(t, [2]string{"job", first}, [2]string{r.Name, r.Token})
 	assert.Less(t, r.Took, 5.0, "no lease has ended")
-	assert.Equal(t, exitLost, holder.status())
+	assert.Equal(t, cli.ExitLost, holder.status())
 	next.says("next")
 
 	next.signal(syscall.SIGSTOP)
@@ -196,5 +197,5 @@ func TestEvict(t *testing.T) {
 	require.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "is over")
 	next.signal(syscall.SIGCONT)
-	assert.Equal(t, exitLost, next.status())
+	assert.Equal(t, cli.ExitLost, next.status())
 }

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 // This file owns the form of --json: the fields of the library's reports, with
@@ -53,7 +55,7 @@ func plainValue(v reflect.Value) any {
 	case time.Time:
 		return x
 	case error:
-		return inFlags(x.Error())
+		return cli.InFlags(x.Error())
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

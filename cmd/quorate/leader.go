@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/child"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/leader"
 )
 
@@ -62,7 +64,7 @@ none; 69 if too few nodes could be asked.`,
 			j.out, j.errs, j.name = cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0]
 			switch {
 			case j.json && !j.who:
-				return &exit{exitUsage, errors.New("--json is for --who")}
+				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --who"))
 			case j.who:
 				return j.tellWho(cmd.Context())
 			case j.watch:
@@ -71,9 +73,9 @@ none; 69 if too few nodes could be asked.`,
 			return j.lead(cmd, args)
 		},
 	}
-	j.nodeFlags(cmd)
-	j.guardFlag(cmd, " (default: the set's)")
-	j.leaseFlags(cmd)
+	j.NodeFlags(cmd)
+	j.GuardFlag(cmd, " (default: the set's)")
+	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")
@@ -105,7 +107,7 @@ func (j *leaderJob) lead(cmd *cobra.Command, args []string) error {
 		}
 		select {
 		case s := <-stop:
-			return &exit{code: signalStatus(s)}
+			return &cli.Exit{Code: child.SignalStatus(s)}
 		default:
 		}
 	}
@@ -133,17 +135,17 @@ func (g *leaderGrip) holder(name string) string {
 
 // tellWho prints the leader.
 func (j *leaderJob) tellWho(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
 	defer cancel()
-	q, err := j.connect(ctx, j.errs)
+	q, err := j.Connect(ctx, j.errs)
 	if err != nil {
 		return j.refused(nil, err)
 	}
-	defer end(q)
+	defer cli.End(q)
 	l, err := leader.New(q, j.name).Leader(ctx)
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
-		return &exit{1, fmt.Errorf("%q has no leader", j.name)}
+		return cli.NewExit(1, fmt.Errorf("%q has no leader", j.name))
 	case err != nil:
 		return j.refused(nil, err)
 	}
@@ -159,17 +161,17 @@ func (j *leaderJob) tellWho(ctx context.Context) error {
 func (j *leaderJob) tellChanges(ctx context.Context) error {
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	q, err := j.connect(ctx, j.errs)
+	q, err := j.Connect(ctx, j.errs)
 	switch {
 	case ctx.Err() != nil:
 		if q != nil {
-			end(q)
+			cli.End(q)
 		}
 		return nil
 	case err != nil:
 		return j.refused(nil, err)
 	}
-	defer end(q)
+	defer cli.End(q)
 	for l, err := range leader.New(q, j.name).Observe(ctx) {
 		switch {
 		case errors.Is(err, quorate.ErrInvalid):
@@ -177,7 +179,7 @@ func (j *leaderJob) tellChanges(ctx context.Context) error {
 		case errors.Is(err, leader.ErrNoLeader):
 			fmt.Fprintln(j.out, "no leader")
 		case err != nil:
-			fmt.Fprintln(j.out, "unknown:", plain(err))
+			fmt.Fprintln(j.out, "unknown:", cli.Plain(err))
 		default:
 			fmt.Fprintln(j.out, describe(l))
 		}

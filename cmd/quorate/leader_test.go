@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
 	"github.com/quorate/quorate/leader"
 )
@@ -100,7 +101,7 @@ func TestLeaderLost(t *testing.T) {
 	p := start(t, "leader", "x", "--ttl", "800ms", "--", "sh", "-c", "echo leads; exec sleep 60")
 	p.says("leads")
 	lose()
-	assert.Equal(t, exitLost, p.status())
+	assert.Equal(t, cli.ExitLost, p.status())
 	assert.Contains(t, p.err.String(), "is lost")
 	back()
 
@@ -142,7 +143,7 @@ func TestLeaderWatch(t *testing.T) {
 	ns.Stop(2)
 	p.says("unknown: ")
 	status, _, errs := call("leader", "x", "--who")
-	assert.Equal(t, exitNoQuorum, status)
+	assert.Equal(t, cli.ExitNoQuorum, status)
 	assert.Contains(t, errs, "no quorum")
 	p.signal(syscall.SIGINT)
 	assert.Equal(t, 0, p.status())
@@ -160,7 +161,7 @@ func TestLeaderUsage(t *testing.T) {
 		{"leader", nodes, "x", "--wait", "1s", "--", "true"},
 	} {
 		var out, errs output
-		assert.Equal(t, exitUsage, run(args, &out, &errs), "%q", args)
+		assert.Equal(t, cli.ExitUsage, execute(args, &out, &errs), "%q", args)
 		assert.True(t, strings.HasPrefix(errs.String(), "quorate: "), "%q: %q", args, errs.String())
 		assert.Empty(t, out.String(), "%q", args)
 	}
@@ -171,7 +172,7 @@ func TestLeaderUsage(t *testing.T) {
 		{"leader", "x", "--value", strings.Repeat("x", leader.MaxValue+1), "--", "true"},
 	} {
 		var out, errs output
-		assert.Equal(t, exitUsage, run(args, &out, &errs), "%.40q: %s", args, errs.String())
+		assert.Equal(t, cli.ExitUsage, execute(args, &out, &errs), "%.40q: %s", args, errs.String())
 		assert.Empty(t, out.String())
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/child"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 // lockJob is one call of "quorate lock" or "quorate sem".
 type lockJob struct {
-	target
+	cli.Target
 	name  string
 	grip  func(q *quorate.Quorum, name string) grip
 	argv  []string
@@ -63,7 +63,7 @@ nodes could be asked; 70 if the lock was lost; 64 if the command line is wrong;
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch j.grip = newMutexGrip; {
 			case shared && exclusive:
-				return &exit{exitUsage, errors.New("--shared and --exclusive: one of them, not both")}
+				return cli.NewExit(cli.ExitUsage, errors.New("--shared and --exclusive: one of them, not both"))
 			case shared:
 				j.grip = newReadGrip
 			case exclusive:
@@ -132,9 +132,9 @@ func nameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, oth
 }
 
 func (j *lockJob) flags(cmd *cobra.Command) {
-	j.nodeFlags(cmd)
-	j.guardFlag(cmd, " (default: the set's)")
-	j.leaseFlags(cmd)
+	j.NodeFlags(cmd)
+	j.GuardFlag(cmd, " (default: the set's)")
+	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
@@ -149,10 +149,10 @@ func (j *lockJob) commandFlags(cmd *cobra.Command) {
 // start checks what the flags say and runs the job.
 func (j *lockJob) start(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("wait") && j.wait < 0 {
-		return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait)}
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait))
 	}
 	if j.grace < 0 {
-		return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 	}
 	j.name, j.argv, j.errs = args[0], args[1:], cmd.ErrOrStderr()
 	return j.run(cmd.Context())
@@ -171,18 +171,18 @@ func (j *lockJob) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer end(q)
+	defer cli.End(q)
 	told, status := j.hold(g.lease(), sigs)
 
 	// On a context of its own: whatever ended the command must not keep the
 	// lock.
 	switch err := g.release(context.WithoutCancel(ctx)); {
 	case errors.Is(err, quorate.ErrLost) && told:
-		return &exit{code: exitLost}
+		return &cli.Exit{Code: cli.ExitLost}
 	case errors.Is(err, quorate.ErrLost):
-		return &exit{exitLost, fmt.Errorf("the lock %q was lost as the command ended", j.name)}
+		return cli.NewExit(cli.ExitLost, fmt.Errorf("the lock %q was lost as the command ended", j.name))
 	case err != nil:
-		fmt.Fprintf(j.errs, "quorate: %q is released, but not every node knows yet: %v\n", j.name, plain(err))
+		fmt.Fprintf(j.errs, "quorate: %q is released, but not every node knows yet: %v\n", j.name, cli.Plain(err))
 	}
 	return status
 }
@@ -220,9 +220,9 @@ func (j *lockJob) lock(ctx context.Context, sigs <-chan os.Signal) (q *quorate.Q
 	<-watched
 	if i, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
 		if q != nil {
-			end(q)
+			cli.End(q)
 		}
-		return nil, nil, &exit{code: signalStatus(i.Signal)}
+		return nil, nil, &cli.Exit{Code: child.SignalStatus(i.Signal)}
 	}
 	return q, g, err
 }
@@ -237,14 +237,14 @@ func (j *lockJob) locked(ctx context.Context) (*quorate.Quorum, grip, error) {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	q, err := j.connect(ctx, j.errs)
+	q, err := j.Connect(ctx, j.errs)
 	if err != nil {
 		return nil, nil, j.refused(nil, err)
 	}
 	g := j.grip(q, j.name)
 	if err := g.take(ctx, j.wait == 0); err != nil {
 		err = j.refused(g, err)
-		end(q)
+		cli.End(q)
 		return nil, nil, err
 	}
 	return q, g, nil
@@ -257,25 +257,19 @@ func (i *interrupted) Error() string { return "interrupted: " + i.String() }
 
 // refused says why the lock could not be acquired, with the status for that.
 func (j *lockJob) refused(g grip, err error) error {
-	if e, ok := errors.AsType[*exit](err); ok {
+	if e, ok := errors.AsType[*cli.Exit](err); ok {
 		return e
 	}
 	switch {
 	case errors.Is(err, quorate.ErrInvalid):
-		return &exit{exitUsage, plain(err)}
+		return cli.NewExit(cli.ExitUsage, cli.Plain(err))
 	case g != nil && errors.Is(err, quorate.ErrHeld):
-		return &exit{exitHeld, errors.New(g.holder(j.name))}
+		return cli.NewExit(cli.ExitHeld, errors.New(g.holder(j.name)))
 	}
 	if errors.Is(err, quorate.ErrHeld) {
-		return &exit{exitHeld, plain(err)}
+		return cli.NewExit(cli.ExitHeld, cli.Plain(err))
 	}
-	return &exit{exitNoQuorum, plain(err)}
-}
-
-// withoutNodes returns an environment that does not name the nodes: their URLs
-// contain passwords, and only a command that uses the nodes itself needs them.
-func withoutNodes(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, nodesVariable+"=") })
+	return cli.NewExit(cli.ExitNoQuorum, cli.Plain(err))
 }
 
 // hold runs the command for as long as the lease holds. It returns how the
@@ -289,45 +283,36 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 	cmd.Env = append(os.Environ(), "QUORATE_TOKEN="+strconv.FormatUint(lease.Token(), 10))
 	cmd.Env = append(cmd.Env, j.env...)
 	if !j.passNodes {
-		cmd.Env = withoutNodes(cmd.Env)
+		cmd.Env = cli.WithoutNodes(cmd.Env)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c, err := startChild(cmd, func() bool { return time.Now().Before(lease.ValidUntil()) })
+	c, err := child.StartChild(cmd, func() bool { return time.Now().Before(lease.ValidUntil()) })
 	if err != nil {
-		return false, cannotRun(err)
+		return false, cli.CannotRun(err)
 	}
-	defer c.dismiss()
+	defer c.Dismiss()
 	lost := lease.Context().Done()
 	var kill <-chan time.Time
 	for {
 		select {
-		case status := <-c.done:
+		case status := <-c.Done:
 			if kill != nil {
-				c.finish(kill)
+				c.Finish(kill)
 			}
 			if status != 0 {
-				return lost == nil, &exit{code: status}
+				return lost == nil, &cli.Exit{Code: status}
 			}
 			return lost == nil, nil
 		case s := <-sigs:
-			c.signal(s)
+			c.Signal(s)
 		case <-lost:
 			lost = nil
 			fmt.Fprintf(j.errs, "quorate: the lock %q is lost; ending the command\n", j.name)
-			c.terminate()
+			c.Terminate()
 			kill = time.After(j.grace)
 		case <-kill:
-			c.kill()
+			c.Kill()
 			kill = nil
 		}
 	}
-}
-
-// cannotRun is the end of a command that did not begin, with the status that
-// shells give.
-func cannotRun(err error) *exit {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return &exit{127, err}
-	}
-	return &exit{126, err}
 }

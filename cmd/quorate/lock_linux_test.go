@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/child"
 )
 
 // Without the process that renews it the lock will go to another: the command
@@ -52,7 +54,7 @@ func TestLockKilledBeforeTheGuardExists(t *testing.T) {
 	require.NoError(t, err)
 	for _, open := range []bool{true, false} {
 		var out bytes.Buffer
-		c := exec.Command(os.Args[0], gateName, "--", "3", sh, "sh", "-c", "echo begins")
+		c := exec.Command(os.Args[0], child.GateName, "--", "3", sh, "sh", "-c", "echo begins")
 		c.Stdout, c.ExtraFiles = &out, []*os.File{r}
 		require.NoError(t, c.Start())
 		if open {

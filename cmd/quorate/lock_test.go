@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
@@ -91,7 +92,7 @@ func TestLockNotToBeHad(t *testing.T) {
 	require.NoError(t, m.LockContext(t.Context()))
 	for _, wait := range []string{"0", "2s"} {
 		p := start(t, "lock", "x", "--wait", wait, "--", "echo", "never")
-		assert.Equal(t, exitHeld, p.status())
+		assert.Equal(t, cli.ExitHeld, p.status())
 		assert.Contains(t, p.err.String(), fmt.Sprintf("held by process %d", os.Getpid()))
 		assert.Empty(t, p.out.String())
 	}
@@ -105,7 +106,7 @@ func TestLockNotToBeHad(t *testing.T) {
 	ns.Stop(0)
 	ns.Stop(2)
 	p = start(t, "lock", "x", "--wait", "300ms", "--", "echo", "never")
-	assert.Equal(t, exitNoQuorum, p.status())
+	assert.Equal(t, cli.ExitNoQuorum, p.status())
 	assert.Contains(t, p.err.String(), "no quorum")
 	assert.Empty(t, p.out.String())
 }
@@ -130,7 +131,7 @@ func TestLockLost(t *testing.T) {
 	began := time.Now()
 	ns.Stop(0)
 	ns.Stop(1)
-	assert.Equal(t, exitLost, p.status())
+	assert.Equal(t, cli.ExitLost, p.status())
 	assert.Less(t, time.Since(began), 10*time.Second)
 	assert.Contains(t, p.out.String(), "asked")
 	assert.Contains(t, p.err.String(), "is lost")
@@ -142,7 +143,7 @@ func TestLockLost(t *testing.T) {
 	p.says("held")
 	ns.Stop(0)
 	ns.Stop(1)
-	assert.Equal(t, exitLost, p.status())
+	assert.Equal(t, cli.ExitLost, p.status())
 }
 
 func TestLockSignals(t *testing.T) {
@@ -202,7 +203,7 @@ func TestUsage(t *testing.T) {
 		{"no-such-command"},
 	} {
 		var out, errs output
-		assert.Equal(t, exitUsage, run(args, &out, &errs), "%q", args)
+		assert.Equal(t, cli.ExitUsage, execute(args, &out, &errs), "%q", args)
 		assert.True(t, strings.HasPrefix(errs.String(), "quorate: "), "%q: %q", args, errs.String())
 		assert.Empty(t, out.String(), "%q", args)
 	}
@@ -210,7 +211,7 @@ func TestUsage(t *testing.T) {
 	startNodes(t, 1)
 	for _, name := range []string{"", "{x}", strings.Repeat("x", 64<<10)} {
 		var out, errs output
-		assert.Equal(t, exitUsage, run([]string{"lock", name, "--", "true"}, &out, &errs), errs.String())
+		assert.Equal(t, cli.ExitUsage, execute([]string{"lock", name, "--", "true"}, &out, &errs), errs.String())
 	}
 }
 

@@ -11,60 +11,38 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/child"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
-// Exit statuses of our own, as far as they have a name in sysexits.h.
-const (
-	exitUsage    = 64 // the command line is wrong
-	exitNoQuorum = 69 // too few nodes could be asked
-	exitLost     = 70 // the lock was lost while the command ran
-	exitOutput   = 74 // the output could not be written
-	exitHeld     = 75 // another client holds the lock, or is ahead
-)
+func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// exit is an error with the status to leave with. With err nil all has been
-// said.
-type exit struct {
-	code int
-	err  error
-}
-
-func (e *exit) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exit) Unwrap() error { return e.err }
-
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, stdout, stderr io.Writer) int {
+func execute(args []string, stdout, stderr io.Writer) int {
 	redis.SetLogger(silent{})
-	root := command()
+	root := rootCommand()
 	root.SetArgs(args)
 	out := &sink{w: stdout}
-	root.SetOut(printable{out})
-	stderr = printable{stderr}
+	root.SetOut(cli.Printable{W: out})
+	stderr = cli.Printable{W: stderr}
 	root.SetErr(stderr)
 	err := root.Execute()
-	e, ok := errors.AsType[*exit](err)
-	if out.err != nil && (err == nil || ok && e.err == nil) { // the output was to say all
-		err = &exit{exitOutput, fmt.Errorf("the output could not be written: %w", out.err)}
-		e, ok = errors.AsType[*exit](err)
+	e, ok := errors.AsType[*cli.Exit](err)
+	if out.err != nil && (err == nil || ok && e.Err == nil) { // the output was to say all
+		err = cli.NewExit(cli.ExitOutput, fmt.Errorf("the output could not be written: %w", out.err))
+		e, ok = errors.AsType[*cli.Exit](err)
 	}
 	if err == nil {
 		return 0
 	}
 	if !ok {
 		// Only cobra's own errors come without a status: flags and arguments.
-		e = &exit{exitUsage, fmt.Errorf("%w (try quorate --help)", err)}
+		e = cli.NewExit(cli.ExitUsage, fmt.Errorf("%w (try quorate --help)", err))
 	}
-	if e.err != nil {
-		fmt.Fprintf(stderr, "quorate: %s\n", inFlags(e.err.Error()))
+	if e.Err != nil {
+		fmt.Fprintf(stderr, "quorate: %s\n", cli.InFlags(e.Err.Error()))
 	}
-	return e.code
+	return e.Code
 }
 
 // sink remembers that a write has failed. A command whose report was not read
@@ -87,7 +65,7 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func command() *cobra.Command {
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
 		Short: "Locks on a quorum of independent Redis masters",
@@ -104,6 +82,6 @@ New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), everyCommand(), listCommand(), inspectCommand(), evictCommand(), topCommand(), uiCommand(), checkCommand(), bootstrapCommand(), membersCommand(), nodesCommand(), demoCommand(), versionCommand())
 	root.AddCommand(demoParts()...)
-	root.AddCommand(guardCommands()...)
+	root.AddCommand(child.GuardCommands()...)
 	return root
 }

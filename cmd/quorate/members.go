@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 func membersCommand() *cobra.Command {
@@ -27,7 +26,7 @@ func membersCommand() *cobra.Command {
 }
 
 func membersListCommand() *cobra.Command {
-	var t target
+	var t cli.Target
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -41,7 +40,7 @@ Exit status:
 
 With --json it prints the report of "quorate check" as one JSON document.`,
 		Args: cobra.NoArgs,
-		RunE: t.asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+		RunE: t.Asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			r, _ := q.Check(ctx) // its error repeats what the report says
 			if asJSON {
 				printJSON(cmd.OutOrStdout(), r)
@@ -49,12 +48,12 @@ With --json it prints the report of "quorate check" as one JSON document.`,
 				tellMembers(cmd.OutOrStdout(), r)
 			}
 			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != quorate.NodeMember || n.Err != nil }) {
-				return &exit{code: 1}
+				return &cli.Exit{Code: 1}
 			}
 			return nil
 		}),
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -76,27 +75,6 @@ func tellMembers(w io.Writer, r quorate.Report) {
 	}
 }
 
-// tellSet prints the set that the nodes have recorded, and which nodes do not
-// belong to it.
-func tellSet(w io.Writer, r quorate.Report) {
-	s := &r.Set
-	if s.Stamp != "" {
-		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp, s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
-		if s.Stage != quorate.StageStable {
-			fmt.Fprintf(w, "Nodes are being exchanged (epoch %d): %s\n", s.Epoch, stages[s.Stage])
-		}
-		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest ttl %v\n", s.Guard, s.Retention, s.Skew, s.LongestTTL)
-	}
-	for i := range r.Nodes {
-		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != quorate.NodeMember && n.Membership != quorate.NodeUnknown {
-			fmt.Fprintf(w, "%s in the set: %s\n", n.Node, standing(n))
-		}
-	}
-	if s.Note != "" {
-		fmt.Fprintf(w, "Note: %s.\n", s.Note)
-	}
-}
-
 // role says what becomes of a member while nodes are being exchanged.
 func role(s *quorate.SetReport, addr string) string {
 	switch {
@@ -108,17 +86,4 @@ func role(s *quorate.SetReport, addr string) string {
 		return ", stays"
 	}
 	return ""
-}
-
-// standing says in a few words how a node stands to the set.
-func standing(n *quorate.NodeReport) string {
-	switch n.Membership {
-	case quorate.NodeMember:
-		return fmt.Sprintf("member %d", n.Number)
-	case quorate.NodeAccepted:
-		return "accepted, not confirmed"
-	case quorate.NodeUnknown:
-		return "unknown"
-	}
-	return "no: " + string(n.Membership)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/operator"
@@ -117,7 +118,7 @@ added.
 
 // exchangeCommand is a command that exchanges nodes.
 func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs, what func(args []string) operator.Exchange) *cobra.Command {
-	var t target
+	var t cli.Target
 	var timeout time.Duration
 	var yes bool
 	cmd := &cobra.Command{
@@ -129,7 +130,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			return args(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, done, err := t.open(cmd.Context(), io.Discard) // the error says all
+			q, done, err := t.Open(cmd.Context(), io.Discard) // the error says all
 			if err != nil {
 				return err
 			}
@@ -142,22 +143,22 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			x.Allow = func(c *nodeset.Configuration) error {
 				before = c
 				if ends := interrupts(x, c); ends != "" && !yes {
-					return &exit{1, errors.New("nothing was changed: " + ends)}
+					return cli.NewExit(1, errors.New("nothing was changed: "+ends))
 				}
 				return nil
 			}
 			x.Progress = func(p operator.Progress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
 			now, err := changed(ctx, q, x)
-			if refused, is := errors.AsType[*exit](err); is {
+			if refused, is := errors.AsType[*cli.Exit](err); is {
 				return refused
 			} else if err != nil {
-				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
+				return cli.NewExit(1, cli.Plain(core.WrapError("members "+cmd.Name(), "", err)))
 			}
 			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), now.Addrs())
 			return nil
 		},
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most before the change is given up")
 	cmd.Flags().BoolVar(&yes, "yes", false, "also if the change ends what clients hold")
 	return cmd

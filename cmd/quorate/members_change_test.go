@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -185,6 +186,6 @@ func TestMembersChangeUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"move", "a:1"}, {"set"}, {"set", "--guard", "-1s"}, {"add", "a:1", "--timeout", "0s"}} {
 		status, _, errs := call(append([]string{"members", "--nodes", "127.0.0.1:1"}, args...)...)
-		assert.Equal(t, exitUsage, status, errs)
+		assert.Equal(t, cli.ExitUsage, status, errs)
 	}
 }

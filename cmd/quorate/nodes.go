@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
 )
 
@@ -25,16 +26,16 @@ things, never for production. They may vote at once; no bootstrap is needed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 || n > 31 {
-				return &exit{exitUsage, fmt.Errorf("-n %d: between 1 and 31; 1, 3 or 5 make sense", n)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("-n %d: between 1 and 31; 1, 3 or 5 make sense", n))
 			}
 			if port < 0 || port+n > 65536 {
-				return &exit{exitUsage, fmt.Errorf("--port %d: there are no such ports", port)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--port %d: there are no such ports", port))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			nodes, err := embedded.StartAt(n, port)
 			if err != nil {
-				return &exit{1, err}
+				return cli.NewExit(1, err)
 			}
 			defer nodes.Close()
 			fmt.Fprintf(cmd.OutOrStdout(), "export QUORATE_NODES=%s\n", strings.Join(nodes.URLs(), ","))

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/child"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/once"
 )
 
@@ -67,26 +69,26 @@ if too few nodes could be asked.`,
 			return nameOrCommand(cmd, args, "--status", j.status, "--reset", j.reset)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			least := max(5*time.Minute, j.guard)
+			least := max(5*time.Minute, j.Guard)
 			switch {
 			case cmd.Flags().Changed("wait") && j.wait < 0:
-				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait))
 			case j.grace < 0:
-				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
-				return &exit{exitUsage, errors.New("--json is for --status")}
+				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --status"))
 			case j.keep%time.Millisecond != 0:
-				return &exit{exitUsage, fmt.Errorf("--keep %v: give whole milliseconds", j.keep)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: give whole milliseconds", j.keep))
 			case j.keep != 0 && j.keep < least:
-				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it forever", j.keep, least)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it forever", j.keep, least))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
 		},
 	}
-	j.nodeFlags(cmd)
-	j.guardFlag(cmd, " (default: the set's)")
-	j.leaseFlags(cmd)
+	j.NodeFlags(cmd)
+	j.GuardFlag(cmd, " (default: the set's)")
+	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
@@ -109,7 +111,7 @@ func (j *onceJob) start(ctx context.Context) error {
 	j.ctx, j.cancel = context.WithCancelCause(ctx)
 	defer j.cancel(nil)
 	if j.status && j.wait < 0 {
-		j.wait = patience
+		j.wait = cli.Patience
 	}
 	if j.wait >= 0 {
 		j.timer = time.AfterFunc(j.patience(), func() { j.cancel(nil) })
@@ -118,11 +120,11 @@ func (j *onceJob) start(ctx context.Context) error {
 
 	relax := j.heed()
 	defer func() { relax() }()
-	q, err := j.connect(j.ctx, j.errs)
+	q, err := j.Connect(j.ctx, j.errs)
 	if err != nil {
 		return j.missed(nil, err)
 	}
-	defer end(q)
+	defer cli.End(q)
 	opts := []quorate.OnceOption{once.KeepFor(j.keep)}
 	if j.durable {
 		opts = append(opts, once.WithDurable())
@@ -139,7 +141,7 @@ func (j *onceJob) start(ctx context.Context) error {
 		return nil
 	case j.wait == 0:
 		if s, err := o.Status(j.ctx); err == nil && s.State == once.Running {
-			return &exit{exitHeld, errors.New(describeOnce(j.name, s))}
+			return cli.NewExit(cli.ExitHeld, errors.New(describeOnce(j.name, s)))
 		}
 	}
 	return j.verdict(o, o.DoContext(j.ctx, func(ctx context.Context) error {
@@ -148,13 +150,13 @@ func (j *onceJob) start(ctx context.Context) error {
 			j.timer.Stop()
 		}
 		if ctx.Err() != nil {
-			return &exit{exitHeld, fmt.Errorf("%q: the turn came too late", j.name)}
+			return cli.NewExit(cli.ExitHeld, fmt.Errorf("%q: the turn came too late", j.name))
 		}
 		j.ran = true
 		told, status := j.hold(once.Lease(ctx), j.sigs)
 		switch {
 		case told:
-			return &exit{code: exitLost} // whatever a command makes of being ended
+			return &cli.Exit{Code: cli.ExitLost} // whatever a command makes of being ended
 		case status != nil:
 			return status
 		}
@@ -221,12 +223,12 @@ func whose(ctx context.Context, o *once.Once) (once.Status, error) {
 func (j *onceJob) verdict(o *once.Once, err error) error {
 	switch {
 	case errors.Is(err, once.ErrNotRecorded):
-		return &exit{exitLost, fmt.Errorf("%q is done here, and may be done again elsewhere: %w", j.name, plain(err))}
+		return cli.NewExit(cli.ExitLost, fmt.Errorf("%q is done here, and may be done again elsewhere: %w", j.name, cli.Plain(err)))
 	case err == nil && !j.ran:
 		s, err := whose(j.ctx, o)
 		says := describeOnce(j.name, s)
 		if err != nil { // a command that did not run is never silent
-			says = fmt.Sprintf("%q was done before; by which process could not be read: %v", j.name, plain(err))
+			says = fmt.Sprintf("%q was done before; by which process could not be read: %v", j.name, cli.Plain(err))
 		}
 		fmt.Fprintln(j.errs, "quorate:", says)
 		return nil
@@ -235,21 +237,21 @@ func (j *onceJob) verdict(o *once.Once, err error) error {
 	case !j.ran:
 		return j.missed(o, err)
 	}
-	if e, ok := errors.AsType[*exit](err); ok {
+	if e, ok := errors.AsType[*cli.Exit](err); ok {
 		return e // of the command
 	}
-	return &exit{exitLost, plain(err)}
+	return cli.NewExit(cli.ExitLost, cli.Plain(err))
 }
 
 // missed says why it could not be done, with the status for that.
 func (j *onceJob) missed(o *once.Once, err error) error {
 	if i, ok := errors.AsType[*interrupted](context.Cause(j.ctx)); ok {
-		return &exit{code: signalStatus(i.Signal)}
+		return &cli.Exit{Code: child.SignalStatus(i.Signal)}
 	}
 	e, ok := errors.AsType[*quorate.Error](err)
 	switch {
 	case o != nil && errors.Is(err, quorate.ErrHeld):
-		return &exit{exitHeld, errors.New(j.inTheWay(o))}
+		return cli.NewExit(cli.ExitHeld, errors.New(j.inTheWay(o)))
 	case ok && errors.Is(err, quorate.ErrNoQuorum):
 		why := *e
 		why.Err = quorate.ErrNoQuorum // that --wait is over goes without saying
@@ -262,7 +264,7 @@ func (j *onceJob) missed(o *once.Once, err error) error {
 func (j *onceJob) inTheWay(o *once.Once) string {
 	s, err := whose(context.Background(), o)
 	if err != nil {
-		return plain(err).Error()
+		return cli.Plain(err).Error()
 	}
 	return describeOnce(j.name, s)
 }
@@ -279,7 +281,7 @@ func (j *onceJob) tell(o *once.Once) error {
 		fmt.Fprintln(j.out, describeOnce(j.name, s))
 	}
 	if s.State != once.Done {
-		return &exit{code: 1}
+		return &cli.Exit{Code: 1}
 	}
 	return nil
 }

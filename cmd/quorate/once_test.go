@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/script"
 )
@@ -26,7 +27,7 @@ func onceStatus(t *testing.T, name string) (status int, out string) {
 	var errs string
 	require.Eventually(t, func() bool {
 		status, out, errs = call("once", name, "--status")
-		return status != exitNoQuorum
+		return status != cli.ExitNoQuorum
 	}, 20*time.Second, 5*time.Millisecond, "%s", &errs)
 	return status, out
 }
@@ -98,7 +99,7 @@ func TestOnceFails(t *testing.T) {
 		assert.NotEmpty(t, p.err.String())
 	}
 	p := start(t, "once", "y", "--durable", "--", "echo", "never")
-	assert.Equal(t, exitNoQuorum, p.status())
+	assert.Equal(t, cli.ExitNoQuorum, p.status())
 	assert.Contains(t, p.err.String(), "appendonly no")
 	assert.Empty(t, p.out.String())
 	status, _ := onceStatus(t, "y")
@@ -121,7 +122,7 @@ func TestOnceNotInTime(t *testing.T) {
 	p.says("in")
 	for _, wait := range []string{"0", "2s"} {
 		late := start(t, "once", "x", "--wait", wait, "--", "echo", "never")
-		assert.Equal(t, exitHeld, late.status())
+		assert.Equal(t, cli.ExitHeld, late.status())
 		assert.Contains(t, late.err.String(), fmt.Sprintf(`"x" is being done by process %d`, p.cmd.Process.Pid))
 		assert.Empty(t, late.out.String())
 	}
@@ -134,11 +135,11 @@ func TestOnceNotInTime(t *testing.T) {
 	ns.Stop(0)
 	ns.Stop(2)
 	p = start(t, "once", "y", "--wait", "300ms", "--", "echo", "never")
-	assert.Equal(t, exitNoQuorum, p.status())
+	assert.Equal(t, cli.ExitNoQuorum, p.status())
 	assert.Contains(t, p.err.String(), "no quorum")
 	assert.NotContains(t, p.err.String(), "context")
 	p = start(t, "once", "x", "--wait", "300ms", "--status")
-	assert.Equal(t, exitNoQuorum, p.status())
+	assert.Equal(t, cli.ExitNoQuorum, p.status())
 }
 
 func TestOnceLost(t *testing.T) {
@@ -147,7 +148,7 @@ func TestOnceLost(t *testing.T) {
 	p.says("held")
 	ns.Stop(0)
 	ns.Stop(1)
-	assert.Equal(t, exitLost, p.status(), "whatever the command says: it was ended")
+	assert.Equal(t, cli.ExitLost, p.status(), "whatever the command says: it was ended")
 	assert.Contains(t, p.err.String(), "is lost")
 	require.NoError(t, ns.Restart(0))
 	require.NoError(t, ns.Restart(1))
@@ -163,7 +164,7 @@ func TestOnceNotRecorded(t *testing.T) {
 	ns.Stop(0)
 	ns.Stop(1)
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	assert.Equal(t, exitLost, p.status())
+	assert.Equal(t, cli.ExitLost, p.status())
 	assert.Contains(t, p.err.String(), "done here, not recorded")
 }
 
@@ -191,7 +192,7 @@ func TestOnceUsage(t *testing.T) {
 		{"once", "{x}", "--", "true"}, {"once", "", "--status"},
 	} {
 		status, out, errs := call(args...)
-		assert.Equal(t, exitUsage, status, "%q: %q", args, errs)
+		assert.Equal(t, cli.ExitUsage, status, "%q: %q", args, errs)
 		assert.True(t, strings.HasPrefix(errs, "quorate: "), "%q: %q", args, errs)
 		assert.Empty(t, out, "%q", args)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 func TestPrintable(t *testing.T) {
@@ -17,7 +19,7 @@ func TestPrintable(t *testing.T) {
 		"right to left \u202e":          `right to left \u202e`,
 	} {
 		var b strings.Builder
-		n, err := printable{&b}.Write([]byte(text))
+		n, err := cli.Printable{W: &b}.Write([]byte(text))
 		require.NoError(t, err)
 		assert.Equal(t, len(text), n)
 		assert.Equal(t, want, b.String())
@@ -27,6 +29,6 @@ func TestPrintable(t *testing.T) {
 // Everything that the command prints goes that way.
 func TestTerminalGetsNoEscapes(t *testing.T) {
 	var out, errs strings.Builder
-	assert.Equal(t, exitUsage, run([]string{"lock", "--\x1b[2J"}, &out, &errs))
+	assert.Equal(t, cli.ExitUsage, execute([]string{"lock", "--\x1b[2J"}, &out, &errs))
 	assert.Contains(t, errs.String(), `unknown flag: --\x1b[2J`)
 }

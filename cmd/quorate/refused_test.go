@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -42,9 +43,9 @@ func TestOutputCannotBeWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, reader.Close())
 	defer func() { _ = writer.Close() }()
-	assert.Equal(t, exitOutput, run([]string{"check"}, writer, &errs))
+	assert.Equal(t, cli.ExitOutput, execute([]string{"check"}, writer, &errs))
 	assert.Contains(t, errs.String(), "the output could not be written")
-	assert.Equal(t, 0, run([]string{"check"}, io.Discard, io.Discard))
+	assert.Equal(t, 0, execute([]string{"check"}, io.Discard, io.Discard))
 }
 
 // The commands about members take the settings of the set.
@@ -72,7 +73,7 @@ func TestQuestionsToNodesThatAreDown(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			p := start(t, append(args, "--nodes", "127.0.0.1:1")...)
-			assert.Equal(t, exitNoQuorum, p.status())
+			assert.Equal(t, cli.ExitNoQuorum, p.status())
 			assert.Contains(t, p.err.String(), "no quorum of nodes")
 		})
 	}

@@ -15,11 +15,12 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/top"
 )
 
 func topCommand() *cobra.Command {
-	var t target
+	var t cli.Target
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "top [PATTERN]",
@@ -42,9 +43,9 @@ which most wait; the others are counted.`,
 				return err
 			}
 			if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
-				return &exit{exitUsage, errors.New(`top needs a terminal: "quorate ls" prints the names, "quorate ui" serves a page`)}
+				return cli.NewExit(cli.ExitUsage, errors.New(`top needs a terminal: "quorate ls" prints the names, "quorate ui" serves a page`))
 			}
-			q, done, err := t.open(cmd.Context(), io.Discard)
+			q, done, err := t.Open(cmd.Context(), io.Discard)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ which most wait; the others are counted.`,
 			return showTop(cmd.Context(), q, strings.Join(args, ""), every)
 		},
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	everyFlag(cmd, &every)
 	return cmd
 }
@@ -74,7 +75,7 @@ func showTop(ctx context.Context, q *quorate.Quorum, pattern string, every time.
 	cancel()
 	all.Wait()
 	if err != nil && !errors.Is(err, tea.ErrInterrupted) {
-		return &exit{1, err}
+		return cli.NewExit(1, err)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 // onTerminal is a process of the command that has a terminal.
@@ -80,9 +82,9 @@ func TestTop(t *testing.T) {
 func TestTopNeedsATerminal(t *testing.T) {
 	t.Setenv("QUORATE_NODES", "127.0.0.1:1")
 	p := start(t, "top")
-	assert.Equal(t, exitUsage, p.status())
+	assert.Equal(t, cli.ExitUsage, p.status())
 	assert.Contains(t, p.err.String(), `top needs a terminal: "quorate ls" prints the names`)
 	p = start(t, "top", "--every", "0s")
-	assert.Equal(t, exitUsage, p.status())
+	assert.Equal(t, cli.ExitUsage, p.status())
 	assert.Contains(t, p.err.String(), "at least 100ms")
 }

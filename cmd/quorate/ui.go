@@ -17,11 +17,12 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/page"
 )
 
 func uiCommand() *cobra.Command {
-	var t target
+	var t cli.Target
 	var listen string
 	var every time.Duration
 	cmd := &cobra.Command{
@@ -46,9 +47,9 @@ which most wait; the others are counted.`,
 			}
 			addr, err := page.Local(listen)
 			if err != nil {
-				return &exit{exitUsage, fmt.Errorf("--listen %w", err)}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--listen %w", err))
 			}
-			q, done, err := t.open(cmd.Context(), io.Discard)
+			q, done, err := t.Open(cmd.Context(), io.Discard)
 			if err != nil {
 				return err
 			}
@@ -57,12 +58,12 @@ which most wait; the others are counted.`,
 			defer stop()
 			l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 			if err != nil {
-				return &exit{1, err}
+				return cli.NewExit(1, err)
 			}
 			return servePage(ctx, cmd.OutOrStdout(), q, l, strings.Join(args, ""), every)
 		},
 	}
-	t.nodeFlags(cmd)
+	t.NodeFlags(cmd)
 	everyFlag(cmd, &every)
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address on loopback; port 0 takes a free one")
 	return cmd
@@ -73,7 +74,7 @@ func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.List
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := page.New(l.Addr().(*net.TCPAddr))
-	s := &http.Server{Handler: p, ReadHeaderTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: p, ReadHeaderTimeout: cli.Patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
@@ -95,7 +96,7 @@ func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.List
 	fmt.Fprintln(out, p.URL())
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		cancel()
-		return &exit{1, err}
+		return cli.NewExit(1, err)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func everyFlag(cmd *cobra.Command, to *time.Duration) {
 
 func checkEvery(every time.Duration) error {
 	if every < 100*time.Millisecond {
-		return &exit{exitUsage, fmt.Errorf("--every %v: at least 100ms", every)}
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--every %v: at least 100ms", every))
 	}
 	return nil
 }

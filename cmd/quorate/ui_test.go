@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
 )
@@ -131,7 +132,7 @@ func TestUIRefuses(t *testing.T) {
 		{"ui a b", "at most 1 arg"},
 	} {
 		status, out, errs := call(strings.Fields(c.args)...)
-		assert.Equal(t, exitUsage, status, c.args)
+		assert.Equal(t, cli.ExitUsage, status, c.args)
 		assert.Contains(t, errs, c.why)
 		assert.Empty(t, out)
 	}

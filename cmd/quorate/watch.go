@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/inspect"
 )
 
@@ -64,7 +65,7 @@ func (w *watcher) round(ctx context.Context) board.Observation {
 	var o board.Observation
 	var all sync.WaitGroup
 	all.Go(func() {
-		asked, cancel := context.WithTimeout(ctx, patience)
+		asked, cancel := context.WithTimeout(ctx, cli.Patience)
 		defer cancel()
 		r, _ := w.q.Check(asked) // the report says what is wrong
 		o.Nodes, o.Quorum, o.Ready = boardNodes(r), r.Quorum, r.Ready
@@ -72,7 +73,7 @@ func (w *watcher) round(ctx context.Context) board.Observation {
 	began := w.next == nil
 	ended, err := w.list(ctx)
 	if err != nil {
-		o.Trouble = inFlags(plain(err).Error())
+		o.Trouble = cli.InFlags(cli.Plain(err).Error())
 	}
 	o.Whole = began && ended && err == nil && w.total <= mostFollowed
 	o.Names = w.look(ctx)
@@ -125,7 +126,7 @@ func (w *watcher) look(ctx context.Context) []board.Look {
 	for _, e := range slices.Concat(foremost(w.found), w.before) {
 		names[e.Name] = true
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
 	defer cancel()
 	looks := make([]board.Look, 0, len(names))
 	var mu sync.Mutex

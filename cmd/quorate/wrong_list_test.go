@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -52,7 +53,7 @@ func TestListOfAnotherSet(t *testing.T) {
 	set := "the set " + strings.Join(addrs[:3], " ")
 	const remedy = "give every client the list of the set"
 	for _, odd := range [][]string{{urls[0], urls[3], urls[4]}, {urls[0], urls[3]}} {
-		says(t, exitUsage, odd, []string{"lock", "x"}, set, "the list of this client, "+addrs[0]+" "+addrs[3], remedy)
+		says(t, cli.ExitUsage, odd, []string{"lock", "x"}, set, "the list of this client, "+addrs[0]+" "+addrs[3], remedy)
 		says(t, 1, odd, []string{"bootstrap"}, set, remedy)
 		says(t, exitBroken, odd, []string{"check"}, set, remedy, "nothing can be locked")
 	}
@@ -69,7 +70,7 @@ func TestListWithAServerTwice(t *testing.T) {
 	c := redistest.Start(t, 2)
 	urls, addrs := c.URLs(), c.Addrs()
 	for _, args := range [][]string{{"lock", "x"}, {"check"}, {"bootstrap"}} {
-		says(t, exitUsage, []string{urls[0], urls[1], urls[0]}, args, "nodes 1 and 3 are the same server, "+addrs[0], "give each server once")
+		says(t, cli.ExitUsage, []string{urls[0], urls[1], urls[0]}, args, "nodes 1 and 3 are the same server, "+addrs[0], "give each server once")
 	}
 	alias := "localhost" + strings.TrimPrefix(addrs[0], "127.0.0.1")
 	says(t, 1, []string{urls[0], urls[1], alias}, []string{"bootstrap"}, addrs[0], alias, "is the same server as", "give each server once")

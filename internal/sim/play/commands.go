@@ -2,7 +2,6 @@ package play
 
 import (
 	"github.com/quorate/quorate/internal/protocol"
-
 	"github.com/quorate/quorate/internal/sim/world"
 )
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,14 +21,14 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// target is what the flags say about the nodes and the lease.
-type target struct {
+// Target is what the flags say about the nodes and the lease.
+type Target struct {
 	nodes   string
 	prefix  string
 	config  string
 	owner   string
 	ttl     time.Duration
-	guard   time.Duration // 0: it is not given; so with retention and skew
+	Guard   time.Duration // 0: it is not given; so with retention and skew
 	guarded bool          // --guard is this process's, and not what the set is to have
 	access  access
 	flags   *pflag.FlagSet
@@ -35,7 +36,7 @@ type target struct {
 	retention, skew time.Duration
 }
 
-func (t *target) nodeFlags(cmd *cobra.Command) {
+func (t *Target) NodeFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path (default: $QUORATE_NODES)")
 	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
 	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
@@ -43,18 +44,18 @@ func (t *target) nodeFlags(cmd *cobra.Command) {
 	t.flags = cmd.Flags()
 }
 
-func (t *target) guardFlag(cmd *cobra.Command, what string) {
+func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 	t.guarded = true
-	cmd.Flags().DurationVar(&t.guard, "guard", 0, "how long a node that lost its data does not vote"+what)
+	cmd.Flags().DurationVar(&t.Guard, "guard", 0, "how long a node that lost its data does not vote"+what)
 }
 
-// sharedFlags are the settings of a set beside the guard time.
-func (t *target) sharedFlags(cmd *cobra.Command, retention, skew string) {
+// SharedFlags are the settings of a set beside the guard time.
+func (t *Target) SharedFlags(cmd *cobra.Command, retention, skew string) {
 	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used (default: "+retention+")")
 	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between clocks (default: "+skew+")")
 }
 
-func (t *target) leaseFlags(cmd *cobra.Command) {
+func (t *Target) LeaseFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock outlives a holder that died; it is renewed while the holder lives")
 	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process for \"quorate inspect\", as a pod or a job (default: $QUORATE_OWNER)")
 }
@@ -63,17 +64,17 @@ func (t *target) leaseFlags(cmd *cobra.Command) {
 const nodesVariable = "QUORATE_NODES"
 
 // list returns the nodes' addresses as the user gave them.
-func (t *target) list() ([]string, error) {
+func (t *Target) list() ([]string, error) {
 	if err := t.resolve(); err != nil {
 		return nil, err
 	}
 	if strings.Trim(t.nodes, ", \t\r\n") == "" {
-		return nil, &exit{exitUsage, errors.New(`no nodes: give --nodes host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`)}
+		return nil, NewExit(ExitUsage, errors.New(`no nodes: give --nodes host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`))
 	}
 	return []string{t.nodes}, nil
 }
 
-func (t *target) options(stderr io.Writer) []quorate.Option {
+func (t *Target) options(stderr io.Writer) []quorate.Option {
 	all := []quorate.Option{
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
@@ -84,11 +85,11 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 	}
 	// What is not given is the set's. For a set that this process records it is
 	// the library's default.
-	if t.guard != 0 {
-		all = append(all, quorate.WithGuard(t.guard))
+	if t.Guard != 0 {
+		all = append(all, quorate.WithGuard(t.Guard))
 	}
-	if t.retention != 0 || t.guard > 5*time.Minute {
-		all = append(all, quorate.WithRetention(cmp.Or(t.retention, t.guard)))
+	if t.retention != 0 || t.Guard > 5*time.Minute {
+		all = append(all, quorate.WithRetention(cmp.Or(t.retention, t.Guard)))
 	}
 	if t.skew != 0 {
 		all = append(all, quorate.WithSkew(t.skew))
@@ -96,28 +97,28 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 	return all
 }
 
-// connect waits for a majority of the nodes until ctx ends.
-func (t *target) connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum, error) {
+// Connect waits for a majority of the nodes until ctx ends.
+func (t *Target) Connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum, error) {
 	list, err := t.list()
 	if err != nil {
 		return nil, err
 	}
 	q, err := quorate.Connect(ctx, list, t.options(stderr)...)
 	if errors.Is(err, quorate.ErrInvalid) {
-		return nil, &exit{exitUsage, plain(err)}
+		return nil, NewExit(ExitUsage, Plain(err))
 	}
 	return q, err
 }
 
-// open does not wait, for it is there to ask about nodes that may be down.
-func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, func(), error) {
+// Open does not wait, for it is there to ask about nodes that may be down.
+func (t *Target) Open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, func(), error) {
 	list, err := t.list()
 	if err != nil {
 		return nil, nil, err
 	}
 	nodes, err := setup.ParseNodes(list)
 	if err != nil {
-		return nil, nil, &exit{exitUsage, err}
+		return nil, nil, NewExit(ExitUsage, err)
 	}
 	var clients []redis.UniversalClient
 	var names []string
@@ -130,7 +131,7 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 	for _, o := range nodes {
 		if err := o.Prepare(t.access.prepare); err != nil {
 			closeAll()
-			return nil, nil, &exit{exitUsage, err}
+			return nil, nil, NewExit(ExitUsage, err)
 		}
 		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
 		o.MaxRetries, o.DialerRetries = -1, 1
@@ -139,36 +140,36 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 	q, err := quorate.New(clients, append(t.options(stderr), quorate.WithNodeNames(names...))...)
 	if err != nil {
 		closeAll()
-		return nil, nil, &exit{exitUsage, plain(err)}
+		return nil, nil, NewExit(ExitUsage, Plain(err))
 	}
-	return q, func() { end(q); closeAll() }, nil
+	return q, func() { End(q); closeAll() }, nil
 }
 
-// asking returns a command that asks all nodes one thing. Its context ends
+// Asking returns a command that asks all nodes one thing. Its context ends
 // after patience, since a node may not answer. What the library logs is left
 // out: the command prints the same.
-func (t *target) asking(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
+func (t *Target) Asking(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		q, done, err := t.open(cmd.Context(), io.Discard)
+		q, done, err := t.Open(cmd.Context(), io.Discard)
 		if err != nil {
 			return err
 		}
 		defer done()
-		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), Patience)
 		defer cancel()
 		return do(ctx, cmd, q)
 	}
 }
 
-// end closes q. A repair of a node that lost its data, which the connection
+// End closes q. A repair of a node that lost its data, which the connection
 // began, is tried first: a fleet may consist of nothing but short commands.
-func end(q *quorate.Quorum) {
+func End(q *quorate.Quorum) {
 	core.CoreOf(q).AwaitRepairs(context.Background())
 	_ = q.Close()
 }
 
-// plain takes off the library's own prefix: ours says the same.
-func plain(err error) error {
+// Plain takes off the library's own prefix: ours says the same.
+func Plain(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "quorate: "))
 }
 
@@ -195,6 +196,15 @@ func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := fmt.Fprintln(l.w, inFlags(text))
+	_, err := fmt.Fprintln(l.w, InFlags(text))
 	return err
 }
+
+// WithoutNodes returns an environment that does not name the nodes: their URLs
+// contain passwords, and only a command that uses the nodes itself needs them.
+func WithoutNodes(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, nodesVariable+"=") })
+}
+
+// Patience bounds what concerns every node, also one that does not answer.
+const Patience = 5 * time.Second

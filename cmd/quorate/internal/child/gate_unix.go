@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package child
 
 import (
 	"fmt"
@@ -11,10 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
-// gateName is the hidden command that a gated child begins as.
-const gateName = "start-when-guarded"
+// GateName is the hidden command that a gated child begins as.
+const GateName = "start-when-guarded"
 
 // gate holds a command back until its guard exists.
 //
@@ -50,7 +52,7 @@ func newGate(cmd *exec.Cmd) (*gate, error) {
 		_, _ = r.Close(), w.Close()
 		return nil, err
 	}
-	cmd.Args = append([]string{self, gateName, "--", strconv.Itoa(fd), cmd.Path}, cmd.Args...)
+	cmd.Args = append([]string{self, GateName, "--", strconv.Itoa(fd), cmd.Path}, cmd.Args...)
 	cmd.Path = self
 	return &gate{r, w}, nil
 }
@@ -73,19 +75,19 @@ func passGate(fd int, path string, argv []string) error {
 	pipe := os.NewFile(uintptr(fd), "gate")
 	unix.CloseOnExec(fd)
 	if n, err := pipe.Read(make([]byte, 1)); n == 0 {
-		return &exit{exitUsage, fmt.Errorf("%s: the process that started this one has ended: %w", gateName, err)}
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("%s: the process that started this one has ended: %w", GateName, err))
 	}
 	err := unix.Exec(path, argv, os.Environ())
-	return cannotRun(fmt.Errorf("%s: %w", path, err))
+	return cli.CannotRun(fmt.Errorf("%s: %w", path, err))
 }
 
 func gateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: gateName + " DESCRIPTOR PATH COMMAND [ARG...]", Hidden: true, Args: cobra.MinimumNArgs(3),
+		Use: GateName + " DESCRIPTOR PATH COMMAND [ARG...]", Hidden: true, Args: cobra.MinimumNArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			fd, err := strconv.Atoi(args[0])
 			if err != nil || fd < 3 {
-				return &exit{exitUsage, fmt.Errorf("%s: %q is no descriptor of a pipe", gateName, args[0])}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("%s: %q is no descriptor of a pipe", GateName, args[0]))
 			}
 			return passGate(fd, args[1], slices.Clone(args[2:]))
 		},

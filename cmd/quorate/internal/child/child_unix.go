@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package child
 
 import (
 	"errors"
@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is a running command in a process group of its own, so that what it
+// Process is a running command in a process group of its own, so that what it
 // has started in turn is signalled too.
-type child struct {
+type Process struct {
 	pid   int
-	done  chan int // gets its exit status
+	Done  chan int // gets its exit status
 	tty   *os.File // our terminal, if the child has got it
 	guard *guard   // nil: none could be started
 	valid func() bool
 }
 
-// startChild starts cmd. valid says whether a child that was stopped from the
+// StartChild starts cmd. valid says whether a child that was stopped from the
 // terminal may go on. The calling goroutine must stay locked to its thread
 // until the child has ended.
-func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
-	c := &child{done: make(chan int, 1), valid: valid}
+func StartChild(cmd *exec.Cmd, valid func() bool) (*Process, error) {
+	c := &Process{Done: make(chan int, 1), valid: valid}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	// A group in the background cannot read from the terminal: the child would
@@ -63,7 +63,7 @@ func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
 	return c, nil
 }
 
-func (c *child) wait() {
+func (c *Process) wait() {
 	for {
 		var ws syscall.WaitStatus
 		_, err := syscall.Wait4(c.pid, &ws, syscall.WUNTRACED, nil)
@@ -77,11 +77,11 @@ func (c *child) wait() {
 		c.takeTerminal()
 		switch {
 		case err != nil:
-			c.done <- 1
+			c.Done <- 1
 		case ws.Signaled():
-			c.done <- 128 + int(ws.Signal())
+			c.Done <- 128 + int(ws.Signal())
 		default:
-			c.done <- ws.ExitStatus()
+			c.Done <- ws.ExitStatus()
 		}
 		return
 	}
@@ -90,7 +90,7 @@ func (c *child) wait() {
 // stopped follows a child that was stopped from the terminal (Ctrl-Z): the
 // shell must get its terminal back. We stop too, and with us the renewal; after
 // the lease has ended the child is not let go on.
-func (c *child) stopped() {
+func (c *Process) stopped() {
 	if c.tty == nil {
 		return
 	}
@@ -111,16 +111,16 @@ func (c *child) stopped() {
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
 }
 
-// dismiss ends the guard: the command has ended, and this process with it in
+// Dismiss ends the guard: the command has ended, and this process with it in
 // good order.
-func (c *child) dismiss() {
+func (c *Process) Dismiss() {
 	if c.guard != nil {
 		c.guard.dismiss()
 	}
 }
 
 // takeTerminal ends the child's use of the terminal.
-func (c *child) takeTerminal() {
+func (c *Process) takeTerminal() {
 	if c.tty == nil {
 		return
 	}
@@ -130,36 +130,36 @@ func (c *child) takeTerminal() {
 }
 
 // setForeground gives the terminal to a group, from the background too.
-func (c *child) setForeground(group int) {
+func (c *Process) setForeground(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
 }
 
-func (c *child) signal(s os.Signal) { _ = syscall.Kill(-c.pid, s.(syscall.Signal)) }
+func (c *Process) Signal(s os.Signal) { _ = syscall.Kill(-c.pid, s.(syscall.Signal)) }
 
-// terminate asks all of the group to end, also those that are stopped.
-func (c *child) terminate() {
-	c.signal(syscall.SIGTERM)
-	c.signal(syscall.SIGCONT)
+// Terminate asks all of the group to end, also those that are stopped.
+func (c *Process) Terminate() {
+	c.Signal(syscall.SIGTERM)
+	c.Signal(syscall.SIGCONT)
 }
 
-func (c *child) kill() { c.signal(syscall.SIGKILL) }
+func (c *Process) Kill() { c.Signal(syscall.SIGKILL) }
 
-// finish is for after the child's own end: what it has left behind in its group
+// Finish is for after the child's own end: what it has left behind in its group
 // has until kill, like the child.
-func (c *child) finish(kill <-chan time.Time) {
+func (c *Process) Finish(kill <-chan time.Time) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for syscall.Kill(-c.pid, 0) == nil {
 		select {
 		case <-tick.C:
 		case <-kill:
-			c.kill()
+			c.Kill()
 			return
 		}
 	}
 }
 
-// signalStatus is the exit status that shells give for a signal.
-func signalStatus(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }
+// SignalStatus is the exit status that shells give for a signal.
+func SignalStatus(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }

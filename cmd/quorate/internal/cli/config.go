@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -50,13 +50,13 @@ func (a *access) flags(f *pflag.FlagSet) {
 }
 
 // resolve completes what the flags have not said.
-func (t *target) resolve() error {
+func (t *Target) resolve() error {
 	if t.config == "" {
 		t.config = os.Getenv(configVariable)
 	}
 	file, err := readConfig(t.config)
 	if err != nil {
-		return &exit{exitUsage, err}
+		return NewExit(ExitUsage, err)
 	}
 	for _, name := range shared {
 		f := t.flags.Lookup(name)
@@ -74,11 +74,11 @@ func (t *target) resolve() error {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
-			return &exit{exitUsage, fmt.Errorf("%s is not a time such as 20s", from)} // the others are any text
+			return NewExit(ExitUsage, fmt.Errorf("%s is not a time such as 20s", from)) // the others are any text
 		}
 	}
 	if err := t.access.check(); err != nil {
-		return &exit{exitUsage, err}
+		return NewExit(ExitUsage, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"regexp"
@@ -22,9 +22,9 @@ var flagOf = map[string]string{
 	"Skew": "the skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger", "Owner": "--owner",
 }
 
-// inFlags names flags and commands where the library names options and calls of
+// InFlags names flags and commands where the library names options and calls of
 // Go.
-func inFlags(text string) string {
+func InFlags(text string) string {
 	text = calls.Replace(text)
 	text = settingWithValue.ReplaceAllStringFunc(text, func(s string) string {
 		m := settingWithValue.FindStringSubmatch(s)

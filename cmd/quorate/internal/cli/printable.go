@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -6,17 +6,17 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
 )
 
-// printable writes text for a terminal. Host names, leaders' values and error
+// Printable writes text for a terminal. Host names, leaders' values and error
 // messages come from other clients and from nodes. One that contains escape
 // sequences could change what the terminal shows, or does.
 //
 // Invariant: no control character but newline and tab passes; it is written as
 // Go writes it in a quoted string.
-type printable struct{ w io.Writer }
+type Printable struct{ W io.Writer }
 
-func (p printable) Write(text []byte) (int, error) {
+func (p Printable) Write(text []byte) (int, error) {
 	safe := board.Escape(text, "\n\t")
-	if _, err := p.w.Write(safe); err != nil {
+	if _, err := p.W.Write(safe); err != nil {
 		return 0, err
 	}
 	return len(text), nil

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package child
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 )
 
 // guardName is the hidden command that a guard runs.
@@ -46,7 +48,7 @@ func startGuard(group int) (*guard, error) {
 	}
 	defer func() { _ = r.Close() }()
 	cmd := exec.Command(self, guardName, strconv.Itoa(group))
-	cmd.Env = withoutNodes(os.Environ())
+	cmd.Env = cli.WithoutNodes(os.Environ())
 	cmd.Stdin = r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's signals are not for it
 	if err := cmd.Start(); err != nil {
@@ -72,7 +74,7 @@ func guardGroup(group int, pipe io.Reader) {
 	}
 }
 
-func guardCommands() []*cobra.Command { return []*cobra.Command{guardCommand(), gateCommand()} }
+func GuardCommands() []*cobra.Command { return []*cobra.Command{guardCommand(), gateCommand()} }
 
 func guardCommand() *cobra.Command {
 	return &cobra.Command{
@@ -80,7 +82,7 @@ func guardCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			group, err := strconv.Atoi(args[0])
 			if err != nil || group < 2 {
-				return &exit{exitUsage, fmt.Errorf("%s: %q is no process group", guardName, args[0])}
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("%s: %q is no process group", guardName, args[0]))
 			}
 			guardGroup(group, os.Stdin)
 			return nil
