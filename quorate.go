@@ -38,7 +38,8 @@ type Quorum struct {
 // It fails with [ErrInvalid] when there are no nodes or more than 31, when a
 // node is nil, given twice, neither a single master (a *redis.Client) nor a
 // cluster (a *redis.ClusterClient, but none of redis.NewFailoverClusterClient),
-// or has a Limiter, and when an option is nil, wrong, or contradicts another.
+// or has a Limiter or an OnConnect, and when an option is nil, wrong, or
+// contradicts another.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {

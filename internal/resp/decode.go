@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,9 +19,10 @@ const (
 type Reader struct {
 	br    *bufio.Reader
 	vals  []Value
-	arena []byte // the strings of the current reply, one after the other
-	used  int    // bytes of the current reply's strings
-	push  bool   // the current reply is none, but a push
+	arena []byte  // the strings of the current reply, one after the other
+	used  int     // bytes of the current reply's strings
+	push  bool    // the current reply is none, but a push
+	ahead *Reader // of what has come and is not taken; nil before Await is called
 }
 
 // NewReader returns a Reader that buffers r.
@@ -57,17 +59,21 @@ func (r *Reader) Read() ([]Value, error) {
 	return r.vals, nil
 }
 
-// Await waits until a whole reply has come, and takes nothing of it. One that
-// is longer than the buffer is bufio.ErrBufferFull.
+// Await waits until a whole reply has come, or what cannot be one, and takes
+// nothing of it. One that is longer than the buffer is bufio.ErrBufferFull.
 func (r *Reader) Await() error {
-	var f Framing
-	for seen := 0; ; {
+	if r.ahead == nil {
+		r.ahead = NewReader(nil)
+	}
+	var come bytes.Reader
+	for {
 		b, _ := r.br.Peek(r.br.Buffered())
-		if f.ends(b[seen:]) {
+		come.Reset(b)
+		r.ahead.br.Reset(&come)
+		if _, err := r.ahead.Read(); err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
-		seen = len(b)
-		if _, err := r.br.Peek(seen + 1); err != nil {
+		if _, err := r.br.Peek(len(b) + 1); err != nil {
 			return err
 		}
 	}

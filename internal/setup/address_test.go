@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -116,7 +115,6 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 		Addr: "lock-a:6379", ClientName: "locks", Protocol: 2, DB: 3, Username: "u", Password: "secret",
 		CredentialsProvider:        func() (string, string) { return "u", "provided" },
 		CredentialsProviderContext: func(context.Context) (string, string, error) { return "u", "asked for", nil },
-		OnConnect:                  func(context.Context, *redis.Conn) error { return errors.New("it is called") },
 	})
 	defer first.Close()
 	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@s3:26379")
@@ -130,7 +128,6 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 	_, password, err = o.CredentialsProviderContext(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "asked for", password)
-	require.ErrorContains(t, o.OnConnect(t.Context(), nil), "it is called")
 }
 
 // How an address is connected to is what the latest call says, as long as that

@@ -146,7 +146,7 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
-		ClientName: o.ClientName, OnConnect: o.OnConnect, Protocol: o.Protocol,
+		ClientName: o.ClientName, Protocol: o.Protocol,
 		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
 	}), nil

@@ -16,13 +16,19 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// A client with a Limiter is refused: nothing asks it.
-func TestLimiterRefused(t *testing.T) {
+// A client with a Limiter or an OnConnect is refused: nothing calls them.
+func TestOptionsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Limiter: limiter{}})
-	defer client.Close()
-	_, err := transport.NewOrdered(client, whole(transport.Config{}))
-	assert.ErrorContains(t, err, "Limiter")
+	onConnect := func(context.Context, *redis.Conn) error { return nil }
+	for want, client := range map[string]redis.UniversalClient{
+		"has a Limiter":    redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Limiter: limiter{}}),
+		"has an OnConnect": redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", OnConnect: onConnect}),
+		"an OnConnect":     redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, OnConnect: onConnect}),
+	} {
+		_, err := transport.NewOrdered(client, whole(transport.Config{}))
+		assert.ErrorContains(t, err, want)
+		assert.NoError(t, client.Close())
+	}
 }
 
 type limiter struct{}

@@ -3,8 +3,8 @@ package transport
 // This file owns what a client's options mean for a connection, where it goes,
 // and when a handshake that hears nothing is given up before its time: when a
 // connection that was opened later is answered first.
-// Invariant: nothing of go-redis outlives the handshake, or can touch the
-// connection later.
+// Invariant: nothing of go-redis touches a connection once its Dialer has
+// returned it.
 
 import (
 	"context"
@@ -17,37 +17,22 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// options returns a private copy of a client's options, reduced to what opening
-// a single connection needs: no setting gets through that could hold up a
-// command or open a second connection.
-func options(client *redis.Client, cfg Config) (*redis.Options, error) {
-	o := *client.Options()
-	if o.Limiter != nil {
-		return nil, errors.New("the client has a Limiter, which could hold up a renewal, and is not asked: give a client without one")
+// usable returns why a client's options are refused, nil if they are not.
+// Connections are the link's own: what go-redis would call for each command or
+// connection is not called.
+func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) error) error {
+	switch {
+	case limiter != nil:
+		return errors.New("the client has a Limiter, which could hold up a renewal, and is not asked: give a client without one")
+	case onConnect != nil:
+		return errors.New("the client has an OnConnect, which is not called: give a client without one; " +
+			"a CredentialsProviderContext gives credentials for each connection, and ClientName and DB apply as they are")
 	}
-	// The handshake sends HELLO itself: see upgrade. In RESP3 a push could come
-	// during OnConnect, and go-redis would read it.
-	o.Protocol = 2
-	// Without it go-redis looks at a context before a read, and not during one.
-	o.ContextTimeoutEnabled = true
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = cfg.Stall, cfg.Stall, cfg.Stall
-	// A second dial inside of a handshake would be another connection: run
-	// decides when to try again.
-	o.MaxRetries, o.DialerRetries = -1, 1
-	o.PoolSize, o.PipelinePoolSize = 1, -1
-	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
-	o.ReadBufferSize, o.WriteBufferSize = 4096, 4096
-	// No CLIENT SETINFO: servers before 7.2 refuse it.
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
-	o.PushNotificationProcessor = nil
-	return &o, nil
+	return nil
 }
 
 // dialer opens connections to one node, a single server, a Sentinel set or a
@@ -163,13 +148,6 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 			err = ErrNoMaster
 		}
 		return nil, err
-	}
-	if o.OnConnect != nil {
-		if err := introduce(ctx, o, nc, timeout); err != nil {
-			discard(nc)
-			return nil, err
-		}
-		return &opened{nc: nc, login: []loginStep{{words: []string{"PING"}}}}, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

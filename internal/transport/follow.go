@@ -82,11 +82,7 @@ func (d *dialer) aim(ctx context.Context) error {
 		}
 		return fmt.Errorf("ask the cluster for the master of a slot: %w", err)
 	}
-	opts, err := options(client, d.cfg)
-	if err != nil {
-		return err
-	}
-	d.at.Store(opts)
+	d.at.Store(client.Options())
 	return nil
 }
 

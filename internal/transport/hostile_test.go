@@ -1,7 +1,6 @@
 package transport_test
 
 import (
-	"context"
 	"net"
 	"runtime"
 	"slices"
@@ -58,15 +57,11 @@ func TestHostileHandshake(t *testing.T) {
 			{mode: "plain"}, {"questions", slices.Repeat([]string{"+OK\r\n"}, 3)},
 			{"probe", slices.Repeat([]string{"+OK\r\n"}, 7)}, {"hello", slices.Repeat([]string{"+OK\r\n"}, 8)},
 			{mode: "password"}, {"password", []string{"+OK\r\n"}},
-			{mode: "OnConnect"}, {"OnConnect", []string{"-ERR unknown command 'HELLO'\r\n"}},
 		} {
 			t.Run(name+", "+c.mode, func(t *testing.T) {
 				o := hostile(t, c.good, text)
-				switch c.mode {
-				case "password":
+				if c.mode == "password" {
 					o.Password = "secret"
-				case "OnConnect":
-					o.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return cn.Echo(ctx, "x").Err() }
 				}
 				client := redis.NewClient(o)
 				defer client.Close()

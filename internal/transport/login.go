@@ -1,19 +1,13 @@
 package transport
 
 // This file owns how a node lets a connection in: user and password, database,
-// name, OnConnect.
+// name.
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
@@ -107,76 +101,3 @@ type ignored struct{}
 
 func (ignored) OnNext(auth.Credentials) {}
 func (ignored) OnError(error)           {}
-
-// introduce runs OnConnect. OnConnect needs a connection of go-redis, so
-// go-redis does that part of the handshake, on a client made for this one
-// connection. introduce closes the client, which held only a borrowed handle,
-// before it returns. go-redis reads nothing ahead: in RESP2 a node sends
-// answers only, and go-redis has read them all.
-func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.Duration) error {
-	// OnConnect may ignore its context. A closed socket ends its reads and
-	// writes.
-	stop := context.AfterFunc(ctx, func() { discard(nc) })
-	handle := &borrowed{Conn: nc}
-	once := *o
-	once.ReadTimeout, once.WriteTimeout = timeout, timeout
-	once.Dialer = func(context.Context, string, string) (net.Conn, error) {
-		if handle.used.Swap(true) {
-			return nil, errors.New("connection lost during the handshake")
-		}
-		return handle, nil
-	}
-	rdb := redis.NewClient(&once)
-	err := rdb.Ping(ctx).Err()
-	handle.back.Store(true)
-	rdb.Close()
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	handle.mu.Lock()
-	defer handle.mu.Unlock()
-	return cmp.Or(handle.bad, err)
-}
-
-// borrowed is the handle of a connection that ceases to work, and to close it,
-// once the owner has taken the connection back. mu guards what stands below it:
-// go-redis runs on other goroutines than introduce.
-// Invariant: a length that resp.Reader would refuse does not pass. go-redis
-// allocates what a length announces.
-type borrowed struct {
-	net.Conn
-	used, back atomic.Bool
-
-	mu      sync.Mutex
-	framing resp.Framing
-	bad     error // what framing has found: the node has sent what is no reply
-}
-
-func (b *borrowed) Read(p []byte) (int, error) {
-	if b.back.Load() {
-		return 0, net.ErrClosed
-	}
-	n, err := b.Conn.Read(p)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bad = cmp.Or(b.bad, b.framing.Check(p[:n])); b.bad != nil {
-		return 0, b.bad
-	}
-	return n, err
-}
-
-func (b *borrowed) Write(p []byte) (int, error) {
-	if b.back.Load() {
-		return 0, net.ErrClosed
-	}
-	return b.Conn.Write(p)
-}
-
-// go-redis closes what it is given. After back is set that must not close the
-// connection, which belongs to the link again.
-func (b *borrowed) Close() error {
-	if b.back.Load() {
-		return nil
-	}
-	return b.Conn.Close()
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,13 +62,6 @@ func TestLogin(t *testing.T) {
 		"streaming that fails":      {set: func(o *redis.Options) { o.StreamingCredentialsProvider = &streaming{err: errors.New("no token")} }, want: "no token"},
 		"database out of range":     {set: func(o *redis.Options) { o.Password, o.DB = "secret", 99 }, want: "ERR DB index is out of range"},
 		"a name that cannot be":     {set: func(o *redis.Options) { o.Password, o.ClientName = "secret", "a b" }, want: "ERR Client names cannot contain"},
-		"OnConnect":                 {set: func(o *redis.Options) { o.Password, o.OnConnect = "secret", become("app", "apps") }, want: "app"},
-		"OnConnect alone":           {set: func(o *redis.Options) { o.DB, o.ClientName, o.OnConnect = 0, "", become("app", "apps") }, want: "app"},
-		"OnConnect, one not needed": {set: func(o *redis.Options) { o.Password, o.OnConnect = "x", become("default", "x") }, open: true, want: "default"},
-		"OnConnect, and is refused": {set: func(o *redis.Options) { o.DB, o.ClientName, o.OnConnect = 0, "", become("app", "wrong") }, want: "WRONGPASS"},
-		"OnConnect with a provider": {set: func(o *redis.Options) {
-			o.StreamingCredentialsProvider, o.OnConnect = stream, become("default", "secret")
-		}, want: "default"},
 		"provider, one with context": {set: func(o *redis.Options) {
 			o.CredentialsProvider = func() (string, string) { return "", "wrong" }
 			o.CredentialsProviderContext = func(ctx context.Context) (string, string, error) {
@@ -113,39 +105,4 @@ func TestLogin(t *testing.T) {
 			assert.Zero(t, stream.listeners.Load()+noisy.listeners.Load())
 		})
 	}
-}
-
-func become(user, password string) func(context.Context, *redis.Conn) error {
-	return func(ctx context.Context, cn *redis.Conn) error { return cn.AuthACL(ctx, user, password).Err() }
-}
-
-// With a node that needs no news the handshake is one write, and the answers to
-// it.
-func TestOneRoundTrip(t *testing.T) {
-	t.Parallel()
-	var flights atomic.Int32
-	f := newFake(t, func(_ *fakeConn, words []string) string { return "+OK\r\n" })
-	client := redis.NewClient(&redis.Options{
-		Addr: f.addr, Password: "secret", DB: 3, ClientName: "me",
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &counted{nc, &flights}, err
-		},
-	})
-	defer client.Close()
-	l := open(t, client, transport.Config{Probe: func() []transport.Command { return []transport.Command{newCall("GET", "marker")} }})
-	require.NoError(t, l.State(time.Now()).Err)
-	assert.EqualValues(t, 1, flights.Load())
-	assert.Equal(t, []string{"AUTH secret", "SELECT 3", "CLIENT SETNAME me", "GET marker"}, f.commands())
-}
-
-// counted counts the writes.
-type counted struct {
-	net.Conn
-	n *atomic.Int32
-}
-
-func (c *counted) Write(p []byte) (int, error) {
-	c.n.Add(1)
-	return c.Conn.Write(p)
 }

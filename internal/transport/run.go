@@ -29,14 +29,17 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	}
 	switch c := client.(type) {
 	case *redis.ClusterClient:
-		l.cluster, l.resp3 = c, c.Options().Protocol != 2
-	case *redis.Client:
-		opts, err := options(c, cfg)
-		if err != nil {
+		if err := usable(nil, c.Options().OnConnect); err != nil {
 			return nil, err
 		}
-		l.resp3 = c.Options().Protocol != 2
-		l.at.Store(opts)
+		l.cluster, l.resp3 = c, c.Options().Protocol != 2
+	case *redis.Client:
+		o := c.Options()
+		if err := usable(o.Limiter, o.OnConnect); err != nil {
+			return nil, err
+		}
+		l.resp3 = o.Protocol != 2
+		l.at.Store(o)
 	}
 	l.idle = sync.NewCond(&l.mu)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
