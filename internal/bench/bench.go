@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/quorate/quorate/internal/bench/report"
 )
 
 // bench is one thing that is measured: by each of its sides, in turns.
@@ -29,14 +30,14 @@ type stage struct {
 	ends    []func()
 
 	// What is drawn beside the figures; nil: nothing. It takes several times d.
-	profile func(ctx context.Context, d time.Duration) ([]frame, error)
+	profile func(ctx context.Context, d time.Duration) ([]report.Frame, error)
 }
 
 // side is one of those that are compared. Its turn lasts about d, and fails
 // when a lock could not be acquired, or was had by two.
 type side struct {
 	name string
-	turn func(ctx context.Context, d time.Duration) (figures, error)
+	turn func(ctx context.Context, d time.Duration) (report.Figures, error)
 }
 
 // onClose calls f at the end, before what was given earlier.
@@ -48,48 +49,14 @@ func (st *stage) close() {
 	}
 }
 
-// figures are what a turn has found, by the names in figureNames.
-type figures map[string]float64
-
-// spread is a figure over the rounds.
-type spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
-func spreadOf(v []float64) spread {
-	v = slices.Sorted(slices.Values(v))
-	return spread{Median: v[len(v)/2], Min: v[0], Max: v[len(v)-1]}
-}
-
-// Result is what a bench gave.
-type Result struct {
-	Name   string   `json:"name"`
-	Group  string   `json:"group"`
-	Series string   `json:"series,omitempty"`
-	X      float64  `json:"x,omitempty"`
-	Title  string   `json:"title"`
-	Show   []string `json:"show"`
-	Sides  []string `json:"sides"`
-	// By figure and side.
-	Figures map[string]map[string]spread `json:"figures"`
-	// By figure and side: the first side's figure divided by that side's, round
-	// by round. Rounds differ by what else the machine does; the two of one
-	// round, side by side, differ less.
-	Ratios map[string]map[string]spread `json:"ratios"`
-	// What the client's processor time went into, in the order of [frame].
-	Flame []frame `json:"flame,omitempty"`
-}
-
 // patience is how long setting up may take, 100,000 locks included.
 const patience = 3 * time.Minute
 
 // measure runs all rounds of one bench, on servers of its own.
-func measure(ctx context.Context, b bench, set settings) (Result, error) {
-	r := Result{
+func measure(ctx context.Context, b bench, set settings) (report.Result, error) {
+	r := report.Result{
 		Name: b.Name, Group: b.Group, Series: b.Series, X: b.X, Title: b.Title, Show: b.Show,
-		Figures: map[string]map[string]spread{}, Ratios: map[string]map[string]spread{},
+		Figures: map[string]map[string]report.Spread{}, Ratios: map[string]map[string]report.Spread{},
 	}
 	var st stage
 	defer st.close()
@@ -102,7 +69,7 @@ func measure(ctx context.Context, b bench, set settings) (Result, error) {
 	if st.stretch > 0 {
 		d = time.Duration(float64(d) * st.stretch)
 	}
-	turns := map[string][]figures{}
+	turns := map[string][]report.Figures{}
 	for _, s := range st.sides {
 		r.Sides = append(r.Sides, s.name)
 		if st.single {
@@ -122,36 +89,11 @@ func measure(ctx context.Context, b bench, set settings) (Result, error) {
 			turns[s.name] = append(turns[s.name], f)
 		}
 	}
-	r.collect(turns)
+	r.Collect(turns)
 	if st.profile == nil {
 		return r, nil
 	}
 	var err error
 	r.Flame, err = st.profile(ctx, d)
 	return r, err
-}
-
-// collect makes medians of turns.
-func (r *Result) collect(turns map[string][]figures) {
-	for _, name := range r.Sides {
-		for figure := range turns[name][0] {
-			own := lo.Map(turns[name], func(f figures, _ int) float64 { return f[figure] })
-			put(r.Figures, figure, name, own)
-			if name == r.Sides[0] || !slices.Contains(r.Show, figure) {
-				continue
-			}
-			put(r.Ratios, figure, name, lo.Map(turns[r.Sides[0]], func(f figures, i int) float64 { return f[figure] / own[i] }))
-		}
-	}
-}
-
-// put drops what is no number: JSON has no word for it, and no table either.
-func put(to map[string]map[string]spread, figure, side string, v []float64) {
-	if slices.ContainsFunc(v, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
-		return
-	}
-	if to[figure] == nil {
-		to[figure] = map[string]spread{}
-	}
-	to[figure][side] = spreadOf(v)
 }

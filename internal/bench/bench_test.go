@@ -11,6 +11,7 @@ import (
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -54,7 +55,7 @@ func BenchmarkNames(b *testing.B) {
 
 // multiple are the libraries that know more than one node.
 func multiple() []library {
-	return lo.Reject(libraries(working), func(l library, _ int) bool { return l.oneNode || l.name == syncName })
+	return lo.Reject(libraries(working), func(l library, _ int) bool { return l.oneNode || l.name == report.SyncName })
 }
 
 func benchName(l library) string { return strings.NewReplacer(" (", "-", ")", "").Replace(l.name) }
@@ -89,7 +90,7 @@ func TestSmoke(t *testing.T) {
 	require.NoError(t, run([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
 		"-run", "^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits|seen/1|ls)"}))
 
-	r, err := readResults(dir + "/out.json")
+	r, err := report.ReadResults(dir + "/out.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Redis)
 	require.NotEmpty(t, r.Benches)
@@ -126,13 +127,13 @@ func TestFlags(t *testing.T) {
 // What a document says about its tables is of the run of all of them.
 func TestAboutAllTables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "doc.md")
-	r := &Results{Date: "today", Benches: []Result{{Group: "a"}}}
+	r := &report.Results{Date: "today", Benches: []report.Result{{Group: "a"}}}
 	for text, filled := range map[string]bool{
 		"<!-- bench:a -->\n<!-- /bench -->\n":                                    true,
 		"<!-- bench:a -->\n<!-- /bench -->\n<!-- bench:b -->\n<!-- /bench -->\n": false,
 	} {
 		require.NoError(t, os.WriteFile(file, []byte("<!-- bench:about -->\n<!-- /bench -->\n"+text), 0o600))
-		require.NoError(t, r.fill(file))
+		require.NoError(t, r.Fill(file))
 		got, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, filled, strings.Contains(string(got), "today"), text)
@@ -158,7 +159,7 @@ func TestUnits(t *testing.T) {
 	require.NoError(t, err)
 	for _, b := range benches(s) {
 		for _, figure := range b.Show {
-			require.Contains(t, units, figure, b.Name)
+			require.Contains(t, report.Units, figure, b.Name)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strconv"
 	"time"
+
+	"github.com/quorate/quorate/internal/bench/report"
 )
 
 // The groups are tables: see groups in table.go. Each bench is a row or more.
@@ -19,58 +21,58 @@ func benches(set settings) []bench {
 	// One client on a free name, and many on names of their own.
 	for _, n := range []int{1, 3, 5, 7} {
 		s := scenario{Nodes: n, Clients: 1}
-		add(inSeries("nodes", n, s.bench("uncontended/"+strconv.Itoa(n), "free", mean, bothCPU)))
+		add(inSeries("nodes", n, s.bench("uncontended/"+strconv.Itoa(n), "free", report.Mean, report.BothCPU)))
 	}
 	for _, c := range []int{8, 64, 256} {
 		s := scenario{Nodes: 5, Clients: c}
-		add(inSeries("names", c, s.bench("names/"+strconv.Itoa(c), "free", perSecond, bothCPU)))
+		add(inSeries("names", c, s.bench("names/"+strconv.Itoa(c), "free", report.PerSecond, report.BothCPU)))
 	}
 	// At one node the others have a connection for each caller.
 	for _, c := range []int{2, 8, 64} {
 		s := scenario{Nodes: 1, Clients: c}
-		add(s.bench("names-one-node/"+strconv.Itoa(c), "free", perSecond, bothCPU))
+		add(s.bench("names-one-node/"+strconv.Itoa(c), "free", report.PerSecond, report.BothCPU))
 	}
 
 	// Kept for longer than a lock that only a quorum of nodes has heard of.
 	kept := scenario{Nodes: 5, Clients: 1024, Hold: 25 * time.Millisecond}
-	add(kept.bench("names-kept/1024", "free", perSecond, bothCPU))
+	add(kept.bench("names-kept/1024", "free", report.PerSecond, report.BothCPU))
 
 	// One name. A turn must be longer than it takes all to have had their turn.
 	for _, c := range []int{1, 8, 16, 32, 64, 256} {
 		s := scenario{Nodes: 5, Clients: c, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
-		show := []string{share, requests}
+		show := []string{report.Share, report.Requests}
 		switch c {
 		case 64:
 			s.Stretch = 5
-			show = []string{share, waitRatio, servedLeast, servedMost, requests, bothCPU}
+			show = []string{report.Share, report.WaitRatio, report.ServedLeast, report.ServedMost, report.Requests, report.BothCPU}
 		default:
-			s.Only = []string{quorateName, redsyncName}
+			s.Only = []string{report.QuorateName, report.RedsyncName}
 		}
 		add(inSeries("queue", c, s.bench("queue/"+strconv.Itoa(c), "queue", show...)))
 	}
 	alone := scenario{Nodes: 1, Clients: 8, Quorums: 8, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
-	add(alone.bench("queue-one-node/8", "queue", share, waitRatio, requests))
+	add(alone.bench("queue-one-node/8", "queue", report.Share, report.WaitRatio, report.Requests))
 	// Without a hold: a client of redsync mostly locks again what it has just
 	// unlocked, while the others sleep.
 	for _, q := range []int{1, 16} {
-		s := scenario{Nodes: 5, Clients: 16, Quorums: q, OneName: true, Only: []string{quorateName, asyncName, redsyncName, fastName}}
-		add(s.bench("queue-no-hold/"+strconv.Itoa(q), "queue", perSecond, bothCPU, servedLeast, servedMost, requests))
+		s := scenario{Nodes: 5, Clients: 16, Quorums: q, OneName: true, Only: []string{report.QuorateName, report.AsyncName, report.RedsyncName, report.FastName}}
+		add(s.bench("queue-no-hold/"+strconv.Itoa(q), "queue", report.PerSecond, report.BothCPU, report.ServedLeast, report.ServedMost, report.Requests))
 	}
 	shared := scenario{Nodes: 5, Clients: 64, OneName: true, Shared: true}
-	add(shared.bench("goroutines/64", "queue", perSecond, requests))
+	add(shared.bench("goroutines/64", "queue", report.PerSecond, report.Requests))
 	add(burst(64))
 
-	add(handover(1, quorateName, redsyncName, rueidisName, bsmName), handover(5, quorateName, redsyncName))
+	add(handover(1, report.QuorateName, report.RedsyncName, report.RueidisName, report.BsmName), handover(5, report.QuorateName, report.RedsyncName))
 
 	for _, t := range []trouble{killed, hung, slow} {
 		s := scenario{Nodes: 5, Clients: 1, Trouble: t}
 		name := map[trouble]string{killed: "killed", hung: "hung", slow: "slow"}[t]
-		add(s.bench("outage/"+name, "outage", lockP50, lockP99, unlockP99))
+		add(s.bench("outage/"+name, "outage", report.LockP50, report.LockP99, report.UnlockP99))
 	}
 
 	readers := scenario{Nodes: 5, Clients: 32, Quorums: 4, Job: reading, Hold: time.Millisecond}
 	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: permits, Hold: 50 * time.Millisecond, Stretch: 2.5}
-	add(readers.bench("read-mostly", "sharing", perSecond, bothCPU), users.bench("semaphore", "sharing", perSecond, bothCPU))
+	add(readers.bench("read-mostly", "sharing", report.PerSecond, report.BothCPU), users.bench("semaphore", "sharing", report.PerSecond, report.BothCPU))
 	add(locals()...)
 	add(seen(1), seen(5), listing(set.leases))
 	add(whereTime(1), whereTime(5))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/quorate/quorate/internal/bench/report"
 )
 
 // burst is clients with connections of their own that all ask for a new name at
@@ -16,14 +18,14 @@ import (
 func burst(clients int) bench {
 	return bench{
 		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
-		Show: []string{rounds, requests, firstServed, allServed},
+		Show: []string{report.Rounds, report.Requests, report.FirstServed, report.AllServed},
 		open: func(ctx context.Context, set settings, st *stage) error {
 			n, err := st.run(5)
 			if err != nil {
 				return err
 			}
 			for _, l := range libraries(working) {
-				if l.name != quorateName && l.name != redsyncName || !set.libs.MatchString(l.name) {
+				if l.name != report.QuorateName && l.name != report.RedsyncName || !set.libs.MatchString(l.name) {
 					continue
 				}
 				b := &bursts{l: l, n: n}
@@ -50,8 +52,8 @@ type bursts struct {
 }
 
 // turn makes one burst after the other until d is over, and one at least.
-func (b *bursts) turn(ctx context.Context, d time.Duration) (figures, error) {
-	var all []figures
+func (b *bursts) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
+	var all []report.Figures
 	for end := time.Now().Add(d); len(all) == 0 || time.Now().Before(end); {
 		b.names++
 		t := &team{scenario: scenario{Clients: len(b.clients), OneName: true, Times: 1}, nodes: b.n, commands: b.l.commands}
@@ -66,12 +68,12 @@ func (b *bursts) turn(ctx context.Context, d time.Duration) (figures, error) {
 		}
 		all = append(all, f)
 	}
-	f := figures{}
-	for _, name := range []string{requests, firstServed, allServed} {
-		f[name] = spreadOf(lo.Map(all, func(of figures, _ int) float64 { return of[name] })).Median
+	f := report.Figures{}
+	for _, name := range []string{report.Requests, report.FirstServed, report.AllServed} {
+		f[name] = report.SpreadOf(lo.Map(all, func(of report.Figures, _ int) float64 { return of[name] })).Median
 	}
-	if b.l.name == quorateName {
-		f[rounds] = f[requests] - 1 // the leave
+	if b.l.name == report.QuorateName {
+		f[report.Rounds] = f[report.Requests] - 1 // the leave
 	}
 	return f, nil
 }

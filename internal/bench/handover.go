@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/samber/lo"
 )
@@ -20,7 +21,7 @@ const queueing = 2 * time.Millisecond
 // handover is how long after one has begun to unlock the next has the lock.
 func handover(n int, names ...string) bench {
 	return bench{
-		Name: "handover/" + strconv.Itoa(n), Group: "handover", Show: []string{handOver, handOverP99},
+		Name: "handover/" + strconv.Itoa(n), Group: "handover", Show: []string{report.HandOver, report.HandOverP99},
 		Title: fmt.Sprintf("hand-over, N=%d", n),
 		open: func(ctx context.Context, set settings, st *stage) error {
 			nodes, err := st.run(n)
@@ -70,7 +71,7 @@ type pair struct {
 	guard guard
 }
 
-func (p *pair) turn(ctx context.Context, d time.Duration) (figures, error) {
+func (p *pair) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
 	type got struct {
 		at  time.Time
 		err error
@@ -108,9 +109,9 @@ func (p *pair) turn(ctx context.Context, d time.Duration) (figures, error) {
 	return handOvers(took), p.ms[holder].Unlock(ctx)
 }
 
-func handOvers(took []time.Duration) figures {
+func handOvers(took []time.Duration) report.Figures {
 	slices.Sort(took)
-	return figures{handOver: micros(took[len(took)/2]), handOverP99: micros(took[len(took)*99/100])}
+	return report.Figures{report.HandOver: micros(took[len(took)/2]), report.HandOverP99: micros(took[len(took)*99/100])}
 }
 
 // hops adds the floor of a hand-over between processes: one message published
@@ -119,8 +120,8 @@ func hops(st *stage, n nodes) error {
 	for _, h := range []struct {
 		name        string
 		nodes, need int
-	}{{hopName, 1, 1}, {hopsName, n.Len(), n.Len()/2 + 1}} {
-		if h.name == hopsName && h.nodes == 1 {
+	}{{report.HopName, 1, 1}, {report.HopsName, n.Len(), n.Len()/2 + 1}} {
+		if h.name == report.HopsName && h.nodes == 1 {
 			continue
 		}
 		p := &hop{need: h.need, heard: make(chan hopped, 64)}
@@ -192,7 +193,7 @@ func (h *hop) listen(f func() error) {
 	}()
 }
 
-func (h *hop) turn(ctx context.Context, d time.Duration) (figures, error) {
+func (h *hop) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
 	var took []time.Duration
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(queueing) // as between two hand-overs of a lock

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -66,15 +67,15 @@ func held(k int) bench {
 	return bench{
 		Name: "held/" + strconv.Itoa(k), Group: "held", Series: "held", X: float64(k),
 		Title: fmt.Sprintf("1 client, %d names held beside, N=5", k),
-		Show:  []string{mean, nodeTime, heap, nodeBytes},
+		Show:  []string{report.Mean, report.NodeTime, report.Heap, report.NodeBytes},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			n, err := st.run(5)
 			if err != nil {
 				return err
 			}
 			for _, l := range []library{
-				{name: quorateName, open: openQuorate(false, long()...), commands: byScript},
-				{name: floorName, open: openLongFloor, commands: byBoth},
+				{name: report.QuorateName, open: openQuorate(false, long()...), commands: byScript},
+				{name: report.FloorName, open: openLongFloor, commands: byBoth},
 			} {
 				if err := holdBeside(ctx, st, l, n, k); err != nil {
 					return fmt.Errorf("%s: %w", l.name, err)
@@ -113,10 +114,10 @@ func holdBeside(ctx context.Context, st *stage, l library, n nodes, k int) error
 		scenario: scenario{Clients: 1, Nodes: n.Len()}, nodes: n, commands: l.commands,
 		lockers: []locker{c.Mutex(l.name)}, guards: []*guard{{}},
 	}
-	st.sides = append(st.sides, side{l.name, func(ctx context.Context, d time.Duration) (figures, error) {
+	st.sides = append(st.sides, side{l.name, func(ctx context.Context, d time.Duration) (report.Figures, error) {
 		f, err := t.run(ctx, d)
 		if k >= steady && err == nil {
-			f[heap], f[nodeBytes] = client, node
+			f[report.Heap], f[report.NodeBytes] = client, node
 		}
 		runtime.KeepAlive(ms)
 		return f, err
@@ -131,7 +132,7 @@ func renewal(k int) bench {
 	const ttl = 30 * time.Second
 	return bench{
 		Name: "renewal", Group: "renewal", Title: fmt.Sprintf("%d leases held and renewed by one process, ttl %v, N=5", k, ttl),
-		Show: []string{goroutines, heap, nodeBytes, renewals, clientShare, serverShare},
+		Show: []string{report.Goroutines, report.Heap, report.NodeBytes, report.Renewals, report.ClientShare, report.ServerShare},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			st.stretch = 25
 			n, err := st.run(5)
@@ -151,14 +152,14 @@ func renewal(k int) bench {
 					return ms[i].LockContext(ctx)
 				})
 			})
-			st.sides = []side{{quorateName, func(ctx context.Context, d time.Duration) (figures, error) {
+			st.sides = []side{{report.QuorateName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
 				f, err := holding(ctx, n, d)
 				for _, m := range ms {
 					if err == nil {
 						err = m.Lease().Context().Err() // else it would be cheap to hold them
 					}
 				}
-				return f.and(figures{heap: client, nodeBytes: node, goroutines: float64(runtime.NumGoroutine() - before)}), err
+				return f.And(report.Figures{report.Heap: client, report.NodeBytes: node, report.Goroutines: float64(runtime.NumGoroutine() - before)}), err
 			}}}
 			return err
 		},
@@ -166,7 +167,7 @@ func renewal(k int) bench {
 }
 
 // holding measures the traffic of d in which no client calls anything.
-func holding(ctx context.Context, n nodes, d time.Duration) (figures, error) {
+func holding(ctx context.Context, n nodes, d time.Duration) (report.Figures, error) {
 	before, began := n.account(ctx), time.Now()
 	select {
 	case <-time.After(d):
@@ -175,8 +176,8 @@ func holding(ctx context.Context, n nodes, d time.Duration) (figures, error) {
 	}
 	after, took := n.account(ctx), time.Since(began).Seconds()
 	f := spent(before, after, byScript, took)
-	return figures{
-		renewals: f[requests], clientShare: f[clientCPU] / 1e6, serverShare: f[serverCPU] / 1e6,
+	return report.Figures{
+		report.Renewals: f[report.Requests], report.ClientShare: f[report.ClientCPU] / 1e6, report.ServerShare: f[report.ServerCPU] / 1e6,
 	}, nil
 }
 
@@ -187,7 +188,7 @@ func shortLived(n int) bench {
 	retention := 5*time.Second + time.Duration(n)*250*time.Microsecond
 	return bench{
 		Name: "shortlived", Group: "shortlived", Title: fmt.Sprintf("%d names locked and unlocked once, N=5", n),
-		Show: []string{leftBytes, goneBytes, leftHeap},
+		Show: []string{report.LeftBytes, report.GoneBytes, report.LeftHeap},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			st.single = true
 			nodes, err := st.run(5)
@@ -199,7 +200,7 @@ func shortLived(n int) bench {
 				return err
 			}
 			st.onClose(func() { _ = q.Close() })
-			st.sides = []side{{quorateName, func(ctx context.Context, _ time.Duration) (figures, error) {
+			st.sides = []side{{report.QuorateName, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
 				before := nodes.account(ctx).memory
 				client, node, err := weigh(ctx, nodes, n, func() error {
 					return many(n, func(i int) error {
@@ -214,7 +215,7 @@ func shortLived(n int) bench {
 					err = forgotten(ctx, nodes, retention)
 				}
 				gone := (nodes.account(ctx).memory - before) / float64(n*nodes.Len())
-				return figures{leftBytes: node, leftHeap: client, goneBytes: gone}, err
+				return report.Figures{report.LeftBytes: node, report.LeftHeap: client, report.GoneBytes: gone}, err
 			}}}
 			return nil
 		},
@@ -246,7 +247,7 @@ func forgotten(ctx context.Context, n nodes, retention time.Duration) error {
 func permitsInUse(k int) bench {
 	return bench{
 		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),
-		Title: fmt.Sprintf("1 client, %d permits in use beside, N=5", k), Show: []string{mean, nodeTime},
+		Title: fmt.Sprintf("1 client, %d permits in use beside, N=5", k), Show: []string{report.Mean, report.NodeTime},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			n, err := st.run(5)
 			if err != nil {
@@ -268,8 +269,8 @@ func permitsInUse(k int) bench {
 			}
 			one := scenario{Clients: 1, Nodes: n.Len()}
 			t := &team{scenario: one, nodes: n, commands: byScript, lockers: []locker{permit{s}}, guards: []*guard{{}}}
-			st.sides = append(st.sides, side{quorateName, t.run})
-			return one.join(ctx, st, library{name: floorName, open: openFloor, commands: byBoth}, floorName, n)
+			st.sides = append(st.sides, side{report.QuorateName, t.run})
+			return one.join(ctx, st, library{name: report.FloorName, open: openFloor, commands: byBoth}, report.FloorName, n)
 		},
 	}
 }

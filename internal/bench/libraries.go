@@ -10,6 +10,7 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/mutex"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
@@ -59,28 +60,6 @@ func insist(ctx context.Context, m locker) error {
 	}
 }
 
-// The names of the sides in the ratios.
-const (
-	quorateName = "quorate"
-	asyncName   = "quorate (Unlock)"
-	lingerName  = "quorate (linger)"
-	mutexName   = "quorate (mutex)"
-	metricsName = "quorate (metrics)"
-	fewName     = "quorate (otel, 1% of spans)"
-	seenName    = "quorate (otel)"
-	listName    = "quorate (beside ls)"
-	redsyncName = "redsync"
-	fastName    = "redsync (fail-fast)"
-	rueidisName = "rueidislock"
-	bsmName     = "bsm/redislock"
-	floorName   = "floor"
-	fencedName  = "fenced floor"
-	syncName    = "sync"
-	healthyName = "quorate, all nodes well"
-	hopName     = "one publish-to-subscriber hop"
-	hopsName    = "the hop from a majority"
-)
-
 // What the libraries send.
 var (
 	byScript = []string{"evalsha"}
@@ -89,29 +68,29 @@ var (
 
 // libraries are those that do a job, in the order in which they take turns.
 func libraries(j job) []library {
-	redsync := library{name: redsyncName, open: openRedsync(false), commands: byBoth}
-	floor := library{name: floorName, open: openFloor, commands: byBoth}
+	redsync := library{name: report.RedsyncName, open: openRedsync(false), commands: byBoth}
+	floor := library{name: report.FloorName, open: openFloor, commands: byBoth}
 	switch j {
 	case reading:
 		return []library{
-			{name: quorateName, open: openReaders(false), commands: byScript}, redsync, floor,
-			{name: asyncName, open: openReaders(true), commands: byScript},
-			{name: lingerName, open: openReaders(false, quorate.WithLinger(time.Second)), commands: byScript},
+			{name: report.QuorateName, open: openReaders(false), commands: byScript}, redsync, floor,
+			{name: report.AsyncName, open: openReaders(true), commands: byScript},
+			{name: report.LingerName, open: openReaders(false, quorate.WithLinger(time.Second)), commands: byScript},
 		}
 	case permits:
 		return []library{
-			{name: quorateName, open: openPermits, commands: byScript, permits: true}, redsync, floor,
-			{name: mutexName, open: openQuorate(false), commands: byScript},
+			{name: report.QuorateName, open: openPermits, commands: byScript, permits: true}, redsync, floor,
+			{name: report.MutexName, open: openQuorate(false), commands: byScript},
 		}
 	default:
 		return []library{
-			{name: quorateName, open: openQuorate(false), commands: byScript, shares: true}, redsync, floor,
-			{name: fencedName, open: openFenced, commands: byScript},
-			{name: asyncName, open: openQuorate(true), commands: byScript, shares: true},
-			{name: fastName, open: openRedsync(true), commands: byBoth},
-			{name: rueidisName, open: openRueidis, commands: byScript, oneNode: true},
-			{name: bsmName, open: openBSM, commands: byScript, oneNode: true},
-			{name: syncName, open: openSync, shares: true},
+			{name: report.QuorateName, open: openQuorate(false), commands: byScript, shares: true}, redsync, floor,
+			{name: report.FencedName, open: openFenced, commands: byScript},
+			{name: report.AsyncName, open: openQuorate(true), commands: byScript, shares: true},
+			{name: report.FastName, open: openRedsync(true), commands: byBoth},
+			{name: report.RueidisName, open: openRueidis, commands: byScript, oneNode: true},
+			{name: report.BsmName, open: openBSM, commands: byScript, oneNode: true},
+			{name: report.SyncName, open: openSync, shares: true},
 		}
 	}
 }

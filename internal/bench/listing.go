@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -18,7 +19,7 @@ import (
 func listing(k int) bench {
 	return bench{
 		Name: "ls", Group: "ls", Title: fmt.Sprintf("8 clients on their own names, %d names held beside, N=3", k),
-		Show: []string{longest, perSecond, listed},
+		Show: []string{report.Longest, report.PerSecond, report.Listed},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			st.stretch = 10 // all are listed in a turn
 			n, err := st.run(3)
@@ -34,16 +35,18 @@ func listing(k int) bench {
 				return err
 			}
 			s := scenario{Nodes: 3, Clients: 8}
-			if err := s.join(ctx, st, library{name: quorateName, open: openQuorate(false, long()...), commands: byScript}, quorateName, n); err != nil {
+			if err := s.join(ctx, st, library{name: report.QuorateName, open: openQuorate(false, long()...), commands: byScript}, report.QuorateName, n); err != nil {
 				return err
 			}
 			alone := st.sides[0].turn
 			st.sides = []side{
-				{quorateName, func(ctx context.Context, d time.Duration) (figures, error) {
-					return n.watched(ctx, func() (figures, error) { return alone(ctx, d) })
+				{report.QuorateName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
+					return n.watched(ctx, func() (report.Figures, error) { return alone(ctx, d) })
 				}},
-				{listName, func(ctx context.Context, d time.Duration) (figures, error) {
-					return n.watched(ctx, func() (figures, error) { return beside(ctx, q, func() (figures, error) { return alone(ctx, d) }) })
+				{report.ListName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
+					return n.watched(ctx, func() (report.Figures, error) {
+						return beside(ctx, q, func() (report.Figures, error) { return alone(ctx, d) })
+					})
 				}},
 			}
 			return nil
@@ -52,7 +55,7 @@ func listing(k int) bench {
 }
 
 // beside lists the names again and again while f runs.
-func beside(ctx context.Context, q *quorate.Quorum, f func() (figures, error)) (figures, error) {
+func beside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures, error)) (report.Figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	names, began, ended := 0, time.Now(), make(chan error)
 	go func() {
@@ -70,11 +73,11 @@ func beside(ctx context.Context, q *quorate.Quorum, f func() (figures, error)) (
 	figs, err := f()
 	cancel()
 	err = errors.Join(err, <-ended)
-	return figs.and(figures{listed: float64(names) / time.Since(began).Seconds()}), err
+	return figs.And(report.Figures{report.Listed: float64(names) / time.Since(began).Seconds()}), err
 }
 
 // watched adds how long the longest script or SCAN has kept a node meanwhile.
-func (n nodes) watched(ctx context.Context, f func() (figures, error)) (figures, error) {
+func (n nodes) watched(ctx context.Context, f func() (report.Figures, error)) (report.Figures, error) {
 	for i := range n.Len() {
 		c := n.Node(i).Client()
 		if err := errors.Join(c.ConfigSet(ctx, "latency-tracking-info-percentiles", "100").Err(), c.ConfigResetStat(ctx).Err()); err != nil {
@@ -106,5 +109,5 @@ func (n nodes) watched(ctx context.Context, f func() (figures, error)) (figures,
 	if most == 0 {
 		return nil, errors.New("no node has told how long a script has taken")
 	}
-	return figs.and(figures{longest: most}), nil
+	return figs.And(report.Figures{report.Longest: most}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
 	"github.com/quorate/quorate/rwmutex"
@@ -17,7 +18,7 @@ import (
 // local is what costs no request, beside what sync does in its place.
 func local(name, title string, ours func(context.Context, *quorate.Quorum) (call, error), theirs func() call) bench {
 	return bench{
-		Name: "local/" + name, Group: "local", Title: title, Show: []string{perCall},
+		Name: "local/" + name, Group: "local", Title: title, Show: []string{report.PerCall},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			n, err := st.run(5)
 			if err != nil {
@@ -33,21 +34,21 @@ func local(name, title string, ours func(context.Context, *quorate.Quorum) (call
 				return err
 			}
 			st.sides = []side{
-				{quorateName, func(ctx context.Context, d time.Duration) (figures, error) {
+				{report.QuorateName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
 					before := n.account(ctx)
 					calls, took, err := f.loop(d)
 					// Now and then a claim that is kept is renewed, and after
 					// 1,024 holds it has no more tokens: then there is a new
 					// one, for two requests.
-					asked := spent(before, n.account(ctx), byScript, 1)[requests]
+					asked := spent(before, n.account(ctx), byScript, 1)[report.Requests]
 					if err == nil && asked > 2+d.Seconds()+float64(calls)/500 {
 						err = fmt.Errorf("%d calls that were to cost no request have cost a node %.0f", calls, asked)
 					}
-					return figures{perCall: took}, err
+					return report.Figures{report.PerCall: took}, err
 				}},
-				{syncName, func(_ context.Context, d time.Duration) (figures, error) {
+				{report.SyncName, func(_ context.Context, d time.Duration) (report.Figures, error) {
 					_, took, err := theirs().loop(d)
-					return figures{perCall: took}, err
+					return report.Figures{report.PerCall: took}, err
 				}},
 			}
 			return nil

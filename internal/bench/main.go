@@ -18,8 +18,13 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
@@ -86,19 +91,19 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	var r *Results
+	var r *report.Results
 	if s.from != "" {
-		r, err = readResults(s.from)
+		r, err = report.ReadResults(s.from)
 	} else {
 		r, err = measureAll(s)
 	}
 	if err != nil {
 		return err
 	}
-	return r.report(s)
+	return tell(r, s)
 }
 
-func measureAll(s settings) (*Results, error) {
+func measureAll(s settings) (*report.Results, error) {
 	redis.SetLogger(quiet{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -122,25 +127,47 @@ func measureAll(s settings) (*Results, error) {
 	return r, nil
 }
 
-// report prints the tables, and writes the files that were asked for.
-func (r *Results) report(s settings) error {
-	if err := r.print(os.Stdout); err != nil {
+// tell prints the tables, and writes the files that were asked for.
+func tell(r *report.Results, s settings) error {
+	if err := r.Print(os.Stdout); err != nil {
 		return err
 	}
 	if s.json != "" {
-		if err := r.write(s.json); err != nil {
+		if err := r.Write(s.json); err != nil {
 			return err
 		}
 	}
 	if s.plots != "" {
-		if err := r.draw(s.plots); err != nil {
+		if err := r.Draw(s.plots); err != nil {
 			return err
 		}
 	}
 	for _, file := range s.documents {
-		if err := r.fill(file); err != nil {
+		if err := r.Fill(file); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func newResults(ctx context.Context, s settings) (*report.Results, error) {
+	c, err := redistest.Run(1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	r := &report.Results{
+		Date: time.Now().UTC().Format(time.DateOnly), Processors: runtime.NumCPU(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
+		Versions: map[string]string{}, Rounds: s.rounds, TurnMS: s.duration.Milliseconds(),
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if slices.Contains(report.Compared, d.Path) {
+				r.Versions[d.Path] = d.Version
+			}
+		}
+	}
+	r.Redis, err = direct(c).version(ctx)
+	return r, err
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
@@ -92,22 +92,16 @@ func sum(of map[string]float64, commands []string) float64 {
 }
 
 // spent is what one use has cost of what happened between two accounts.
-func spent(before, after account, commands []string, uses float64) figures {
+func spent(before, after account, commands []string, uses float64) report.Figures {
 	peers := float64(max(1, after.peers))
 	both := after.clients - before.clients + after.servers - before.servers
-	return figures{
-		bothCPU:   micros(both) / uses,
-		clientCPU: micros(after.clients-before.clients) / uses,
-		serverCPU: micros(after.servers-before.servers) / uses,
-		requests:  (sum(after.calls, commands) - sum(before.calls, commands)) / uses / peers,
-		nodeTime:  (sum(after.busy, commands) - sum(before.busy, commands)) / uses / peers,
+	return report.Figures{
+		report.BothCPU:   micros(both) / uses,
+		report.ClientCPU: micros(after.clients-before.clients) / uses,
+		report.ServerCPU: micros(after.servers-before.servers) / uses,
+		report.Requests:  (sum(after.calls, commands) - sum(before.calls, commands)) / uses / peers,
+		report.NodeTime:  (sum(after.busy, commands) - sum(before.busy, commands)) / uses / peers,
 	}
-}
-
-// and adds another turn's figures to these.
-func (f figures) and(g figures) figures {
-	maps.Copy(f, g)
-	return f
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

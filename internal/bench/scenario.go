@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/quorate/quorate/internal/bench/report"
 )
 
 // scenario is a number of clients that lock and unlock, without a pause.
@@ -62,9 +64,9 @@ func (s *scenario) title() string {
 // takes tells whether a library takes part.
 func (s *scenario) takes(l library, set settings) bool {
 	return set.libs.MatchString(l.name) && (s.Only == nil || slices.Contains(s.Only, l.name)) &&
-		(s.Nodes == 1 || !l.oneNode) && (s.Shared || l.name != syncName) &&
-		(l.name != fencedName || s.Trouble == none && s.Hold == 0) &&
-		(l.name != floorName && l.name != fencedName || !s.OneName) // the floor has no queue: it can only lock what is free
+		(s.Nodes == 1 || !l.oneNode) && (s.Shared || l.name != report.SyncName) &&
+		(l.name != report.FencedName || s.Trouble == none && s.Hold == 0) &&
+		(l.name != report.FloorName && l.name != report.FencedName || !s.OneName) // the floor has no queue: it can only lock what is free
 }
 
 // open assembles a team of each library.
@@ -90,7 +92,7 @@ func (s scenario) open(ctx context.Context, set settings, st *stage) error {
 		if err != nil {
 			return err
 		}
-		if err := s.join(ctx, st, libraries(s.Job)[0], healthyName, whole); err != nil {
+		if err := s.join(ctx, st, libraries(s.Job)[0], report.HealthyName, whole); err != nil {
 			return err
 		}
 	}
@@ -133,7 +135,7 @@ func assemble(ctx context.Context, l library, s scenario, nodes nodes) (*team, e
 		}
 		clients = append(clients, client)
 	}
-	n := lo.Ternary(l.name == floorName && s.Job == permits, allPermits, s.Clients)
+	n := lo.Ternary(l.name == report.FloorName && s.Job == permits, allPermits, s.Clients)
 	guards := map[int]*guard{}
 	var m locker
 	for i := range n {
@@ -152,7 +154,7 @@ func assemble(ctx context.Context, l library, s scenario, nodes nodes) (*team, e
 // name is the number of the name that a library's client i wants.
 func (s *scenario) name(l library, i int) int {
 	switch {
-	case l.name == floorName: // it can only lock what is free
+	case l.name == report.FloorName: // it can only lock what is free
 		return i
 	case s.Job == permits && !l.permits:
 		return i % allPermits
@@ -192,7 +194,7 @@ func shareOf(m locker) (weight, room int64) {
 type trip struct{ lock, hold, unlock time.Duration }
 
 // run has every client lock and unlock for d.
-func (t *team) run(ctx context.Context, d time.Duration) (figures, error) {
+func (t *team) run(ctx context.Context, d time.Duration) (report.Figures, error) {
 	runtime.GC() // what the one before has left is not this one's
 	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
 	defer cancel()
@@ -210,14 +212,14 @@ func (t *team) run(ctx context.Context, d time.Duration) (figures, error) {
 	if len(all) == 0 {
 		return nil, errors.New("no lock could be acquired")
 	}
-	f := t.tell(all, elapsed).and(spent(before, after, t.commands, float64(len(all))))
+	f := t.tell(all, elapsed).And(spent(before, after, t.commands, float64(len(all))))
 	served := lo.Map(trips, func(of []trip, _ int) float64 { return float64(len(of)) })
-	f[servedLeast], f[servedMost] = slices.Min(served), slices.Max(served)
+	f[report.ServedLeast], f[report.ServedMost] = slices.Min(served), slices.Max(served)
 	return f, nil
 }
 
 // tell makes figures of what the clients have seen.
-func (t *team) tell(all []trip, elapsed time.Duration) figures {
+func (t *team) tell(all []trip, elapsed time.Duration) report.Figures {
 	n := float64(len(all))
 	held := lo.SumBy(all, func(t trip) time.Duration { return t.hold })
 	percentiles := func(of func(trip) time.Duration) (p50, p99, mean float64) {
@@ -225,17 +227,17 @@ func (t *team) tell(all []trip, elapsed time.Duration) figures {
 		slices.Sort(v)
 		return micros(v[len(v)/2]), micros(v[len(v)*99/100]), micros(lo.Sum(v)) / n
 	}
-	f := figures{perSecond: n / elapsed.Seconds()}
+	f := report.Figures{report.PerSecond: n / elapsed.Seconds()}
 	if t.Times == 1 {
-		f[allServed] = micros(elapsed) / 1e3
-		f[firstServed] = micros(lo.MinBy(all, func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
+		f[report.AllServed] = micros(elapsed) / 1e3
+		f[report.FirstServed] = micros(lo.MinBy(all, func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
 	}
-	f[p50], f[p99], f[mean] = percentiles(func(t trip) time.Duration { return t.lock + t.unlock })
-	f[lockP50], f[lockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
-	_, f[unlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
+	f[report.P50], f[report.P99], f[report.Mean] = percentiles(func(t trip) time.Duration { return t.lock + t.unlock })
+	f[report.LockP50], f[report.LockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
+	_, f[report.UnlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
 	if t.OneName && t.Hold > 0 {
-		f[share] = held.Seconds() / elapsed.Seconds() // of the rate that is possible, as holds really were
-		f[waitRatio] = f[lockP99] * n / micros(held) / float64(max(1, t.Clients-1))
+		f[report.Share] = held.Seconds() / elapsed.Seconds() // of the rate that is possible, as holds really were
+		f[report.WaitRatio] = f[report.LockP99] * n / micros(held) / float64(max(1, t.Clients-1))
 	}
 	return f
 }

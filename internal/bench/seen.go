@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -15,7 +16,7 @@ import (
 // nothing of that.
 func seen(nodes int) bench {
 	return bench{
-		Name: fmt.Sprintf("seen/%d", nodes), Group: "seen", Show: []string{mean, bothCPU},
+		Name: fmt.Sprintf("seen/%d", nodes), Group: "seen", Show: []string{report.Mean, report.BothCPU},
 		Title: fmt.Sprintf("1 client, metrics, a span for each lock and a warning, N=%d", nodes),
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			n, err := st.run(nodes)
@@ -36,10 +37,10 @@ func seen(nodes int) bench {
 			warning := quorate.WithWarning(ttl/2, func(quorate.Lease) {})
 			s := scenario{Nodes: nodes, Clients: 1}
 			for _, l := range []library{
-				{name: quorateName, open: openQuorate(false), commands: byScript},
-				{name: metricsName, commands: byScript, open: openQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
-				{name: fewName, commands: byScript, open: openQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
-				{name: seenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
+				{name: report.QuorateName, open: openQuorate(false), commands: byScript},
+				{name: report.MetricsName, commands: byScript, open: openQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
+				{name: report.FewName, commands: byScript, open: openQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
+				{name: report.SeenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
 			} {
 				if err := s.join(ctx, st, l, l.name, n); err != nil {
 					return err

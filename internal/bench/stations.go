@@ -15,6 +15,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/report"
 )
 
 // stations are the parts of one call, one after the other: what is in none of
@@ -105,7 +106,7 @@ func whereTime(n int) bench {
 	s := scenario{Nodes: n, Clients: 1}
 	return bench{
 		Name: "stations/" + strconv.Itoa(n), Group: "stations", X: float64(n), Title: s.title(),
-		Show: []string{toFirstWrite, inWrites, betweenWrites, toAnswer, inScript, toReturn, inAll},
+		Show: []string{report.ToFirstWrite, report.InWrites, report.BetweenWrites, report.ToAnswer, report.InScript, report.ToReturn, report.InAll},
 		open: func(ctx context.Context, _ settings, st *stage) error {
 			nodes, err := st.run(n)
 			if err != nil {
@@ -115,23 +116,23 @@ func whereTime(n int) bench {
 				return err
 			}
 			// One turn measures all sides.
-			var last map[string]figures
+			var last map[string]report.Figures
 			for _, name := range []string{lockSide, lockP90, unlockSide, unlockP90} {
-				st.sides = append(st.sides, side{name, func(ctx context.Context, d time.Duration) (_ figures, err error) {
+				st.sides = append(st.sides, side{name, func(ctx context.Context, d time.Duration) (_ report.Figures, err error) {
 					if name == lockSide {
 						last, err = watchCalls(ctx, nodes, d)
 					}
 					return last[name], err
 				}})
 			}
-			st.profile = func(ctx context.Context, d time.Duration) ([]frame, error) { return s.flame(ctx, nodes, d) }
+			st.profile = func(ctx context.Context, d time.Duration) ([]report.Frame, error) { return s.flame(ctx, nodes, d) }
 			return nil
 		},
 	}
 }
 
 // watchCalls locks and unlocks for d, by connections that are tapped.
-func watchCalls(ctx context.Context, n nodes, d time.Duration) (map[string]figures, error) {
+func watchCalls(ctx context.Context, n nodes, d time.Duration) (map[string]report.Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
 	defer cancel()
 	t := newTap()
@@ -143,7 +144,7 @@ func watchCalls(ctx context.Context, n nodes, d time.Duration) (map[string]figur
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]figures{}
+	found := map[string]report.Figures{}
 	for _, of := range []struct {
 		name, name90 string
 		calls        []span
@@ -153,27 +154,27 @@ func watchCalls(ctx context.Context, n nodes, d time.Duration) (map[string]figur
 			return nil, fmt.Errorf("%s: none of %d calls has asked each node once", of.name, len(of.calls))
 		}
 		found[of.name], found[of.name90] = percentile(all, 50), percentile(all, 90)
-		found[of.name][inScript] = inScripts[of.name]
+		found[of.name][report.InScript] = inScripts[of.name]
 	}
 	return found, nil
 }
 
 // percentile is that of each station by itself.
-func percentile(all []stations, p int) figures {
-	f := figures{}
+func percentile(all []stations, p int) report.Figures {
+	f := report.Figures{}
 	for name, of := range map[string]func(stations) time.Duration{
-		toFirstWrite:  func(s stations) time.Duration { return s.call },
-		inWrites:      func(s stations) time.Duration { return s.writes },
-		betweenWrites: func(s stations) time.Duration { return s.between },
-		toAnswer:      func(s stations) time.Duration { return s.wait },
-		toReturn:      func(s stations) time.Duration { return s.back },
-		inAll:         stations.whole,
+		report.ToFirstWrite:  func(s stations) time.Duration { return s.call },
+		report.InWrites:      func(s stations) time.Duration { return s.writes },
+		report.BetweenWrites: func(s stations) time.Duration { return s.between },
+		report.ToAnswer:      func(s stations) time.Duration { return s.wait },
+		report.ToReturn:      func(s stations) time.Duration { return s.back },
+		report.InAll:         stations.whole,
 	} {
 		v := lo.Map(all, func(s stations, _ int) time.Duration { return of(s) })
 		slices.Sort(v)
 		f[name] = micros(v[len(v)*p/100])
 	}
-	f[inScript] = math.NaN() // of a mean there is none
+	f[report.InScript] = math.NaN() // of a mean there is none
 	return f
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -179,10 +180,10 @@ func TestWatchCalls(t *testing.T) {
 		found, err := watchCalls(ctx, n, 50*time.Millisecond)
 		require.NoError(t, err)
 		for _, name := range []string{lockSide, unlockSide} {
-			require.Positive(t, found[name][inScript])
-			require.Less(t, found[name][toFirstWrite], found[name][inAll])
-			require.LessOrEqual(t, found[name][inAll], found[name+", p90"][inAll])
-			require.True(t, math.IsNaN(found[name+", p90"][inScript]))
+			require.Positive(t, found[name][report.InScript])
+			require.Less(t, found[name][report.ToFirstWrite], found[name][report.InAll])
+			require.LessOrEqual(t, found[name][report.InAll], found[name+", p90"][report.InAll])
+			require.True(t, math.IsNaN(found[name+", p90"][report.InScript]))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"encoding/json"
@@ -40,8 +40,8 @@ var small = map[string]int64{
 }
 
 func TestFlame(t *testing.T) {
-	frames := flameOf(made(small))
-	want := []frame{
+	frames := FlameOf(made(small))
+	want := []Frame{
 		{0, 2000, otherCode, "all"},
 		{1, 800, otherCode, "main.(*team).client"},
 		{2, 800, libraryCode, "mutex.(*Mutex).Lock"},
@@ -57,25 +57,25 @@ func TestFlame(t *testing.T) {
 	for i := range 15 {
 		few[fmt.Sprintf("main.b%d", i)] = 1
 	}
-	require.Equal(t, []frame{{0, 1000, otherCode, "all"}, {1, 985, otherCode, "main.a"}, {1, 15, otherCode, merged}}, flameOf(made(few)))
+	require.Equal(t, []Frame{{0, 1000, otherCode, "all"}, {1, 985, otherCode, "main.a"}, {1, 15, otherCode, merged}}, FlameOf(made(few)))
 
-	require.Nil(t, flameOf(made(nil)))
+	require.Nil(t, FlameOf(made(nil)))
 	require.Equal(t, "process.(*Queue[…]).Take", short("example.org/process.(*Queue[go.shape.*example.org/x.T]).Take"))
 }
 
 // A stack that is too deep ends at the highest row, which has its samples.
 func TestFlameIsNotTooHigh(t *testing.T) {
-	frames := flameOf(made(map[string]int64{strings.Repeat("main.f;", 100) + "main.f": 10}))
+	frames := FlameOf(made(map[string]int64{strings.Repeat("main.f;", 100) + "main.f": 10}))
 	require.Len(t, frames, maxFrames)
-	require.Equal(t, frame{maxFrames - 1, 10, otherCode, "main.f"}, frames[maxFrames-1])
+	require.Equal(t, Frame{maxFrames - 1, 10, otherCode, "main.f"}, frames[maxFrames-1])
 }
 
 func TestFlameAsJSON(t *testing.T) {
-	frames := []frame{{0, 10, otherCode, "all"}, {12, 7, runtimeCode, "f[go.shape.struct { X int }]"}}
+	frames := []Frame{{0, 10, otherCode, "all"}, {12, 7, runtimeCode, "f[go.shape.struct { X int }]"}}
 	text, err := json.Marshal(frames)
 	require.NoError(t, err)
 	require.Equal(t, `["0 10 other all","12 7 runtime f[go.shape.struct { X int }]"]`, string(text))
-	var again []frame
+	var again []Frame
 	require.NoError(t, json.Unmarshal(text, &again))
 	require.Equal(t, frames, again)
 	require.Error(t, json.Unmarshal([]byte(`["0 10"]`), &again))
@@ -86,9 +86,9 @@ func TestFlameAsJSON(t *testing.T) {
 // size, and have as much for each frame as it has samples.
 func TestDrawFlame(t *testing.T) {
 	for _, theme := range themes {
-		svg := drawFlame("1 client, N=1", flameOf(made(small)), theme)
+		svg := drawFlame("1 client, N=1", FlameOf(made(small)), theme)
 		for range 5 { // made ranges over a map, so the samples come in any order
-			require.Equal(t, string(svg), string(drawFlame("1 client, N=1", flameOf(made(small)), theme)))
+			require.Equal(t, string(svg), string(drawFlame("1 client, N=1", FlameOf(made(small)), theme)))
 		}
 		type box struct {
 			X     float64 `xml:"x,attr"`
@@ -119,7 +119,7 @@ func TestDrawFlame(t *testing.T) {
 		require.Contains(t, string(svg), "#")
 		require.NotContains(t, string(svg), "NaN")
 	}
-	light, dark := drawFlame("", flameOf(made(small)), themes[0]), drawFlame("", flameOf(made(small)), themes[1])
+	light, dark := drawFlame("", FlameOf(made(small)), themes[0]), drawFlame("", FlameOf(made(small)), themes[1])
 	require.NotEqual(t, string(light), string(dark))
 }
 

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type table struct {
 }
 
 // references are the sides that ratios refer to.
-var references = []string{redsyncName, fastName, rueidisName, bsmName, floorName, fencedName, healthyName, hopName, hopsName, syncName, metricsName, fewName, seenName}
+var references = []string{RedsyncName, FastName, RueidisName, BsmName, FloorName, FencedName, HealthyName, HopName, HopsName, SyncName, MetricsName, FewName, SeenName}
 
 func (r *Results) table(group string) table {
 	t := table{results: lo.Filter(r.Benches, func(b Result, _ int) bool { return b.Group == group })}
@@ -47,8 +47,8 @@ func (t table) rows() [][]string {
 			if len(b.Figures[figure]) == 0 {
 				continue
 			}
-			row := []string{lo.Ternary(i == 0, b.Title, ""), units[figure]}
-			cell := func(of map[string]spread, name string) string {
+			row := []string{lo.Ternary(i == 0, b.Title, ""), Units[figure]}
+			cell := func(of map[string]Spread, name string) string {
 				s, ok := of[name]
 				return lo.Ternary(ok, number(s.Median), "–")
 			}
@@ -77,8 +77,8 @@ func number(v float64) string {
 	}
 }
 
-// print writes all tables for a terminal.
-func (r *Results) print(w io.Writer) error {
+// Print writes all tables for a terminal.
+func (r *Results) Print(w io.Writer) error {
 	for _, group := range r.groups() {
 		t := r.table(group)
 		fmt.Fprintf(w, "\n%s\n", group)
@@ -109,10 +109,10 @@ func (t table) markdown() string {
 // <!-- /bench -->. GROUP "about" is the line that says what the figures are of.
 var place = regexp.MustCompile(`(?s)(<!-- bench:([a-z]+) -->\n).*?(<!-- /bench -->)`)
 
-// fill puts the tables into a Markdown file. What the results do not have stays
+// Fill puts the tables into a Markdown file. What the results do not have stays
 // as it is, and so does what it says about all tables where that is one of
 // them.
-func (r *Results) fill(file string) error {
+func (r *Results) Fill(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err

@@ -1,18 +1,11 @@
-package main
+package report
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"time"
 
 	"github.com/samber/lo"
-
-	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // Results are what a run has found, and where.
@@ -28,36 +21,14 @@ type Results struct {
 	Benches    []Result          `json:"benches"`
 }
 
-// compared are the modules whose versions count.
-var compared = []string{
+// Compared are the modules whose versions count.
+var Compared = []string{
 	"github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock", "github.com/redis/go-redis/v9",
-}
-
-func newResults(ctx context.Context, s settings) (*Results, error) {
-	c, err := redistest.Run(1)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close() }()
-	r := &Results{
-		Date: time.Now().UTC().Format(time.DateOnly), Processors: runtime.NumCPU(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Versions: map[string]string{}, Rounds: s.rounds, TurnMS: s.duration.Milliseconds(),
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			if slices.Contains(compared, d.Path) {
-				r.Versions[d.Path] = d.Version
-			}
-		}
-	}
-	r.Redis, err = direct(c).version(ctx)
-	return r, err
 }
 
 // about says in a line what the figures are of.
 func (r *Results) about() string {
-	versions := lo.FilterMap(compared, func(m string, _ int) (string, bool) {
+	versions := lo.FilterMap(Compared, func(m string, _ int) (string, bool) {
 		v, ok := r.Versions[m]
 		return m + " " + v, ok
 	})
@@ -65,7 +36,7 @@ func (r *Results) about() string {
 		r.Date, r.Processors, r.Platform, r.Go, r.Redis, r.Rounds, versions)
 }
 
-func (r *Results) write(file string) error {
+func (r *Results) Write(file string) error {
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return err
@@ -73,7 +44,7 @@ func (r *Results) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // a report for all users
 }
 
-func readResults(file string) (*Results, error) {
+func ReadResults(file string) (*Results, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

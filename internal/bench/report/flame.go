@@ -1,23 +1,19 @@
-package main
+package report
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/pprof/profile"
 )
 
-// frame is a function in a flame graph: it was called by the last frame before
+// Frame is a function in a flame graph: it was called by the last frame before
 // it whose depth is less by one. The first frame is all there is, at depth 0.
-type frame struct {
+type Frame struct {
 	depth   int
 	samples int    // those of what it called, too
 	kind    string // see kinds
@@ -25,11 +21,11 @@ type frame struct {
 }
 
 // MarshalText makes a frame one line.
-func (f frame) MarshalText() ([]byte, error) {
+func (f Frame) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d %d %s %s", f.depth, f.samples, f.kind, f.name), nil
 }
 
-func (f *frame) UnmarshalText(text []byte) error {
+func (f *Frame) UnmarshalText(text []byte) error {
 	parts := strings.SplitN(string(text), " ", 4)
 	if len(parts) < 4 {
 		return fmt.Errorf("no frame of a flame graph: %q", text)
@@ -100,11 +96,11 @@ func (c *calls) add(stack []string, samples int) {
 	c.of[stack[0]].add(stack[1:], samples)
 }
 
-// flameOf makes a flame graph of a profile of the processor time, nil of an
+// FlameOf makes a flame graph of a profile of the processor time, nil of an
 // empty one. Equal profiles have equal graphs. Calls deeper than maxFrames are
 // their callers'. Frames below leastPart are one together, or none if they are
 // less than that together.
-func flameOf(p *profile.Profile) []frame {
+func FlameOf(p *profile.Profile) []Frame {
 	all := &calls{}
 	for _, s := range p.Sample {
 		var stack []string
@@ -120,12 +116,12 @@ func flameOf(p *profile.Profile) []frame {
 	if all.samples == 0 {
 		return nil
 	}
-	return all.frames(frame{samples: all.samples, kind: otherCode, name: "all"}, all.samples)
+	return all.frames(Frame{samples: all.samples, kind: otherCode, name: "all"}, all.samples)
 }
 
 // frames lists c, as f, and what it calls.
-func (c *calls) frames(f frame, total int) []frame {
-	list, small := []frame{f}, 0
+func (c *calls) frames(f Frame, total int) []Frame {
+	list, small := []Frame{f}, 0
 	for _, name := range slices.SortedFunc(maps.Keys(c.of), func(a, b string) int {
 		return cmp.Or(strings.Compare(short(a), short(b)), strings.Compare(a, b))
 	}) {
@@ -134,41 +130,10 @@ func (c *calls) frames(f frame, total int) []frame {
 			small += of.samples
 			continue
 		}
-		list = append(list, of.frames(frame{f.depth + 1, of.samples, kindOf(name), short(name)}, total)...)
+		list = append(list, of.frames(Frame{f.depth + 1, of.samples, kindOf(name), short(name)}, total)...)
 	}
 	if small*leastPart >= total {
-		list = append(list, frame{f.depth + 1, small, otherCode, merged})
+		list = append(list, Frame{f.depth + 1, small, otherCode, merged})
 	}
 	return list
-}
-
-// flame profiles this process, in which one caller locks and unlocks. It goes
-// on until that has used so many turns of processor time, where the system
-// tells, for there are 100 samples in a second of it.
-func (s scenario) flame(ctx context.Context, n nodes, d time.Duration) ([]frame, error) {
-	const turns, patience = 25, 4
-	t, err := assemble(ctx, libraries(s.Job)[0], s, n)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	var out bytes.Buffer
-	if err := pprof.StartCPUProfile(&out); err != nil {
-		return nil, err
-	}
-	used := ownCPU()
-	t.each(func(i int, m locker) {
-		for began := time.Now(); err == nil && ownCPU()-used < turns*d && time.Since(began) < patience*turns*d; {
-			_, err = t.client(ctx, m, t.guards[i], time.Now().Add(d))
-		}
-	})
-	pprof.StopCPUProfile()
-	if err != nil {
-		return nil, err
-	}
-	p, err := profile.Parse(&out)
-	if err != nil {
-		return nil, err
-	}
-	return flameOf(p), nil
 }

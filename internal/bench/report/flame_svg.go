@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func (r *Results) drawFlames(folder string) error {
 
 // drawFlame draws a flame graph: what calls is below what it calls, and as wide
 // as its part of all samples.
-func drawFlame(title string, frames []frame, t theme) []byte {
+func drawFlame(title string, frames []Frame, t theme) []byte {
 	var out bytes.Buffer
 	rows := 0
 	for _, f := range frames {

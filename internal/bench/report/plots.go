@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -29,13 +29,13 @@ type chart struct {
 }
 
 var charts = []chart{
-	{file: "nodes", series: "nodes", figure: mean, title: "One client, a free name", x: "nodes", y: "µs per lock and unlock"},
-	{file: "names", series: "names", figure: perSecond, title: "Clients on names of their own, 5 nodes", x: "clients", y: "locks per second", logX: true, logY: true},
-	{file: "waiters-share", series: "queue", figure: share, title: "One name held for 10 ms, 5 nodes", x: "clients", y: "% of the time it was held", scale: 100, logX: true, top: 100},
-	{file: "waiters-requests", series: "queue", figure: requests, title: "One name held for 10 ms, 5 nodes", x: "clients", y: "requests per lock at each node", logX: true},
-	{file: "held", series: "held", figure: mean, title: "One client, beside names that its process holds, 5 nodes", x: "names held", y: "µs per lock and unlock", logX: true},
-	{file: "permits", series: "permits", figure: mean, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs per acquire and release", logX: true},
-	{file: "permits-node", series: "permits", figure: nodeTime, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs in commands at each node", logX: true},
+	{file: "nodes", series: "nodes", figure: Mean, title: "One client, a free name", x: "nodes", y: "µs per lock and unlock"},
+	{file: "names", series: "names", figure: PerSecond, title: "Clients on names of their own, 5 nodes", x: "clients", y: "locks per second", logX: true, logY: true},
+	{file: "waiters-share", series: "queue", figure: Share, title: "One name held for 10 ms, 5 nodes", x: "clients", y: "% of the time it was held", scale: 100, logX: true, top: 100},
+	{file: "waiters-requests", series: "queue", figure: Requests, title: "One name held for 10 ms, 5 nodes", x: "clients", y: "requests per lock at each node", logX: true},
+	{file: "held", series: "held", figure: Mean, title: "One client, beside names that its process holds, 5 nodes", x: "names held", y: "µs per lock and unlock", logX: true},
+	{file: "permits", series: "permits", figure: Mean, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs per acquire and release", logX: true},
+	{file: "permits-node", series: "permits", figure: NodeTime, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs in commands at each node", logX: true},
 }
 
 // theme is what a plot looks like on a page of one kind. The background is the
@@ -63,19 +63,19 @@ type style struct {
 }
 
 var styles = map[string]style{
-	quorateName: {rgb(0x005ab5), rgb(0x58a6ff), draw.CircleGlyph{}},
-	asyncName:   {rgb(0x0a7ea4), rgb(0x7ee0ff), draw.RingGlyph{}},
-	redsyncName: {rgb(0xc44e00), rgb(0xff8c4b), draw.SquareGlyph{}},
-	fastName:    {rgb(0x9a6700), rgb(0xf2cc60), draw.BoxGlyph{}},
-	floorName:   {rgb(0x555555), rgb(0xb0b8c0), draw.CrossGlyph{}},
-	fencedName:  {rgb(0x808080), rgb(0x8b949e), draw.PlusGlyph{}},
-	rueidisName: {rgb(0x00795a), rgb(0x3fd0a4), draw.PyramidGlyph{}},
-	bsmName:     {rgb(0xa0508a), rgb(0xe39ac8), draw.TriangleGlyph{}},
+	QuorateName: {rgb(0x005ab5), rgb(0x58a6ff), draw.CircleGlyph{}},
+	AsyncName:   {rgb(0x0a7ea4), rgb(0x7ee0ff), draw.RingGlyph{}},
+	RedsyncName: {rgb(0xc44e00), rgb(0xff8c4b), draw.SquareGlyph{}},
+	FastName:    {rgb(0x9a6700), rgb(0xf2cc60), draw.BoxGlyph{}},
+	FloorName:   {rgb(0x555555), rgb(0xb0b8c0), draw.CrossGlyph{}},
+	FencedName:  {rgb(0x808080), rgb(0x8b949e), draw.PlusGlyph{}},
+	RueidisName: {rgb(0x00795a), rgb(0x3fd0a4), draw.PyramidGlyph{}},
+	BsmName:     {rgb(0xa0508a), rgb(0xe39ac8), draw.TriangleGlyph{}},
 }
 
-// draw writes all plots for which there are results into a folder, in each
+// Draw writes all plots for which there are results into a folder, in each
 // theme.
-func (r *Results) draw(folder string) error {
+func (r *Results) Draw(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may read it
 		return err
 	}

@@ -1,0 +1,8 @@
+// Package report owns what a run of benches has found, and what is printed and
+// drawn of it.
+//
+//	result.go figures.go names.go    one bench: its figures and its sides, by their names
+//	results.go table.go              a run, as JSON and as tables
+//	plots.go ends.go                 the plots, and the names beside their lines
+//	flame.go flame_svg.go            where the processor time went
+package report
