@@ -259,12 +259,23 @@ func (h *Hold) Bound() {
 	})
 }
 
-// Shrink makes the claim lighter. It reports whether the claim was held.
+// Shrink makes the claim lighter. It reports whether the claim was held, and so
+// has become lighter.
 // The nodes learn it with the next requests. Until then they count the larger
 // weight, which admits fewer claims and never too many.
-func (h *Hold) Shrink(weight uint64) bool {
-	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) { c.Shrink(now, weight) })
-	return h.Valid()
+//
+// Note: Here is an incorrect answer, of a moment later:
+//
+//	return h.Valid()
+//
+// The deadline may have passed by then, and an answer from just before it may
+// renew the claim all the same.
+func (h *Hold) Shrink(weight uint64) (held bool) {
+	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) {
+		c.Shrink(now, weight)
+		held = c.Phase() == lease.Holding
+	})
+	return held
 }
 
 // Release leaves every node. It does not wait for them.

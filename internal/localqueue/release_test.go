@@ -2,6 +2,7 @@ package localqueue
 
 import (
 	"context"
+	"net"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,21 @@ import (
 
 func queues(t *testing.T, n int) (qs []*Queue) {
 	t.Helper()
+	return queuesOver(t, n, nil)
+}
+
+// queuesOver is queues over connections that call written after each write.
+func queuesOver(t *testing.T, n int, written func()) (qs []*Queue) {
+	t.Helper()
 	c := redistest.Start(t, 1)
-	client := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr()})
+	options := &redis.Options{Addr: c.Node(0).Addr()}
+	if written != nil {
+		options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return writes{conn, written}, err
+		}
+	}
+	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	set := setup.Defaults()
 	set.TTL, set.Guard = time.Minute, 3*time.Minute
@@ -33,6 +47,17 @@ func queues(t *testing.T, n int) (qs []*Queue) {
 		qs = append(qs, New(q, &set, core.Spec{Name: "n", Weight: 2, Capacity: 2}, core.Spec{Name: "n", Weight: 1, Capacity: 2}))
 	}
 	return qs
+}
+
+// writes is a connection that calls written after each write.
+type writes struct {
+	net.Conn
+	written func()
+}
+
+func (w writes) Write(p []byte) (int, error) {
+	defer w.written()
+	return w.Conn.Write(p)
 }
 
 // An answer from just before the deadline renews the claim while it is being
@@ -76,6 +101,32 @@ func TestUnlockRacesDowngrade(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, other.Lock(t.Context(), Read, true), fault.ErrHeld, "beside a writer")
 		_, err := q.Unlock(Write)
+		require.NoError(t, err)
+	}
+}
+
+// An answer from just before the deadline renews the claim while its writer
+// becomes a reader. It looked lost, and has a reader's weight at the nodes: no
+// writer may hold the value under it.
+func TestDowngradeOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
+	t.Parallel()
+	var standing atomic.Pointer[atomic.Int64]
+	qs := queuesOver(t, 2, func() {
+		if s := standing.Load(); s != nil {
+			s.Store(2) // as it was before the renewal, long past
+		}
+	})
+	q, other := qs[0], qs[1]
+	require.NoError(t, q.Lock(t.Context(), Write, false))
+	held := q.state.Held(Write)
+	standing.Store((*atomic.Int64)(reflect.ValueOf(held).Elem().FieldByName("standing").Addr().UnsafePointer()))
+	err := q.Downgrade()
+	standing.Store(nil)
+	require.NoError(t, held.Renew(t.Context()))
+	require.NoError(t, err)
+	require.NoError(t, other.Lock(t.Context(), Read, false))
+	for _, q := range qs {
+		_, err = q.Unlock(Read)
 		require.NoError(t, err)
 	}
 }
