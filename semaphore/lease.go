@@ -13,9 +13,12 @@ import (
 // by [Weighted.AcquireLease] and [Weighted.TryAcquireLease]. It is safe for
 // concurrent use.
 type Lease struct {
-	lease  *core.Lease
-	name   string
-	weight int64 // guarded by Weighted.mu for those that Acquire took
+	lease *core.Lease
+	name  string
+
+	// Guarded by Weighted.mu for those that Acquire took.
+	weight int64
+	lost   bool // it has ended by itself
 }
 
 var _ quorate.Lease = (*Lease)(nil)

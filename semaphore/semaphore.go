@@ -234,20 +234,29 @@ func (s *Weighted) usable() {
 func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) error {
 	l, err := s.get(ctx, n, try, s.lose)
 	if err == nil && l != nil {
-		s.mu.Lock()
-		s.held = append(s.held, l)
-		s.mu.Unlock()
-		if !l.lease.Hold().Valid() {
-			s.lose(l) // it ended before it was listed, so lose found nothing
-		}
+		s.keep(l)
 	}
 	return core.WrapError(op, s.spec.Name, err)
+}
+
+// keep lists a hold for Release. It may have ended by itself since it was got.
+// Invariant: only lose says so. A hold that is past its deadline may still be
+// renewed, by an answer from just before it, and must be listed then.
+func (s *Weighted) keep(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.lost {
+		s.lost += l.weight
+		return
+	}
+	s.held = append(s.held, l)
 }
 
 // lose accounts for permits whose hold has ended by itself.
 func (s *Weighted) lose(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	l.lost = true
 	if i := slices.Index(s.held, l); i >= 0 {
 		s.held = slices.Delete(s.held, i, i+1)
 		s.lost += l.weight
