@@ -113,14 +113,25 @@ func (p *Period) start(t time.Time) time.Time {
 	return time.UnixMicro(micros - micros%p.every.Microseconds()).UTC()
 }
 
-// now returns the start of this period. A new reading of a node's clock may set
-// the nodes' time back a little. What Wait has returned for has begun all the
-// same: otherwise the Do that follows would be of the period before, and this
-// one might have no run.
+// now returns the start of this period. What Wait has returned for has begun,
+// see begun: otherwise the Do that follows would be of the period before, and
+// this one might have no run.
 func (p *Period) now() time.Time {
-	start := p.start(p.q.NodesTime())
-	if waited := time.UnixMicro(p.waited.Load()).UTC(); waited.After(start) {
-		return waited
+	now := p.q.NodesTime()
+	if waited := p.begun(p.waited.Load(), now); waited.After(now) {
+		return waited.UTC()
+	}
+	return p.start(now)
+}
+
+// begun returns the period that Wait has returned for last, if it has begun by
+// the nodes' time now. A new reading of a node's clock may set that back a
+// little, and it has begun all the same. Where it is set back by more than the
+// nodes' clocks may differ by, they were ahead, and it has not begun.
+func (p *Period) begun(waited int64, now time.Time) time.Time {
+	start := time.UnixMicro(waited)
+	if start.Sub(now) > p.spec.Set.Skew {
+		return time.UnixMicro(0)
 	}
 	return start
 }
@@ -177,16 +188,16 @@ func (p *Period) ended(ctx context.Context) error {
 // period.
 func (p *Period) pause(again time.Time) (pause time.Duration, begun bool) {
 	waited, now := p.waited.Load(), p.q.NodesTime()
-	start := p.start(now).UnixMicro()
+	start, last := p.start(now), p.begun(waited, now)
 	switch {
 	case now.Before(epoch):
 		return p.spec.Set.NodeTimeout, false
-	case start > waited && p.waited.CompareAndSwap(waited, start):
+	case start.After(last) && p.waited.CompareAndSwap(waited, start.UnixMicro()):
 		return 0, true
 	case p.retry && !time.Now().Before(again):
 		return 0, true
 	}
-	pause = min(time.UnixMicro(waited).Add(p.every).Sub(now), longestSleep)
+	pause = min(last.Add(p.every).Sub(now), longestSleep)
 	if p.retry {
 		pause = min(pause, time.Until(again))
 	}
