@@ -102,11 +102,14 @@ func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) 
 }
 
 // result returns what is recorded, if it will do: it is fresh, or was loaded
-// after the last caller had called.
+// after the last caller had called. One that is further ahead of the nodes'
+// clocks than these may differ is from before they were set back: its age is
+// unknown.
 func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
 	var r record
 	ok = rec.Exists && json.Unmarshal(rec.Value, &r) == nil && r.Version == format && json.Unmarshal(r.Value, &v) == nil
-	return v, ok && l.will(l.q.NodesTime().Sub(time.UnixMicro(r.At)))
+	age := l.q.NodesTime().Sub(time.UnixMicro(r.At))
+	return v, ok && age >= -l.spec.Set.Skew && l.will(age)
 }
 
 // run calls f under the claim, unless it turns out that another caller has
