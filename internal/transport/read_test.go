@@ -289,11 +289,12 @@ func TestCallerEndsWhileItReads(t *testing.T) {
 	require.NoError(t, l.Close(t.Context()))
 }
 
-// deaf is a connection whose reads end with no deadline.
+// deaf is a connection whose reads end with no deadline. Its writes do: the
+// deadline that a handshake has set is for the handshake only.
 type deaf struct{ net.Conn }
 
-func (deaf) SetDeadline(time.Time) error     { return nil }
-func (deaf) SetReadDeadline(time.Time) error { return nil }
+func (d deaf) SetDeadline(at time.Time) error { return d.SetWriteDeadline(at) }
+func (deaf) SetReadDeadline(time.Time) error  { return nil }
 
 // What a Dialer has made is left to the reader goroutine.
 func TestNoCallerReadsWhatIsNoSocket(t *testing.T) {
