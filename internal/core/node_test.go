@@ -43,6 +43,10 @@ func failedHandshakeEnds(t *testing.T) bool {
 	t.Cleanup(func() { _ = client.Close() })
 	set := setup.Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
+	// A blank node is judged again after a quarter of the node timeout, and
+	// until then nothing is due: that must not come before the test has looked.
+	set.TTL = 10 * time.Minute
+	set.Guard, set.Retention, set.NodeTimeout = 3*set.TTL, 3*set.TTL, set.TTL/4
 	q, err := New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
