@@ -108,6 +108,7 @@ func TestLoss(t *testing.T) {
 		require.NoError(t, e2e.Receive(t, next), "the next local waiter gets a claim of its own")
 		assert.Greater(t, m.Lease().Token(), lease.Token()+1024)
 		m.Unlock()
+		synctest.Wait() // the observer is called in a goroutine, and after the log
 		assert.Equal(t, []quorate.EventKind{quorate.EventLost}, seen.kinds())
 		assert.Len(t, log.Lines("a hold was lost"), 1)
 		var why *quorate.Error
