@@ -1,6 +1,7 @@
 package mutex_test
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -97,7 +98,12 @@ func TestShortHold(t *testing.T) {
 		require.NoError(t, m.LockContext(t.Context()))
 		assert.False(t, elsewhere.TryLock(), "%s is held", name)
 		require.NoError(t, m.UnlockContext(t.Context()))
-		require.True(t, elsewhere.TryLock(), "%s is free", name)
+		var err error
+		e2e.Eventually(func() bool { // the nodes of a busy machine may answer too late
+			err = elsewhere.TryLockContext(t.Context())
+			return !errors.Is(err, quorate.ErrNoQuorum)
+		})
+		require.NoError(t, err, "%s is free", name)
 		require.NoError(t, elsewhere.UnlockContext(t.Context()))
 	}
 	stop()
