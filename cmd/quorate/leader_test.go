@@ -63,7 +63,7 @@ func TestLeaderRunsTheCommand(t *testing.T) {
 
 	p = start(t, "leader", "x", "--", "no-such-command")
 	assert.Equal(t, 127, p.status())
-	assert.NoError(t, rival(t, ns, "x").TryLockContext(t.Context()), "it has resigned")
+	assert.NoError(t, tried(t, rival(t, ns, "x")), "it has resigned")
 }
 
 func TestLeaderSignals(t *testing.T) {

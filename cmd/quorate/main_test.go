@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -80,6 +82,17 @@ func startWith(t *testing.T, env []string, args ...string) *proc {
 		_ = p.cmd.Process.Kill() // no harm when it has ended
 		<-p.ended
 	})
+	return p
+}
+
+// startTry starts a command that does not wait for the lock, again while too
+// few nodes have answered it: those of a busy machine may answer too late.
+func startTry(t *testing.T, args ...string) (p *proc) {
+	t.Helper()
+	require.True(t, e2e.Eventually(func() bool {
+		p = start(t, args...)
+		return p.status() != cli.ExitNoQuorum
+	}), &p.err)
 	return p
 }
 
