@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,18 +19,21 @@ import (
 
 func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	t.Parallel()
-	const ttl, guard = 300 * time.Millisecond, 1500 * time.Millisecond
+	const ttl, guard = 300 * time.Millisecond, 4 * time.Second // a busy machine asks three times, and answers late
 	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
 	var log e2e.Log
 	began := time.Now()
 	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(ttl, guard), log.Option())
-	ctx, cancel := context.WithTimeout(t.Context(), guard/3)
-	defer cancel()
 	m := mutex.New(q, "m")
-	err := m.LockContext(ctx)
-	require.ErrorIs(t, err, quorate.ErrNoQuorum)
-	assert.ErrorContains(t, err, "is new or lost its data, and votes in ")
+	var err error
+	require.True(t, e2e.Eventually(func() bool { // the nodes have answered
+		ctx, cancel := context.WithTimeout(t.Context(), guard/16)
+		defer cancel()
+		err = m.LockContext(ctx)
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		return strings.Contains(err.Error(), "is new or lost its data, and votes in ")
+	}), err)
 	assert.ErrorIs(t, m.TryLockContext(t.Context()), quorate.ErrNoQuorum)
 	_, err = q.Check(t.Context())
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
@@ -51,7 +55,7 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	require.Len(t, lines, 1)
 	// On a busy machine a handshake may have completed the recording.
 	assert.LessOrEqual(t, len(log.Lines("have recorded their set")), 1)
-	for _, text := range []string{"guard=1.5s", "quorate bootstrap", "Quorum.Bootstrap"} {
+	for _, text := range []string{"guard=4s", "quorate bootstrap", "Quorum.Bootstrap"} {
 		assert.Contains(t, lines[0], text)
 	}
 
