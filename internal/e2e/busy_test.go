@@ -1,9 +1,12 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -37,19 +41,57 @@ func TestReleaseAtABusyServer(t *testing.T) {
 // Close sends a leave that is in its pause, and waits for it.
 func TestCloseInThePauseOfARelease(t *testing.T) {
 	t.Parallel()
-	const ttl = 30 * time.Second
+	const ttl = 10 * time.Minute
 	c := redistest.Start(t, 1)
-	// A quarter of this is the pause.
+	// A quarter of this is the pause: no machine is so slow that it is over
+	// before Close.
 	q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithNodeTimeout(ttl/4))
 	other := e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))
 	m := mutex.New(q, "m")
+	require.True(t, e2e.Eventually(func() bool { // a server that has little time may refuse the leave too late
+		require.NoError(t, m.LockContext(deadline(t)))
+		end := keepBusy(t, c.Node(0))
+		defer end()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return strings.Contains(fmt.Sprint(m.UnlockContext(ctx)), "BUSY")
+	}))
+	require.NoError(t, q.Close())
+	next := mutex.New(other, "m")
+	require.NoError(t, next.LockContext(deadline(t)), "the lease lasts for longer")
+	next.Unlock()
+}
+
+// Close has a leave sent again that a server refused before, where it hears of
+// that only once it has begun.
+func TestCloseBeforeARefusalArrives(t *testing.T) {
+	t.Parallel()
+	const ttl = 10 * time.Minute
+	c := redistest.Start(t, 1)
+	ways, via := e2e.Proxies(t, c.URLs(), proxy.Fault{})
+	other := e2e.Open(t, c, e2e.Timing(ttl))
+	q := e2e.OpenAt(t, via, e2e.Timing(ttl), quorate.WithNodeTimeout(ttl/4))
+	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
 	end := keepBusy(t, c.Node(0))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	require.ErrorContains(t, m.UnlockContext(ctx), "BUSY")
+	refused := make(chan struct{})
+	say := sync.OnceFunc(func() { close(refused) })
+	ways[0].Impose(proxy.Down, proxy.Any, proxy.Fault{Hold: true, Observe: func(data []byte) {
+		if bytes.Contains(data, []byte("BUSY ")) {
+			say()
+		}
+	}})
+	unlocked, closed := make(chan error, 1), make(chan error, 1)
+	go func() { unlocked <- m.UnlockContext(t.Context()) }()
+	e2e.Receive(t, refused)
 	end()
-	require.NoError(t, q.Close())
+	go func() { closed <- q.Close() }()
+	require.True(t, e2e.Eventually(func() bool {
+		return errors.Is(mutex.New(q, "n").TryLockContext(t.Context()), quorate.ErrClosed)
+	}))
+	ways[0].Impose(proxy.Down, proxy.Any, proxy.Fault{})
+	require.NoError(t, e2e.Receive(t, closed))
+	e2e.Receive(t, unlocked)
 	next := mutex.New(other, "m")
 	require.NoError(t, next.LockContext(deadline(t)), "the lease lasts for longer")
 	next.Unlock()

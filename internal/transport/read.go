@@ -206,6 +206,9 @@ func (c *conn) take(l *Ordered) error {
 	// finds the room that its own answer has made.
 	c.answers++
 	room := l.answered(c, e)
+	// A leave that its Reply sends again is waited for by Close.
+	c.leaving = e.lasts()
+	leaving := c.leaving
 	l.checkDrained()
 	l.mu.Unlock()
 	if room {
@@ -213,12 +216,23 @@ func (c *conn) take(l *Ordered) error {
 	}
 	if e.batch == nil {
 		e.cmd.Reply(v, err)
-		return nil
+	} else {
+		c.replyBatch(e.batch, v, err)
+		clear(e.batch)
+		c.spent = e.batch[:0]
 	}
-	c.replyBatch(e.batch, v, err)
-	clear(e.batch)
-	c.spent = e.batch[:0]
+	if leaving {
+		l.mu.Lock()
+		c.leaving = false
+		l.checkDrained()
+		l.mu.Unlock()
+	}
 	return nil
+}
+
+// lasts reports whether it is a leave, or a batch of them.
+func (e *entry) lasts() bool {
+	return e.until > 0 || len(e.batch) > 0 && e.batch[0].until > 0
 }
 
 // answered measures an answer, and reports whether Config.Room is to be called.
