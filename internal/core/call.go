@@ -28,7 +28,6 @@ type call struct {
 	req   protocol.Request
 	loads uint8 // how often the scripts have been loaded for it
 	alone bool  // not to be sent in a batch
-	last  bool  // the Quorum closes: it is not sent again
 }
 
 // calls are spare ones. A link calls Reply once, and is done with the command.

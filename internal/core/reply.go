@@ -75,9 +75,8 @@ func forNow(err error) bool {
 	return refused && !fault.ForGood(err)
 }
 
-// fail has the request fail with err, or has it sent again after a pause: once
-// and at once where Close has begun, which waits for it. What was refused may
-// have been so before Close. Called with a.mu held.
+// fail has the request fail with err, or has it sent again after a pause.
+// Called with a.mu held.
 func (c *call) fail(now protocol.Time, err error) (again bool) {
 	a := c.a
 	if !forNow(err) {
@@ -85,29 +84,21 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 		return false
 	}
 	pause := a.claim.Refused(now, &c.req)
-	switch {
-	case pause == 0:
-		return false
-	case a.q.Tasks.Start(func() { c.sendAfter(pause) }):
-	case c.last:
+	if pause > 0 && !a.q.Tasks.Start(func() { c.sendAfter(pause) }) {
 		a.claim.Fail(now, &c.req, false)
 		return false
-	default:
-		c.last = true
-		a.q.Nodes.At(c.req.Node).Send(c)
 	}
-	return true
+	return pause > 0
 }
 
 // sendAfter sends a leave again, at once when the Quorum closes. Close waits
-// for it.
+// for it, and sends none after that.
 func (c *call) sendAfter(pause time.Duration) {
 	q, timer := c.a.q, time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-q.Over:
-		c.last = true
 	}
 	q.Nodes.At(c.req.Node).Send(c)
 }

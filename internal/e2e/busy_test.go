@@ -1,12 +1,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +12,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
-	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -57,41 +53,6 @@ func TestCloseInThePauseOfARelease(t *testing.T) {
 		return strings.Contains(fmt.Sprint(m.UnlockContext(ctx)), "BUSY")
 	}))
 	require.NoError(t, q.Close())
-	next := mutex.New(other, "m")
-	require.NoError(t, next.LockContext(deadline(t)), "the lease lasts for longer")
-	next.Unlock()
-}
-
-// Close has a leave sent again that a server refused before, where it hears of
-// that only once it has begun.
-func TestCloseBeforeARefusalArrives(t *testing.T) {
-	t.Parallel()
-	const ttl = 10 * time.Minute
-	c := redistest.Start(t, 1)
-	ways, via := e2e.Proxies(t, c.URLs(), proxy.Fault{})
-	other := e2e.Open(t, c, e2e.Timing(ttl))
-	q := e2e.OpenAt(t, via, e2e.Timing(ttl), quorate.WithNodeTimeout(ttl/4))
-	m := mutex.New(q, "m")
-	require.NoError(t, m.LockContext(deadline(t)))
-	end := keepBusy(t, c.Node(0))
-	refused := make(chan struct{})
-	say := sync.OnceFunc(func() { close(refused) })
-	ways[0].Impose(proxy.Down, proxy.Any, proxy.Fault{Hold: true, Observe: func(data []byte) {
-		if bytes.Contains(data, []byte("BUSY ")) {
-			say()
-		}
-	}})
-	unlocked, closed := make(chan error, 1), make(chan error, 1)
-	go func() { unlocked <- m.UnlockContext(t.Context()) }()
-	e2e.Receive(t, refused)
-	end()
-	go func() { closed <- q.Close() }()
-	require.True(t, e2e.Eventually(func() bool {
-		return errors.Is(mutex.New(q, "n").TryLockContext(t.Context()), quorate.ErrClosed)
-	}))
-	ways[0].Impose(proxy.Down, proxy.Any, proxy.Fault{})
-	require.NoError(t, e2e.Receive(t, closed))
-	e2e.Receive(t, unlocked)
 	next := mutex.New(other, "m")
 	require.NoError(t, next.LockContext(deadline(t)), "the lease lasts for longer")
 	next.Unlock()

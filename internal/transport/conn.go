@@ -52,7 +52,6 @@ type conn struct {
 	cause      error     // why it is dead
 	owed       bool      // answers were missing when it died
 	reading    reading
-	leaving    bool // the Reply of a leave is called
 	served     bool // a command has been answered that is not the transport's own
 
 	refusedAt time.Duration // when the node refused the SUBSCRIBE, since Ordered.epoch; 0: it has not

@@ -274,7 +274,7 @@ func (l *Ordered) Close(ctx context.Context) error {
 // held. It is called wherever one of its conditions may have come true: after
 // an answer, a settle, a raise, or leaves that were given up.
 func (l *Ordered) checkDrained() {
-	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0 && !l.cur.leaving) {
+	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0) {
 		close(l.drained)
 		l.drained = nil
 	}

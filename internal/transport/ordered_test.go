@@ -222,40 +222,6 @@ func TestCloseWhileCommandsCome(t *testing.T) {
 	}
 }
 
-// renewed is a leave whose Reply appends another one when it may.
-type renewed struct {
-	*call
-	l       transport.Transport
-	next    *call
-	called  chan struct{}
-	proceed chan struct{}
-}
-
-func (r renewed) Reply(v []resp.Value, err error) {
-	close(r.called)
-	<-r.proceed
-	send(r.l, r.next)
-	r.call.Reply(v, err)
-}
-
-// A leave that is sent again because of its answer is waited for.
-func TestCloseWhileALeaveIsSentAgain(t *testing.T) {
-	t.Parallel()
-	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), transport.Config{})
-	r := renewed{call: lasting("DEL", "x"), l: l, next: lasting("DEL", "y"), called: make(chan struct{}), proceed: make(chan struct{})}
-	send(l, r)
-	<-r.called
-	closed := make(chan error, 1)
-	go func() { closed <- l.Close(t.Context()) }()
-	eventually(t, "closed", func() bool { return errors.Is(l.State(time.Now()).Err, transport.ErrClosed) })
-	time.Sleep(50 * time.Millisecond) // it would end the connection
-	close(r.proceed)
-	require.NoError(t, <-closed)
-	require.EqualValues(t, 1, r.next.replies.Load())
-	assert.NoError(t, r.next.err)
-}
-
 func TestCloseWhileHung(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)

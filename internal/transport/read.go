@@ -206,9 +206,6 @@ func (c *conn) take(l *Ordered) error {
 	// finds the room that its own answer has made.
 	c.answers++
 	room := l.answered(c, e)
-	// A leave that its Reply sends again is waited for by Close.
-	c.leaving = e.lasts()
-	leaving := c.leaving
 	l.checkDrained()
 	l.mu.Unlock()
 	if room {
@@ -216,23 +213,12 @@ func (c *conn) take(l *Ordered) error {
 	}
 	if e.batch == nil {
 		e.cmd.Reply(v, err)
-	} else {
-		c.replyBatch(e.batch, v, err)
-		clear(e.batch)
-		c.spent = e.batch[:0]
+		return nil
 	}
-	if leaving {
-		l.mu.Lock()
-		c.leaving = false
-		l.checkDrained()
-		l.mu.Unlock()
-	}
+	c.replyBatch(e.batch, v, err)
+	clear(e.batch)
+	c.spent = e.batch[:0]
 	return nil
-}
-
-// lasts reports whether it is a leave, or a batch of them.
-func (e *entry) lasts() bool {
-	return e.until > 0 || len(e.batch) > 0 && e.batch[0].until > 0
 }
 
 // answered measures an answer, and reports whether Config.Room is to be called.
