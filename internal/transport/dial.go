@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -159,15 +160,25 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 	return &opened{nc: nc, login: steps}, nil
 }
 
-// advise adds the remedy to an error of connecting.
+// advise adds the remedy to an error of connecting. Where the client or the
+// server alone speaks TLS neither says so: a server that does ends the
+// connection, and one that does not waits for the end of a line.
 func (d *dialer) advise(err error) error {
-	if strings.Contains(err.Error(), "remote error: tls: certificate required") {
+	encrypted := d.to() != nil && d.to().TLSConfig != nil
+	op, _ := errors.AsType[*net.OpError](err)
+	switch {
+	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
 		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
+	case slow(err):
+		why := "the node or the network hangs, or is overloaded"
+		if encrypted && errors.Is(err, context.DeadlineExceeded) { // while dialing
+			why += ", or the port speaks no TLS: then give it as redis://"
+		}
+		return fmt.Errorf("%w: %s; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, why, d.cfg.NodeTimeout)
+	case !encrypted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):
+		return fmt.Errorf("%w: if the port speaks TLS, give it as rediss://", err)
 	}
-	if !slow(err) {
-		return err
-	}
-	return fmt.Errorf("%w: the node or the network hangs, or is overloaded; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, d.cfg.NodeTimeout)
+	return err
 }
 
 // overtake opens connections beside one whose handshake is patient and has

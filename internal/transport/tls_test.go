@@ -59,6 +59,49 @@ func TestTLS(t *testing.T) {
 	assert.ErrorContains(t, open(t, otherServer, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
 }
 
+// Where the server or the client alone speaks TLS, the error says so.
+func TestTLSOnOneSide(t *testing.T) {
+	t.Parallel()
+	skipWithoutTLS(t)
+	cert, key, pool := selfSigned(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := ln.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	ln.Close()
+	node := redistest.Start(t, 1, redistest.WithArgs("--tls-port", port, "--tls-cert-file", cert,
+		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")).Node(0)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(t, err)
+	proxy, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}}) // it answers with an alert
+	require.NoError(t, err)
+	defer proxy.Close()
+	go func() {
+		for {
+			nc, err := proxy.Accept()
+			if err != nil {
+				return
+			}
+			_ = nc.(*tls.Conn).Handshake()
+			_ = nc.Close()
+		}
+	}()
+	for _, in := range []struct {
+		addr  string
+		tls   *tls.Config
+		stall time.Duration
+		says  string
+	}{
+		{addr, nil, 10 * time.Second, "if the port speaks TLS, give it as rediss://"},
+		{proxy.Addr().String(), nil, 10 * time.Second, "if the port speaks TLS, give it as rediss://"},
+		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond, "or the port speaks no TLS: then give it as redis://"},
+	} {
+		client := redis.NewClient(&redis.Options{Addr: in.addr, TLSConfig: in.tls})
+		defer client.Close()
+		assert.ErrorContains(t, open(t, client, transport.Config{Stall: in.stall}).State(time.Now()).Err, in.says)
+	}
+}
+
 // A server that wants a certificate says so after the client's side of the
 // handshake. A write that comes after that must not hide it.
 func TestCertificateIsWanted(t *testing.T) {
