@@ -29,12 +29,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	db, err := (&stub.Stub{}).Open("stub://") // in place of postgres, mysql, …
+	locked := quoratemigrate.New(&stub.Stub{}, q, "schema", 4*time.Minute) // in place of postgres, mysql, …
+	db, err := locked.Open("stub://")
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	m, err := migrate.NewWithInstance("files", files, "db", quoratemigrate.New(db, q, "schema", 4*time.Minute))
+	m, err := migrate.NewWithInstance("files", files, "db", db)
 	if err != nil {
 		log.Fatal(err)
 	}

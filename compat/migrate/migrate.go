@@ -35,6 +35,9 @@ type driver struct {
 // Unlock fails with [quorate.ErrLost] if the lock was lost while the migrations
 // ran: then another replica may have run beside them. migrate cannot be stopped
 // in the middle.
+//
+// A driver makes its table of versions as it is opened. So open it by what New
+// returns, as the first replicas may do that at once.
 func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration, opts ...quorate.LockOption) database.Driver {
 	if wait <= 0 {
 		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: choose how long another replica's migrations may take, below migrate's LockTimeout", wait))
@@ -42,8 +45,12 @@ func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration, 
 	return &driver{d, mutex.New(q, name, opts...), wait}
 }
 
-// Open opens the driver behind the same lock.
+// Open opens the driver under the lock, and puts the result behind it.
 func (d *driver) Open(url string) (database.Driver, error) {
+	if err := d.take(); err != nil {
+		return nil, err
+	}
+	defer d.m.Unlock()
 	opened, err := d.Driver.Open(url)
 	if err != nil {
 		return nil, err
@@ -51,13 +58,20 @@ func (d *driver) Open(url string) (database.Driver, error) {
 	return &driver{opened, d.m, d.wait}, nil
 }
 
-// Lock takes both locks, or none.
-func (d *driver) Lock() error {
+// take takes the lock of the quorum.
+func (d *driver) take() error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.wait)
 	defer cancel()
-	if err := d.m.LockContext(ctx); errors.Is(err, quorate.ErrHeld) {
+	err := d.m.LockContext(ctx)
+	if errors.Is(err, quorate.ErrHeld) {
 		return fmt.Errorf("%w: %w", database.ErrLocked, err)
-	} else if err != nil {
+	}
+	return err
+}
+
+// Lock takes both locks, or none.
+func (d *driver) Lock() error {
+	if err := d.take(); err != nil {
 		return err
 	}
 	if err := d.Driver.Lock(); err != nil {

@@ -124,6 +124,8 @@ func TestErrors(t *testing.T) {
 	require.Error(t, d.Lock())
 	require.NoError(t, inner.Unlock())
 	require.NoError(t, rival.Lock())
+	_, err = d.Open("stub://")
+	require.ErrorIs(t, err, database.ErrLocked, "another replica may make the table of versions")
 	require.NoError(t, rival.Unlock())
 
 	opened, err := d.Open("stub://")
