@@ -109,7 +109,7 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 // that is unusable (empty, longer than 1024 bytes, or with braces).
 //
 // It costs a round trip where a fresh result is recorded: a Group keeps none in
-// the process.
+// the process. The nodes keep it for an hour at least.
 func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	switch {
 	case g == nil || g.q == nil:

@@ -52,7 +52,8 @@ var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1,
 
 // Telemetry is a [quorate.Tracer] and a [quorate.Observer]. Make it with [New].
 // It is safe for concurrent use, and may be given to several Quorums: their
-// numbers then are added up.
+// numbers then are added up, but quorate.node.up is as the last event of any of
+// them says. A Quorum that is closed leaves it as it was.
 type Telemetry struct {
 	name   func(kind, name string) string
 	tracer trace.Tracer

@@ -39,7 +39,8 @@ import (
 //
 // A run begins within its period by the nodes' clocks, give or take their
 // difference, see [quorate.WithSkew]. The name is claimed as a mutex's is. Do
-// not use it for another primitive too.
+// not use it for another primitive too. Its newest run stays recorded, so
+// choose no name that changes from day to day.
 type Period struct {
 	_      core.NoCopy
 	q      *core.Quorum

@@ -44,7 +44,8 @@ func OncePer(ctx context.Context, q *quorate.Quorum, name string, every time.Dur
 // A Job is a [cron.Job] that wants a context, which ends when the claim is
 // lost. It has the start of the period and the lease, see [period.Start] and
 // [period.Lease]. An error says that the run has failed, see
-// [period.WithRetry]. Run is not called.
+// [period.WithRetry]. Run is not called. [OncePer] must be the last wrapper of
+// the chain: behind another one it sees no Job, and calls Run.
 type Job interface {
 	cron.Job
 	RunContext(ctx context.Context) error

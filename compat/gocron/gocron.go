@@ -106,6 +106,8 @@ func NewElector(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *E
 }
 
 // Run takes part until ctx ends. It returns what [leader.Election.Run] does.
+// End ctx after the scheduler's Shutdown: the next leader's jobs do not wait
+// for those that still run here.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
 		e.term.Store(&term)
