@@ -155,10 +155,16 @@ func TestClosedWhileHeld(t *testing.T) {
 func TestExtend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 600 * time.Millisecond
-		q := nodes(t).Quorum(e2e.Timing(ttl))
+		var seen observer
+		q := nodes(t).Quorum(e2e.Timing(ttl), quorate.WithObserver(&seen))
 		m := mutex.New(q, "m", quorate.WithoutRenewal())
 		assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrNotHeld)
 		require.NoError(t, extends(t.Context(), m, ttl))
+		synctest.Wait()
+		var why *quorate.Error
+		require.ErrorAs(t, seen.events[0].Err, &why)
+		assert.ErrorContains(t, why, "no Extend came before its end")
+		assert.Empty(t, why.Nodes, "none was asked")
 	})
 }
 

@@ -101,7 +101,7 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
 	}
 	f := a.failureAt(now, err)
-	if slept { // it could not hear an answer
+	if slept || a.claim.Muted() { // no answer was heard, or none asked for
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
 	}
 	return f
