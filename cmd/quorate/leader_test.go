@@ -163,6 +163,7 @@ func TestLeaderUsage(t *testing.T) {
 		var out, errs output
 		assert.Equal(t, cli.ExitUsage, execute(args, &out, &errs), "%q", args)
 		assert.True(t, strings.HasPrefix(errs.String(), "quorate: "), "%q: %q", args, errs.String())
+		assert.NotContains(t, errs.String(), "(try quorate --help)", "which does not have the flags of leader")
 		assert.Empty(t, out.String(), "%q", args)
 	}
 	startNodes(t, 1)

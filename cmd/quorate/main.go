@@ -26,7 +26,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(cli.Printable{W: out})
 	stderr = cli.Printable{W: stderr}
 	root.SetErr(stderr)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	e, ok := errors.AsType[*cli.Exit](err)
 	if out.err != nil && (err == nil || ok && e.Err == nil) { // the output was to say all
 		err = cli.NewExit(cli.ExitOutput, fmt.Errorf("the output could not be written: %w", out.err))
@@ -37,7 +37,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	if !ok {
 		// Only cobra's own errors come without a status: flags and arguments.
-		e = cli.NewExit(cli.ExitUsage, fmt.Errorf("%w (try quorate --help)", err))
+		e = cli.NewExit(cli.ExitUsage, fmt.Errorf("%w (try %s --help)", err, cmd.CommandPath()))
 	}
 	if e.Err != nil {
 		fmt.Fprintf(stderr, "quorate: %s\n", cli.InFlags(e.Err.Error()))
