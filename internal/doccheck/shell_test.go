@@ -204,7 +204,7 @@ func migrates(t *testing.T, b block) {
 
 // makes: each target exists, and each flag.
 func makes(t *testing.T, b block) {
-	flagged, err := os.ReadFile(filepath.Join(root, "internal/bench/main.go"))
+	flagged, err := os.ReadFile(filepath.Join(root, "internal/bench/settings.go"))
 	require.NoError(t, err)
 	for line := range strings.Lines(b.text) {
 		line, _, _ = strings.Cut(line, "#")
