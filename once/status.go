@@ -144,9 +144,10 @@ func (o *Once) reset(ctx context.Context) error {
 	}
 	defer func() { <-o.turn }()
 	o.done.Store(nil)
-	for {
-		t, err := o.q.AcquireLease(ctx, o.spec, false, new(core.Single))
-		if err != nil {
+	var err error
+	for again := (core.Retry{}); ; again.Wait(ctx, o.q, o.spec.Name, err) {
+		var t *core.Lease
+		if t, err = o.q.AcquireLease(ctx, o.spec, false, new(core.Single)); err != nil {
 			return closed(ctx, err)
 		}
 		if err = closed(ctx, o.erase(ctx, t)); !errors.Is(err, fault.ErrLost) || ctx.Err() != nil {
