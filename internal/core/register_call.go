@@ -65,7 +65,7 @@ type registerCall struct {
 
 	mu    sync.Mutex
 	in    lease.RegisterOp
-	err   error // why it has ended undecided
+	err   error // why it has ended undecided, or its hold before it
 	over  bool
 	done  chan struct{}
 	timer *time.Timer
@@ -118,19 +118,19 @@ func (i *registerCall) wait(ctx context.Context) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch i.in.Outcome() {
-	case lease.Settled, lease.Inconclusive:
-		return nil
-	case lease.Superseded:
+	switch outcome := i.in.Outcome(); {
+	case i.err != nil: // also where an answer after the end of its hold has settled it
+		return i.failure(i.err)
+	case outcome == lease.Superseded:
 		if slices.Contains(i.errs, errHidden) {
 			return i.failure(fault.ErrLost) // no later run can help
 		}
 		return &fault.Failure{Err: fault.ErrLost}
 	// No node that waits can change this: so many refuse for good.
-	case lease.Refused:
+	case outcome == lease.Refused:
 		return i.failure(fault.ErrNoQuorum)
 	}
-	return i.failure(i.err)
+	return nil
 }
 
 func (i *registerCall) outcome() lease.Outcome {
@@ -199,6 +199,9 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 	}
 	if i.hold != nil && !i.in.Follow(now, i.hold.Valid()) {
 		i.err = i.hold.Cause()
+		i.finish()
+		i.mu.Unlock()
+		return
 	}
 	nodes := uint32(0)
 	for k := range i.in.Out {
@@ -215,7 +218,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		}
 	}
 	i.in.Out = i.in.Out[:0]
-	if i.in.Outcome() != lease.Asking || i.err != nil {
+	if i.in.Outcome() != lease.Asking {
 		i.finish()
 	} else {
 		i.timer.Reset(i.in.Wake().Sub(now))

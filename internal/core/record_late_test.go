@@ -1,0 +1,37 @@
+package core_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/quoratetest"
+)
+
+// The answer that settles an open comes just after its hold has ended. No run
+// begins.
+func TestOpenThatIsAnsweredAfterItsHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, late = time.Second, 20 * time.Millisecond
+		c := quoratetest.New(t, 3)
+		r := register(t, c.Quorum(e2e.Timing(ttl)))
+		set := *r.spec.Set
+		set.NoRenewal = true
+		spec, err := r.q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: &set})
+		require.NoError(t, err)
+		hold, err := r.q.Acquire(t.Context(), spec, false, nil)
+		require.NoError(t, err)
+		c.Delay(1, 2*late)
+		c.Delay(2, time.Hour)
+		time.Sleep(time.Until(hold.ValidUntil()) - late)
+		_, err = r.q.Register(spec).Open(t.Context(), hold)
+		assert.False(t, hold.Valid())
+		assert.ErrorIs(t, err, fault.ErrLost)
+	})
+}
