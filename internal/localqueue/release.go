@@ -150,16 +150,19 @@ func (q *Queue) dropLingering() {
 // Ended is called when a claim has ended by itself. It may be an earlier one.
 // It returns after the contexts of the lease have ended: only then the leaves
 // are sent. Core calls it with no lock held. It waits for nothing but q.mu,
-// which is never held while a node is waited for.
+// which is never held while a node is waited for. A claim that lingered is left
+// too: it may only look lost, and be renewed.
 func (q *Queue) Ended() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	var lingered *core.Hold
+	hold, _ := q.state.Claim()
 	switch q.state.Ended() {
 	case process.EndedLinger:
-		q.dropLingering()
+		lingered = hold
 	case process.EndedHold:
-		q.lease.End(q.lease.Hold().Cause())
+		q.lease.End(hold.Cause())
 	}
+	q.giveUp(lingered)
 }
 
 // Extend waits for the nodes without mu, so other goroutines may unlock

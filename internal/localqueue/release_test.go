@@ -130,3 +130,22 @@ func TestDowngradeOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// The end of an earlier claim comes late, as the one that lingers is about to
+// be renewed by an answer from just before its deadline. It looks lost, too; it
+// must not live on without an owner.
+func TestEndWhileAnotherClaimLingers(t *testing.T) {
+	t.Parallel()
+	qs := queues(t, 2)
+	qs[0].state.Linger = time.Minute
+	require.NoError(t, qs[0].Lock(t.Context(), Write, false))
+	held := qs[0].state.Held(Write)
+	_, err := qs[0].Unlock(Write)
+	require.NoError(t, err)
+	deadline := reflect.ValueOf(held).Elem().FieldByName("standing").Addr().UnsafePointer()
+	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
+	qs[0].Ended()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	assert.NoError(t, qs[1].Lock(ctx, Write, false))
+}
