@@ -188,6 +188,7 @@ func WithNodeNames(names ...string) Option {
 //
 // The handler of l is called by goroutines that the Quorum works with, such as
 // those of its connections. So it must not block: the nodes wait. It must not
+// end its goroutine, as t.FailNow does: the node is lost with it. It must not
 // call [Quorum.Close] either, which waits for these goroutines and would not
 // return. An [Observer] may.
 func WithLogger(l *slog.Logger) Option {
