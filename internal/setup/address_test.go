@@ -2,6 +2,8 @@ package setup
 
 import (
 	"context"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +130,25 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 	_, password, err = o.CredentialsProviderContext(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "asked for", password)
+}
+
+// Its Sentinels and servers are dialled as the first node of the list is, by a
+// proxy, say.
+func TestDialerOfASentinelSet(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Value
+	first := redis.NewClient(&redis.Options{Addr: "lock-a:6379", Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
+		dialled.Store(addr)
+		return nil, net.ErrClosed
+	}})
+	defer first.Close()
+	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@localhost:1")
+	require.NoError(t, err)
+	defer c.Close()
+	o := c.(*redis.Client).Options()
+	_, err = o.Dialer(t.Context(), "tcp", o.Addr)
+	require.Error(t, err)
+	assert.Equal(t, "localhost:1", dialled.Load())
 }
 
 // How an address is connected to is what the latest call says, as long as that

@@ -147,7 +147,7 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		ClientName: o.ClientName, Protocol: o.Protocol,
-		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
+		DB: o.DB, TLSConfig: o.TLSConfig, Dialer: o.Dialer, MaxRetries: o.MaxRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
 	}), nil
 }
