@@ -83,24 +83,24 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 		a.claim.Fail(now, &c.req, fault.ForGood(err))
 		return false
 	}
-	pause := a.claim.Refused(now, &c.req)
-	if pause > 0 && !a.q.Tasks.Start(func() { c.sendAfter(pause) }) {
+	pause, n := a.claim.Refused(now, &c.req), a.q.Nodes.At(c.req.Node)
+	if pause > 0 && !a.q.Tasks.Start(func() { c.sendAfter(pause, n) }) {
 		a.claim.Fail(now, &c.req, false)
 		return false
 	}
 	return pause > 0
 }
 
-// sendAfter sends a leave again, at once when the Quorum closes. Close waits
-// for it, and sends none after that.
-func (c *call) sendAfter(pause time.Duration) {
-	q, timer := c.a.q, time.NewTimer(pause)
+// sendAfter sends a leave again, to the node that has refused it: at once when
+// the Quorum closes. Close waits for it, and sends none after that.
+func (c *call) sendAfter(pause time.Duration, n *peers.Node) {
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-q.Over:
+	case <-c.a.q.Over:
 	}
-	q.Nodes.At(c.req.Node).Send(c)
+	n.Send(c)
 }
 
 // failed notes why a request has come to nothing. What a node said before
