@@ -30,8 +30,8 @@ func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
 	if met {
 		return nil, false
 	}
-	// The nodes refuse a list that is not the set's, each by itself.
-	if wrong := ps.Members.wrong.Load(); hopeless && wrong != nil {
+	// Each node refuses a list that is not the set's.
+	if wrong := ps.Members.wrong.Load(); wrong != nil {
 		return &fault.Failure{Err: wrong}, true
 	}
 	return f, hopeless
