@@ -29,9 +29,15 @@ func TestManyValuesAtOnce(t *testing.T) {
 func underWay(t *testing.T, q *Quorum, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		q.records.mu.Lock()
-		defer q.records.mu.Unlock()
-		return len(q.records.all) >= n
+		asking := 0
+		for _, i := range q.records.list() {
+			i.mu.Lock() // it is free when what it asks for is on its way
+			if i.asked != 0 {
+				asking++
+			}
+			i.mu.Unlock()
+		}
+		return asking >= n
 	}, time.Minute, time.Millisecond)
 }
 
