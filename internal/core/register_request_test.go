@@ -112,11 +112,13 @@ func breaksByWatches(t *testing.T) int {
 			}
 		}}, err
 	}
-	q := observed(t, c, func(e setup.Event) {
+	q := opened(t, endless(func(e setup.Event) { // without the rule the watches may not have left by the end of Close
 		if e.Kind == setup.EventNodeDown {
 			down.Add(1)
 		}
-	})
+	}), c.Node(0))
+	require.NoError(t, q.Bootstrap(within(t)))
+	connected(t, q)
 	all := make([]*Watch, watches)
 	for i := range all {
 		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)), Weight: 1, Capacity: 1, Set: &q.Set})

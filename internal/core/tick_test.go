@@ -69,10 +69,15 @@ func idle(t *testing.T, c *redistest.Cluster) *Quorum {
 // observed is idle with an observer.
 func observed(t *testing.T, c *redistest.Cluster, observe func(setup.Event)) *Quorum {
 	t.Helper()
+	return declared(t, c, endless(observe))
+}
+
+// endless are settings by which nothing ends in the time of a test.
+func endless(observe func(setup.Event)) setup.Settings {
 	set := setup.Defaults()
 	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
 	set.Observe, set.Logger = observe, slog.New(slog.DiscardHandler)
-	return declared(t, c, set)
+	return set
 }
 
 // declared is a Quorum with these settings, whose nodes are a set and vote.
