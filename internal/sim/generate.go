@@ -25,8 +25,8 @@ func record(g generator, seed uint64, mutate func(*world.Setting), trace io.Writ
 		mutate(&s)
 	}
 	w := world.NewWorld(s, r, trace)
-	if w.Tape = to; to != nil {
-		to.World = w
+	if to != nil {
+		w.RecordOn(to)
 	}
 	g.plan(w)
 	v := w.Play()

@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
@@ -10,26 +9,15 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the violation that a schedule shows. The promises are those of
-// each name (check.go), and of all together.
+// This file owns the promises of all names together. Those of each name are in
+// check.go.
 
 // checks hold a schedule to what the protocol promises: each name by itself,
 // and what is so for all.
 type checks struct {
-	w       *World
-	Of      []*checker // by name
-	broken  *Violation // the first; nil: none
-	excused bool       // a jump could not be noticed: two may hold
+	w  *World
+	Of []*checker // by name
 }
-
-// Violation is what a schedule showed.
-type Violation struct {
-	Kind string // as in the package's documentation; or panic
-	What string
-	At   time.Duration
-}
-
-func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
 
 func newChecks(w *World) (c checks) {
 	c.w = w
@@ -142,20 +130,10 @@ func (c *checks) end() {
 	}
 }
 
-func (c *checks) Fail(kind, format string, args ...any) {
-	if c.excused && (kind == "capacity" || kind == "token") {
-		return
-	}
-	if c.broken == nil {
-		c.broken = &Violation{kind, fmt.Sprintf(format, args...), time.Duration(c.w.Now)}
-		c.w.Log("VIOLATION %v", c.broken)
-	}
-}
-
 // ExpectHeld fails the schedule unless t holds.
 func (c *checks) ExpectHeld(t *Participant, why string) {
 	if t.Att == nil || !t.Att.InForce() {
-		c.Fail("lost", "%s does not hold, though %s", t.Name, why)
+		c.w.Fail("lost", "%s does not hold, though %s", t.Name, why)
 	}
 }
 
@@ -182,7 +160,7 @@ func (c *checks) ExpectRead(p *Proc, well bool) {
 			case tries < 5 && i.Outcome() == lease.Inconclusive:
 				p.Later(c.w.Around(c.w.NodeTimeout), read)
 			default:
-				c.Fail("stuck", "%v: cannot be read though one record of three is forged", i)
+				c.w.Fail("stuck", "%v: cannot be read though one record of three is forged", i)
 			}
 		})
 	}
@@ -207,7 +185,7 @@ func (c *checks) ExpectRuns(well bool, parts ...*Participant) {
 	}
 	w.At(3*w.TTL, func() {
 		if len(w.Ledger.Opens) < n && !w.Draining && well {
-			c.Fail("stuck", "%d runs have begun, of %d, though one record of three is forged", len(w.Ledger.Opens), n)
+			c.w.Fail("stuck", "%d runs have begun, of %d, though one record of three is forged", len(w.Ledger.Opens), n)
 		}
 	})
 }
@@ -216,7 +194,7 @@ func (c *checks) ExpectRuns(well bool, parts ...*Participant) {
 func (c *checks) Served(t *Participant, within time.Duration) {
 	c.w.Once(Holds(t), within, 0, func() {
 		if !Holds(t)() {
-			c.Fail("stuck", "%s does not hold: it counts on %v", t.Name, t.Proc.Members.Config())
+			c.w.Fail("stuck", "%s does not hold: it counts on %v", t.Name, t.Proc.Members.Config())
 		}
 	})
 }
@@ -224,7 +202,7 @@ func (c *checks) Served(t *Participant, within time.Duration) {
 // CaughtUp is the last step of an aim: the node is caught up by now.
 func (c *checks) CaughtUp(n *Node) {
 	if !n.Model.CaughtUp() {
-		c.Fail("stuck", "node %d is not caught up", n.Index)
+		c.w.Fail("stuck", "node %d is not caught up", n.Index)
 	}
 }
 
@@ -236,7 +214,7 @@ func (c *checks) Remember() {
 			known = known || n.Names[name]
 		}
 		if !known {
-			c.Fail("record", "no node has %s any more", name)
+			c.w.Fail("record", "no node has %s any more", name)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (p *Proc) wakeClient(t protocol.Time) {
 	}
 	p.clientTimer = max(at, w.Now+1)
 	set := p.clientTimer
-	w.queue.push(Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+	w.queue.push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if p.clientTimer == set {
 			p.clientTimer = Never
 			p.CarryOut(p.Client.Tick(p.Now()))

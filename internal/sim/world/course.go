@@ -7,15 +7,20 @@ import (
 	"time"
 )
 
-// This file owns the course of a schedule: true time, chance, what is going to
-// happen, and the trace of what has happened.
+// This file owns the course of a schedule: true time, chance, what a generator
+// wants done, and the trace of what has happened.
 
 // course is one schedule's, without what it happens to.
 type course struct {
 	RNG   *rand.Rand
 	Now   Moment
-	queue queue
 	trace io.Writer
+	Push  func(at Moment, do func()) // has something happen at a moment
+
+	Tape    *Tape // nil, or what happens is recorded as a trace
+	Stats   Stats
+	Broken  *Violation // the first; nil: none
+	Excused bool       // a jump could not be noticed: two may hold
 
 	steps     []step // what a generator wants done, one after the other
 	armed     bool   // the first step only waits for its moment
@@ -66,9 +71,15 @@ func (c *course) step() {
 	})
 }
 
+// RecordOn has the schedule be recorded.
+func (c *course) RecordOn(x *Tape) { c.Tape, x.now = x, &c.Now }
+
+// forgetSteps has no further step be done.
+func (c *course) forgetSteps() { c.steps = nil }
+
 // At does something to the world later.
 func (c *course) At(d time.Duration, fn func()) {
-	c.queue.push(Event{At: c.Now.Add(d), Kind: evFunc, fn: fn})
+	c.Push(c.Now.Add(d), fn)
 }
 
 // Around draws a time between half and one and a half of d, rarely much longer.

@@ -261,7 +261,8 @@ func (f *faults) setBack() (most time.Duration) {
 func (f *faults) stop() {
 	w := f.w
 	w.Log("faults stop")
-	f.Draining, w.steps = true, nil
+	f.Draining = true
+	w.forgetSteps()
 	for _, n := range w.Nodes {
 		n.setRight()
 		if n.Model.Forged(n.Millis(w.Now)) { // its operator learns of it and empties it

@@ -61,7 +61,7 @@ func (n *Node) attend(m *Message) protocol.Answer {
 }
 
 func (l *Link) AskTime() {
-	if x := l.Proc.World.Tape; x != nil && x.plan {
+	if x := l.Proc.World.Tape; x != nil && x.Plan {
 		x.note("ask %s>%d", l.Proc.Label, l.Index+1)
 	}
 	l.Ask(theTime, 0)
@@ -113,7 +113,7 @@ func (l *Link) unnoticed(by time.Duration, known bool, width time.Duration, r no
 	case by <= w.borne() || !l.Node.unsettled():
 	case !known, width > w.borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
 		w.Log("process %s cannot see that the clock of node %d has jumped", l.Proc.Name, l.Node.Index)
-		w.excused = true
+		w.Excused = true
 		w.Stats.Excused = 1
 	}
 }

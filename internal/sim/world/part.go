@@ -177,7 +177,7 @@ func (t *Participant) begin() {
 	}
 	d := p.Client.Start(p.Now(), a.Attempt, t.shared(), &begin)
 	if w.Tape != nil {
-		w.Tape.claim(t, id, d)
+		w.tapeClaim(t, id, d)
 		defer func() {
 			if muted {
 				w.Tape.note("mute %s", t.Label())

@@ -1,38 +1,13 @@
 package world
 
-// kind is what an event is.
-type kind uint8
+// This file owns what is going to happen, in the order of time.
 
-const (
-	evRequest kind = iota // a request reaches its node
-	EvLate                // a request that its sender gave up reaches the node
-	evAnswer              // an answer reaches its process
-	evFail                // a process learns that a request will not be answered
-	evPush                // a push reaches its process
-	EvTimer               // a claim's Wake
-	EvUp                  // a link is up: the claims of the process get that event
-	EvDown                // a link is down: likewise
-	evProc                // fn concerns a process, and waits while that is stopped
-	evFunc                // fn concerns the world
-)
-
-// Event is something that happens at a moment; of two at the same moment the
-// one that was scheduled first goes first.
-type Event struct {
-	At   Moment
-	Kind kind
-	Gen  uint32 // of the process: its life
-	Proc *Proc
-	M    *Message
-	Att  *Attempt
-	fn   func()
-}
-
-// queue is a binary heap. It holds keys without pointers, which the garbage
+// queue is a binary heap. Of two events at the same moment the one that was
+// pushed first goes first. It holds keys without pointers, which the garbage
 // collector need not follow as they move about; the events stay where they are.
-type queue struct {
+type queue[E any] struct {
 	heap   []key
-	events []Event
+	events []E
 	free   []int32
 	seq    uint32
 }
@@ -45,14 +20,14 @@ type key struct {
 
 func (k key) before(o key) bool { return k.at < o.at || k.at == o.at && k.seq < o.seq }
 
-func (q *queue) empty() bool { return len(q.heap) == 0 }
+func (q *queue[E]) empty() bool { return len(q.heap) == 0 }
 
 // next returns the moment of the first event.
-func (q *queue) next() Moment { return q.heap[0].at }
+func (q *queue[E]) next() Moment { return q.heap[0].at }
 
-func (q *queue) push(e Event) {
+func (q *queue[E]) push(at Moment, e E) {
 	q.seq++
-	k := key{at: e.At, seq: q.seq}
+	k := key{at: at, seq: q.seq}
 	if n := len(q.free); n > 0 {
 		k.event, q.free = q.free[n-1], q.free[:n-1]
 		q.events[k.event] = e
@@ -73,7 +48,7 @@ func (q *queue) push(e Event) {
 	q.heap = h
 }
 
-func (q *queue) pop() Event {
+func (q *queue[E]) pop() E {
 	h := q.heap
 	top, n := h[0], len(h)-1
 	last := h[n]

@@ -61,7 +61,7 @@ func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *pr
 		w.Log("%v: begins, %s", i, VersionName(in.Stored.Version))
 	}
 	if w.Tape != nil {
-		w.Tape.registerOp(p, owner, i.RegisterOp)
+		w.tapeRegisterOp(p, owner, i.RegisterOp)
 	}
 	of := ""
 	if name != nil {
@@ -120,7 +120,7 @@ func (i *RegisterOp) after() {
 	}
 	i.timer = max(at, w.Now+1)
 	set := i.timer
-	w.queue.push(Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+	w.queue.push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if i.timer == set && !i.over {
 			i.timer = Never
 			i.Tick(p.Local(w.Now))

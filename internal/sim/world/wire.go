@@ -75,7 +75,7 @@ func (x *Wire) take(e Event) {
 	x.Names.Of(e)
 	switch {
 	case e.Kind == EvTimer && !x.Manual:
-		x.World.queue.push(e)
+		x.World.queue.push(e.At, e)
 	case e.Kind != EvTimer: // a timer by hand needs no event, see tick
 		x.Flight = append(x.Flight, e)
 	}
@@ -147,11 +147,11 @@ func (x *Wire) Handle(e Event, at Moment) {
 func (x *Wire) Check() {
 	w := x.World
 	w.checks.always()
-	if v := w.broken; v != nil && !x.Said[v.Kind] {
+	if v := w.Broken; v != nil && !x.Said[v.Kind] {
 		x.Said[v.Kind] = true
 		x.Say("VIOLATION %s: %s", v.Kind, v.What)
 	}
-	w.broken = nil
+	w.Broken = nil
 }
 
 // Until lets time pass until a moment.

@@ -26,7 +26,7 @@ type World struct {
 	checks
 	Nodes []*Node
 	Procs []*Proc
-	Stats Stats
+	queue queue[Event]
 	Rival *Rival // may be nil
 
 	listed    map[string]bool // names that all nodes had at first, see repair.go
@@ -41,7 +41,7 @@ type World struct {
 
 	taken [protocol.Residues]int // claims per residue
 	Wire  *Wire                  // nil, or the messages are delivered as a trace says
-	Tape  *Tape                  // nil, or what happens is recorded as a trace
+	names names                  // of what is recorded on the tape
 }
 
 // maxEvents is far above what any honest schedule takes.
@@ -49,6 +49,7 @@ const maxEvents = 500_000
 
 func NewWorld(s Setting, r *rand.Rand, trace io.Writer) *World {
 	w := &World{Setting: s, course: course{RNG: r, Now: Moment(time.Second), trace: trace}}
+	w.Push = func(at Moment, do func()) { w.queue.push(at, Event{At: at, Kind: evFunc, fn: do}) }
 	w.faults, w.decisions, w.operators, w.checks = faults{w: w, LateMessages: true}, decisions{w: w}, operators{w: w}, newChecks(w)
 	w.listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.Names {
@@ -71,11 +72,11 @@ func (w *World) Play() (v *Violation) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.Fail("panic", "%v\n%s", p, debug.Stack())
-			v = w.broken
+			v = w.Broken
 		}
 	}()
 	if w.Tape != nil {
-		w.Tape.setup()
+		w.setup()
 	}
 	if w.Record {
 		for _, p := range w.Procs {
@@ -93,7 +94,7 @@ func (w *World) Play() (v *Violation) {
 	w.limit = w.Now.Add(w.Length + w.bound())
 	w.At(w.Length, w.stop)
 	w.step()
-	for !w.queue.empty() && w.broken == nil {
+	for !w.queue.empty() && w.Broken == nil {
 		e := w.queue.pop()
 		w.Now = e.At
 		w.Stats.Events++
@@ -112,10 +113,10 @@ func (w *World) Play() (v *Violation) {
 		w.checks.always()
 		w.step()
 	}
-	if w.broken == nil {
+	if w.Broken == nil {
 		w.checks.end()
 	}
-	return w.broken
+	return w.Broken
 }
 
 // bound is how long after the faults the last waiter may be served: nodes
@@ -133,7 +134,7 @@ func (w *World) bound() time.Duration {
 }
 
 func (w *World) dispatch(e Event) {
-	w.Tape.event(e)
+	w.tape(e)
 	switch e.Kind {
 	case evFunc:
 		e.fn()
@@ -151,9 +152,9 @@ func (w *World) send(e Event) {
 		w.Wire.take(e)
 		return
 	case w.Tape != nil && (e.M == nil || e.M.about != repairs):
-		w.Tape.names.Of(e)
+		w.names.Of(e)
 	}
-	w.queue.push(e)
+	w.queue.push(e.At, e)
 }
 
 // over: nothing more is to be done.

@@ -1,0 +1,117 @@
+package world
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what is recorded of a schedule that is played.
+
+// setup begins the trace on the tape with the settings and the clocks.
+func (w *World) setup() {
+	x := w.Tape
+	s := fmt.Sprintf("nodes %d ttl %v guard %v retention %v timeout %v", len(w.Nodes), w.TTL, w.Guard, w.Retention, w.NodeTimeout)
+	switch {
+	case w.Counting:
+		s += fmt.Sprintf(" semaphore %d", w.Capacity)
+	case w.Capacity > 1:
+		s += " rwlock"
+	}
+	for _, o := range []struct {
+		name string
+		n    int
+	}{{"locks", w.Locks}, {"portion", w.Portion}, {"room", w.Window}} {
+		if o.n > 0 {
+			s += fmt.Sprintf(" %s %d", o.name, o.n)
+		}
+	}
+	for _, o := range []struct {
+		name string
+		on   bool
+	}{{"silent", !w.Eager}, {"fresh", !w.Bootstrap}} {
+		if o.on {
+			s += " " + o.name
+		}
+	}
+	x.start(s + " manual")
+	for _, n := range w.Nodes {
+		x.note("clock %d offset %d rate %v", n.Index+1, n.Clock.Offset, n.Rate)
+	}
+	for _, p := range w.Procs {
+		s := fmt.Sprintf("process %s offset %d rate %v", p.Label, p.Clock.Offset, p.Rate)
+		x.note("%s", s)
+	}
+	x.ready()
+}
+
+// tape records that something arrives.
+func (w *World) tape(e Event) {
+	x := w.Tape
+	if x == nil {
+		return
+	}
+	x.Plan = e.Kind == evFunc
+	switch {
+	case e.M != nil && e.M.about == repairs: // a trace tells of repairs by what they lead to
+	case e.Kind == evFunc || e.Kind == evProc || e.Proc != nil && e.Gen != e.Proc.Epoch:
+	case e.Kind == EvTimer:
+		if e.At == e.Att.Timer {
+			x.note("tick %s", e.Att.Part.Label())
+		}
+	case e.Kind == evRequest && e.M.Gen != e.M.Link.Gen:
+	default:
+		x.note("deliver %v", w.names.Of(e).exact())
+	}
+}
+
+// exact is the name of one message and of no other.
+func (p Parcel) exact() string {
+	if p.No == 1 && p.Op != "" {
+		return p.String() + "#1"
+	}
+	return p.String()
+}
+
+func (w *World) tapeClaim(t *Participant, id protocol.ID, d process.Deferral) {
+	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.Label(), t.Weight, t.Proc.Wall, hex.EncodeToString(id[:]))
+	if t.Lock > 0 {
+		s += fmt.Sprintf(" lock %d", t.Lock+1)
+	}
+	if t.try {
+		s += " try"
+	}
+	if d.Nodes != 0 {
+		var ns []string
+		for i := range w.Nodes {
+			if d.Nodes&(1<<i) != 0 {
+				ns = append(ns, fmt.Sprint(i+1))
+			}
+		}
+		s += fmt.Sprintf(" defer %s %v", strings.Join(ns, ","), d.After)
+	}
+	w.Tape.note("%s", s)
+}
+
+func (w *World) tapeRegisterOp(p *Proc, owner *Attempt, in *lease.RegisterOp) {
+	label := p.Label
+	if owner != nil {
+		label = owner.Part.Label()
+	}
+	switch {
+	case in.Repair > 0:
+		w.Tape.note("repair %d by %s told", in.Repair, label)
+	case in.Op == protocol.OpPut && in.Stored.Erased:
+		w.Tape.note("erase %s seq %d", label, in.Stored.Seq)
+	case in.Op == protocol.OpPut:
+		w.Tape.note("put %s %s seq %d", label, strings.ReplaceAll(string(in.Stored.Value), " ", "-"), in.Stored.Seq)
+	case in.Alive:
+		w.Tape.note("read %s alive", label)
+	default:
+		w.Tape.note("%v %s", in.Op, label)
+	}
+}
