@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -13,14 +14,14 @@ import (
 // generator makes schedules of one kind.
 type generator struct {
 	name string
-	set  func(r *rand.Rand, s *world.Setting) // may be nil
+	set  func(r *rand.Rand, s *course.Setting) // may be nil
 	plan func(w *world.World)
 }
 
 // calm: nothing fails, messages are quick.
 var calm = generator{
 	name: "calm",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		s.Clean, s.Bootstrap = true, true
 		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
 		s.Length /= 2
@@ -52,7 +53,7 @@ var storm = generator{
 // ever.
 var limping = generator{
 	name: "limping",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		s.Nodes = [...]int{3, 3, 4, 5, 5}[r.IntN(5)]
 		s.Limping, s.Bootstrap, s.Record = true, true, false
 		s.Window = 0
@@ -72,7 +73,7 @@ var limping = generator{
 // unless a rule is missing.
 
 // plain is what most aims start from: a mutex on three nodes that vote.
-func plain(r *rand.Rand, s *world.Setting, procs int) {
+func plain(r *rand.Rand, s *course.Setting, procs int) {
 	s.Nodes, s.Procs, s.Parts = 3, procs, 1
 	s.ShortHold = s.Delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
 	s.Capacity, s.Weights, s.Counting, s.Record = 1, []uint64{1}, false, false
@@ -89,7 +90,7 @@ func plain(r *rand.Rand, s *world.Setting, procs int) {
 // end of the guard time another claim comes.
 var restart = generator{
 	name: "restart",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 3*s.Guard + 4*s.TTL
 	},
@@ -135,7 +136,7 @@ var restart = generator{
 // passes through the other two; one of those forgets, and then it gets there.
 var stale = generator{
 	name: "stale",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Skew = s.TTL / 2
 		s.Guard = 2*s.TTL + 2*s.Skew
@@ -165,9 +166,9 @@ var stale = generator{
 // lease, and another claim takes over.
 var cutoff = generator{
 	name: "cutoff",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2+r.IntN(2))
-		s.Drift = world.ClockRate
+		s.Drift = course.ClockRate
 		s.Late = 0
 		s.Length = 10 * s.TTL
 		if r.IntN(2) == 0 {
@@ -217,7 +218,7 @@ var cutoff = generator{
 // permits: a semaphore whose clients each cannot reach one of the nodes.
 var permits = generator{
 	name: "permits",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3+r.IntN(3))
 		s.Counting = true
 		s.Capacity, s.Weights = 2, []uint64{1}
@@ -239,7 +240,7 @@ var permits = generator{
 // and then nothing more. Its lease must run from the settle.
 var fringe = generator{
 	name: "fringe",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Skew = s.TTL / 2
 		s.Delay, s.Jitter, s.Tail, s.Late = time.Millisecond/2, time.Millisecond/2, 0, 0

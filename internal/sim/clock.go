@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -15,7 +16,7 @@ import (
 // time.
 var wrongClock = generator{
 	name: "wrong clock",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 4*s.Guard + 6*s.TTL
 	},
@@ -66,7 +67,7 @@ var wrongClock = generator{
 // for what is free.
 var polling = generator{
 	name: "polling",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Clean, s.TTL, s.NodeTimeout = true, time.Second, 100*time.Millisecond
 		s.Skew = s.TTL / 2
@@ -94,7 +95,7 @@ var polling = generator{
 // so, too, has been there. Another node is too slow for a moment.
 var poisoned = generator{
 	name: "poisoned",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 4 * s.TTL
 	},
@@ -138,7 +139,7 @@ var recordOfTheFuture = forging("recordOfTheFuture", func(w *world.World, n *wor
 func forging(name string, ticket func(w *world.World, n *world.Node) protocol.Ticket) generator {
 	return generator{
 		name: name,
-		set: func(r *rand.Rand, s *world.Setting) {
+		set: func(r *rand.Rand, s *course.Setting) {
 			plain(r, s, 3)
 			s.Nodes = 1 + 2*r.IntN(2)
 			s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true

@@ -107,6 +107,7 @@
 // This one has the generators: generate.go, and the aims by what they are
 // about.
 //
+//	course      settings, time, chance, and what is recorded of a schedule
 //	world       clients, links and nodes, what fails in them, and what must hold
 //	play        a trace, that is a schedule that a person writes, and its commands
 //	exhaustive  every schedule of small cases

@@ -7,12 +7,13 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // The aims in which the nodes of a set are exchanged.
 
-func exchangeSet(r *rand.Rand, s *world.Setting) {
+func exchangeSet(r *rand.Rand, s *course.Setting) {
 	s.Members = [...]int{1, 2, 3, 3, 3}[r.IntN(5)]
 	s.Nodes = s.Members + 2
 	s.Bootstrap = true
@@ -22,7 +23,7 @@ func exchangeSet(r *rand.Rand, s *world.Setting) {
 // exchangeCalm: nodes are exchanged while nothing fails.
 var exchangeCalm = generator{
 	name: "exchange calm",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		exchangeSet(r, s)
 		s.Length += s.Guard // for two changes, see exchangesEnd
 	},
@@ -64,7 +65,7 @@ var exchangeStorm = generator{
 }
 
 // swapSet is for the aims that replace all nodes of a set: ABC by DEF.
-func swapSet(r *rand.Rand, s *world.Setting) {
+func swapSet(r *rand.Rand, s *course.Setting) {
 	plain(r, s, 3)
 	s.Members, s.Nodes = 3, 6
 	s.Hold = 4 * s.Guard
@@ -120,7 +121,7 @@ var exchangeLeft = generator{
 // its place.
 var exchangeKept = generator{
 	name: "exchange kept",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		swapSet(r, s)
 		s.Tail, s.ShortHold, s.Eager = 0, false, true
 	},
@@ -163,7 +164,7 @@ var exchangeKept = generator{
 // settled when that set began to count.
 var exchangeFalls = generator{
 	name: "exchange falls",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		swapSet(r, s)
 		s.Skew, s.Guard = 0, 2*s.TTL
 		s.Drift, s.Tail = 0, 0
@@ -199,7 +200,7 @@ var exchangeFalls = generator{
 // others count, is found later.
 var exchangeRecords = generator{
 	name: "exchange records",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		swapSet(r, s)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, 20*s.Guard
@@ -239,7 +240,7 @@ var exchangeRecords = generator{
 // that comes late.
 var exchangeAgain = generator{
 	name: "exchange again",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		swapSet(r, s)
 		s.Length = 7*s.Guard + 6*s.TTL
 	},

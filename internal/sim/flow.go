@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -16,7 +17,7 @@ import (
 // one request or two at each node. Nothing fails, so nothing is left behind.
 var hasty = generator{
 	name: "hasty",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1+r.IntN(3))
 		s.Clean = true
 		s.Parts = 2 + r.IntN(2)
@@ -36,7 +37,7 @@ var hasty = generator{
 // is kept. When it ends, the next one is served.
 var congested = generator{
 	name: "congested",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1)
 		s.Parts = 12 + r.IntN(6)
 		s.Window = 1
@@ -65,7 +66,7 @@ var congested = generator{
 // unplugged: as hasty, and connections break.
 var unplugged = generator{
 	name: "unplugged",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		hasty.set(r, s)
 		s.Clean, s.CancelEvery = false, 0
 	},
@@ -86,7 +87,7 @@ var unplugged = generator{
 // counts from when its request is sent.
 var brimful = generator{
 	name: "brimful",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1)
 		s.Capacity, s.Weights = 1<<30, []uint64{1}
 		s.Parts, s.ShortHold = 4+r.IntN(4), false // two of them only take the room
@@ -133,7 +134,7 @@ var brimful = generator{
 // unanswered, and each operation on a record is decided.
 var recordsWait = generator{
 	name: "recordsWait",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1+r.IntN(2))
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Clean = true
@@ -163,7 +164,7 @@ var recordsWait = generator{
 // there is room for all of them. All are admitted.
 var throng = generator{
 	name: "throng",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 4)
 		s.Parts, s.Portion = 5, 1 // a list of eight claims
 		s.Counting, s.Weights, s.Capacity = true, []uint64{1}, uint64(20+r.IntN(3))
@@ -190,7 +191,7 @@ var throng = generator{
 // many for a list.
 var patchy = generator{
 	name: "patchy",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		throng.set(r, s)
 		s.Nodes, s.Parts, s.Residues, s.Late = 3, 6, 64, 0
 		s.TTL = 8 * time.Second
@@ -226,7 +227,7 @@ var patchy = generator{
 // and the rest gets holds as those end.
 var flood = generator{
 	name: "flood",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1)
 		s.Capacity, s.Weights, s.ShortHold = 1<<30, []uint64{1}, false
 		s.Parts, s.Window, s.Places = 60, 2, 1+r.IntN(8)
@@ -276,7 +277,7 @@ var flood = generator{
 // as the holder leaves. Another client wants the lock when that has ended.
 var leaveRefused = generator{
 	name: "leave refused",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 3 * s.TTL
 	},

@@ -4,18 +4,19 @@ import (
 	"io"
 	"math/rand/v2"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // run plays g's schedule for a seed. mutate may change the setting.
-func run(g generator, seed uint64, mutate func(*world.Setting), trace io.Writer) (*world.Violation, world.Stats) {
+func run(g generator, seed uint64, mutate func(*course.Setting), trace io.Writer) (*course.Violation, course.Stats) {
 	return record(g, seed, mutate, trace, nil)
 }
 
 // record is run, and records the schedule on a tape if there is one.
-func record(g generator, seed uint64, mutate func(*world.Setting), trace io.Writer, to *world.Tape) (*world.Violation, world.Stats) {
+func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Writer, to *course.Tape) (*course.Violation, course.Stats) {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	s := world.RandomSetting(r)
+	s := course.RandomSetting(r)
 	if g.set != nil {
 		g.set(r, &s)
 		s.Record = s.Record && s.Capacity == 1

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -14,7 +15,7 @@ import (
 // for it, or comes then.
 var leap = generator{
 	name: "leap",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 3*s.Guard + 4*s.TTL
 	},
@@ -49,7 +50,7 @@ var leap = generator{
 // it.
 var doubt = generator{
 	name: "doubt",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		leap.set(r, s)
 		s.Nodes = 1 + 2*r.IntN(2)
 	},
@@ -85,7 +86,7 @@ var doubt = generator{
 // connections come back one after the other. It is served soon then.
 var nap = generator{
 	name: "nap",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1)
 		s.Nodes = 3 + 2*r.IntN(2)
 		s.Delay, s.Jitter, s.Tail = s.NodeTimeout/20, s.NodeTimeout/20, 0
@@ -107,7 +108,7 @@ var nap = generator{
 // knows of two nodes excludes, and the third one it knows better.
 var doze = generator{
 	name: "doze",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1)
 		s.Delay, s.Jitter, s.Tail, s.Late, s.Drift = 100*time.Microsecond, 100*time.Microsecond, 0, 0, 0
 		s.Length = 4 * s.TTL
@@ -134,7 +135,7 @@ var doze = generator{
 // little. Its next answer is slow, and the one after that shows the rest.
 var midsleep = generator{
 	name: "midsleep",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1)
 		s.Delay, s.Jitter, s.Tail = s.NodeTimeout/100, s.NodeTimeout/100, 0
 		s.Length = 4*s.TTL + s.Guard
@@ -191,7 +192,7 @@ var buffered = generator{
 // client takes over, and the first one that wakes reaches one node alone.
 var overslept = generator{
 	name: "overslept",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 8*s.TTL + 2*s.Guard
 	},
@@ -215,9 +216,9 @@ var overslept = generator{
 // noticed, and all clocks differ as much as they may: the holder's is slow.
 var nudge = generator{
 	name: "nudge",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
-		s.Drift, s.Late = world.ClockRate, 0
+		s.Drift, s.Late = course.ClockRate, 0
 		s.Delay, s.Jitter, s.Tail = s.TTL/4000, s.TTL/4000, 0
 		s.Length = 6 * s.TTL
 	},

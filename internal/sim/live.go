@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -15,7 +16,7 @@ import (
 // different orders. Nothing fails.
 var crossing = generator{
 	name: "crossing",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		procs := 2 + r.IntN(3)
 		plain(r, s, procs)
 		s.Clean = true
@@ -40,7 +41,7 @@ var crossing = generator{
 // contends.
 var comesBack = generator{
 	name: "repair",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 8 * s.TTL
 	},
@@ -74,7 +75,7 @@ var comesBack = generator{
 // alone do not show that there is room. Either of the others may go.
 var unlike = generator{
 	name: "unlike",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Counting, s.Capacity, s.Weights = true, 3, []uint64{1}
 		s.Length = 8 * s.TTL
@@ -106,7 +107,7 @@ var unlike = generator{
 // killed: the next in line is served as soon as a dead holder's lease ends.
 var killed = generator{
 	name: "killed",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Length = 6 * s.TTL
 		s.Tail, s.LatePush = 0, 0
@@ -134,7 +135,7 @@ var killed = generator{
 // were settled on it must settle on what is left.
 var settledNodeGoes = generator{
 	name: "settledNodeGoes",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		crossing.set(r, s)
 		s.Clean, s.Nodes = false, 3
 	},
@@ -154,7 +155,7 @@ var settledNodeGoes = generator{
 // the two settles on the nodes that are left, long before a beat is due.
 var severed = generator{
 	name: "severed",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Eager, s.ShortHold = true, false // e and f are to be settled where they are not cut off
 		s.LatePush = 0                     // else a beat may be what ends the wait
@@ -193,7 +194,7 @@ var severed = generator{
 // nothing.
 var leaveAtOnce = generator{
 	name: "leaveAtOnce",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2+r.IntN(2))
 		s.Clean = true
 		s.Tail = 0
@@ -207,7 +208,7 @@ var leaveAtOnce = generator{
 // amnesia: nodes lose their data all the time.
 var amnesia = generator{
 	name: "amnesia",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		s.Length = 4 * s.Guard
 	},
 	plan: func(w *world.World) {
@@ -225,7 +226,7 @@ var amnesia = generator{
 // connections break.
 var joinTogether = generator{
 	name: "joinTogether",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		crossing.set(r, s)
 		s.Clean = false
 		s.LatePush, s.Lag = 2, 4*s.Jitter
@@ -245,7 +246,7 @@ var joinTogether = generator{
 // settled on c as well.
 var halfway = generator{
 	name: "halfway",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Skew = s.TTL / 2
 		s.Guard = 2*s.TTL + 2*s.Skew
@@ -279,8 +280,8 @@ var halfway = generator{
 // no message fails. One of them is to be admitted.
 var rush = generator{
 	name: "rush",
-	set: func(r *rand.Rand, s *world.Setting) {
-		*s = world.Setting{
+	set: func(r *rand.Rand, s *course.Setting) {
+		*s = course.Setting{
 			Nodes: 1 + r.IntN(7), Procs: 2 + r.IntN(8), Parts: 1, Capacity: 1, Weights: []uint64{1},
 			TTL: 8 * time.Second, Guard: 16 * time.Second, NodeTimeout: 200 * time.Millisecond,
 			Bootstrap: true, Clean: true, Eager: true, Tries: true, ShortHold: r.IntN(2) == 0, Residues: protocol.Residues,
@@ -302,7 +303,7 @@ var rush = generator{
 // at a time.
 var readers = generator{
 	name: "readers",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		calm.set(r, s)
 		s.Portion, s.Procs, s.Parts = 1, 4, 2
 		s.Capacity, s.Weights, s.Counting = 1<<30, []uint64{1, 1, 1, 1 << 30}, false
@@ -316,7 +317,7 @@ var readers = generator{
 // at a time. The fourth is in when their leases have ended.
 var queueDies = generator{
 	name: "queueDies",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 4)
 		s.Portion = 1
 		s.Length = 6 * s.TTL

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -15,7 +16,7 @@ import (
 // Nothing fails.
 var localCalm = generator{
 	name: "localCalm",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2+r.IntN(2))
 		s.Clean = true
 		s.Delay = time.Duration(50+r.IntN(500)) * time.Microsecond
@@ -35,7 +36,7 @@ var localCalm = generator{
 
 // localOnly is what the aims start from in which one process is to be watched
 // closely: messages take the same time, and so does each turn, nearly.
-func localOnly(r *rand.Rand, s *world.Setting, callers int) {
+func localOnly(r *rand.Rand, s *course.Setting, callers int) {
 	plain(r, s, 2)
 	s.Clean = true
 	s.Delay = time.Duration(50+r.IntN(200)) * time.Microsecond
@@ -43,14 +44,14 @@ func localOnly(r *rand.Rand, s *world.Setting, callers int) {
 	s.Callers, s.Linger, s.Capacity, s.Weights = callers, 0, 1, []uint64{1}
 }
 
-func readWrite(s *world.Setting) { s.Reading, s.Capacity, s.Weights = 3, 1<<30, []uint64{1, 1 << 30} }
+func readWrite(s *course.Setting) { s.Reading, s.Capacity, s.Weights = 3, 1<<30, []uint64{1, 1 << 30} }
 
 // localBusy: the callers of one process hand the claim over all the time, and a
 // caller of another process waits. Turns are short, so that there may be many,
 // or long.
 var localBusy = generator{
 	name: "localBusy",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		localOnly(r, s, 4)
 		s.TTL = 8 * time.Second
 		s.Guard = 2*s.TTL + 2*s.Skew
@@ -69,7 +70,7 @@ var localBusy = generator{
 // in their process, or in another one.
 var localReaders = generator{
 	name: "localReaders",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		localOnly(r, s, 5)
 		readWrite(s)
 		s.Hold, s.Think = s.TTL/400, s.TTL/8000
@@ -89,7 +90,7 @@ var localReaders = generator{
 // Then a process whose clock is behind gets the next ticket.
 var localTokens = generator{
 	name: "localTokens",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		localOnly(r, s, 3)
 		s.Residues, s.Offsets = 2, true
 		s.Skew = s.TTL / 2
@@ -114,7 +115,7 @@ var localTokens = generator{
 // process.
 var localMistake = generator{
 	name: "localMistake",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		localOnly(r, s, 2)
 		readWrite(s)
 		s.Length = 2 * s.TTL
@@ -139,7 +140,7 @@ var localMistake = generator{
 // admitted, for longer than its lease.
 var localStopped = generator{
 	name: "localStopped",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		localOnly(r, s, 2)
 		s.Clean = false
 		s.Length = 6 * s.TTL
@@ -158,7 +159,7 @@ var localStopped = generator{
 // answer that came in time is handled. Another process wants the name.
 var localRenewed = generator{
 	name: "localRenewed",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		localOnly(r, s, 2)
 		s.Clean = false
 		s.Length = 6 * s.TTL
@@ -180,7 +181,7 @@ var localRenewed = generator{
 // localStorm: the same, and anything fails at any time.
 var localStorm = generator{
 	name: "localStorm",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		s.Record, s.Counting, s.Window = false, false, 0
 		s.Callers, s.Capacity, s.Weights = 2+r.IntN(3), 1, []uint64{1}
 		if r.IntN(3) > 0 {

@@ -4,13 +4,14 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // The aims in which processes have different lists of nodes. The lists are ABC
 // and ABD.
 
-func membersSet(r *rand.Rand, s *world.Setting) {
+func membersSet(r *rand.Rand, s *course.Setting) {
 	plain(r, s, 2)
 	s.Nodes, s.Members = 4, 3
 	s.Hold = 2 * s.Guard
@@ -41,7 +42,7 @@ var recordings = generator{
 // and again. They come back by themselves.
 var wiped = generator{
 	name: "wiped",
-	set: func(_ *rand.Rand, s *world.Setting) {
+	set: func(_ *rand.Rand, s *course.Setting) {
 		s.Bootstrap = true
 		s.Length = 8 * s.Guard
 	},

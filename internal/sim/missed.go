@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -20,7 +21,7 @@ import (
 // with the old list reaches A, B, C and D only.
 var exchangeStale = generator{
 	name: "exchange stale",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		swapSet(r, s)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, 20*s.Guard
@@ -149,7 +150,7 @@ var exchangeRegress = generator{
 // learns that the new nodes count alone: none of them has the register.
 var exchangeLate = generator{
 	name: "exchange late",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		swapSet(r, s)
 		if r.IntN(2) == 0 {
 			s.Members, s.Nodes = 1, 2
@@ -182,7 +183,7 @@ var exchangeLate = generator{
 // left are stopped for good.
 var powerless = generator{
 	name: "exchange powerless",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		exchangeSet(r, s)
 		s.Members, s.Nodes, s.Record = 3, 5, false
 	},

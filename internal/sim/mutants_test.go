@@ -13,28 +13,28 @@ import (
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/sim/world"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // mutant is the protocol with something left out, and what that leads to.
 type mutant struct {
 	name   string
-	change func(*world.Setting)
+	change func(*course.Setting)
 	aim    generator
 	within int    // so many seeds at most
 	kinds  string // of violation
 }
 
-func without(off ...protocol.Rule) func(*world.Setting) {
-	return func(s *world.Setting) { s.Rules = protocol.Without(off...) }
+func without(off ...protocol.Rule) func(*course.Setting) {
+	return func(s *course.Setting) { s.Rules = protocol.Without(off...) }
 }
 
-func repairsWithout(r protocol.Rule) func(*world.Setting) {
-	return func(s *world.Setting) { s.Rules = protocol.Without(r) }
+func repairsWithout(r protocol.Rule) func(*course.Setting) {
+	return func(s *course.Setting) { s.Rules = protocol.Without(r) }
 }
 
-func nodesWithout(r model.Rules) func(*world.Setting) {
-	return func(s *world.Setting) { s.Off = r }
+func nodesWithout(r model.Rules) func(*course.Setting) {
+	return func(s *course.Setting) { s.Off = r }
 }
 
 // mutants are the rows of protocol.md's table first, and then the rules that it
@@ -42,8 +42,8 @@ func nodesWithout(r model.Rules) func(*world.Setting) {
 var mutants = []mutant{
 	{"validity is any q acknowledgements", without(protocol.RuleRecheck), restart, 100, "capacity"},
 	{"an unsettled attempt goes on", without(protocol.RuleAbandon), stale, 100, "stuck"},
-	{"guard below 2 ttl + 2 skew", func(s *world.Setting) { s.Skew, s.Offsets = 3*s.TTL, true; s.Guard = s.TTL + s.Skew/2 }, calm, 100, "late lost stuck"},
-	{"guard below ttl", func(s *world.Setting) { s.Guard = s.TTL / 2 }, restart, 100, "capacity"},
+	{"guard below 2 ttl + 2 skew", func(s *course.Setting) { s.Skew, s.Offsets = 3*s.TTL, true; s.Guard = s.TTL + s.Skew/2 }, calm, 100, "late lost stuck"},
+	{"guard below ttl", func(s *course.Setting) { s.Guard = s.TTL / 2 }, restart, 100, "capacity"},
 	{"no guard", nodesWithout(model.Guard), restart, 100, "capacity"},
 	{"acknowledgements at any ticket", without(protocol.RuleExact), crossing, 100, "token capacity"},
 	{"views beyond their lease", without(protocol.RuleLease), restart, 100, "capacity"},
@@ -65,7 +65,7 @@ var mutants = []mutant{
 	{"F falls with the claims", nodesWithout(model.MonotoneFence), crossing, 100, "token"},
 	{"lost is not final", without(protocol.RuleFinal), cutoff, 100, "final"},
 	{"leave only where held", without(protocol.RuleLeaveAll), leaveAtOnce, 100, "orphan late"},
-	{"leave overtakes its join", func(s *world.Setting) { s.Overtake = true }, leaveAtOnce, 100, "orphan late"},
+	{"leave overtakes its join", func(s *course.Setting) { s.Overtake = true }, leaveAtOnce, 100, "orphan late"},
 	{"an early push is dropped", without(protocol.RuleStash), crossing, 100, "late"},
 	{"a deferred node stays out", without(protocol.RuleRest), calm, 100, "late stuck"},
 	{"a try gives up though a node has voted for it", without(protocol.RuleStay), rush, 100, "free"},
@@ -103,7 +103,7 @@ var mutants = []mutant{
 	{"a Resize that failed counts", without(protocol.RuleMore), raised, 100, "capacity"},
 	{"a Resize takes permits away from holders", without(protocol.RuleKeep), resized, 100, "lost"},
 	{"a node that has forgotten a Resize votes", nodesWithout(model.ResizeKnown), shrunk, 100, "capacity"},
-	{"another Redlock client's expiry is above the guard time", func(s *world.Setting) { s.Expiry = 2 * s.Guard }, bygone, 100, "capacity"},
+	{"another Redlock client's expiry is above the guard time", func(s *course.Setting) { s.Expiry = 2 * s.Guard }, bygone, 100, "capacity"},
 	{"where a list is too long nothing is returned", nodesWithout(model.Totals), throng, 100, "lost"},
 	{"a list comes without the totals of all", nodesWithout(model.AllTotals), patchy, 100, "lost"},
 	{"one node's word ends a hold", without(protocol.RuleEvict), evictions, 100, "evicted"},
@@ -116,7 +116,7 @@ var mutants = []mutant{
 	{"an attempt is abandoned unsent", without(protocol.RulePostpone), congested, 100, "unsent"},
 	{"operations on records find room at every time", without(protocol.RuleRecordsWait), recordsWait, 100, "room"},
 	{"a leave that a node refuses for now is not sent again", without(protocol.RuleLeaveAgain), leaveRefused, 100, "late"},
-	{"a broken connection takes room", func(s *world.Setting) { s.Hoard = true }, unplugged, 100, "stuck orphan late"},
+	{"a broken connection takes room", func(s *course.Setting) { s.Hoard = true }, unplugged, 100, "stuck orphan late"},
 	{"a reply counts though the node's data is not its own any more", without(protocol.RuleOwnIncarnation), replica, 100, "capacity"},
 	{"an incarnation that has ended counts again", without(protocol.RuleReturned), swapped, 100, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), queueDies, 100, "busy lost"},
@@ -124,7 +124,7 @@ var mutants = []mutant{
 	{"a client is asked for a request though nothing is left over", nodesWithout(model.Enough), readers, 100, "busy"},
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
 	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
-	{"a retention time below the guard time", func(s *world.Setting) { s.Retention = s.Guard / 4 }, wrongClock, 100, "token"},
+	{"a retention time below the guard time", func(s *course.Setting) { s.Retention = s.Guard / 4 }, wrongClock, 100, "token"},
 	{"attempts move the tickets on", without(protocol.RuleBurst), polling, 100, "late lost"},
 	{"a ticket of the far future is followed", without(protocol.RuleCeiling), poisoned, 100, "stuck"},
 	{"a record of the far future is returned", nodesWithout(model.FarFuture), forged, 100, "record stuck"},
@@ -140,13 +140,13 @@ var mutants = []mutant{
 	{"a node in doubt votes", without(protocol.RuleDoubt), doubt, 100, "capacity"},
 	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
 	{"the bounds of a node's clock outlast its incarnation", without(protocol.RuleMet), leap, 100, "silenced"},
-	{"no margin for jumps that are not noticed", func(s *world.Setting) { s.Scant = true }, nudge, 100, "capacity"},
-	{"no client looks at the uptime", func(s *world.Setting) { s.Forgetful = true }, restart, 100, "capacity"},
+	{"no margin for jumps that are not noticed", func(s *course.Setting) { s.Scant = true }, nudge, 100, "capacity"},
+	{"no client looks at the uptime", func(s *course.Setting) { s.Forgetful = true }, restart, 100, "capacity"},
 
-	{"all names have one ticket clock", func(s *world.Setting) { s.OneClock = true }, manyNamesCalm, 100, "ahead"},
+	{"all names have one ticket clock", func(s *course.Setting) { s.OneClock = true }, manyNamesCalm, 100, "ahead"},
 	{"the leaves of a Close go to a quorum only", without(protocol.RuleLeaveAll), closing, 100, "orphan late closed"},
 	{"a claim whose renewal has ended is handed over", without(protocol.RulePassUsable), maxHolds, 100, "unaware overlong late"},
-	{"a hold is renewed past its bound", func(s *world.Setting) { s.Unbound = true }, maxHolds, 100, "overlong stuck"},
+	{"a hold is renewed past its bound", func(s *course.Setting) { s.Unbound = true }, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
 	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), exchangeCalm, 300, "token record"},
 	{"one node of a list says which set counts", without(protocol.RuleSetFound), liar, 100, "set"},
@@ -163,7 +163,7 @@ var mutants = []mutant{
 
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
 	{"the new set counts alone at once", without(protocol.RuleExchangeWait), exchangeLeft, 100, "capacity token"},
-	{"the new set counts alone after half the time", func(s *world.Setting) { s.Rules = protocol.Halved(protocol.ConstExchangeWait) }, exchangeFalls, 300, "capacity token"},
+	{"the new set counts alone after half the time", func(s *course.Setting) { s.Rules = protocol.Halved(protocol.ConstExchangeWait) }, exchangeFalls, 300, "capacity token"},
 	{"a node moves to an earlier configuration", nodesWithout(model.SetHigher), exchangeAgain, 100, "capacity token"},
 	{"a holder is judged by the new set at once", without(protocol.RuleKeepDeadline), exchangeKept, 100, "lost"},
 	{"a deadline that was kept stays though clocks have parted", without(protocol.RuleKeepEarly), exchangeAsleep, 300, "capacity token"},
@@ -263,12 +263,12 @@ func tabulate(t *testing.T, seeds map[string]uint64) {
 
 // leftOut returns the names of the rules that the mutant lacks.
 func (m mutant) leftOut(t *testing.T) string {
-	lacks := world.Setting{TTL: time.Second}
+	lacks := course.Setting{TTL: time.Second}
 	m.change(&lacks)
 	names, by := mutations(t)
 	var off []string
 	for _, n := range names {
-		var s world.Setting
+		var s course.Setting
 		by[n](&s)
 		if (s.Off == 0) != (s.Rules == protocol.Rules{}) && lacks.Off&s.Off == s.Off && lacks.Rules.And(s.Rules) == lacks.Rules {
 			off = append(off, n)
@@ -302,7 +302,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	var clients protocol.Rules
 	var nodes model.Rules
 	for _, m := range mutants {
-		s := world.Setting{TTL: time.Second}
+		s := course.Setting{TTL: time.Second}
 		m.change(&s)
 		clients = clients.And(s.Rules)
 		nodes |= s.Off

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // severalNames is what these aims start from. The record, the number of permits
 // and other Redlock clients are those of the first name.
-func severalNames(r *rand.Rand, s *world.Setting) {
+func severalNames(r *rand.Rand, s *course.Setting) {
 	s.Nodes, s.Procs = 3+2*r.IntN(2), 2+r.IntN(3)
 	s.Locks = 2 + r.IntN(len(world.LockNames)-1)
 	s.Parts = s.Locks * (1 + r.IntN(2))
@@ -29,7 +30,7 @@ func severalNames(r *rand.Rand, s *world.Setting) {
 // has room for a few requests only.
 var manyNames = generator{
 	name: "manyNames",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		severalNames(r, s)
 		s.Window = [...]int{1, 2, 4, 0, 0, 0}[r.IntN(6)]
 		s.Names = 3
@@ -49,7 +50,7 @@ var manyNames = generator{
 // others do.
 var manyNamesCalm = generator{
 	name: "manyNamesCalm",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		severalNames(r, s)
 		s.Clean, s.Bootstrap, s.Record = true, true, false
 		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
@@ -65,7 +66,7 @@ var manyNamesCalm = generator{
 // What they leave is passed on promptly, and no node keeps anything of them.
 var closing = generator{
 	name: "closing",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		severalNames(r, s)
 		s.Clean, s.Bootstrap, s.Record = true, true, false
 		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
@@ -92,7 +93,7 @@ var closing = generator{
 // the hand-over. Every waiter is served though no holder lets go by itself.
 var maxHolds = generator{
 	name: "maxHolds",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		severalNames(r, s)
 		s.Procs, s.Parts, s.Locks, s.Record = 2, 1, 1, false
 		s.MaxHold = s.TTL / time.Duration(1+r.IntN(4))
@@ -121,7 +122,7 @@ var maxHolds = generator{
 // Nothing else fails.
 var evictions = generator{
 	name: "evictions",
-	set:  func(r *rand.Rand, s *world.Setting) { calm.set(r, s); s.Hold += s.TTL / 8 },
+	set:  func(r *rand.Rand, s *course.Setting) { calm.set(r, s); s.Hold += s.TTL / 8 },
 	plan: func(w *world.World) {
 		w.AllLoop()
 		w.EvictAtTimes(2 + w.RNG.IntN(8))

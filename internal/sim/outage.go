@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // The aims in which a node, or a client, is away while nodes are exchanged. One
 // process holds all the while, and another one waits.
 
-func outageSet(r *rand.Rand, s *world.Setting) {
+func outageSet(r *rand.Rand, s *course.Setting) {
 	plain(r, s, 3)
 	s.Members, s.Nodes = 3, 5
 	s.Tail, s.ShortHold, s.Eager = 0, false, true
@@ -123,7 +124,7 @@ var exchangeDead = generator{
 // claim holds. It may hold again later.
 var exchangeAsleep = generator{
 	name: "exchange asleep",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		outageSet(r, s)
 		s.Length = 10*s.Guard + 8*s.TTL
 		s.Hold = 2 * s.Length

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestLongQueueTakesManySmallPortions(t *testing.T) {
 	g := generator{
 		name: "many claims",
-		set: func(r *rand.Rand, s *world.Setting) {
+		set: func(r *rand.Rand, s *course.Setting) {
 			plain(r, s, 1)
 			s.Nodes, s.Portion = 1, 1
 			s.Delay, s.Jitter, s.Tail, s.Late = s.TTL/20000, s.TTL/20000, 0, 0

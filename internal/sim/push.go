@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -12,7 +13,7 @@ import (
 // f takes its old vote of a for good, the restart of b gives it the second one.
 var reborn = generator{
 	name: "reborn",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.ShortHold = false // a forgets without a guard time once, so e must have b and c
 		s.Late = 0
@@ -65,7 +66,7 @@ var reborn = generator{
 // behind e there. Node b votes for f, since e has never been there.
 var pushOfOldTicket = generator{
 	name: "pushOfOldTicket",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 4)
 		s.Skew = s.TTL / 2
 		s.Guard = 2*s.TTL + 2*s.Skew

@@ -3,6 +3,7 @@ package sim
 import (
 	"math/rand/v2"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -13,7 +14,7 @@ import (
 // most of what is recorded reaches a bare majority.
 var recorded = generator{
 	name: "recorded",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2+r.IntN(2))
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/2, s.TTL/4
@@ -33,7 +34,7 @@ var recorded = generator{
 // one node that knows of both may lose that, or all, or nothing.
 var belated = generator{
 	name: "belated",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = 2*s.Guard, 4*s.TTL
@@ -91,7 +92,7 @@ func begun(t *world.Participant) func() bool {
 // other cannot be asked.
 var bareMajority = generator{
 	name: "bareMajority",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, s.TTL
@@ -116,7 +117,7 @@ var bareMajority = generator{
 // from other nodes.
 var minority = generator{
 	name: "minority",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
@@ -152,7 +153,7 @@ var minority = generator{
 // next one begins its run there and finds it; and then others are asked.
 var runFindsMinority = generator{
 	name: "runFindsMinority",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
@@ -190,7 +191,7 @@ var runFindsMinority = generator{
 // elsewhere.
 var openWaitsForRepair = generator{
 	name: "openWaitsForRepair",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Offsets = false
@@ -233,7 +234,7 @@ var openWaitsForRepair = generator{
 // run.
 var putForgotten = generator{
 	name: "putForgotten",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Nodes = 5
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
@@ -280,7 +281,7 @@ var putForgotten = generator{
 // others, which know nothing of it; much later another node takes it, too.
 var stretched = generator{
 	name: "stretched",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, s.TTL/4

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -15,7 +16,7 @@ import (
 // these.
 
 // named is what these aims start from.
-func named(r *rand.Rand, s *world.Setting, procs, names int) {
+func named(r *rand.Rand, s *course.Setting, procs, names int) {
 	plain(r, s, procs)
 	s.Capacity, s.Weights, s.Names = 1, []uint64{1}, names
 	s.Eager = true
@@ -60,7 +61,7 @@ var repairBeforeGuardEnds = generator{
 // run is under way. Then it loses its data again, and its connections stay.
 var losesDataAgain = generator{
 	name: "losesDataAgain",
-	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1, 20); s.Hold = s.TTL / 20 },
+	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 20); s.Hold = s.TTL / 20 },
 	plan: func(w *world.World) {
 		a := w.Shuffled()[0]
 		p := w.Procs[0]
@@ -80,7 +81,7 @@ var losesDataAgain = generator{
 // found caught up, and before it lists names. The third cannot be asked.
 var listerLosesData = generator{
 	name: "listerLosesData",
-	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1, 3); s.Nodes, s.Think = 5, s.TTL/20 },
+	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 3); s.Nodes, s.Think = 5, s.TTL/20 },
 	plan: func(w *world.World) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
@@ -106,7 +107,7 @@ var listerLosesData = generator{
 // a while. All other names are brought meanwhile.
 var undecidedName = generator{
 	name: "undecidedName",
-	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1+r.IntN(3), 80) },
+	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1+r.IntN(3), 80) },
 	plan: func(w *world.World) {
 		a := w.Shuffled()[0]
 		w.Held["name 003"] = true
@@ -125,7 +126,7 @@ var undecidedName = generator{
 // a name.
 var decidedName = generator{
 	name: "decidedName",
-	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1+r.IntN(3), 5) },
+	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1+r.IntN(3), 5) },
 	plan: func(w *world.World) {
 		a := w.Shuffled()[0]
 		w.Undecided["name 003"] = true
@@ -138,7 +139,7 @@ var decidedName = generator{
 // does not answer for a while. No connection ends.
 var repairWaits = generator{
 	name: "repairWaits",
-	set:  func(r *rand.Rand, s *world.Setting) { named(r, s, 1, 5) },
+	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 5) },
 	plan: func(w *world.World) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
@@ -152,7 +153,7 @@ var repairWaits = generator{
 // repairTogether: several processes repair a node, and nothing fails meanwhile.
 var repairTogether = generator{
 	name: "repairTogether",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		named(r, s, 4, 80)
 		s.Turns = true
 	},
@@ -167,7 +168,7 @@ var repairTogether = generator{
 // and the third node is brought the number.
 var missedResize = generator{
 	name: "missedResize",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
 		s.ShortHold = false
@@ -193,7 +194,7 @@ var missedResize = generator{
 // guard time.
 var rolling = generator{
 	name: "rolling",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		named(r, s, 4, 9)
 		s.Nodes = [...]int{3, 3, 5}[r.IntN(3)]
 		s.Length = time.Duration(3*s.Nodes+1) * s.Guard
@@ -244,7 +245,7 @@ var rolling = generator{
 // claim and not the holder's.
 var replica = generator{
 	name: "replica",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 4 * s.TTL
 	},
@@ -274,7 +275,7 @@ var replica = generator{
 // a in one run of its server, and another client wants the lock.
 var swapped = generator{
 	name: "swapped",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = s.Guard + 6*s.TTL
 	},

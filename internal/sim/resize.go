@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -12,7 +13,7 @@ import (
 // resized: nothing fails, and the number of permits goes up and down.
 var resized = generator{
 	name: "resized",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		calm.set(r, s)
 		s.Nodes, s.Procs, s.Parts = 3+2*r.IntN(2), 4, 2
 		s.Capacity, s.Weights, s.Counting = 3, []uint64{1, 2}, true
@@ -32,7 +33,7 @@ var resized = generator{
 // forgets that, and the other cannot be asked for a while.
 var shrunk = generator{
 	name: "shrunk",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 3)
 		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
 		s.Hold, s.Think = s.TTL, s.TTL/20
@@ -57,7 +58,7 @@ var shrunk = generator{
 // failed. Two processes each reach that one and one other.
 var raised = generator{
 	name: "raised",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
 		s.Hold = s.TTL

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -13,7 +14,7 @@ import (
 // foreign: a mutex shared with another Redlock client, while nothing fails.
 var foreign = generator{
 	name: "foreign",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 1+r.IntN(3))
 		s.Capacity, s.Weights = 1, []uint64{1}
 		s.Tail = min(s.Tail, s.NodeTimeout/8)
@@ -31,7 +32,7 @@ var foreign = generator{
 // its clock jumps: the other client does not know of guard times.
 var shared = generator{
 	name: "shared",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2+r.IntN(3))
 		s.Nodes = [...]int{1, 3, 3, 3, 4, 5}[r.IntN(6)]
 		s.Capacity, s.Weights = 1, []uint64{1}
@@ -53,7 +54,7 @@ var shared = generator{
 // and c. Then e comes back on a, and b votes for it.
 var overdue = generator{
 	name: "overdue",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights = 1, []uint64{1}
 		s.Length = 8 * s.TTL
@@ -107,7 +108,7 @@ var overdue = generator{
 // ahead at one of the others.
 var barred = generator{
 	name: "barred",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights = 1, []uint64{1}
 		s.Hold, s.Think = s.TTL/20, 8*s.TTL
@@ -143,7 +144,7 @@ var barred = generator{
 // over, and the rival's expiry is below that.
 var bygone = generator{
 	name: "bygone",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Capacity, s.Weights = 1, []uint64{1}
 		s.Expiry = s.Guard * time.Duration(50+r.IntN(46)) / 100

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -12,8 +13,8 @@ import (
 func herd(joiners, nodes, missing int) generator {
 	return generator{
 		name: "herd",
-		set: func(r *rand.Rand, s *world.Setting) {
-			*s = world.Setting{
+		set: func(r *rand.Rand, s *course.Setting) {
+			*s = course.Setting{
 				Nodes: nodes, Procs: joiners, Parts: 1, Capacity: 1, Weights: []uint64{1},
 				TTL: 8 * time.Second, Guard: 16 * time.Second, NodeTimeout: 200 * time.Millisecond,
 				Bootstrap: true, Clean: true, Eager: true, Residues: 64,
@@ -38,7 +39,7 @@ func TestRounds(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		for missing := range nodes/2 + 1 {
 			for _, joiners := range []int{2, 4, 8, 16, 32, 64} {
-				var total world.Stats
+				var total course.Stats
 				for seed := range uint64(100) {
 					v, stats := run(herd(joiners, nodes, missing), seed, nil, nil)
 					if v != nil {

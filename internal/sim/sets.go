@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -19,7 +20,7 @@ import (
 // are exchanged, meanwhile. All are served by the others.
 var liar = generator{
 	name: "liar",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		exchangeSet(r, s)
 		s.Members, s.Nodes, s.Record = 3, 5, false
 	},
@@ -55,7 +56,7 @@ var liar = generator{
 // servers.
 var twofold = generator{
 	name: "twofold",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		plain(r, s, 2)
 		s.Length = 4 * s.TTL
 	},
@@ -141,7 +142,7 @@ var dies = generator{
 // and the waiter keeps its place.
 var returns = generator{
 	name: "exchange returns",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		outageSet(r, s)
 		s.Length = 20*s.Guard + 6*s.TTL
 		s.Hold = 2 * s.Length
@@ -260,7 +261,7 @@ var stops = generator{
 // over.
 var shorter = generator{
 	name: "exchange shorter",
-	set: func(r *rand.Rand, s *world.Setting) {
+	set: func(r *rand.Rand, s *course.Setting) {
 		outageSet(r, s)
 		s.Members, s.Nodes = 3, 3
 		s.Skew, s.Guard = 0, 2*s.TTL

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/play"
-	"github.com/quorate/quorate/internal/sim/world"
 	"github.com/quorate/quorate/internal/trace"
 )
 
@@ -27,10 +27,10 @@ var (
 
 // leavesOut returns what the flag -without leaves out. Only a build with the
 // tag mutants has it.
-var leavesOut func(t *testing.T) func(*world.Setting)
+var leavesOut func(t *testing.T) func(*course.Setting)
 
 // mutation is what -without asks for.
-func mutation(t *testing.T) func(*world.Setting) {
+func mutation(t *testing.T) func(*course.Setting) {
 	if leavesOut == nil {
 		return nil
 	}
@@ -39,13 +39,13 @@ func mutation(t *testing.T) func(*world.Setting) {
 
 // printed returns a schedule as a trace. One that shows a violation is made as
 // short as the violation lets it be.
-func printed(g generator, seed uint64, mutate func(*world.Setting)) (text string, v *world.Violation) {
-	var x world.Tape
+func printed(g generator, seed uint64, mutate func(*course.Setting)) (text string, v *course.Violation) {
+	var x course.Tape
 	v, _ = record(g, seed, mutate, nil, &x)
 	head := fmt.Sprintf("# Seed %d of %s.", seed, g.name)
 	lines := x.Lines
 	if v != nil {
-		shows := func(lines []string, mutate func(*world.Setting)) bool {
+		shows := func(lines []string, mutate func(*course.Setting)) bool {
 			return slices.ContainsFunc(trace.Output(play.BlocksOf(lines, mutate)), func(l string) bool {
 				return strings.HasPrefix(l, "VIOLATION "+v.Kind)
 			})
@@ -93,7 +93,7 @@ func TestSchedules(t *testing.T) {
 	}
 	began := time.Now()
 	var next atomic.Uint64
-	var total world.Stats
+	var total course.Stats
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	failures := 0

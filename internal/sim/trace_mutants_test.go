@@ -14,15 +14,15 @@ import (
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/play"
-	"github.com/quorate/quorate/internal/sim/world"
 	"github.com/quorate/quorate/internal/trace"
 )
 
 var leaveOut = flag.String("without", "", "rules to leave out, such as RulePushOnce+node.Guard")
 
 func init() {
-	leavesOut = func(t *testing.T) func(*world.Setting) {
+	leavesOut = func(t *testing.T) func(*course.Setting) {
 		if *leaveOut == "" {
 			return nil
 		}
@@ -31,16 +31,16 @@ func init() {
 }
 
 // leavingOut returns what leaves out some rules, joined by +.
-func leavingOut(t *testing.T, rules string) func(*world.Setting) {
+func leavingOut(t *testing.T, rules string) func(*course.Setting) {
 	_, by := mutations(t)
-	var off []func(*world.Setting)
+	var off []func(*course.Setting)
 	for r := range strings.SplitSeq(rules, "+") {
 		if by[r] == nil {
 			t.Fatalf("there is no rule %s", r)
 		}
 		off = append(off, by[r])
 	}
-	return func(s *world.Setting) {
+	return func(s *course.Setting) {
 		for _, f := range off {
 			f(s)
 		}
@@ -87,11 +87,11 @@ func shownElsewhere(t *testing.T) map[string]bool {
 }
 
 // switches are the mutants that are no rules.
-var switches = map[string]func(*world.Setting){
-	"margin":   func(s *world.Setting) { s.Scant = true },
-	"uptime":   func(s *world.Setting) { s.Forgetful = true },
-	"overtake": func(s *world.Setting) { s.Overtake = true },
-	"hoard":    func(s *world.Setting) { s.Hoard = true },
+var switches = map[string]func(*course.Setting){
+	"margin":   func(s *course.Setting) { s.Scant = true },
+	"uptime":   func(s *course.Setting) { s.Forgetful = true },
+	"overtake": func(s *course.Setting) { s.Overtake = true },
+	"hoard":    func(s *course.Setting) { s.Hoard = true },
 }
 
 // ruleNames returns the names of the constants that a const block of a file
@@ -142,30 +142,30 @@ func rulesIn(t *testing.T, pattern string) (names []string) {
 }
 
 // mutations returns what leaves out each rule, by its name.
-func mutations(t *testing.T) (names []string, by map[string]func(*world.Setting)) {
-	by = map[string]func(*world.Setting){}
+func mutations(t *testing.T) (names []string, by map[string]func(*course.Setting)) {
+	by = map[string]func(*course.Setting){}
 	for i, n := range ruleNames(t, "../protocol/rules.go", "RuleRecheck") {
-		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(protocol.Rule(i + 1))) }
+		names, by[n] = append(names, n), func(s *course.Setting) { s.Rules = s.Rules.And(protocol.Without(protocol.Rule(i + 1))) }
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_local.go", "RuleShare") {
 		rule := protocol.RuleShare + protocol.Rule(i)
-		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
+		names, by[n] = append(names, n), func(s *course.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_repair.go", "RuleRepairMeet") {
 		rule := protocol.RuleRepairMeet + protocol.Rule(i)
-		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
+		names, by[n] = append(names, n), func(s *course.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_members.go", "RuleSetAll") {
 		rule := protocol.RuleSetAll + protocol.Rule(i)
-		names, by[n] = append(names, n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
+		names, by[n] = append(names, n), func(s *course.Setting) { s.Rules = s.Rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../model/rules.go", "Guard") {
 		n = "node." + n
-		names, by[n] = append(names, n), func(s *world.Setting) { s.Off |= model.Rules(1) << i }
+		names, by[n] = append(names, n), func(s *course.Setting) { s.Off |= model.Rules(1) << i }
 	}
 	for i, n := range ruleNames(t, "../protocol/constants.go", "ConstExchangeWait") {
 		if c := protocol.Constant(i); c < protocol.Constants {
-			names, by["half."+n] = append(names, "half."+n), func(s *world.Setting) { s.Rules = s.Rules.And(protocol.Halved(c)) }
+			names, by["half."+n] = append(names, "half."+n), func(s *course.Setting) { s.Rules = s.Rules.And(protocol.Halved(c)) }
 		}
 	}
 	for n, f := range switches {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -113,7 +114,7 @@ func (c *cast) act(label, what string, weight uint64) error {
 		a.Mute = true
 	case "tick":
 		w := c.World
-		if a.Timer != world.Never {
+		if a.Timer != course.Never {
 			c.Handle(world.Event{At: a.Timer, Kind: world.EvTimer, Proc: a.Part.Proc, Gen: a.Part.Proc.Epoch, Att: a}, w.Now)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -112,7 +113,7 @@ func (x *cast) underWay(*args) error {
 // advance DURATION: so much time passes.
 func (x *cast) advance(a *args) error {
 	d := a.duration()
-	x.Until((x.World.Now+world.Moment(500*time.Nanosecond))/1000*1000 + world.Moment(d))
+	x.Until((x.World.Now+course.Moment(500*time.Nanosecond))/1000*1000 + course.Moment(d))
 	return a.err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -123,7 +124,7 @@ func (b *bench) key(a *args) error {
 
 func (b *bench) theRival() *world.Rival {
 	if b.c.World.Rival == nil {
-		b.c.World.Rival = &world.Rival{World: b.c.World, Clock: world.Clock{Offset: 1, Rate: 1}}
+		b.c.World.Rival = &world.Rival{World: b.c.World, Clock: course.Clock{Offset: 1, Rate: 1}}
 	}
 	return b.c.World.Rival
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 	"github.com/quorate/quorate/internal/trace"
 )
@@ -33,14 +34,14 @@ import (
 
 // PlayTrace plays a trace and returns it with the output that it has now.
 // mutate may change the setting.
-func PlayTrace(blocks []trace.Block, mutate func(*world.Setting)) []trace.Block {
+func PlayTrace(blocks []trace.Block, mutate func(*course.Setting)) []trace.Block {
 	p := &player{mutate: mutate}
 	return trace.Play(blocks, p.do)
 }
 
 // player carries out the commands of a trace.
 type player struct {
-	mutate func(*world.Setting)
+	mutate func(*course.Setting)
 	*cast  // nil before the first command
 	bench
 	recorders
@@ -90,8 +91,8 @@ func (p *player) do(line string) (out []string) {
 
 // settings are what a trace has unless it says otherwise: a mutex on three
 // nodes that vote, exact clocks, and an empty network.
-func settings() world.Setting {
-	s := world.Setting{
+func settings() course.Setting {
+	s := course.Setting{
 		Nodes: 3, Capacity: 1, Weights: []uint64{1},
 		TTL: 8 * time.Second, NodeTimeout: 200 * time.Millisecond,
 		Bootstrap: true, Residues: protocol.Residues, Eager: true, Persist: 1000 * time.Hour,
@@ -233,7 +234,7 @@ func Shrink(lines []string, bad func([]string) bool) []string {
 
 // BlocksOf makes a trace of lines: a block ends with a line that leads to
 // something.
-func BlocksOf(lines []string, mutate func(*world.Setting)) []trace.Block {
+func BlocksOf(lines []string, mutate func(*course.Setting)) []trace.Block {
 	var blocks []trace.Block
 	p, b := &player{mutate: mutate}, trace.Block{}
 	for i, l := range lines {

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns an attempt of a simulated process: what the runtime does
@@ -22,21 +23,21 @@ type Attempt struct {
 	first      protocol.Ticket // T0
 	ticket     protocol.Ticket
 	rounds     int
-	began      Moment
-	settled    Moment
+	began      course.Moment
+	settled    course.Moment
 	expired    bool               // its deadline has passed while it held
 	wanted     []protocol.Request // by node: the newest that was to be sent
 	waited     bool               // something of it had to wait for room
 	begun      bool               // something of it has been sent, or would have been if there had been a connection
-	Timer      Moment
-	window     Moment // the second in which requests and ticks are counted
+	Timer      course.Moment
+	window     course.Moment // the second in which requests and ticks are counted
 	requests   int
 	ticks      int
-	Mute       bool   // it is not renewed
-	evictedBy  uint32 // the nodes that have said so, a bit for each
-	place      bool   // it has one of the intake
-	ends       Moment // when it is renewed no more: see limit
-	claimsThen int    // the claims at the nodes when it began, less those that the nodes had been sent by then
+	Mute       bool          // it is not renewed
+	evictedBy  uint32        // the nodes that have said so, a bit for each
+	place      bool          // it has one of the intake
+	ends       course.Moment // when it is renewed no more: see limit
+	claimsThen int           // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *Attempt) String() string {
@@ -95,7 +96,7 @@ func (a *Attempt) After() {
 		a.ticket = k
 	}
 	if a.phase = news.Phase; news.Changed() {
-		if w.trace != nil {
+		if w.Trace != nil {
 			w.Log("%v: %s, T=%s", a, phaseName(a.phase), TicketName(a.ticket))
 		}
 		if w.Wire != nil {
@@ -167,8 +168,8 @@ func (a *Attempt) changed() {
 // under way will find out that it is too early.
 func (a *Attempt) schedule() {
 	w := a.Part.Proc.World
-	at := a.Part.Proc.when(a.Wake())
-	if at == Never || at >= a.Timer {
+	at := a.Part.Proc.When(a.Wake())
+	if at == course.Never || at >= a.Timer {
 		return
 	}
 	if w.Late > 0 && w.RNG.IntN(4) == 0 {
@@ -179,11 +180,11 @@ func (a *Attempt) schedule() {
 }
 
 // fire is the timer that was set for at.
-func (a *Attempt) fire(at Moment) {
+func (a *Attempt) fire(at course.Moment) {
 	if at != a.Timer {
 		return
 	}
-	a.Timer = Never
+	a.Timer = course.Never
 	now := a.Local()
 	if a.Wake() <= now {
 		a.Before()
@@ -208,7 +209,7 @@ func (a *Attempt) limit() {
 	p.Later(d, func() {
 		if a.ends == set && !a.Phase().Final() && !p.World.Unbound {
 			a.Mute = true
-			p.World.Tape.note("mute %s", a.Part.Label())
+			p.World.Tape.Note("mute %s", a.Part.Label())
 			a.event(func() { a.StopRenewal() })
 		}
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Caller is a goroutine.
@@ -19,8 +20,8 @@ type Caller struct {
 	Doing doing
 	turn  *turn // has come, and the caller has not run since
 	lease *localTurn
-	since Moment // waiting: from when on
-	line  int    // and its number
+	since course.Moment // waiting: from when on
+	line  int           // and its number
 	place *list.Element
 	tries int // how often it wanted the value
 }

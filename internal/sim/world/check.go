@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns what each name by itself is held to. The order of claims is in
@@ -19,9 +20,9 @@ type checker struct {
 	fence   protocol.Ticket // the highest that any node has had, where there are several names
 	local   localCheck
 	holders []*Attempt
-	highest []admission // per weight: the highest ticket that was ever admitted
-	entered []*Attempt  // admitted by the event that is being handled
-	free    Moment      // since when a waiter could be served and is not
+	highest []admission   // per weight: the highest ticket that was ever admitted
+	entered []*Attempt    // admitted by the event that is being handled
+	free    course.Moment // since when a waiter could be served and is not
 }
 
 type admission struct {
@@ -171,7 +172,7 @@ func (c *checker) prompt(w *World) {
 		c.free = 0
 	case c.free == 0:
 		c.free = w.Now
-	case w.Now-c.free > Moment(slow):
+	case w.Now-c.free > course.Moment(slow):
 		w.Fail("late", "there is room for %v, and it is not served within %v", first, slow)
 	}
 }

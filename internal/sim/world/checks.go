@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns the promises of all names together. Those of each name are in
@@ -80,7 +81,7 @@ const (
 // busy: nothing spins.
 func (c *checks) busy(a *Attempt) {
 	w := c.w
-	if w.Now-a.window > Moment(time.Second) {
+	if w.Now-a.window > course.Moment(time.Second) {
 		a.window, a.requests, a.ticks = w.Now, 0, 0
 		a.claimsThen = 0
 		for _, n := range w.Nodes {

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Each process decides with the code that runs in production (process.Client).
@@ -29,7 +30,7 @@ func (p *Proc) begin() {
 	for i := range max(1, w.Locks) {
 		p.names = append(p.names, &process.Name{Name: recordName + LockNames[i], Counting: w.Counting})
 	}
-	p.clientTimer, p.reading, p.Mended, p.repaired = Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
+	p.clientTimer, p.reading, p.Mended, p.repaired = course.Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
 	for _, l := range p.Links {
 		l.leapt, l.votes = l.Node.Wrong, 0
 	}
@@ -52,7 +53,7 @@ func (p *Proc) CarryOut(do []process.Action) {
 
 func (p *Proc) act(a *process.Action) {
 	w, l := p.World, p.Link(a.Node)
-	if w.trace != nil && a.Kind != process.ActWake && a.Kind != process.ActStep {
+	if w.Trace != nil && a.Kind != process.ActWake && a.Kind != process.ActStep {
 		w.Log("process %s: action %d, node %d, nodes %b, by %v", p.Name, a.Kind, a.Node, a.Nodes, a.By)
 	}
 	switch a.Kind {
@@ -107,15 +108,15 @@ func (p *Proc) early(nodes uint32, by time.Duration) {
 // early has the Client ask again.
 func (p *Proc) wakeClient(t protocol.Time) {
 	w := p.World
-	at := p.when(t)
-	if at == Never || at >= p.clientTimer || w.over() {
+	at := p.When(t)
+	if at == course.Never || at >= p.clientTimer || w.over() {
 		return
 	}
 	p.clientTimer = max(at, w.Now+1)
 	set := p.clientTimer
-	w.queue.push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+	w.queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if p.clientTimer == set {
-			p.clientTimer = Never
+			p.clientTimer = course.Never
 			p.CarryOut(p.Client.Tick(p.Now()))
 		}
 	}})

@@ -1,5 +1,7 @@
 package world
 
+import "github.com/quorate/quorate/internal/sim/course"
+
 // This file owns what an event is.
 
 // kind is what an event is.
@@ -21,7 +23,7 @@ const (
 // Event is something that happens at a moment; of two at the same moment the
 // one that was scheduled first goes first.
 type Event struct {
-	At   Moment
+	At   course.Moment
 	Kind kind
 	Gen  uint32 // of the process: its life
 	Proc *Proc

@@ -6,6 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file gives the calls of operators (change.Operator) the time and what
@@ -18,8 +19,8 @@ type exchanger struct {
 	P     *Proc
 	o     *change.Operator // the call under way; nil: none
 	Goals []change.Goal
-	Undo  bool   // it gives the exchange up
-	timer Moment // when the call gets its Tick
+	Undo  bool          // it gives the exchange up
+	timer course.Moment // when the call gets its Tick
 	Over  func()
 }
 
@@ -38,7 +39,7 @@ func (x *exchanger) begin() {
 		Ballot: func() nodeset.Ballot {
 			return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
 		},
-	}, Never
+	}, course.Never
 	if !x.Undo {
 		x.o.Goal = x.Goals[0]
 	}
@@ -105,8 +106,8 @@ func (x *exchanger) ends() {
 // trace.
 func (x *exchanger) schedule() {
 	p, w := x.P, x.P.World
-	at := p.when(x.o.Wake())
-	if at == Never || at >= x.timer && x.timer > w.Now || w.Now >= w.limit && w.Wire == nil {
+	at := p.When(x.o.Wake())
+	if at == course.Never || at >= x.timer && x.timer > w.Now || w.Now >= w.limit && w.Wire == nil {
 		return
 	}
 	if at = max(at, w.Now+1); w.Wire == nil {
@@ -116,7 +117,7 @@ func (x *exchanger) schedule() {
 	o := x.o
 	p.Later(time.Duration(at-w.Now), func() {
 		if x.o == o && x.timer == at {
-			x.timer = Never
+			x.timer = course.Never
 			x.tick()
 		}
 	})
@@ -145,7 +146,7 @@ func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
 		p.Later(2*w.Delay, func() {
 			begins := p.reaches(l.Node)
 			if begins {
-				end := w.Tape.within()
+				end := w.Tape.Within()
 				l.Node.Save()
 				end()
 			}

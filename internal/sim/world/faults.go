@@ -122,7 +122,7 @@ func (f *faults) leapClock(n *Node, d time.Duration) {
 	w := f.w
 	switch w.RNG.IntN(4) {
 	case 0:
-		d = time.Duration(w.RNG.Int64N(int64(w.borne())))
+		d = time.Duration(w.RNG.Int64N(int64(w.Borne())))
 	case 1, 2:
 		d = -min(d, w.TTL) // what was stored before lives on for so long
 	}
@@ -262,7 +262,7 @@ func (f *faults) stop() {
 	w := f.w
 	w.Log("faults stop")
 	f.Draining = true
-	w.forgetSteps()
+	w.ForgetSteps()
 	for _, n := range w.Nodes {
 		n.setRight()
 		if n.Model.Forged(n.Millis(w.Now)) { // its operator learns of it and empties it
@@ -299,7 +299,7 @@ func (f *faults) stop() {
 // Evict has a node say that an operator ends a hold, and reports whether it
 // does.
 func (n *Node) Evict(a *Attempt) (says bool) {
-	n.World.Tape.note("evict %s %d", a.Part.Label(), n.Index+1)
+	n.World.Tape.Note("evict %s %d", a.Part.Label(), n.Index+1)
 	if n.Down || n.Paused {
 		return false
 	}

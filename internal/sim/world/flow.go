@@ -41,7 +41,7 @@ func (l *Link) offer(a *Attempt, r *protocol.Request) {
 	a.Waits(&m.Req)
 	a.waited = true
 	l.backlog.Put(r.Class, m)
-	if l.Proc.World.trace != nil {
+	if l.Proc.World.Trace != nil {
 		l.Proc.World.Log("%v: %v waits for room at node %d, as one of %d", a, r.Op, l.Index, l.backlog.Len())
 	}
 }
@@ -58,7 +58,7 @@ func (l *Link) offerRecord(i *RegisterOp, r *protocol.Request) {
 	}
 	i.Waits(&m.Req)
 	l.backlog.Put(r.Class, m)
-	if l.Proc.World.trace != nil {
+	if l.Proc.World.Trace != nil {
 		l.Proc.World.Log("%v: waits for room at node %d, as one of %d", i, l.Index, l.backlog.Len())
 	}
 }

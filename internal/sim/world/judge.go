@@ -38,7 +38,7 @@ func (n *Node) attend(m *Message) protocol.Answer {
 	set := n.Model.Set()
 	switch asks := m.about == Hello || m.about == thatMark || m.about == theTime; {
 	case asks && n.Lie == nil && m.Link.Proc.Members != nil && (m.stamp != set.Stamp() || !marked):
-		return protocol.Answer{Status: protocol.OtherSet, Clock: n.micros(w.Now)}
+		return protocol.Answer{Status: protocol.OtherSet, Clock: n.Micros(w.Now)}
 	case m.about == repairs:
 		m.task.res = n.repairStep(m)
 	case m.about == thatMark && (protocol.Incarnation(m.Req.Ticket) == inc || m.Req.Ticket == 0 && n.replica):
@@ -57,12 +57,12 @@ func (n *Node) attend(m *Message) protocol.Answer {
 		n.Model.Mark(n.Millis(w.Now), n.Incarnation())
 	}
 	inc, _ = n.Model.Incarnation()
-	return protocol.Answer{Incarnation: inc, Clock: n.micros(w.Now)}
+	return protocol.Answer{Incarnation: inc, Clock: n.Micros(w.Now)}
 }
 
 func (l *Link) AskTime() {
 	if x := l.Proc.World.Tape; x != nil && x.Plan {
-		x.note("ask %s>%d", l.Proc.Label, l.Index+1)
+		x.Note("ask %s>%d", l.Proc.Label, l.Index+1)
 	}
 	l.Ask(theTime, 0)
 }
@@ -110,8 +110,8 @@ func (l *Link) noteReading(r nodeset.Reading, leapt time.Duration, why protocol.
 func (l *Link) unnoticed(by time.Duration, known bool, width time.Duration, r nodeset.Reading) {
 	w := l.Proc.World
 	switch {
-	case by <= w.borne() || !l.Node.unsettled():
-	case !known, width > w.borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
+	case by <= w.Borne() || !l.Node.unsettled():
+	case !known, width > w.Borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
 		w.Log("process %s cannot see that the clock of node %d has jumped", l.Proc.Name, l.Node.Index)
 		w.Excused = true
 		w.Stats.Excused = 1

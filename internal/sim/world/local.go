@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // value is what callers of one process share: a local queue, and the
@@ -23,7 +24,7 @@ type value struct {
 	Stall   time.Duration // how much later than the claim's an Unlock reads the clock
 	lines   int           // counts the callers that waited
 	Turns   int
-	kept    Moment // since when a reader waits that need not; 0: none does
+	kept    course.Moment // since when a reader waits that need not; 0: none does
 }
 
 // localTurn is one turn under a claim.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns what a process runs on: its clock, and whether the process
@@ -12,16 +13,16 @@ import (
 
 // machine is that of one process.
 type machine struct {
-	Clock
+	course.Clock
 	p    *Proc
 	Wall time.Duration // how far its T0s are off
 	Off  time.Duration // by how much they are wrong, beyond the skew
 
-	asleep  bool   // its clock stands still
-	slept   Moment // since when
-	waking  bool   // it did, and no node has answered since
+	asleep  bool          // its clock stands still
+	slept   course.Moment // since when
+	waking  bool          // it did, and no node has answered since
 	woke    protocol.Time
-	excused Moment // until then it cannot be held to what it does not know yet
+	excused course.Moment // until then it cannot be held to what it does not know yet
 
 	alive, Paused bool
 	closed        bool   // Close has been called
@@ -49,14 +50,14 @@ func (m *machine) Adjust() {
 // had not jumped.
 func (m *machine) skewed(t protocol.Ticket) protocol.Ticket {
 	if n := m.p.World.Nodes[0]; t < Epoch/2 {
-		t = protocol.Ticket((n.read(m.p.World.Now) - int64(n.Wrong)) / 1000)
+		t = protocol.Ticket((n.Read(m.p.World.Now) - int64(n.Wrong)) / 1000)
 	}
 	return protocol.Ticket(int64(t) + m.Wall.Microseconds())
 }
 
 // Later does something to the process; it waits while the process is stopped.
 func (m *machine) Later(d time.Duration, fn func()) {
-	m.p.World.queue.push(m.p.World.Now.Add(d), Event{At: m.p.World.Now.Add(d), Kind: evProc, Proc: m.p, Gen: m.Epoch, fn: fn})
+	m.p.World.queue.Push(m.p.World.Now.Add(d), Event{At: m.p.World.Now.Add(d), Kind: evProc, Proc: m.p, Gen: m.Epoch, fn: fn})
 }
 
 // Close is what Close of a Quorum does: all claims leave, operations on the
@@ -109,8 +110,8 @@ func (m *machine) leftNothing() {
 func (m *machine) Crash() {
 	p := m.p
 	p.World.Log("process %s crashes", p.Name)
-	p.World.Tape.note("kill %s", p.Label)
-	defer p.World.Tape.within()()
+	p.World.Tape.Note("kill %s", p.Label)
+	defer p.World.Tape.Within()()
 	m.alive, m.Paused, m.asleep, m.inbox = false, false, false, nil
 	for _, part := range p.Parts {
 		part.vanish()
@@ -130,8 +131,8 @@ func (m *machine) Restart() {
 		return
 	}
 	p.World.Log("process %s is started", p.Name)
-	p.World.Tape.note("start %s", p.Label)
-	defer p.World.Tape.within()()
+	p.World.Tape.Note("start %s", p.Label)
+	defer p.World.Tape.Within()()
 	m.alive, m.closed = true, false
 	m.waking, m.excused = false, 0
 	m.Adjust()
@@ -162,7 +163,7 @@ func (m *machine) Pause() {
 	p := m.p
 	if m.alive && !m.Paused {
 		p.World.Log("process %s stops", p.Name)
-		p.World.Tape.note("pause %s", p.Label)
+		p.World.Tape.Note("pause %s", p.Label)
 		m.Paused = true
 	}
 }
@@ -178,10 +179,10 @@ func (m *machine) Resume() {
 	if p.World.Wire == nil {
 		m.TimersFirst = p.World.RNG.IntN(2) == 0
 	}
-	p.World.Tape.note("resume %s%s", p.Label, map[bool]string{true: " timers"}[m.TimersFirst])
+	p.World.Tape.Note("resume %s%s", p.Label, map[bool]string{true: " timers"}[m.TimersFirst])
 	m.Paused = false
 	if m.asleep {
-		end := p.World.Tape.within()
+		end := p.World.Tape.Within()
 		m.Wake()
 		end()
 	}
@@ -194,7 +195,7 @@ func (m *machine) Resume() {
 			}
 		}
 	}
-	defer p.World.Tape.within()()
+	defer p.World.Tape.Within()()
 	for _, l := range p.Links {
 		l.Connect()
 	}
@@ -211,9 +212,9 @@ func (m *machine) Sleep(d time.Duration, breaks bool) {
 	w := p.World
 	w.Log("process %s falls asleep, and its clock stands still", p.Name)
 	w.Stats.Sleeps++
-	w.Tape.note("sleep %s", p.Label)
+	w.Tape.Note("sleep %s", p.Label)
 	m.asleep, m.slept = true, w.Now
-	end := w.Tape.within() // pause without a line on the tape
+	end := w.Tape.Within() // pause without a line on the tape
 	m.Pause()
 	end()
 	if w.Wire != nil && w.Wire.Manual {
@@ -238,7 +239,7 @@ func (m *machine) Sleep(d time.Duration, breaks bool) {
 // clock of a process that is not asleep never goes back.
 func (m *machine) Wake() {
 	p := m.p
-	p.World.Tape.note("wake %s", p.Label)
+	p.World.Tape.Note("wake %s", p.Label)
 	m.Clock.Offset -= int64(float64(p.World.Now-m.slept) * m.Clock.Rate)
 	m.asleep, m.waking, m.woke = false, true, m.Local(p.World.Now)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // The two directions of a link.
@@ -35,7 +36,7 @@ type Message struct {
 	leapt   time.Duration             // by how much the node's clock had jumped when it answered
 	try     uint32                    // of a NodeMark, or the number of a question about the set
 	set     nodeset.NodeSet           // the answer to that, or to step
-	sent    Moment                    // on that connection
+	sent    course.Moment             // on that connection
 	expires protocol.Time             // of a leave: when the lease it ends has ended by itself
 
 	silent bool // it has failed, and the claim does not hear so in time
@@ -76,7 +77,7 @@ type Link struct {
 	met        bool                 // by the reply that is being judged; before that reply
 	bounded    bool                 // the bounds of its clock were known,
 	width      time.Duration        // and so wide
-	last       [2]Moment            // nothing arrives before what was sent earlier
+	last       [2]course.Moment     // nothing arrives before what was sent earlier
 	stalled    [2]bool              // a partition in one direction: messages wait
 	waiting    [2][]*Message        // for the partition's end
 	unanswered []*Message
@@ -146,7 +147,7 @@ func (l *Link) Snap() {
 		return
 	}
 	w, was := l.Proc.World, l.Up
-	w.Tape.note("break %s>%d", l.Proc.Label, l.Index+1)
+	w.Tape.Note("break %s>%d", l.Proc.Label, l.Index+1)
 	w.Log("link %s-%d breaks", l.Proc.Name, l.Node.Index)
 	l.Up, l.open = false, false
 	if l.Proc.Members != nil {
@@ -212,10 +213,10 @@ func (l *Link) Connect() {
 		w.At(w.TTL/4, l.Connect)
 		return
 	}
-	w.Tape.note("connect %s>%d", l.Proc.Label, l.Index+1)
+	w.Tape.Note("connect %s>%d", l.Proc.Label, l.Index+1)
 	l.Node.inspect(l.Proc)
 	l.reach()
-	l.open, l.last = true, [2]Moment{w.Now, w.Now}
+	l.open, l.last = true, [2]course.Moment{w.Now, w.Now}
 	l.Up = l.meet()
 	if l.Proc.Members != nil {
 		l.Proc.Members.Up(l.No)
@@ -272,7 +273,7 @@ func (l *Link) tell() {
 func (l *Link) Cut(dirs ...int) {
 	for _, d := range dirs {
 		l.stalled[d] = true
-		l.Proc.World.Tape.note("cut %s>%d %s", l.Proc.Label, l.Index+1, [...]string{"requests", "answers"}[d])
+		l.Proc.World.Tape.Note("cut %s>%d %s", l.Proc.Label, l.Index+1, [...]string{"requests", "answers"}[d])
 		l.Proc.World.Log("link %s-%d: %s held up", l.Proc.Name, l.Node.Index, [...]string{"requests", "answers"}[d])
 	}
 }
@@ -280,8 +281,8 @@ func (l *Link) Cut(dirs ...int) {
 // Heal ends a partition: what was held up goes on, or the connection turns out
 // to be broken.
 func (l *Link) Heal(broken bool) {
-	l.Proc.World.Tape.note("heal %s>%d%s", l.Proc.Label, l.Index+1, map[bool]string{true: " broken"}[broken])
-	defer l.Proc.World.Tape.within()()
+	l.Proc.World.Tape.Note("heal %s>%d%s", l.Proc.Label, l.Index+1, map[bool]string{true: " broken"}[broken])
+	defer l.Proc.World.Tape.Within()()
 	if was := l.stalled; was[Requests] || was[Answers] {
 		l.Proc.World.Log("link %s-%d heals", l.Proc.Name, l.Node.Index)
 		if broken {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Node is a model.Node in the world.
 type Node struct {
-	Clock
+	course.Clock
 	World *World
 	Index int
 	Model *model.Node
@@ -32,7 +33,7 @@ type Node struct {
 	replica  bool          // it was another node's replica: its data and its marker are that node's
 	back     bool          // it has a memory of before, in one run
 	Wrong    time.Duration // by how much its clock has jumped in all
-	leapAt   Moment        // of the last time
+	leapAt   course.Moment // of the last time
 	jumped   bool          // since then the node has had no new incarnation
 	righted  bool          // its clock was wrong, and was set right when the faults stopped
 	setBack  time.Duration // of its clock: what was stored before ends so much later
@@ -51,7 +52,7 @@ type Node struct {
 }
 
 func newNode(w *World, i int) *Node {
-	n := &Node{World: w, Index: i, slow: 1, Clock: newClock(w.RNG, &w.Setting), Model: model.New(w.Guard)}
+	n := &Node{World: w, Index: i, slow: 1, Clock: course.NewClock(w.RNG, &w.Setting), Model: model.New(w.Guard)}
 	n.Model.Off, n.Model.Portion = w.Off, w.Portion
 	n.Model.Configure(w.Guard, w.Retention)
 	n.Names = maps.Clone(w.listed)
@@ -127,7 +128,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 		n.Model.Off |= model.SetRefuse
 	}
 	a, outs := data.Handle(n.Millis(w.Now), m.terms, m.Link.Proc.Name, m.Req)
-	a.Clock = n.micros(w.Now)
+	a.Clock = n.Micros(w.Now)
 	if a.Status != protocol.OK || a.Sum != 0 || a.Limit != 0 { // such an answer is not a text
 		a.Clock -= a.Clock % 1000
 	}
@@ -138,7 +139,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 		c := w.Of[m.att.Part.Lock]
 		c.fence = max(c.fence, data.Fence())
 	}
-	if w.trace != nil {
+	if w.Trace != nil {
 		when := ""
 		if late {
 			when = " (late)"
@@ -182,8 +183,8 @@ func (n *Node) push(o model.Out) {
 
 // Crash takes the node down, and every connection with it.
 func (n *Node) Crash() {
-	n.World.Tape.note("crash %d", n.Index+1)
-	defer n.World.Tape.within()()
+	n.World.Tape.Note("crash %d", n.Index+1)
+	defer n.World.Tape.Within()()
 	n.World.Log("node %d crashes", n.Index)
 	n.World.Stats.Restarts++
 	n.Down, n.Paused = true, false
@@ -204,8 +205,8 @@ func (n *Node) eachLink(f func(l *Link)) {
 
 // Restart brings it up with what it has in its memory.
 func (n *Node) Restart() {
-	n.World.Tape.note("restart %d", n.Index+1)
-	defer n.World.Tape.within()()
+	n.World.Tape.Note("restart %d", n.Index+1)
+	defer n.World.Tape.Within()()
 	n.World.Log("node %d is back", n.Index)
 	n.Down = false
 	n.eachLink((*Link).Connect)
@@ -213,8 +214,8 @@ func (n *Node) Restart() {
 
 // Forget loses the memory.
 func (n *Node) Forget() {
-	n.World.Tape.note("forget %d", n.Index+1)
-	defer n.World.Tape.within()()
+	n.World.Tape.Note("forget %d", n.Index+1)
+	defer n.World.Tape.Within()()
 	n.World.Log("node %d has lost its data", n.Index)
 	n.lives++
 	n.Model.Forget()
@@ -226,7 +227,7 @@ func (n *Node) Forget() {
 // Copy has the node be another one's replica for a moment, and then a master
 // again: it has the other's data, and its connections last.
 func (n *Node) Copy(o *Node) {
-	n.World.Tape.note("replica %d of %d", n.Index+1, o.Index+1)
+	n.World.Tape.Note("replica %d of %d", n.Index+1, o.Index+1)
 	n.World.Log("node %d was a replica of node %d", n.Index, o.Index)
 	n.Model = o.Model.Clone()
 	n.replica, n.unmarked, n.jumped = true, false, o.jumped
@@ -235,14 +236,14 @@ func (n *Node) Copy(o *Node) {
 
 // Save writes the memory to the disk, as Redis does now and then.
 func (n *Node) Save() {
-	n.World.Tape.note("save %d", n.Index+1)
+	n.World.Tape.Note("save %d", n.Index+1)
 	n.saved, n.savedWith = n.Model.Clone(), maps.Clone(n.Names)
 }
 
 // Refuses has it refuse every request, for good or for now, or no more.
 func (n *Node) Refuses(all, forNow bool) {
 	if n.refuse != (all && !forNow) || n.busy != (all && forNow) {
-		n.World.Tape.note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
+		n.World.Tape.Note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
 	}
 	n.refuse, n.busy = all && !forNow, all && forNow
 }
@@ -250,22 +251,22 @@ func (n *Node) Refuses(all, forNow bool) {
 // SetPlain is another Redlock client's: it sets the redlock key if that is
 // free.
 func (n *Node) SetPlain(value string, lease time.Duration) bool {
-	n.World.Tape.note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
+	n.World.Tape.Note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
 	return n.Model.SetPlain(n.Millis(n.World.Now), value, lease)
 }
 
 // DelPlain deletes the redlock key if it has that value, or any if that is
 // empty.
 func (n *Node) DelPlain(value string) {
-	n.World.Tape.note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
+	n.World.Tape.Note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
 	n.Model.DelPlain(n.Millis(n.World.Now), value)
 }
 
 // Revert is a restart from the disk: the newest writes are gone, and the marker
 // is not.
 func (n *Node) Revert() {
-	n.World.Tape.note("revert %d", n.Index+1)
-	defer n.World.Tape.within()()
+	n.World.Tape.Note("revert %d", n.Index+1)
+	defer n.World.Tape.Within()()
 	if n.saved == nil {
 		n.Forget()
 		return
@@ -279,7 +280,7 @@ func (n *Node) Revert() {
 // ComeBack has the memory of the last save come back in one run of the server.
 // Its marker names that run.
 func (n *Node) ComeBack() {
-	n.World.Tape.note("return %d", n.Index+1)
+	n.World.Tape.Note("return %d", n.Index+1)
 	n.World.Log("node %d has what it had at its last save", n.Index)
 	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
 	n.back = true
@@ -306,16 +307,16 @@ func (n *Node) mark() {
 }
 
 func (n *Node) Pause() {
-	n.World.Tape.note("stop %d", n.Index+1)
-	defer n.World.Tape.within()()
+	n.World.Tape.Note("stop %d", n.Index+1)
+	defer n.World.Tape.Within()()
 	n.World.Log("node %d stops", n.Index)
 	n.Paused = true
 }
 
 // Resume: everything that has queued up is handled now.
 func (n *Node) Resume() {
-	n.World.Tape.note("go %d", n.Index+1)
-	defer n.World.Tape.within()()
+	n.World.Tape.Note("go %d", n.Index+1)
+	defer n.World.Tape.Within()()
 	if !n.Paused {
 		return
 	}

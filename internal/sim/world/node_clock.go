@@ -23,7 +23,7 @@ func (n *Node) Leap(by time.Duration) {
 
 func (n *Node) Jump(by time.Duration) {
 	w := n.World
-	w.Tape.note("clock %d by %v", n.Index+1, by)
+	w.Tape.Note("clock %d by %v", n.Index+1, by)
 	w.Log("node %d: the clock jumps by %v", n.Index, by)
 	w.Stats.Leaps++
 	n.Clock.Offset += int64(by)

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Participant acquires, holds and releases, over and over.
@@ -154,7 +155,7 @@ func (t *Participant) begin() {
 	if w.Wire != nil {
 		id, later = w.Wire.start(t)
 	}
-	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, began: w.Now, Timer: Never, rounds: 1, wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
+	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, began: w.Now, Timer: course.Never, rounds: 1, wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
 	if !w.Clean && w.Wire == nil && (t.auto || t.Value != nil) && w.RNG.IntN(16) == 0 {
 		a.Mute, muted = true, true
 	}
@@ -164,7 +165,7 @@ func (t *Participant) begin() {
 	w.Stats.Claims++
 	begin := process.Begin{
 		Terms: protocol.Terms{ID: id, Weight: t.Weight, Capacity: w.Capacity, TTL: p.lease(), Counting: w.Counting, Notify: true},
-		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.World.NodeTimeout, Drift: w.margin(p.World.TTL),
+		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.World.NodeTimeout, Drift: w.Margin(p.World.TTL),
 		Rules: w.Rules, Defer: later,
 	}
 	if t.register != nil {
@@ -180,14 +181,14 @@ func (t *Participant) begin() {
 		w.tapeClaim(t, id, d)
 		defer func() {
 			if muted {
-				w.Tape.note("mute %s", t.Label())
+				w.Tape.Note("mute %s", t.Label())
 			}
 		}()
-		defer w.Tape.within()()
+		defer w.Tape.Within()()
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	w.checks.began(a)
-	if w.trace != nil {
+	if w.Trace != nil {
 		w.Log("%v: start T0=%s weight %d try=%v", a, TicketName(a.ticket), t.Weight, try)
 	}
 	a.After()
@@ -208,7 +209,7 @@ func (t *Participant) Release() {
 		t.queued = nil
 	}
 	if a := t.Att; a != nil {
-		t.Proc.World.Tape.note("leave %s", t.Label())
+		t.Proc.World.Tape.Note("leave %s", t.Label())
 		a.event(func() { a.Leave(t.Proc.Local(t.Proc.World.Now)) })
 	}
 }
@@ -224,10 +225,10 @@ func (t *Participant) whim(a *Attempt) {
 		a.Before()
 		if weight < a.Weight && a.Phase() == lease.Holding {
 			w.Log("%v: weighs %d from now on", a, weight)
-			w.Tape.note("shrink %s %d", t.Label(), weight)
+			w.Tape.Note("shrink %s %d", t.Label(), weight)
 			a.Shrink(a.Local(), weight)
 		} else if w.MaxHold == 0 { // a renewal that a caller asks for goes past WithMaxHold
-			w.Tape.note("renew %s", t.Label())
+			w.Tape.Note("renew %s", t.Label())
 			a.Renew(a.Local())
 		}
 		a.After()

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns what a process is, and what it makes of what it hears. Its
@@ -30,16 +31,16 @@ type Proc struct {
 	intake      process.Intake[*Participant]
 	Parts       []*Participant
 	Index       int
-	clientTimer Moment // when the Client gets its Tick
+	clientTimer course.Moment // when the Client gets its Tick
 }
 
 func NewProc(w *World, i int) *Proc {
 	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i}
-	p.machine = machine{p: p, Clock: newClock(w.RNG, &w.Setting), alive: true}
+	p.machine = machine{p: p, Clock: course.NewClock(w.RNG, &w.Setting), alive: true}
 	p.follower.p, p.mender.p, p.registerOps.p = p, p, p
 	p.Adjust()
 	for i, n := range w.Nodes {
-		p.Links = append(p.Links, &Link{Proc: p, Node: n, Index: i, No: i, Up: true, open: true, last: [2]Moment{w.Now, w.Now}})
+		p.Links = append(p.Links, &Link{Proc: p, Node: n, Index: i, No: i, Up: true, open: true, last: [2]course.Moment{w.Now, w.Now}})
 	}
 	p.nowhere = &Link{Proc: p, Node: w.Nodes[0], No: -1, at: "nowhere"}
 	p.begin()
@@ -145,7 +146,7 @@ func (p *Proc) answer(m *Message) {
 		p.refused(m)
 		return
 	}
-	if p.World.trace != nil && !m.att.Phase().Final() {
+	if p.World.Trace != nil && !m.att.Phase().Final() {
 		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, answerName(m.Req, m.ans))
 	}
 	var do []process.Action
@@ -189,7 +190,7 @@ func (p *Proc) registerReply(m *Message, v protocol.Verdict) {
 func (p *Proc) push(node int, m protocol.Push) {
 	for _, part := range p.Parts {
 		if a := part.Att; a != nil && a.ID == m.ID {
-			if p.World.trace != nil {
+			if p.World.Trace != nil {
 				p.World.Log("%v: node %d pushes %s vote=%v", a, node, TicketName(m.Ticket), m.Vote)
 			}
 			a.event(func() { a.Push(p.Local(p.World.Now), node, m) })

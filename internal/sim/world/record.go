@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // RegisterOp is an operation on the record, and what the simulation notes about
@@ -21,7 +22,7 @@ type RegisterOp struct {
 	name   *process.Name    // of the register that decides which configuration follows; nil: the record
 	before protocol.Version // what had been settled when it began
 	over   bool
-	timer  Moment
+	timer  course.Moment
 	then   func(ok bool)
 }
 
@@ -54,10 +55,10 @@ func (o *registerOps) StartRegisterOp(owner *Attempt, in lease.RegisterOp, then 
 func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
 	p, w := o.p, o.p.World
 	w.registerOps++
-	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, before: w.Ledger.Best, timer: Never}
+	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, before: w.Ledger.Best, timer: course.Never}
 	i.then = func(ok bool) { then(i, ok) }
 	o.Ops = append(o.Ops, i)
-	if w.trace != nil {
+	if w.Trace != nil {
 		w.Log("%v: begins, %s", i, VersionName(in.Stored.Version))
 	}
 	if w.Tape != nil {
@@ -114,15 +115,15 @@ func (i *RegisterOp) after() {
 		i.Finish(true)
 		return
 	}
-	at := p.when(i.Wake())
-	if at == Never || at >= i.timer {
+	at := p.When(i.Wake())
+	if at == course.Never || at >= i.timer {
 		return
 	}
 	i.timer = max(at, w.Now+1)
 	set := i.timer
-	w.queue.push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+	w.queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if i.timer == set && !i.over {
-			i.timer = Never
+			i.timer = course.Never
 			i.Tick(p.Local(w.Now))
 			i.after()
 		}
@@ -138,10 +139,10 @@ func (i *RegisterOp) Finish(decided bool) {
 	i.End()
 	i.proc.Ops = slices.DeleteFunc(i.proc.Ops, func(o *RegisterOp) bool { return o == i })
 	if !decided {
-		w.Tape.note("giveup %d", i.No)
+		w.Tape.Note("giveup %d", i.No)
 	}
 	settled := decided && i.Outcome() == lease.Settled
-	if w.trace != nil {
+	if w.Trace != nil {
 		w.Log("%v: outcome %d, newest %s", i, i.Outcome(), VersionName(i.Newest().Version))
 	}
 	if settled && i.name == nil {

@@ -87,7 +87,7 @@ func (m *mender) Meets(n *Node) {
 // takeStep takes a step of the machine.
 func (m *mender) takeStep(s repair.RepairStep) {
 	p, w := m.p, m.p.World
-	if w.trace != nil {
+	if w.Trace != nil {
 		w.Log("process %s: %s", p.Name, stepName(s))
 	}
 	t := &repairTask{step: s}

@@ -93,7 +93,7 @@ func (n *Node) Complete(inc protocol.Incarnation) {
 			w.Fail("record", "node %d is marked as caught up, and lacks %s", n.Index, name)
 		}
 	}
-	w.Tape.note("caughtup %d", n.Index+1)
+	w.Tape.Note("caughtup %d", n.Index+1)
 	if w.Wire != nil {
 		w.Wire.Say("node %d is caught up", n.Index+1)
 	}

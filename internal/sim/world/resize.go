@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns the number of permits.
 
 // number is how many permits there are, and have been.
 type number struct {
-	limit uint64 // since the last Resize; 0: none yet
-	Most  uint64 // that there ever were
-	since Moment // when a majority knew of the limit
+	limit uint64        // since the last Resize; 0: none yet
+	Most  uint64        // that there ever were
+	since course.Moment // when a majority knew of the limit
 	At    protocol.Ticket
 }
 
@@ -27,7 +28,7 @@ func (p *number) Resize(w *World, limit uint64, nodes []*Node) {
 		for _, n := range nodes {
 			ns = append(ns, strconv.Itoa(n.Index+1))
 		}
-		w.Tape.note("resize %d %s", limit, strings.Join(ns, ","))
+		w.Tape.Note("resize %d %s", limit, strings.Join(ns, ","))
 	}
 	p.Most = max(cmp.Or(p.Most, w.Capacity), limit)
 	p.At++

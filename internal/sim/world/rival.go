@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Rival is another Redlock client on the same name: it sets the redlock key
 // where that is free, holds with a majority, and retries at random.
 type Rival struct {
-	Clock
+	course.Clock
 	World *World
 	Lease time.Duration
 	lossy bool // its messages get lost, or are late
@@ -21,7 +22,7 @@ type Rival struct {
 // NewRival returns one whose leases are as long as ours, or, if it is lossy,
 // longer.
 func NewRival(w *World, lossy bool) *Rival {
-	r := &Rival{World: w, Clock: newClock(w.RNG, &w.Setting), Lease: w.TTL, lossy: lossy}
+	r := &Rival{World: w, Clock: course.NewClock(w.RNG, &w.Setting), Lease: w.TTL, lossy: lossy}
 	if lossy && w.RNG.IntN(2) == 0 {
 		r.Lease = w.TTL * time.Duration(1+w.RNG.IntN(6))
 	}
@@ -78,9 +79,9 @@ func (r *Rival) Holds(until protocol.Time) {
 	if x := r.World.Tape; x != nil {
 		end := r.World.Now
 		if until > 0 {
-			end = r.when(until)
+			end = r.When(until)
 		}
-		x.note("rival until %v", time.Duration(end)-time.Second)
+		x.Note("rival until %v", time.Duration(end)-time.Second)
 	}
 }
 

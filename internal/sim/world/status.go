@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns what a trace says of claims, of callers and of a node.
@@ -27,9 +28,9 @@ func Seconds(d time.Duration) string {
 }
 
 // ClockTime names a reading of a clock by the trace's time.
-func ClockTime(c Clock, t protocol.Time) string {
-	m := c.when(t)
-	if m == Never {
+func ClockTime(c course.Clock, t protocol.Time) string {
+	m := c.When(t)
+	if m == course.Never {
 		return "never"
 	}
 	return Seconds(time.Duration(m) - time.Second)

@@ -38,15 +38,15 @@ func (w *World) setup() {
 			s += " " + o.name
 		}
 	}
-	x.start(s + " manual")
+	x.Start(s + " manual")
 	for _, n := range w.Nodes {
-		x.note("clock %d offset %d rate %v", n.Index+1, n.Clock.Offset, n.Rate)
+		x.Note("clock %d offset %d rate %v", n.Index+1, n.Clock.Offset, n.Rate)
 	}
 	for _, p := range w.Procs {
 		s := fmt.Sprintf("process %s offset %d rate %v", p.Label, p.Clock.Offset, p.Rate)
-		x.note("%s", s)
+		x.Note("%s", s)
 	}
-	x.ready()
+	x.Ready()
 }
 
 // tape records that something arrives.
@@ -61,11 +61,11 @@ func (w *World) tape(e Event) {
 	case e.Kind == evFunc || e.Kind == evProc || e.Proc != nil && e.Gen != e.Proc.Epoch:
 	case e.Kind == EvTimer:
 		if e.At == e.Att.Timer {
-			x.note("tick %s", e.Att.Part.Label())
+			x.Note("tick %s", e.Att.Part.Label())
 		}
 	case e.Kind == evRequest && e.M.Gen != e.M.Link.Gen:
 	default:
-		x.note("deliver %v", w.names.Of(e).exact())
+		x.Note("deliver %v", w.names.Of(e).exact())
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *World) tapeClaim(t *Participant, id protocol.ID, d process.Deferral) {
 		}
 		s += fmt.Sprintf(" defer %s %v", strings.Join(ns, ","), d.After)
 	}
-	w.Tape.note("%s", s)
+	w.Tape.Note("%s", s)
 }
 
 func (w *World) tapeRegisterOp(p *Proc, owner *Attempt, in *lease.RegisterOp) {
@@ -104,14 +104,14 @@ func (w *World) tapeRegisterOp(p *Proc, owner *Attempt, in *lease.RegisterOp) {
 	}
 	switch {
 	case in.Repair > 0:
-		w.Tape.note("repair %d by %s told", in.Repair, label)
+		w.Tape.Note("repair %d by %s told", in.Repair, label)
 	case in.Op == protocol.OpPut && in.Stored.Erased:
-		w.Tape.note("erase %s seq %d", label, in.Stored.Seq)
+		w.Tape.Note("erase %s seq %d", label, in.Stored.Seq)
 	case in.Op == protocol.OpPut:
-		w.Tape.note("put %s %s seq %d", label, strings.ReplaceAll(string(in.Stored.Value), " ", "-"), in.Stored.Seq)
+		w.Tape.Note("put %s %s seq %d", label, strings.ReplaceAll(string(in.Stored.Value), " ", "-"), in.Stored.Seq)
 	case in.Alive:
-		w.Tape.note("read %s alive", label)
+		w.Tape.Note("read %s alive", label)
 	default:
-		w.Tape.note("%v %s", in.Op, label)
+		w.Tape.Note("%v %s", in.Op, label)
 	}
 }

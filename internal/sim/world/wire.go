@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Wire is the network of a world that a trace plays. A message arrives when the
@@ -20,7 +21,7 @@ import (
 // order in which it was sent. Pushes have a connection of their own.
 type Wire struct {
 	World      *World
-	Began      Moment // when the trace's time is zero
+	Began      course.Moment // when the trace's time is zero
 	Names      names
 	Flight     []Event  // what is under way, in the order in which it was sent
 	Holds      []Parcel // patterns: what matches one of them waits for a command
@@ -75,7 +76,7 @@ func (x *Wire) take(e Event) {
 	x.Names.Of(e)
 	switch {
 	case e.Kind == EvTimer && !x.Manual:
-		x.World.queue.push(e.At, e)
+		x.World.queue.Push(e.At, e)
 	case e.Kind != EvTimer: // a timer by hand needs no event, see tick
 		x.Flight = append(x.Flight, e)
 	}
@@ -115,8 +116,8 @@ func (x *Wire) Settle() {
 		switch {
 		case i < len(x.Flight):
 			x.Arrive(i)
-		case !w.queue.empty() && w.queue.next() <= w.Now+Moment(time.Microsecond):
-			e := w.queue.pop()
+		case !w.queue.Empty() && w.queue.Next() <= w.Now+course.Moment(time.Microsecond):
+			e := w.queue.Pop()
 			x.Handle(e, max(e.At, w.Now))
 		default:
 			return
@@ -136,7 +137,7 @@ func (x *Wire) Arrive(i int) {
 	x.Handle(e, max(x.World.Now, min(e.At, x.World.Now+4)))
 }
 
-func (x *Wire) Handle(e Event, at Moment) {
+func (x *Wire) Handle(e Event, at course.Moment) {
 	w := x.World
 	w.Now = at
 	w.dispatch(e)
@@ -155,11 +156,11 @@ func (x *Wire) Check() {
 }
 
 // Until lets time pass until a moment.
-func (x *Wire) Until(to Moment) {
+func (x *Wire) Until(to course.Moment) {
 	w := x.World
 	x.Settle()
-	for !x.Over && !w.queue.empty() && w.queue.next() <= to {
-		e := w.queue.pop()
+	for !x.Over && !w.queue.Empty() && w.queue.Next() <= to {
+		e := w.queue.Pop()
 		x.Handle(e, max(e.At, w.Now))
 		x.Settle()
 	}

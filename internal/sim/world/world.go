@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns the world of one schedule: its nodes and processes, what they
@@ -18,15 +19,15 @@ import (
 
 // World is one schedule being played.
 type World struct {
-	Setting
-	course
+	course.Setting
+	course.Course
 	faults
 	decisions
 	operators
 	checks
 	Nodes []*Node
 	Procs []*Proc
-	queue queue[Event]
+	queue course.Queue[Event]
 	Rival *Rival // may be nil
 
 	listed    map[string]bool // names that all nodes had at first, see repair.go
@@ -36,8 +37,8 @@ type World struct {
 	Ledger      ledger // of the record
 	Permits     number
 	registerOps int
-	lastRead    Moment
-	limit       Moment // when every waiter must have been served
+	lastRead    course.Moment
+	limit       course.Moment // when every waiter must have been served
 
 	taken [protocol.Residues]int // claims per residue
 	Wire  *Wire                  // nil, or the messages are delivered as a trace says
@@ -47,9 +48,9 @@ type World struct {
 // maxEvents is far above what any honest schedule takes.
 const maxEvents = 500_000
 
-func NewWorld(s Setting, r *rand.Rand, trace io.Writer) *World {
-	w := &World{Setting: s, course: course{RNG: r, Now: Moment(time.Second), trace: trace}}
-	w.Push = func(at Moment, do func()) { w.queue.push(at, Event{At: at, Kind: evFunc, fn: do}) }
+func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer) *World {
+	w := &World{Setting: s, Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
+	w.Push = func(at course.Moment, do func()) { w.queue.Push(at, Event{At: at, Kind: evFunc, fn: do}) }
 	w.faults, w.decisions, w.operators, w.checks = faults{w: w, LateMessages: true}, decisions{w: w}, operators{w: w}, newChecks(w)
 	w.listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.Names {
@@ -61,14 +62,14 @@ func NewWorld(s Setting, r *rand.Rand, trace io.Writer) *World {
 	for i := range s.Procs {
 		w.Procs = append(w.Procs, NewProc(w, i))
 	}
-	if w.trace != nil {
+	if w.Trace != nil {
 		w.Log("%d nodes, %d processes, capacity %d, weights %v, ttl %v, skew %v, guard %v", s.Nodes, s.Procs, s.Capacity, s.Weights, s.TTL, s.Skew, s.Guard)
 	}
 	return w
 }
 
 // Play runs the schedule until nothing more happens.
-func (w *World) Play() (v *Violation) {
+func (w *World) Play() (v *course.Violation) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.Fail("panic", "%v\n%s", p, debug.Stack())
@@ -93,9 +94,9 @@ func (w *World) Play() (v *Violation) {
 	}
 	w.limit = w.Now.Add(w.Length + w.bound())
 	w.At(w.Length, w.stop)
-	w.step()
-	for !w.queue.empty() && w.Broken == nil {
-		e := w.queue.pop()
+	w.Step()
+	for !w.queue.Empty() && w.Broken == nil {
+		e := w.queue.Pop()
 		w.Now = e.At
 		w.Stats.Events++
 		if w.Stats.Events > maxEvents {
@@ -111,7 +112,7 @@ func (w *World) Play() (v *Violation) {
 		}
 		w.dispatch(e)
 		w.checks.always()
-		w.step()
+		w.Step()
 	}
 	if w.Broken == nil {
 		w.checks.end()
@@ -154,7 +155,7 @@ func (w *World) send(e Event) {
 	case w.Tape != nil && (e.M == nil || e.M.about != repairs):
 		w.names.Of(e)
 	}
-	w.queue.push(e.At, e)
+	w.queue.Push(e.At, e)
 }
 
 // over: nothing more is to be done.

@@ -1,4 +1,4 @@
-package world
+package course
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 // This file owns the course of a schedule: true time, chance, what a generator
 // wants done, and the trace of what has happened.
 
-// course is one schedule's, without what it happens to.
-type course struct {
+// Course is one schedule's, without what it happens to.
+type Course struct {
 	RNG   *rand.Rand
 	Now   Moment
-	trace io.Writer
+	Trace io.Writer
 	Push  func(at Moment, do func()) // has something happen at a moment
 
 	Tape    *Tape // nil, or what happens is recorded as a trace
@@ -37,17 +37,17 @@ type step struct {
 }
 
 // Then appends a step that needs no condition.
-func (c *course) Then(delay time.Duration, do func()) {
+func (c *Course) Then(delay time.Duration, do func()) {
 	c.steps = append(c.steps, step{delay: delay, do: do})
 }
 
 // Once appends a step that waits for cond, but for so long only.
-func (c *course) Once(cond func() bool, limit, delay time.Duration, do func()) {
+func (c *Course) Once(cond func() bool, limit, delay time.Duration, do func()) {
 	c.steps = append(c.steps, step{cond: cond, limit: limit, delay: delay, do: do})
 }
 
-// step arms the first step when its time has come.
-func (c *course) step() {
+// Step arms the first step when its time has come.
+func (c *Course) Step() {
 	if c.armed || len(c.steps) == 0 {
 		return
 	}
@@ -72,18 +72,18 @@ func (c *course) step() {
 }
 
 // RecordOn has the schedule be recorded.
-func (c *course) RecordOn(x *Tape) { c.Tape, x.now = x, &c.Now }
+func (c *Course) RecordOn(x *Tape) { c.Tape, x.now = x, &c.Now }
 
-// forgetSteps has no further step be done.
-func (c *course) forgetSteps() { c.steps = nil }
+// ForgetSteps has no further step be done.
+func (c *Course) ForgetSteps() { c.steps = nil }
 
 // At does something to the world later.
-func (c *course) At(d time.Duration, fn func()) {
+func (c *Course) At(d time.Duration, fn func()) {
 	c.Push(c.Now.Add(d), fn)
 }
 
 // Around draws a time between half and one and a half of d, rarely much longer.
-func (c *course) Around(d time.Duration) time.Duration {
+func (c *Course) Around(d time.Duration) time.Duration {
 	t := d/2 + time.Duration(c.RNG.Int64N(int64(d)+1))
 	if c.RNG.IntN(20) == 0 {
 		t *= 3
@@ -91,10 +91,10 @@ func (c *course) Around(d time.Duration) time.Duration {
 	return t
 }
 
-// Log writes a line of the trace. Callers on the hot path look at w.trace
+// Log writes a line of the trace. Callers on the hot path look at Trace
 // first.
-func (c *course) Log(format string, args ...any) {
-	if c.trace != nil {
-		fmt.Fprintf(c.trace, "%12.6f  %s\n", float64(c.Now)/1e9, fmt.Sprintf(format, args...))
+func (c *Course) Log(format string, args ...any) {
+	if c.Trace != nil {
+		fmt.Fprintf(c.Trace, "%12.6f  %s\n", float64(c.Now)/1e9, fmt.Sprintf(format, args...))
 	}
 }

@@ -1,11 +1,11 @@
-package world
+package course
 
 // This file owns what is going to happen, in the order of time.
 
-// queue is a binary heap. Of two events at the same moment the one that was
+// Queue is a binary heap. Of two events at the same moment the one that was
 // pushed first goes first. It holds keys without pointers, which the garbage
 // collector need not follow as they move about; the events stay where they are.
-type queue[E any] struct {
+type Queue[E any] struct {
 	heap   []key
 	events []E
 	free   []int32
@@ -20,12 +20,12 @@ type key struct {
 
 func (k key) before(o key) bool { return k.at < o.at || k.at == o.at && k.seq < o.seq }
 
-func (q *queue[E]) empty() bool { return len(q.heap) == 0 }
+func (q *Queue[E]) Empty() bool { return len(q.heap) == 0 }
 
-// next returns the moment of the first event.
-func (q *queue[E]) next() Moment { return q.heap[0].at }
+// Next returns the moment of the first event.
+func (q *Queue[E]) Next() Moment { return q.heap[0].at }
 
-func (q *queue[E]) push(at Moment, e E) {
+func (q *Queue[E]) Push(at Moment, e E) {
 	q.seq++
 	k := key{at: at, seq: q.seq}
 	if n := len(q.free); n > 0 {
@@ -48,7 +48,7 @@ func (q *queue[E]) push(at Moment, e E) {
 	q.heap = h
 }
 
-func (q *queue[E]) pop() E {
+func (q *Queue[E]) Pop() E {
 	h := q.heap
 	top, n := h[0], len(h)-1
 	last := h[n]

@@ -1,4 +1,4 @@
-package world
+package course
 
 import (
 	"math/rand/v2"
@@ -79,8 +79,8 @@ type Setting struct {
 // 1% by which a client takes its leases to end early.
 const ClockRate = 0.0049
 
-// margin is how much of a lease the client gives away to clock drift.
-func (s *Setting) margin(ttl time.Duration) time.Duration {
+// Margin is how much of a lease the client gives away to clock drift.
+func (s *Setting) Margin(ttl time.Duration) time.Duration {
 	if s.Scant {
 		return ttl/100 + 2*time.Millisecond
 	}
@@ -138,9 +138,9 @@ func (s *Setting) shape(r *rand.Rand) {
 	}
 }
 
-// borne is by how much a clock may jump within a lease: rule 5's margin, less
+// Borne is by how much a clock may jump within a lease: rule 5's margin, less
 // the 1% that clocks may differ by in speed, and the resolution of a node's.
-func (s *Setting) borne() time.Duration { return s.TTL / 50 }
+func (s *Setting) Borne() time.Duration { return s.TTL / 50 }
 
 // Settings are what all clients of a set share.
 func (s *Setting) Settings() nodeset.Shared {

@@ -1,4 +1,4 @@
-package world
+package course
 
 import (
 	"math/rand/v2"
@@ -23,7 +23,7 @@ type Clock struct {
 	Rate   float64
 }
 
-func newClock(r *rand.Rand, s *Setting) Clock {
+func NewClock(r *rand.Rand, s *Setting) Clock {
 	c := Clock{Offset: 1, Rate: 1 + s.Drift*(2*r.Float64()-1)}
 	if r.IntN(2) == 0 && s.Drift > 0 { // the extremes matter most
 		c.Rate = 1 + s.Drift*float64(2*r.IntN(2)-1)
@@ -34,20 +34,20 @@ func newClock(r *rand.Rand, s *Setting) Clock {
 	return c
 }
 
-// read returns what the clock shows at t.
-func (c Clock) read(t Moment) int64 { return c.Offset + int64(float64(t)*c.Rate) }
+// Read returns what the clock shows at t.
+func (c Clock) Read(t Moment) int64 { return c.Offset + int64(float64(t)*c.Rate) }
 
 // Local returns a process's reading.
-func (c Clock) Local(t Moment) protocol.Time { return protocol.Time(c.read(t)) }
+func (c Clock) Local(t Moment) protocol.Time { return protocol.Time(c.Read(t)) }
 
 // Millis returns a node's reading.
-func (c Clock) Millis(t Moment) int64 { return c.read(t) / int64(time.Millisecond) }
+func (c Clock) Millis(t Moment) int64 { return c.Read(t) / int64(time.Millisecond) }
 
-// micros is millis in microseconds.
-func (c Clock) micros(t Moment) int64 { return c.read(t) / int64(time.Microsecond) }
+// Micros is Millis in microseconds.
+func (c Clock) Micros(t Moment) int64 { return c.Read(t) / int64(time.Microsecond) }
 
-// when returns the first moment at which the clock shows at least l.
-func (c Clock) when(l protocol.Time) Moment {
+// When returns the first moment at which the clock shows at least l.
+func (c Clock) When(l protocol.Time) Moment {
 	if l == protocol.Never {
 		return Never
 	}

@@ -1,4 +1,4 @@
-package world
+package course
 
 import (
 	"fmt"
@@ -20,14 +20,14 @@ type Tape struct {
 	Plan   bool     // the plan of an aim is at work
 }
 
-// start begins the trace with a line. Clocks follow, and then ready.
-func (x *Tape) start(line string) { x.Lines, x.at = append(x.Lines, line), *x.now }
+// Start begins the trace with a line. Clocks follow, and then ready.
+func (x *Tape) Start(line string) { x.Lines, x.at = append(x.Lines, line), *x.now }
 
-// ready ends the beginning of the trace with what an aim has done before.
-func (x *Tape) ready() { x.Lines = append(x.Lines, x.before...) }
+// Ready ends the beginning of the trace with what an aim has done before.
+func (x *Tape) Ready() { x.Lines = append(x.Lines, x.before...) }
 
-// note records a command.
-func (x *Tape) note(format string, args ...any) {
+// Note records a command.
+func (x *Tape) Note(format string, args ...any) {
 	if x == nil || x.depth > 0 {
 		return
 	}
@@ -44,9 +44,9 @@ func (x *Tape) note(format string, args ...any) {
 	x.Lines = append(x.Lines, fmt.Sprintf(format, args...))
 }
 
-// within records nothing until the function that it returns is called: what
+// Within records nothing until the function that it returns is called: what
 // happens follows from what has been recorded.
-func (x *Tape) within() func() {
+func (x *Tape) Within() func() {
 	if x == nil {
 		return func() {}
 	}

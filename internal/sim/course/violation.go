@@ -1,4 +1,4 @@
-package world
+package course
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type Violation struct {
 func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
 
 // Fail says that a promise is broken.
-func (c *course) Fail(kind, format string, args ...any) {
+func (c *Course) Fail(kind, format string, args ...any) {
 	if c.Excused && (kind == "capacity" || kind == "token") {
 		return
 	}
