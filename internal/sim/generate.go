@@ -25,7 +25,7 @@ func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Wri
 	if mutate != nil {
 		mutate(&s)
 	}
-	w := world.NewWorld(s, r, trace)
+	w := world.NewSchedule(s, r, trace)
 	if to != nil {
 		w.RecordOn(to)
 	}

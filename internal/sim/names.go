@@ -39,7 +39,7 @@ var manyNames = generator{
 		}
 		s.Length = s.Guard + 3*s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.WallsApart()
 		w.AllLoop()
 		w.RandomFaults(w.RNG.IntN(12))
@@ -56,7 +56,7 @@ var manyNamesCalm = generator{
 		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.WallsApart()
 		w.AllLoop()
 	},
@@ -77,7 +77,7 @@ var closing = generator{
 		}
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.LateMessages = false
 		w.WallsApart()
 		w.AllLoop()
@@ -105,7 +105,7 @@ var maxHolds = generator{
 		s.CancelEvery, s.TryEvery = 0, 0
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.AllLoop()
 		for range w.RNG.IntN(4) {
 			l := w.Procs[w.RNG.IntN(len(w.Procs))].Links[w.RNG.IntN(len(w.Nodes))]
@@ -123,7 +123,7 @@ var maxHolds = generator{
 var evictions = generator{
 	name: "evictions",
 	set:  func(r *rand.Rand, s *course.Setting) { calm.set(r, s); s.Hold += s.TTL / 8 },
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.AllLoop()
 		w.EvictAtTimes(2 + w.RNG.IntN(8))
 	},
@@ -132,7 +132,7 @@ var evictions = generator{
 // evictionStorm: and anything fails.
 var evictionStorm = generator{
 	name: "evictionStorm",
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		storm.plan(w)
 		w.EvictAtTimes(4 + w.RNG.IntN(16))
 	},

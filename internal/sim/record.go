@@ -20,7 +20,7 @@ var recorded = generator{
 		s.Hold, s.Think = s.TTL/2, s.TTL/4
 		s.Length = 4*s.Guard + 8*s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.AllLoop()
 		w.RandomFaults(6)
 		for range 6 {
@@ -40,7 +40,7 @@ var belated = generator{
 		s.Hold, s.Think = 2*s.Guard, 4*s.TTL
 		s.Length = 6 * s.Guard
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, second := w.Procs[0], w.Procs[1]
@@ -48,7 +48,7 @@ var belated = generator{
 		memory := w.RNG.IntN(3)
 		first.Cut(c)
 		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(e), w.TTL, 0, func() {
+		w.Once(begun(w, e), w.TTL, 0, func() {
 			a.Save()
 			first.Pause()
 			if memory > 0 || w.RNG.IntN(2) == 0 {
@@ -56,7 +56,7 @@ var belated = generator{
 			}
 			f.Acquire(false)
 		})
-		w.Once(begun(f), 3*w.TTL, 0, func() {
+		w.Once(begun(w, f), 3*w.TTL, 0, func() {
 			switch memory {
 			case 1:
 				w.Wipe(a, false)
@@ -74,12 +74,12 @@ var belated = generator{
 }
 
 // begun: t knows that its run has begun.
-func begun(t *world.Participant) func() bool {
+func begun(w *world.Schedule, t *world.Participant) func() bool {
 	return func() bool {
 		if t.Att == nil {
 			return false
 		}
-		for _, o := range t.Proc.World.Ledger.Opens {
+		for _, o := range w.Ledger.Opens {
 			if o.Run.ID == t.Att.ID {
 				return true
 			}
@@ -98,7 +98,7 @@ var bareMajority = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL
 		s.Length = 2*s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.Procs[0]
@@ -123,13 +123,13 @@ var minority = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
 		s.Length = 2 * s.Guard
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.Procs[0]
 		e := p.Parts[0]
 		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(e), w.TTL, 0, func() {
+		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
 		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
@@ -159,13 +159,13 @@ var runFindsMinority = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
 		s.Length = 2*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p, next := w.Procs[0], w.Procs[1]
 		e, f := p.Parts[0], next.Parts[0]
 		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(e), w.TTL, 0, func() {
+		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
 		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
@@ -173,7 +173,7 @@ var runFindsMinority = generator{
 			next.Cut(c)
 			f.Acquire(false)
 		})
-		w.Once(begun(f), 3*w.TTL, 0, func() {
+		w.Once(begun(w, f), 3*w.TTL, 0, func() {
 			next.Pause()
 			a.Pause()
 		})
@@ -198,14 +198,14 @@ var openWaitsForRepair = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
 		s.Length = 2*s.Guard + 8*s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, other, later := w.Procs[0], w.Procs[1], w.Procs[2]
 		d, e, f := first.Parts[0], other.Parts[0], later.Parts[0]
 		w.LateMessages = false
 		w.Then(w.Delay, func() { d.Acquire(false) })
-		w.Once(begun(d), w.TTL, 0, func() {
+		w.Once(begun(w, d), w.TTL, 0, func() {
 			first.Cut(a, b)
 			other.Cut(c)
 			later.Cut(a, b)
@@ -221,7 +221,7 @@ var openWaitsForRepair = generator{
 			other.To(c).Heal(true)
 		})
 		w.Then(w.TTL, func() {
-			if world.Holds(e)() && !begun(e)() {
+			if world.Holds(e)() && !begun(w, e)() {
 				w.Fail("stuck", "%s cannot begin its run, though two nodes know all", e.Name)
 			}
 		})
@@ -243,7 +243,7 @@ var putForgotten = generator{
 		s.Persist = 4 * s.Guard
 		s.Length = 3*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		b, c, x := ns[1], ns[2], ns[4]
 		first, second, third := w.Procs[0], w.Procs[1], w.Procs[2]
@@ -255,7 +255,7 @@ var putForgotten = generator{
 			}
 		}
 		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(e), w.TTL, 0, func() {
+		w.Once(begun(w, e), w.TTL, 0, func() {
 			for _, n := range ns {
 				if n != b {
 					first.Cut(n)
@@ -288,13 +288,13 @@ var stretched = generator{
 		s.Persist = 4 * s.Guard
 		s.Length = 4 * s.Guard
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.Procs[0]
 		e := p.Parts[0]
 		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(e), w.TTL, 0, func() {
+		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
 		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Wipe(a, false) })

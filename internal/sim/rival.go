@@ -21,7 +21,7 @@ var foreign = generator{
 		s.Hold, s.Think = s.TTL/time.Duration(2+r.IntN(50)), s.TTL/time.Duration(2+r.IntN(50))
 		s.Length = 10 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.At(w.Delay, world.NewRival(w, false).Try)
 		w.AllLoop()
 	},
@@ -42,7 +42,7 @@ var shared = generator{
 		s.Hold, s.Think = s.TTL/time.Duration(2+r.IntN(50)), s.TTL/time.Duration(2+r.IntN(50))
 		s.Length = 12 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		w.At(w.Delay, world.NewRival(w, true).Try)
 		w.AllLoop()
 		w.RandomFaults(2 + w.RNG.IntN(12))
@@ -59,7 +59,7 @@ var overdue = generator{
 		s.Capacity, s.Weights = 1, []uint64{1}
 		s.Length = 8 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		pd, pe := w.Procs[0], w.Procs[1]
@@ -114,7 +114,7 @@ var barred = generator{
 		s.Hold, s.Think = s.TTL/20, 8*s.TTL
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, second := w.Procs[0], w.Procs[1]
@@ -150,7 +150,7 @@ var bygone = generator{
 		s.Expiry = s.Guard * time.Duration(50+r.IntN(46)) / 100
 		s.Length = 4 * s.Guard
 	},
-	plan: func(w *world.World) {
+	plan: func(w *world.Schedule) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
 		e := w.Procs[0].Parts[0]

@@ -22,7 +22,7 @@ func herd(joiners, nodes, missing int) generator {
 				Hold: time.Millisecond, Think: time.Millisecond, Length: time.Second,
 			}
 		},
-		plan: func(w *world.World) {
+		plan: func(w *world.Schedule) {
 			w.Miss(missing)
 			for _, p := range w.Procs {
 				p.Later(time.Duration(w.RNG.Int64N(int64(time.Millisecond))), func() { p.Parts[0].Acquire(false) })

@@ -24,7 +24,7 @@ func TestClocksOfProcessesNeverGoBack(t *testing.T) {
 			p.Sleep(time.Second, true)
 		},
 	} {
-		g := generator{name: "sleep", set: nap.set, plan: func(w *world.World) {
+		g := generator{name: "sleep", set: nap.set, plan: func(w *world.Schedule) {
 			p := w.Procs[0]
 			highest := p.Local(w.Now)
 			w.At(500*time.Millisecond, func() { p.Sleep(time.Second, false) })

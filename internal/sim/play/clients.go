@@ -30,11 +30,11 @@ func (c *cast) proc(label string) *world.Proc {
 			return p
 		}
 	}
-	p := world.NewProc(w, len(w.Procs))
+	p := world.NewProc(w.World, len(w.Procs))
 	p.Label = label[:1]
 	p.Adjust()
 	w.Procs = append(w.Procs, p)
-	if !c.Manual { // else the command says when its clock is known
+	if !c.World.Manual { // else the command says when its clock is known
 		c.meet(p)
 		c.Settle()
 	}
@@ -154,7 +154,7 @@ func (c *cast) startRegisterOp(p *world.Proc, owner *world.Attempt, in lease.Reg
 		if ok && i.Op != protocol.OpPut {
 			s += ", finds " + storedName(i.Newest())
 		}
-		if adopted, few := i.Adopt(); ok && few && !c.Manual {
+		if adopted, few := i.Adopt(); ok && few && !c.World.Manual {
 			s += " on a minority and puts it again"
 			c.startRegisterOp(p, owner, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}

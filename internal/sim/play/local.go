@@ -39,7 +39,7 @@ func (p *player) lock(a *args) error {
 		mode = process.Read
 	}
 	if c.Doing != world.Resting {
-		return fmt.Errorf("%s %s", c.Name, c.Does())
+		return fmt.Errorf("%s %s", c.Name, world.Does(c))
 	}
 	c.Lock(mode, a.take("try"))
 	return nil
@@ -62,7 +62,7 @@ func (p *player) unlock(a *args) error {
 	case err != nil:
 		return err
 	case c.Doing != world.Holding:
-		return fmt.Errorf("%s %s", c.Name, c.Does())
+		return fmt.Errorf("%s %s", c.Name, world.Does(c))
 	}
 	if a.take("late") {
 		c.Value.Stall = a.duration()
@@ -84,7 +84,7 @@ func (p *player) turns(a *args) error {
 	for i := range n {
 		now, next := cs[i%2], cs[(i+1)%2]
 		if now.Doing != world.Holding {
-			p.Say("%s %s after %d turns", now.Name, now.Does(), i)
+			p.Say("%s %s after %d turns", now.Name, world.Does(now), i)
 			return nil
 		}
 		next.Lock(process.Write, false)

@@ -115,7 +115,7 @@ func (b *bench) key(a *args) error {
 			b.set++
 		}
 	}
-	if b.set > len(b.c.World.Nodes)/2 && lease > 0 && !r.Valid() && !b.c.Manual {
+	if b.set > len(b.c.World.Nodes)/2 && lease > 0 && !r.Valid() && !b.c.World.Manual {
 		r.Holds(r.End(b.asked))
 		b.c.Say("the rival holds until %s", world.ClockTime(r.Clock, r.Until))
 	}
@@ -154,7 +154,7 @@ func (b *bench) unkey(a *args) error {
 	if len(a.words) > 0 {
 		value = a.next()
 	}
-	if r := b.theRival(); !b.c.Manual {
+	if r := b.theRival(); !b.c.World.Manual {
 		r.Until, b.set = 0, 0
 	}
 	for _, n := range ns {
@@ -261,7 +261,7 @@ func (b *bench) resize(a *args) error {
 // holder NODES: what an onlooker makes of the answers of these nodes.
 func (b *bench) whoHolds(a *args) error {
 	heads := make([]lease.Head, len(b.c.World.Nodes))
-	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = n.Head() })
+	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = world.Head(n) })
 	switch f := lease.FindHolder(heads, protocol.Majority(len(heads)), b.c.World.Rules); f.Kind {
 	case lease.HeldByClaim:
 		b.c.Say("an onlooker finds a holder, at node %d", f.Node+1)

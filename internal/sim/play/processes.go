@@ -31,7 +31,7 @@ func (c *cast) process(a *args) error {
 			return fmt.Errorf("process has no such option")
 		}
 	}
-	if c.Manual {
+	if c.World.Manual {
 		c.meet(q)
 	}
 	return a.err
@@ -48,7 +48,7 @@ func (c *cast) resume(a *args) error {
 // sleep LABEL DURATION [breaks]; with manual it ends by wake.
 func (c *cast) sleep(a *args) error {
 	q, d := c.proc(a.next()), time.Duration(0)
-	if !c.Manual {
+	if !c.World.Manual {
 		d = a.duration()
 	}
 	q.Sleep(d, a.take("breaks"))
@@ -129,16 +129,16 @@ func (c *cast) deliver(a *args) error {
 	}
 	at, err := c.Find(q)
 	switch {
-	case err != nil && c.Manual && (q.Kind == world.EvUp || q.Kind == world.EvDown):
+	case err != nil && c.World.Manual && (q.Kind == world.EvUp || q.Kind == world.EvDown):
 		return c.notice(q)
-	case err != nil && c.Manual:
+	case err != nil && c.World.Manual:
 		return nil // with another rule set it may not have been sent
 	case err != nil:
 		return err
 	}
-	c.SayAnswers = !c.Manual
+	c.SayAnswers = !c.World.Manual
 	defer func() { c.SayAnswers = false }()
-	if q.No > 0 || c.Manual {
+	if q.No > 0 || c.World.Manual {
 		at = at[:1]
 	}
 	for k, i := range at { // each delivery moves the others up
@@ -246,7 +246,7 @@ func (c *cast) show(a *args) error {
 		if err != nil {
 			return err
 		}
-		c.Say("%s", a.View())
+		c.Say("%s", world.View(a))
 		return nil
 	}
 	for _, n := range c.World.Nodes {
@@ -254,7 +254,7 @@ func (c *cast) show(a *args) error {
 	}
 	for t := range c.World.Participants() {
 		if t.Att != nil && t != t.Proc.Succession {
-			c.Say("%s", t.Att.View())
+			c.Say("%s", world.View(t.Att))
 		}
 	}
 	c.Unserved()

@@ -23,7 +23,7 @@ func (c *cast) changes() {
 		g := c.Seen[a]
 		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.Phase() || g.Ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
 			c.Wire.Note(a)
-			c.Say("%s", a.Status())
+			c.Say("%s", world.Status(a))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (p *player) do(line string) (out []string) {
 		} else if len(a.words) > 0 {
 			p.Say("error: %s: what is %q?", name, strings.Join(a.words, " "))
 		}
-		if p.Check(); !p.Manual {
+		if p.Check(); !p.World.Manual {
 			p.Settle()
 		}
 	}
@@ -144,10 +144,12 @@ func (p *player) begin(a *args) error {
 	if p.mutate != nil {
 		p.mutate(&s)
 	}
-	w := world.NewWorld(s, rand.New(rand.NewPCG(1, 2)), nil)
+	w := world.NewSchedule(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.Record, w.LateMessages, w.Offsets = false, true, false
-	w.Wire = &world.Wire{World: w, Began: w.Now, Manual: manual, Repairs: repairs, Seen: map[*world.Attempt]world.Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
-	p.cast = &cast{Wire: w.Wire, last: map[string]*world.Attempt{}}
+	w.Manual, w.Repairs = manual, repairs
+	wire := &world.Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]world.Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
+	w.Wire = wire
+	p.cast = &cast{Wire: wire, last: map[string]*world.Attempt{}}
 	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]*nodeset.Recording{}}
 	for _, n := range w.Nodes {
 		n.Clock.Offset = int64(world.Epoch)*1000 - int64(p.Began)

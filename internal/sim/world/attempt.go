@@ -88,7 +88,7 @@ func (a *Attempt) After() {
 		}
 	}
 	news := a.News(t.shared())
-	w.checks.busy(a)
+	w.Judge.Worked(a)
 	if k := a.Ticket(); k != a.ticket {
 		if a.phase == lease.Joining {
 			a.rounds++
@@ -97,12 +97,12 @@ func (a *Attempt) After() {
 	}
 	if a.phase = news.Phase; news.Changed() {
 		if w.Trace != nil {
-			w.Log("%v: %s, T=%s", a, phaseName(a.phase), TicketName(a.ticket))
+			w.Log("%v: %s, T=%s", a, PhaseName(a.phase), TicketName(a.ticket))
 		}
 		if w.Wire != nil {
-			w.Wire.changed(a)
+			w.Wire.Changed(a)
 		}
-		w.checks.changed(a, news.Was)
+		w.Judge.Changed(a, news.Was)
 		a.changed()
 	}
 	if t.Value != nil {
@@ -151,7 +151,7 @@ func (a *Attempt) changed() {
 			t.unlocked() // the operator begins again
 			return
 		}
-		if w.Wire == nil || !w.Wire.Manual {
+		if !w.Manual {
 			t.Acquire(t.try)
 		}
 	default:

@@ -166,7 +166,7 @@ func (c *Caller) enter(l *localTurn) {
 	c.Doing, c.lease = Holding, l
 	w.Stats.Turns++
 	c.Value.Turns++
-	w.Of[c.Value.t.Lock].local.entered(w, c)
+	w.Judge.Entered(c)
 	switch {
 	case w.Wire != nil || c.Keeps && !w.Draining:
 	case c.mode == process.Write && w.Reading > 0 && w.RNG.IntN(4) == 0:

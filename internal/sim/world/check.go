@@ -31,7 +31,7 @@ type admission struct {
 	holder *Attempt
 }
 
-func (c *checker) always(w *World) {
+func (c *checker) always(w *Schedule) {
 	if rival := w.Rival != nil && w.Rival.Valid() && c.lock == 0; len(c.holders) > 1 || rival {
 		var sum uint64
 		if rival {
@@ -68,9 +68,9 @@ func (c *checker) always(w *World) {
 }
 
 // changed follows the phases.
-func (c *checker) changed(w *World, a *Attempt, was lease.Phase) {
+func (c *checker) changed(w *Schedule, a *Attempt, was lease.Phase) {
 	if was.Final() {
-		w.Fail("final", "%v goes from %s to %s", a, phaseName(was), phaseName(a.phase))
+		w.Fail("final", "%v goes from %s to %s", a, PhaseName(was), PhaseName(a.phase))
 	}
 	if a.phase.Final() {
 		c.gone(a)
@@ -86,15 +86,15 @@ func (c *checker) changed(w *World, a *Attempt, was lease.Phase) {
 	case a.phase == lease.Waiting && w.Clean:
 		c.settled(w, a)
 	case w.Clean && (a.phase == lease.Lost || a.phase == lease.Expired || a.phase == lease.NoQuorum || a.phase == lease.Rejected):
-		w.Fail("lost", "%v is %s though nothing has failed", a, phaseName(a.phase))
+		w.Fail("lost", "%v is %s though nothing has failed", a, PhaseName(a.phase))
 	}
 }
 
 // settled: with a residue of its own a claim is not in the way of any other, so
 // one round after the join settles it; like residues cost a few more.
-func (c *checker) settled(w *World, a *Attempt) {
+func (c *checker) settled(w *Schedule, a *Attempt) {
 	most := 8
-	own := w.Residues == protocol.Residues && w.taken[a.ID.Residue()] == 1 // no other attempt that may meet a has it
+	own := w.Residues == protocol.Residues && w.Taken[a.ID.Residue()] == 1 // no other attempt that may meet a has it
 	if own && w.Window == 0 {                                              // while some requests wait for room, others pass
 		most = 2
 	}
@@ -104,7 +104,7 @@ func (c *checker) settled(w *World, a *Attempt) {
 }
 
 // admitted: "a later conflicting holder has a higher ticket".
-func (c *checker) admitted(w *World, a *Attempt) {
+func (c *checker) admitted(w *Schedule, a *Attempt) {
 	c.free = 0
 	w.Stats.Admissions++
 	w.Stats.Rounds += a.rounds
@@ -138,7 +138,7 @@ func (c *checker) admitted(w *World, a *Attempt) {
 // prompt: while nothing that is needed fails, room is not left unused for long.
 // A push is what passes it on; a beat would do so too, but only a third of a
 // lease later.
-func (c *checker) prompt(w *World) {
+func (c *checker) prompt(w *Schedule) {
 	if w.missing > 0 && !w.Eager {
 		return // time-outs count in too
 	}
@@ -187,7 +187,7 @@ func (c *checker) gone(a *Attempt) {
 
 // overlong: no hold outlasts its bound by more than a lease, however long its
 // holder keeps it.
-func (c *checker) overlong(w *World) {
+func (c *checker) overlong(w *Schedule) {
 	for _, a := range c.holders {
 		if a.ends > 0 && a.InForce() && w.Now > a.ends.Add(w.TTL+w.TTL/20+w.Late) {
 			w.Fail("overlong", "%v holds on, and its bound was at %v", a, time.Duration(a.ends))

@@ -24,7 +24,7 @@ import (
 //
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it a claim of before since.
-func (c *checker) passed(w *World, a *Attempt) {
+func (c *checker) passed(w *Schedule, a *Attempt) {
 	for _, set := range a.Sets.Sets() {
 		if set != 0 {
 			c.passedIn(w, a, protocol.Quorums{Present: set})
@@ -33,7 +33,7 @@ func (c *checker) passed(w *World, a *Attempt) {
 }
 
 // passedIn is passed for one set of nodes.
-func (c *checker) passedIn(w *World, a *Attempt, set protocol.Quorums) {
+func (c *checker) passedIn(w *Schedule, a *Attempt, set protocol.Quorums) {
 	sum := a.Weight
 	var before []string
 	for t := range w.Participants() {
@@ -58,7 +58,7 @@ func (c *checker) passedIn(w *World, a *Attempt, set protocol.Quorums) {
 		}
 		if set.Met(nodes) {
 			sum += weight
-			before = append(before, fmt.Sprintf("%v (%s)", e, phaseName(e.phase)))
+			before = append(before, fmt.Sprintf("%v (%s)", e, PhaseName(e.phase)))
 		}
 	}
 	if sum > max(w.Capacity, w.Permits.Most) {
@@ -68,7 +68,7 @@ func (c *checker) passedIn(w *World, a *Attempt, set protocol.Quorums) {
 
 // inOrder: a claim that had settled before a began is before a in the queue,
 // and a is admitted only if it leaves that claim room.
-func (c *checker) inOrder(w *World, a *Attempt) {
+func (c *checker) inOrder(w *Schedule, a *Attempt) {
 	sum := a.Weight
 	for _, h := range c.holders {
 		if h != a && h.Ticket() < a.Ticket() && h.InForce() {
@@ -101,7 +101,7 @@ type opened struct{ Run, found protocol.Version }
 // caught up, or be repaired before the next one goes. That is asked of a set
 // that is about to count alone, too: its nodes were looked at before, and what
 // they lose between the look and the decision is as lost as after it.
-func (l *ledger) lost(w *World) {
+func (l *ledger) lost(w *Schedule) {
 	caughtUp := w.numbers(func(n *Node) bool { return n.Model.CaughtUp() && !n.unmarked && !n.unsettled() })
 	for _, sets := range append(w.next(), w.sets()) {
 		l.void = l.void || !sets.Attested(caughtUp)
@@ -109,7 +109,7 @@ func (l *ledger) lost(w *World) {
 }
 
 // settled holds what an operation has found, or done, against all others.
-func (l *ledger) settled(w *World, i *RegisterOp) {
+func (l *ledger) settled(w *Schedule, i *RegisterOp) {
 	if l.void {
 		return
 	}
@@ -149,7 +149,7 @@ func (l *ledger) settled(w *World, i *RegisterOp) {
 }
 
 // same: under one version every reader gets the same.
-func (l *ledger) same(w *World, i *RegisterOp, s protocol.Stored) {
+func (l *ledger) same(w *Schedule, i *RegisterOp, s protocol.Stored) {
 	if l.values == nil {
 		l.values = map[protocol.Version]string{}
 	}
@@ -158,11 +158,4 @@ func (l *ledger) same(w *World, i *RegisterOp, s protocol.Stored) {
 		w.Fail("record", "%v: %s is %q and was %q", i, VersionName(s.Version), text, was)
 	}
 	l.values[s.Version] = text
-}
-
-func VersionName(v protocol.Version) string {
-	if v == (protocol.Version{}) {
-		return "nothing"
-	}
-	return fmt.Sprintf("%s.%d", TicketName(v.Ticket), v.Seq)
 }

@@ -16,11 +16,11 @@ import (
 // checks hold a schedule to what the protocol promises: each name by itself,
 // and what is so for all.
 type checks struct {
-	w  *World
+	w  *Schedule
 	Of []*checker // by name
 }
 
-func newChecks(w *World) (c checks) {
+func newChecks(w *Schedule) (c checks) {
 	c.w = w
 	for i := range max(1, w.Locks) {
 		c.Of = append(c.Of, &checker{lock: i, local: localCheck{lock: i}})

@@ -86,7 +86,7 @@ func (p *Proc) act(a *process.Action) {
 			// Nothing is missing there, for all that this world, or this trace,
 			// knows.
 			p.CarryOut(p.Client.StepDone(p.Now(), a.Step, repair.RepairResult{CaughtUp: true}))
-		case a.Step.Kind == repair.RepairSpread && w.Wire != nil && !w.Wire.Repairs && len(p.Mended) == 0:
+		case a.Step.Kind == repair.RepairSpread && w.Wire != nil && !w.Repairs && len(p.Mended) == 0:
 			p.CarryOut(p.Client.StepDone(p.Now(), a.Step, repair.RepairResult{}))
 		default:
 			p.takeStep(*a.Step)

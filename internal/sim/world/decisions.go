@@ -192,6 +192,22 @@ func (d *decisions) Successor(p *Proc, c *nodeset.Configuration) {
 	d.w.stopRetired()
 }
 
+// stopRetired is what an operator has to do: nodes that are not of the set any
+// more are stopped, or at least do not come back without their data. A process
+// that starts with a list of such nodes alone takes them for nodes without a
+// set.
+func (d *decisions) stopRetired() {
+	for _, n := range d.w.Nodes {
+		if !d.w.Retired(n) || n.epoch() > 0 {
+			continue
+		}
+		n.Gone = true
+		if !n.Down {
+			n.Crash()
+		}
+	}
+}
+
 // roles says which nodes stay, leave and enter.
 func (d *decisions) roles(c *nodeset.Configuration) string {
 	var words []string

@@ -87,7 +87,7 @@ func (x *exchanger) after() {
 	case end == change.OperatorDone, end == change.OperatorUnfit: // by this program or another one
 		x.Goals = x.Goals[1:]
 	}
-	if x.GoesOn() && (w.Now < w.limit || w.Wire != nil) {
+	if x.GoesOn() && (w.Now < w.Limit || w.Wire != nil) {
 		x.o = nil
 		p.Later(p.World.NodeTimeout, x.begin)
 		return
@@ -107,7 +107,7 @@ func (x *exchanger) ends() {
 func (x *exchanger) schedule() {
 	p, w := x.P, x.P.World
 	at := p.When(x.o.Wake())
-	if at == course.Never || at >= x.timer && x.timer > w.Now || w.Now >= w.limit && w.Wire == nil {
+	if at == course.Never || at >= x.timer && x.timer > w.Now || w.Now >= w.Limit && w.Wire == nil {
 		return
 	}
 	if at = max(at, w.Now+1); w.Wire == nil {

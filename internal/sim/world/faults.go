@@ -7,10 +7,8 @@ import "time"
 // faults are what may still fail, and what has failed beyond what the nodes and
 // the processes know of themselves.
 type faults struct {
-	w            *World
-	Draining     bool // faults have stopped, and no participant starts another acquisition
-	missing      int  // nodes that stay down from the start
-	LateMessages bool // a break leaves messages behind that arrive late
+	w       *Schedule
+	missing int // nodes that stay down from the start
 }
 
 // span is how long a fault lasts: not long, about a beat, a lease or the guard
@@ -30,14 +28,14 @@ func (f *faults) RandomFaults(n int) {
 // randomFault is one random fault, and what ends it.
 func (f *faults) randomFault() {
 	w := f.w
-	if f.Draining {
+	if f.w.Draining {
 		return
 	}
 	p := w.Procs[w.RNG.IntN(len(w.Procs))]
 	n := w.Nodes[w.RNG.IntN(len(w.Nodes))]
 	d, kind := f.span(), w.RNG.IntN(15)
 	if w.Limping {
-		n = w.Nodes[w.RNG.IntN(f.Spare())]
+		n = w.Nodes[w.RNG.IntN(f.w.Spare())]
 		if kind == 2 || kind == 9 || kind == 10 || kind == 11 || kind == 14 { // of a whole process
 			kind = 3 * w.RNG.IntN(2)
 		}
@@ -136,14 +134,14 @@ func (f *faults) Directions() []int {
 
 // Bounce takes a node down for a while.
 func (f *faults) Bounce(n *Node, d time.Duration, memory func(*Node)) {
-	if n.Down || f.Draining {
+	if n.Down || f.w.Draining {
 		return
 	}
 	n.Crash()
 	memory(n)
 	f.w.stopRetired()
 	f.w.At(d, func() {
-		if !f.Draining && !n.Gone {
+		if !f.w.Draining && !n.Gone {
 			n.Restart()
 		}
 	})
@@ -177,14 +175,11 @@ func (f *faults) Miss(nodes int) {
 	}
 }
 
-// Spare is how many nodes may be missing.
-func (f *faults) Spare() int { return (len(f.w.Nodes) - 1) / 2 }
-
 // Shuttle has one process reach two nodes only for a while, one of which then
 // loses its data or comes back with an old one.
 func (f *faults) Shuttle() {
 	w := f.w
-	if f.Draining {
+	if f.w.Draining {
 		return
 	}
 	ns := f.Shuffled()
@@ -221,7 +216,7 @@ func (f *faults) EvictAtTimes(n int) {
 	for range n {
 		w.At(w.Around(w.Length/2), func() {
 			of := w.Of[w.RNG.IntN(len(w.Of))].holders
-			if len(of) > 0 && !f.Draining {
+			if len(of) > 0 && !f.w.Draining {
 				f.evict(of[w.RNG.IntN(len(of))], f.Shuffled()[:1+w.RNG.IntN(len(w.Nodes))], 8)
 			}
 		})
@@ -239,7 +234,7 @@ func (f *faults) evict(a *Attempt, nodes []*Node, times int) {
 	}
 	w.At(w.Around(2*w.Slowest()), func() {
 		switch {
-		case !a.InForce() || f.Draining:
+		case !a.InForce() || f.w.Draining:
 		case times > 0:
 			f.evict(a, nodes, times-1)
 		case w.Clean && a.Sets.Met(by):
@@ -261,7 +256,7 @@ func (f *faults) setBack() (most time.Duration) {
 func (f *faults) stop() {
 	w := f.w
 	w.Log("faults stop")
-	f.Draining = true
+	f.w.Draining = true
 	w.ForgetSteps()
 	for _, n := range w.Nodes {
 		n.setRight()
@@ -275,7 +270,7 @@ func (f *faults) stop() {
 			n.Restart()
 		}
 	}
-	w.limit = w.limit.Add(f.setBack()) // what was stored before ends so much later
+	w.Limit = w.Limit.Add(f.setBack()) // what was stored before ends so much later
 	w.recordAgain()
 	w.exchangesEnd()
 	for _, p := range w.Procs {
@@ -294,23 +289,4 @@ func (f *faults) stop() {
 	if w.Record {
 		w.lastly()
 	}
-}
-
-// Evict has a node say that an operator ends a hold, and reports whether it
-// does.
-func (n *Node) Evict(a *Attempt) (says bool) {
-	n.World.Tape.Note("evict %s %d", a.Part.Label(), n.Index+1)
-	if n.Down || n.Paused {
-		return false
-	}
-	n.World.Log("an operator ends %v at node %d", a, n.Index)
-	_, outs := a.Part.data(n).Evict(n.Millis(n.World.Now), a.Ticket())
-	for _, o := range outs {
-		if o.Push.ID == a.ID {
-			says = true
-			a.evictedBy |= 1 << n.Index
-		}
-		n.push(o)
-	}
-	return says
 }

@@ -18,15 +18,15 @@ type turnOf struct {
 }
 
 // acts: the caller may act as a holder.
-func (c *Caller) acts() bool {
+func acts(c *Caller) bool {
 	return (c.Doing == Holding || c.Doing == changing) && !c.lease.ended && c.lease.a.InForce() && !c.Value.t.Proc.mayBeWrong()
 }
 
 // entered: the token of a writer is above those of all turns before, and that
 // of a reader is above those of all writers but one that has become a reader
 // itself.
-func (l *localCheck) entered(w *World, c *Caller) {
-	if !c.acts() {
+func (l *localCheck) entered(w *Schedule, c *Caller) {
+	if !acts(c) {
 		return
 	}
 	token, highest := c.lease.token(), l.written
@@ -46,14 +46,14 @@ func (l *localCheck) entered(w *World, c *Caller) {
 
 // keptOut: a reader that is next waits no longer beside readers, once no writer
 // waits anywhere.
-func (v *value) keptOut() {
+func (l *localCheck) keptOut(w *Schedule, v *value) {
 	var next *Caller
 	for _, c := range v.Callers {
 		if c.Doing == waiting && c.turn == nil && (next == nil || c.line < next.line) {
 			next = c
 		}
 	}
-	w, a := v.t.Proc.World, v.queue.Held(process.Read)
+	a := v.queue.Held(process.Read)
 	if !w.Clean || a == nil || next == nil || next.mode != process.Read || !a.Standing().Usable || a.Standing().Waiters {
 		v.kept = 0
 		return
@@ -66,20 +66,20 @@ func (v *value) keptOut() {
 }
 
 // always is what must be so at every moment.
-func (l *localCheck) always(w *World) {
+func (l *localCheck) always(w *Schedule) {
 	var sum uint64
 	holder := ""
 	for t := range w.Participants() {
 		if t.Lock != l.lock {
 			continue
 		}
-		t.Value.keptOut()
+		l.keptOut(w, t.Value)
 		for _, c := range t.Value.Callers {
 			if c.lease != nil && c.lease.a.phase == lease.Lost && !c.lease.ended {
 				w.Fail("unaware", "%s holds what is lost and has not learned so", c.Name)
 			}
-			if c.acts() {
-				sum += c.weight()
+			if acts(c) {
+				sum += l.weight(w, c)
 				holder += " " + c.Name
 			}
 			if w.Clean && c.Doing != Holding && c.Doing != changing && c.Doing != Resting && w.Now > c.since.Add(w.longestWait(w.Callers*len(w.Procs)*w.Parts)) {
@@ -95,9 +95,9 @@ func (l *localCheck) always(w *World) {
 	}
 }
 
-func (c *Caller) weight() uint64 {
+func (l *localCheck) weight(w *Schedule, c *Caller) uint64 {
 	if c.mode == process.Write {
-		return c.Value.t.Proc.World.Capacity
+		return w.Capacity
 	}
 	return 1
 }

@@ -96,7 +96,7 @@ func (m *machine) Close() {
 func (m *machine) leftNothing() {
 	p, w := m.p, m.p.World
 	for _, n := range w.Nodes {
-		for i := range w.Of {
+		for i := range max(1, w.Locks) {
 			for _, c := range n.Data(i).Claims(n.Millis(w.Now)) {
 				if c.Owner == p.Name {
 					w.Fail("closed", "process %s has closed, and node %d keeps a claim of it", p.Name, n.Index)
@@ -217,7 +217,7 @@ func (m *machine) Sleep(d time.Duration, breaks bool) {
 	end := w.Tape.Within() // pause without a line on the tape
 	m.Pause()
 	end()
-	if w.Wire != nil && w.Wire.Manual {
+	if w.Manual {
 		return
 	}
 	since := w.Now

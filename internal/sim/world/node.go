@@ -136,8 +136,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 		w.registered(m.inq.name.Name)
 	}
 	if m.att != nil && w.Locks > 0 && m.att.Part.register == nil {
-		c := w.Of[m.att.Part.Lock]
-		c.fence = max(c.fence, data.Fence())
+		w.Judge.Fenced(m.att.Part.Lock, data.Fence())
 	}
 	if w.Trace != nil {
 		when := ""
@@ -221,7 +220,7 @@ func (n *Node) Forget() {
 	n.Model.Forget()
 	n.saved, n.unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
 	n.Names, n.TurnEnds, n.TurnOf = map[string]bool{}, 0, nil
-	n.World.Ledger.lost(n.World)
+	n.World.Judge.Lost()
 }
 
 // Copy has the node be another one's replica for a moment, and then a master
@@ -231,7 +230,7 @@ func (n *Node) Copy(o *Node) {
 	n.World.Log("node %d was a replica of node %d", n.Index, o.Index)
 	n.Model = o.Model.Clone()
 	n.replica, n.unmarked, n.jumped = true, false, o.jumped
-	n.World.Ledger.lost(n.World)
+	n.World.Judge.Lost()
 }
 
 // Save writes the memory to the disk, as Redis does now and then.
@@ -274,7 +273,7 @@ func (n *Node) Revert() {
 	n.World.Log("node %d has lost what it did since its last save", n.Index)
 	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
 	n.unmarked = !n.World.Forgetful
-	n.World.Ledger.lost(n.World)
+	n.World.Judge.Lost()
 }
 
 // ComeBack has the memory of the last save come back in one run of the server.
@@ -284,7 +283,7 @@ func (n *Node) ComeBack() {
 	n.World.Log("node %d has what it had at its last save", n.Index)
 	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
 	n.back = true
-	n.World.Ledger.lost(n.World)
+	n.World.Judge.Lost()
 }
 
 // inspect is what a client does on a new connection: INFO tells that the server
@@ -303,7 +302,26 @@ func (n *Node) mark() {
 	n.unmarked, n.jumped, n.replica, n.back = false, false, false, false
 	n.lives++
 	n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
-	n.World.Ledger.lost(n.World)
+	n.World.Judge.Lost()
+}
+
+// Evict has a node say that an operator ends a hold, and reports whether it
+// does.
+func (n *Node) Evict(a *Attempt) (says bool) {
+	n.World.Tape.Note("evict %s %d", a.Part.Label(), n.Index+1)
+	if n.Down || n.Paused {
+		return false
+	}
+	n.World.Log("an operator ends %v at node %d", a, n.Index)
+	_, outs := a.Part.data(n).Evict(n.Millis(n.World.Now), a.Ticket())
+	for _, o := range outs {
+		if o.Push.ID == a.ID {
+			says = true
+			a.evictedBy |= 1 << n.Index
+		}
+		n.push(o)
+	}
+	return says
 }
 
 func (n *Node) Pause() {
@@ -336,6 +354,13 @@ func TicketName(t protocol.Ticket) string {
 		return fmt.Sprintf("%+d", int64(t)-int64(Epoch))
 	}
 	return strconv.FormatUint(uint64(t), 10)
+}
+
+func VersionName(v protocol.Version) string {
+	if v == (protocol.Version{}) {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s.%d", TicketName(v.Ticket), v.Seq)
 }
 
 func answerName(r protocol.Request, a protocol.Answer) string {

@@ -31,7 +31,7 @@ func (n *Node) Jump(by time.Duration) {
 	n.Wrong += by
 	n.leapAt = w.Now
 	n.jumped = true
-	w.Ledger.lost(w)
+	w.Judge.Lost()
 }
 
 // unsettled: leases that a jump has ended early may still run.

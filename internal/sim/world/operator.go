@@ -15,18 +15,15 @@ import (
 
 // operators are those of all processes together.
 type operators struct {
-	w          *World
-	added      int // members so far
-	Exchangers []*exchanger
-	Exchanging *exchanger // the last one that has begun
-	Stepped    func()     // a node has carried out a step of its set's register
+	w     *Schedule
+	added int // members so far
 }
 
 // next are the sets that are about to count alone: an operator has looked at
 // their nodes, and does not know yet what these lose from now on.
 func (o *operators) next() (sets []protocol.Quorums) {
 	last := o.w.Latest()
-	for _, x := range o.Exchangers {
+	for _, x := range o.w.Exchangers {
 		if x.o != nil && x.o.Config() == last && last.Stage == nodeset.Jointly && x.o.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
 			sets = append(sets, change.Finish(last, "").Quorums(protocol.Rules{}))
 		}
@@ -65,35 +62,16 @@ func (o *operators) recordAgain() {
 	}
 }
 
-// stopRetired is what an operator has to do: nodes that are not of the set any
-// more are stopped, or at least do not come back without their data. A process
-// that starts with a list of such nodes alone takes them for nodes without a
-// set.
-func (o *operators) stopRetired() {
-	for _, n := range o.w.Nodes {
-		if !o.w.Retired(n) || n.epoch() > 0 {
-			continue
-		}
-		n.Gone = true
-		if !n.Down {
-			n.Crash()
-		}
-	}
-}
-
 // exchangesEnd has the schedule last until the exchanges under way are over. A
 // change takes two guard times at least: in one the nodes that enter begin, in
 // the other one the leases of before end. If an address leaves, clients have
 // half a guard time to follow (Sets 24). And one is to spare, for nodes that
 // are looked at again.
 func (o *operators) exchangesEnd() {
-	for _, x := range o.Exchangers {
-		o.w.limit = o.w.limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.Guard / 2)
+	for _, x := range o.w.Exchangers {
+		o.w.Limit = o.w.Limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.Guard / 2)
 	}
 }
-
-// Exchanges reports whether an exchange is under way.
-func (o *operators) Exchanges() bool { return slices.ContainsFunc(o.Exchangers, (*exchanger).GoesOn) }
 
 // dismiss ends the processes that wait for good. Their lists have to be
 // changed.
@@ -103,7 +81,7 @@ func (o *operators) dismiss() {
 			continue
 		}
 		p.Crash()
-		for _, x := range o.Exchangers {
+		for _, x := range o.w.Exchangers {
 			if x.P == p {
 				x.Goals = nil
 			}

@@ -76,7 +76,7 @@ func (t *Participant) idle() bool {
 // vanish: the process has gone.
 func (t *Participant) vanish() {
 	if t.Att != nil {
-		t.Proc.World.checks.gone(t.Att)
+		t.Proc.World.Judge.Gone(t.Att)
 	}
 	t.Att, t.run, t.ran, t.waits, t.queued = nil, nil, nil, false, nil
 	if t.Value != nil {
@@ -153,7 +153,7 @@ func (t *Participant) begin() {
 	id, muted := w.NewID(), false
 	later := t.leftOut(id)
 	if w.Wire != nil {
-		id, later = w.Wire.start(t)
+		id, later = w.Wire.Claim(t)
 	}
 	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, began: w.Now, Timer: course.Never, rounds: 1, wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
 	if !w.Clean && w.Wire == nil && (t.auto || t.Value != nil) && w.RNG.IntN(16) == 0 {
@@ -187,7 +187,7 @@ func (t *Participant) begin() {
 		defer w.Tape.Within()()
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
-	w.checks.began(a)
+	w.Judge.Began(a)
 	if w.Trace != nil {
 		w.Log("%v: start T0=%s weight %d try=%v", a, TicketName(a.ticket), t.Weight, try)
 	}

@@ -55,7 +55,8 @@ func (o *registerOps) StartRegisterOp(owner *Attempt, in lease.RegisterOp, then 
 func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
 	p, w := o.p, o.p.World
 	w.registerOps++
-	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, before: w.Ledger.Best, timer: course.Never}
+	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, timer: course.Never}
+	w.Judge.OpBegins(i)
 	i.then = func(ok bool) { then(i, ok) }
 	o.Ops = append(o.Ops, i)
 	if w.Trace != nil {
@@ -146,7 +147,7 @@ func (i *RegisterOp) Finish(decided bool) {
 		w.Log("%v: outcome %d, newest %s", i, i.Outcome(), VersionName(i.Newest().Version))
 	}
 	if settled && i.name == nil {
-		w.Ledger.settled(w, i)
+		w.Judge.OpSettled(i)
 	}
 	i.then(settled)
 }

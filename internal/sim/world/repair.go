@@ -72,7 +72,7 @@ func stepName(s repair.RepairStep) string {
 func (m *mender) mends(n *Node) bool {
 	w := m.p.World
 	if w.Wire != nil {
-		return w.Wire.Repairs || m.Mended[n]
+		return w.Repairs || m.Mended[n]
 	}
 	return w.Record || w.Counting || w.Setting.Names > 0 || w.Members > 0
 }
@@ -125,7 +125,7 @@ func (m *mender) takeStep(s repair.RepairStep) {
 					m.bringNumber(n)
 				}
 			}
-			w.Permits.inForce(w)
+			w.Judge.Resized()
 			m.stepDone(t, repair.RepairResult{})
 		})
 	default:
@@ -217,7 +217,7 @@ func (m *mender) readFor(t *repairTask) {
 			res.Outcome = lease.Inconclusive
 		case t.step.Name == numberName:
 			m.bringNumber(n)
-			w.Permits.inForce(w)
+			w.Judge.Resized()
 		default:
 			n.Names[t.step.Name] = true
 		}

@@ -21,7 +21,7 @@ type number struct {
 
 // Resize changes the number of permits at some nodes at once; once a majority
 // has it, it is in force.
-func (p *number) Resize(w *World, limit uint64, nodes []*Node) {
+func (p *number) Resize(w *Schedule, limit uint64, nodes []*Node) {
 	w.Log("%d permits from now on, as %d nodes know", limit, len(nodes))
 	if w.Tape != nil {
 		var ns []string
@@ -47,7 +47,7 @@ func (p *number) Resize(w *World, limit uint64, nodes []*Node) {
 }
 
 // inForce: what a read has brought to a majority is in force.
-func (p *number) inForce(w *World) {
+func (p *number) inForce(w *Schedule) {
 	limits := map[protocol.Ticket]uint32{}
 	for _, n := range w.Nodes {
 		if limit, at := n.Model.Limit(); at > p.At && w.number(n) >= 0 {
@@ -61,7 +61,7 @@ func (p *number) inForce(w *World) {
 // fits holds an admission against the number of permits: a claim that began
 // after a majority knew of the last Resize is bound by it, beside all claims
 // that still hold.
-func (p *number) fits(w *World, a *Attempt, holders []*Attempt) {
+func (p *number) fits(w *Schedule, a *Attempt, holders []*Attempt) {
 	if p.limit == 0 || a.began <= p.since {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // where that is free, holds with a majority, and retries at random.
 type Rival struct {
 	course.Clock
-	World *World
+	World *Schedule
 	Lease time.Duration
 	lossy bool // its messages get lost, or are late
 	count int
@@ -21,7 +21,7 @@ type Rival struct {
 
 // NewRival returns one whose leases are as long as ours, or, if it is lossy,
 // longer.
-func NewRival(w *World, lossy bool) *Rival {
+func NewRival(w *Schedule, lossy bool) *Rival {
 	r := &Rival{World: w, Clock: course.NewClock(w.RNG, &w.Setting), Lease: w.TTL, lossy: lossy}
 	if lossy && w.RNG.IntN(2) == 0 {
 		r.Lease = w.TTL * time.Duration(1+w.RNG.IntN(6))

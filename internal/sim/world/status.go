@@ -37,7 +37,7 @@ func ClockTime(c course.Clock, t protocol.Time) string {
 }
 
 // Status is a claim in a line.
-func (a *Attempt) Status() string {
+func Status(a *Attempt) string {
 	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], TicketName(a.Ticket()))
 	if a.Phase() == lease.Holding {
 		s += ", until " + ClockTime(a.Part.Proc.Clock, a.Deadline())
@@ -46,7 +46,7 @@ func (a *Attempt) Status() string {
 }
 
 // View is what a claim knows of the nodes.
-func (a *Attempt) View() string {
+func View(a *Attempt) string {
 	var on, votes []string
 	for i := range int(a.Nodes) {
 		holds, vote := a.Node(i, a.Local())
@@ -58,11 +58,11 @@ func (a *Attempt) View() string {
 		}
 	}
 	none := func(s []string) string { return cmp.Or(strings.Join(s, " "), "none") }
-	return fmt.Sprintf("%s; known to %s, votes of %s", a.Status(), none(on), none(votes))
+	return fmt.Sprintf("%s; known to %s, votes of %s", Status(a), none(on), none(votes))
 }
 
 // Does is what a trace says of a caller.
-func (c *Caller) Does() string {
+func Does(c *Caller) string {
 	switch c.Doing {
 	case waiting:
 		return "waits"
@@ -82,7 +82,7 @@ func (c *Caller) Does() string {
 }
 
 // Head is what a node shows an onlooker.
-func (n *Node) Head() (h lease.Head) {
+func Head(n *Node) (h lease.Head) {
 	now := n.Millis(n.World.Now)
 	h.Known = n.Model.Recovering(now) == 0
 	for _, c := range n.Model.Claims(now) {

@@ -69,14 +69,6 @@ func (w *World) tape(e Event) {
 	}
 }
 
-// exact is the name of one message and of no other.
-func (p Parcel) exact() string {
-	if p.No == 1 && p.Op != "" {
-		return p.String() + "#1"
-	}
-	return p.String()
-}
-
 func (w *World) tapeClaim(t *Participant, id protocol.ID, d process.Deferral) {
 	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.Label(), t.Weight, t.Proc.Wall, hex.EncodeToString(id[:]))
 	if t.Lock > 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
@@ -20,12 +19,11 @@ import (
 // Invariant: what is under way in one direction of a connection arrives in the
 // order in which it was sent. Pushes have a connection of their own.
 type Wire struct {
-	World      *World
+	World      *Schedule
 	Began      course.Moment // when the trace's time is zero
-	Names      names
+	Names      Names
 	Flight     []Event  // what is under way, in the order in which it was sent
 	Holds      []Parcel // patterns: what matches one of them waits for a command
-	Manual     bool     // everything waits, and so do the timers of claims
 	SayAnswers bool     // say what a node answers
 	Over       bool     // messages call forth messages without end
 	Lines      []string // what the commands of one block have led to
@@ -33,7 +31,6 @@ type Wire struct {
 	Next       Start // what the next claim begins with
 	Said       map[string]bool
 	Does       map[string]string // what was last said of a caller
-	Repairs    bool              // each process repairs each node, as in production
 	distinct   uint64            // claims so far
 }
 
@@ -56,9 +53,9 @@ func (x *Wire) Say(format string, args ...any) {
 	x.Lines = append(x.Lines, fmt.Sprintf(format, args...))
 }
 
-// start returns what a claim begins with. Its id follows from the participant
+// Claim returns what a claim begins with. Its id follows from the participant
 // and the number of claims before it, so its residue is that number.
-func (x *Wire) start(t *Participant) (protocol.ID, *process.Deferral) {
+func (x *Wire) Claim(t *Participant) (protocol.ID, *process.Deferral) {
 	s := x.Next
 	x.Next = Start{}
 	if !s.Fixed {
@@ -71,14 +68,21 @@ func (x *Wire) start(t *Participant) (protocol.ID, *process.Deferral) {
 	return s.ID, &process.Deferral{Nodes: s.Later, After: s.After}
 }
 
-// take has a message wait until it is delivered.
-func (x *Wire) take(e Event) {
+// Take has a message wait until it is delivered.
+func (x *Wire) Take(e Event) {
 	x.Names.Of(e)
 	switch {
-	case e.Kind == EvTimer && !x.Manual:
+	case e.Kind == EvTimer && !x.World.Manual:
 		x.World.queue.Push(e.At, e)
 	case e.Kind != EvTimer: // a timer by hand needs no event, see tick
 		x.Flight = append(x.Flight, e)
+	}
+}
+
+// Answered says what a node has answered.
+func (x *Wire) Answered(e Event, a protocol.Answer) {
+	if x.SayAnswers {
+		x.Say("%v: %s", x.Names.Of(e), answerName(e.M.Req, a))
 	}
 }
 
@@ -86,7 +90,7 @@ func (x *Wire) take(e Event) {
 // pattern, or because one that was sent before it on the same connection does.
 func (x *Wire) held(i int) bool {
 	e := x.Flight[i]
-	if x.Manual || e.Kind == EvLate || x.matches(e) {
+	if x.World.Manual || e.Kind == EvLate || x.matches(e) {
 		return true
 	}
 	return slices.ContainsFunc(x.Flight[:i], func(o Event) bool { return follows(o, e) && x.matches(o) })
@@ -168,36 +172,6 @@ func (x *Wire) Until(to course.Moment) {
 	x.Settle()
 }
 
-// Parcel names what is under way: a request, its answer, or a push.
-type Parcel struct {
-	Kind     kind
-	From, To string
-	Op       string
-	No       int // of the same kind; 0 in a pattern: any
-}
-
-func (p Parcel) String() string {
-	s := words[p.Kind] + p.From + ">" + p.To
-	if p.Op != "" {
-		s += " " + p.Op
-	}
-	if p.No > 1 {
-		s += fmt.Sprintf("#%d", p.No)
-	}
-	return s
-}
-
-// words stand before the names of what is neither a request, nor an answer, nor
-// a push.
-var words = map[kind]string{EvLate: "late ", evFail: "failure ", EvUp: "up ", EvDown: "down "}
-
-// Covers reports whether the pattern p stands for o.
-func (p Parcel) Covers(o Parcel) bool {
-	same := func(a, b string) bool { return a == "*" || a == b }
-	kinds := p.Kind == o.Kind || p.Kind == evRequest && o.Kind <= evPush && o.Kind != EvLate && o.Kind != evFail
-	return kinds && same(p.From, o.From) && same(p.To, o.To) && (p.Op == "" || p.Op == o.Op) && (p.No == 0 || p.No == o.No)
-}
-
 // Parse reads a parcel or a pattern: [late|failure|up|down] from>to [op[#n]].
 func Parse(args []string) (p Parcel, rest []string, err error) {
 	p.Kind = evRequest
@@ -235,59 +209,6 @@ var operations = []string{
 	"look", "turn", "stay", "list", "complete", "yield", "move", "set",
 }
 
-// repairOps name the steps of a repair that are messages.
-var repairOps = map[repair.RepairKind]string{
-	repair.RepairLook: "look", repair.RepairTurn: "turn", repair.RepairStay: "stay", repair.RepairList: "list",
-	repair.RepairMark: "complete", repair.RepairYield: "yield",
-}
-
-// names gives what is sent a name that is the same in each play.
-type names struct {
-	sent map[Parcel]int
-}
-
-// Of returns the name of a message. The first call numbers it.
-func (n *names) Of(e Event) Parcel {
-	if e.Kind == EvTimer {
-		return Parcel{Kind: e.Kind, From: e.Att.Part.Label()}
-	}
-	m := e.M
-	node := fmt.Sprint(m.Link.Index + 1)
-	p := Parcel{From: m.Link.Proc.Label, To: node}
-	switch {
-	case e.Kind == EvUp || e.Kind == EvDown:
-		p.Kind = e.Kind
-		return p
-	case m.push != nil:
-		p.Op = "push"
-		for _, t := range m.Link.Proc.Parts {
-			if t.Att != nil && t.Att.ID == m.push.ID {
-				p.From = t.Label()
-			}
-		}
-	case m.att != nil:
-		p.From, p.Op = m.att.Part.Label(), m.Req.Op.String()
-	case m.inq != nil:
-		p.Op = m.Req.Op.String()
-	case m.task != nil:
-		p.Op = repairOps[m.task.step.Kind]
-	default:
-		p.Op = m.about.String()
-	}
-	if m.no == 0 {
-		if n.sent == nil {
-			n.sent = map[Parcel]int{}
-		}
-		n.sent[p]++
-		m.no, m.from = n.sent[p], p.From
-	}
-	p.Kind, p.No, p.From = e.Kind, m.no, m.from
-	if e.Kind == evAnswer || e.Kind == evPush {
-		p.From, p.To = p.To, p.From
-	}
-	return p
-}
-
 // Find returns the places of what a pattern stands for, or an error if nothing
 // does.
 func (x *Wire) Find(p Parcel) ([]int, error) {
@@ -303,8 +224,8 @@ func (x *Wire) Find(p Parcel) ([]int, error) {
 	return at, nil
 }
 
-// changed says what has become of a claim.
-func (x *Wire) changed(a *Attempt) {
+// Changed says what has become of a claim.
+func (x *Wire) Changed(a *Attempt) {
 	now := a.Phase()
 	switch {
 	case a.Part == a.Part.Proc.Succession: // what is decided is said
@@ -317,7 +238,7 @@ func (x *Wire) changed(a *Attempt) {
 		delete(x.Seen, a)
 	default:
 		x.Note(a)
-		x.Say("%s", a.Status())
+		x.Say("%s", Status(a))
 	}
 }
 
@@ -330,7 +251,7 @@ func (x *Wire) Callers() {
 			continue
 		}
 		for _, c := range t.Value.Callers {
-			does := c.Does()
+			does := Does(c)
 			if was, known := x.Does[c.Name]; does != was && (known || c.Doing != Resting) {
 				x.Does[c.Name] = does
 				x.Say("%s %s", c.Name, does)

@@ -1,57 +1,82 @@
 package world
 
 import (
-	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
-	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // This file owns the world of one schedule: its nodes and processes, what they
-// share, and how it is played.
+// share, and how an event reaches them.
 
 // World is one schedule being played.
 type World struct {
 	course.Setting
 	course.Course
-	faults
 	decisions
-	operators
-	checks
-	Nodes []*Node
-	Procs []*Proc
-	queue course.Queue[Event]
-	Rival *Rival // may be nil
+	Draining     bool // faults have stopped, and no participant starts another acquisition
+	LateMessages bool // a break leaves messages behind that arrive late
+	Nodes        []*Node
+	Procs        []*Proc
+	queue        course.Queue[Event]
 
 	listed    map[string]bool // names that all nodes had at first, see repair.go
 	Undecided map[string]bool // those whose registers no run has decided
 	Held      map[string]bool // those that a run is deciding
 
-	Ledger      ledger // of the record
-	Permits     number
 	registerOps int
-	lastRead    course.Moment
-	limit       course.Moment // when every waiter must have been served
+	LastRead    course.Moment // then the schedule is over at the earliest
+	Limit       course.Moment // when every waiter must have been served
 
-	taken [protocol.Residues]int // claims per residue
-	Wire  *Wire                  // nil, or the messages are delivered as a trace says
-	names names                  // of what is recorded on the tape
+	Exchangers []*exchanger
+	Exchanging *exchanger // the last one that has begun
+	Stepped    func()     // a node has carried out a step of its set's register
+
+	Taken   [protocol.Residues]int // claims per residue
+	Judge   Judge
+	Wire    Network // nil, or the messages are delivered as a trace says
+	Manual  bool    // of a trace: everything waits, and so do the timers of claims
+	Repairs bool    // of a trace: each process repairs each node, as in production
+	names   Names   // of what is recorded on the tape
 }
 
-// maxEvents is far above what any honest schedule takes.
-const maxEvents = 500_000
+// Judge hears what happens, and fails the schedule that breaks a promise.
+type Judge interface {
+	Began(a *Attempt)
+	Worked(a *Attempt) // after each event of a claim
+	Changed(a *Attempt, was lease.Phase)
+	Gone(a *Attempt) // with its process
+	Entered(c *Caller)
+	Fenced(lock int, fence protocol.Ticket) // a node has this fence
+	OpBegins(i *RegisterOp)
+	OpSettled(i *RegisterOp)
+	Resized()         // nodes have got a number of permits from others
+	Lost()            // a node has lost data, or its clock has jumped
+	CaughtUp(n *Node) // it is marked so
+}
 
-func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer) *World {
-	w := &World{Setting: s, Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
+// Network is that of a world that a trace plays.
+type Network interface {
+	Take(e Event) // holds it back, or lets it go
+	Claim(t *Participant) (protocol.ID, *process.Deferral)
+	Answered(e Event, a protocol.Answer)
+	Changed(a *Attempt)
+	Say(format string, args ...any)
+}
+
+// NewWorld makes one that judge holds to its promises.
+func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer, judge Judge) *World {
+	w := &World{Setting: s, LateMessages: true, Judge: judge, Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
 	w.Push = func(at course.Moment, do func()) { w.queue.Push(at, Event{At: at, Kind: evFunc, fn: do}) }
-	w.faults, w.decisions, w.operators, w.checks = faults{w: w, LateMessages: true}, decisions{w: w}, operators{w: w}, newChecks(w)
+	w.decisions = decisions{w: w}
 	w.listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.Names {
 		w.listed[NameOf(i)] = true
@@ -66,72 +91,6 @@ func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer) *World {
 		w.Log("%d nodes, %d processes, capacity %d, weights %v, ttl %v, skew %v, guard %v", s.Nodes, s.Procs, s.Capacity, s.Weights, s.TTL, s.Skew, s.Guard)
 	}
 	return w
-}
-
-// Play runs the schedule until nothing more happens.
-func (w *World) Play() (v *course.Violation) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.Fail("panic", "%v\n%s", p, debug.Stack())
-			v = w.Broken
-		}
-	}()
-	if w.Tape != nil {
-		w.setup()
-	}
-	if w.Record {
-		for _, p := range w.Procs {
-			p.reads()
-		}
-	}
-	for _, p := range w.Procs {
-		for _, l := range p.Links {
-			if l.Up {
-				l.Ask(Hello, 0)
-			}
-		}
-		p.Begins()
-	}
-	w.limit = w.Now.Add(w.Length + w.bound())
-	w.At(w.Length, w.stop)
-	w.Step()
-	for !w.queue.Empty() && w.Broken == nil {
-		e := w.queue.Pop()
-		w.Now = e.At
-		w.Stats.Events++
-		if w.Stats.Events > maxEvents {
-			w.Fail("busy", "more than %d events", maxEvents)
-			break
-		}
-		if e.At > w.limit {
-			w.dismiss()
-		}
-		if e.At > w.limit && !w.idle() {
-			w.Fail("stuck", "%s", w.waiting())
-			break
-		}
-		w.dispatch(e)
-		w.checks.always()
-		w.Step()
-	}
-	if w.Broken == nil {
-		w.checks.end()
-	}
-	return w.Broken
-}
-
-// bound is how long after the faults the last waiter may be served: nodes
-// recover, leases of the dead end, and then every waiter has its turn.
-func (w *World) bound() time.Duration {
-	each := 4*w.Hold + 4*w.NodeTimeout + w.TTL/3
-	if w.Record {
-		each += 10 * w.TTL // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
-	}
-	wait := 2*w.Guard + 4*w.TTL
-	if w.Rival != nil {
-		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
-	}
-	return wait + time.Duration(len(w.Procs)*w.Parts*max(1, w.Callers)+2)*each
 }
 
 func (w *World) dispatch(e Event) {
@@ -150,7 +109,7 @@ func (w *World) dispatch(e Event) {
 func (w *World) send(e Event) {
 	switch {
 	case w.Wire != nil:
-		w.Wire.take(e)
+		w.Wire.Take(e)
 		return
 	case w.Tape != nil && (e.M == nil || e.M.about != repairs):
 		w.names.Of(e)
@@ -159,7 +118,13 @@ func (w *World) send(e Event) {
 }
 
 // over: nothing more is to be done.
-func (w *World) over() bool { return w.Draining && w.idle() && w.Now >= w.lastRead }
+func (w *World) over() bool { return w.Draining && w.idle() && w.Now >= w.LastRead }
+
+// Exchanges reports whether an exchange is under way.
+func (w *World) Exchanges() bool { return slices.ContainsFunc(w.Exchangers, (*exchanger).GoesOn) }
+
+// Spare is how many nodes may be missing.
+func (w *World) Spare() int { return (len(w.Nodes) - 1) / 2 }
 
 // idle: no participant holds or wants anything, and no nodes are being
 // exchanged.
@@ -175,19 +140,6 @@ func (w *World) idle() bool {
 	return true
 }
 
-func (w *World) waiting() string {
-	s := "not served"
-	if w.Exchanges() {
-		s = "an exchange is not over"
-	}
-	for a := range w.Participants() {
-		if !a.idle() {
-			s += fmt.Sprintf("; %v (%v)", a.Att, phaseName(a.Att.Phase()))
-		}
-	}
-	return s
-}
-
 func (w *World) NewID() protocol.ID {
 	var id protocol.ID
 	a, b := w.RNG.Uint64(), w.RNG.Uint64()
@@ -195,11 +147,12 @@ func (w *World) NewID() protocol.ID {
 		id[i], id[8+i] = byte(a>>(8*i)), byte(b>>(8*i))
 	}
 	id[15] = byte(int(id[15]) % w.Residues)
-	w.taken[id.Residue()]++
+	w.Taken[id.Residue()]++
 	return id
 }
 
-func phaseName(p lease.Phase) string {
+// PhaseName is that of traces.
+func PhaseName(p lease.Phase) string {
 	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
 }
 
@@ -236,8 +189,8 @@ func (w *World) request(e Event) {
 			ans = n.attend(m)
 		case !n.refuse && !n.busy:
 			ans = n.handle(m, e.Kind == EvLate)
-			if w.Wire != nil && w.Wire.SayAnswers {
-				w.Wire.Say("%v: %s", w.Wire.Names.Of(e), answerName(m.Req, ans))
+			if w.Wire != nil {
+				w.Wire.Answered(e, ans)
 			}
 		}
 		if e.Kind == evRequest {
@@ -265,62 +218,4 @@ func (w *World) AllLoop() {
 	for t := range w.Participants() {
 		t.Loop()
 	}
-}
-
-// lastly reads once more when everything is well again: that must succeed.
-func (w *World) lastly() {
-	caughtUp := w.numbers(func(n *Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.unsettled() })
-	// One node gone for good and another without its data: it cannot be known.
-	if !w.sets().Attested(caughtUp) {
-		return
-	}
-	w.lastRead = w.Now.Add(2*w.Guard + 10*w.TTL)
-	// A run that has begun and come to nothing leaves it open what a minority
-	// has, and so does a node that goes when one has found it all: the next one
-	// decides.
-	w.At(w.Guard+w.TTL/2, func() { w.Procs[0].Parts[0].Acquire(false) })
-	w.At(w.Guard+4*w.TTL, func() {
-		w.readLast(func() {
-			w.Procs[0].Parts[0].Acquire(false)
-			w.At(3*w.TTL, func() { w.readLast(nil) })
-		})
-	})
-}
-
-// readLast reads; unsettled is called when a run is to decide first, if one
-// still may.
-func (w *World) readLast(unsettled func()) {
-	w.Procs[0].StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *RegisterOp, ok bool) {
-		open := i.Outcome() == lease.Inconclusive
-		switch {
-		case ok || w.Ledger.void || w.Procs[0].blocked() || open && !w.idle(): // it is that run's to decide
-		case open && unsettled != nil:
-			unsettled()
-		default:
-			w.Fail("stuck", "%v: cannot be read", i)
-		}
-	})
-}
-
-// Slowest is how long a hand-over may take when nothing fails.
-func (w *World) Slowest() time.Duration {
-	if w.Permits.Most > 0 {
-		return w.TTL // a claim that is blocked by counting alone gets no push, and asks ever more rarely
-	}
-	return max(40*(w.Delay+w.Jitter+w.Tail), 50*time.Millisecond)
-}
-
-// longestWait is how long a turn of so many other values may take, one after
-// the other: one that has begun, hand-overs for a 256th of the ttl, and one
-// more turn.
-func (w *World) longestWait(values int) time.Duration {
-	one := 5 * w.Hold // around draws four and a half at most
-	if w.Reading > 0 {
-		one *= 2 // and a writer that becomes a reader holds twice
-	}
-	each := one + w.TTL/256 + one + w.Slowest()
-	if w.Jitter > 0 {
-		each += w.TTL / 3 // of two pushes the older one may come later: then a beat tells which claims wait
-	}
-	return time.Duration(values) * each
 }

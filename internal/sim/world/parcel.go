@@ -1,0 +1,101 @@
+package world
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/repair"
+)
+
+// This file owns the names of messages: those of one play of a schedule and of
+// the next are the same.
+
+// Parcel names what is under way: a request, its answer, or a push.
+type Parcel struct {
+	Kind     kind
+	From, To string
+	Op       string
+	No       int // of the same kind; 0 in a pattern: any
+}
+
+func (p Parcel) String() string {
+	s := words[p.Kind] + p.From + ">" + p.To
+	if p.Op != "" {
+		s += " " + p.Op
+	}
+	if p.No > 1 {
+		s += fmt.Sprintf("#%d", p.No)
+	}
+	return s
+}
+
+// words stand before the names of what is neither a request, nor an answer, nor
+// a push.
+var words = map[kind]string{EvLate: "late ", evFail: "failure ", EvUp: "up ", EvDown: "down "}
+
+// Covers reports whether the pattern p stands for o.
+func (p Parcel) Covers(o Parcel) bool {
+	same := func(a, b string) bool { return a == "*" || a == b }
+	kinds := p.Kind == o.Kind || p.Kind == evRequest && o.Kind <= evPush && o.Kind != EvLate && o.Kind != evFail
+	return kinds && same(p.From, o.From) && same(p.To, o.To) && (p.Op == "" || p.Op == o.Op) && (p.No == 0 || p.No == o.No)
+}
+
+// exact is the name of one message and of no other.
+func (p Parcel) exact() string {
+	if p.No == 1 && p.Op != "" {
+		return p.String() + "#1"
+	}
+	return p.String()
+}
+
+// repairOps name the steps of a repair that are messages.
+var repairOps = map[repair.RepairKind]string{
+	repair.RepairLook: "look", repair.RepairTurn: "turn", repair.RepairStay: "stay", repair.RepairList: "list",
+	repair.RepairMark: "complete", repair.RepairYield: "yield",
+}
+
+// Names gives what is sent a name that is the same in each play.
+type Names struct {
+	sent map[Parcel]int
+}
+
+// Of returns the name of a message. The first call numbers it.
+func (n *Names) Of(e Event) Parcel {
+	if e.Kind == EvTimer {
+		return Parcel{Kind: e.Kind, From: e.Att.Part.Label()}
+	}
+	m := e.M
+	node := fmt.Sprint(m.Link.Index + 1)
+	p := Parcel{From: m.Link.Proc.Label, To: node}
+	switch {
+	case e.Kind == EvUp || e.Kind == EvDown:
+		p.Kind = e.Kind
+		return p
+	case m.push != nil:
+		p.Op = "push"
+		for _, t := range m.Link.Proc.Parts {
+			if t.Att != nil && t.Att.ID == m.push.ID {
+				p.From = t.Label()
+			}
+		}
+	case m.att != nil:
+		p.From, p.Op = m.att.Part.Label(), m.Req.Op.String()
+	case m.inq != nil:
+		p.Op = m.Req.Op.String()
+	case m.task != nil:
+		p.Op = repairOps[m.task.step.Kind]
+	default:
+		p.Op = m.about.String()
+	}
+	if m.no == 0 {
+		if n.sent == nil {
+			n.sent = map[Parcel]int{}
+		}
+		n.sent[p]++
+		m.no, m.from = n.sent[p], p.From
+	}
+	p.Kind, p.No, p.From = e.Kind, m.no, m.from
+	if e.Kind == evAnswer || e.Kind == evPush {
+		p.From, p.To = p.To, p.From
+	}
+	return p
+}

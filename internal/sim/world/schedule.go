@@ -1,0 +1,174 @@
+package world
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/course"
+)
+
+// This file owns how a schedule is played, and how long that may take.
+
+// Schedule is a world that is played, what fails in it, and what must hold.
+type Schedule struct {
+	*World
+	faults
+	operators
+	checks
+	Rival   *Rival // may be nil
+	Ledger  ledger // of the record
+	Permits number
+}
+
+func NewSchedule(s course.Setting, r *rand.Rand, trace io.Writer) *Schedule {
+	w := &Schedule{}
+	w.faults, w.operators = faults{w: w}, operators{w: w}
+	w.World = NewWorld(s, r, trace, &judge{w})
+	w.checks = newChecks(w)
+	return w
+}
+
+// maxEvents is far above what any honest schedule takes.
+const maxEvents = 500_000
+
+// Play runs the schedule until nothing more happens.
+func (w *Schedule) Play() (v *course.Violation) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.Fail("panic", "%v\n%s", p, debug.Stack())
+			v = w.Broken
+		}
+	}()
+	if w.Tape != nil {
+		w.setup()
+	}
+	if w.Record {
+		for _, p := range w.Procs {
+			p.reads()
+		}
+	}
+	for _, p := range w.Procs {
+		for _, l := range p.Links {
+			if l.Up {
+				l.Ask(Hello, 0)
+			}
+		}
+		p.Begins()
+	}
+	w.Limit = w.Now.Add(w.Length + w.bound())
+	w.At(w.Length, w.stop)
+	w.Step()
+	for !w.queue.Empty() && w.Broken == nil {
+		e := w.queue.Pop()
+		w.Now = e.At
+		w.Stats.Events++
+		if w.Stats.Events > maxEvents {
+			w.Fail("busy", "more than %d events", maxEvents)
+			break
+		}
+		if e.At > w.Limit {
+			w.dismiss()
+		}
+		if e.At > w.Limit && !w.idle() {
+			w.Fail("stuck", "%s", w.waiting())
+			break
+		}
+		w.dispatch(e)
+		w.checks.always()
+		w.Step()
+	}
+	if w.Broken == nil {
+		w.checks.end()
+	}
+	return w.Broken
+}
+
+// bound is how long after the faults the last waiter may be served: nodes
+// recover, leases of the dead end, and then every waiter has its turn.
+func (w *Schedule) bound() time.Duration {
+	each := 4*w.Hold + 4*w.NodeTimeout + w.TTL/3
+	if w.Record {
+		each += 10 * w.TTL // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
+	}
+	wait := 2*w.Guard + 4*w.TTL
+	if w.Rival != nil {
+		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
+	}
+	return wait + time.Duration(len(w.Procs)*w.Parts*max(1, w.Callers)+2)*each
+}
+
+func (w *Schedule) waiting() string {
+	s := "not served"
+	if w.Exchanges() {
+		s = "an exchange is not over"
+	}
+	for a := range w.Participants() {
+		if !a.idle() {
+			s += fmt.Sprintf("; %v (%v)", a.Att, PhaseName(a.Att.Phase()))
+		}
+	}
+	return s
+}
+
+// lastly reads once more when everything is well again: that must succeed.
+func (w *Schedule) lastly() {
+	caughtUp := w.numbers(func(n *Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.unsettled() })
+	// One node gone for good and another without its data: it cannot be known.
+	if !w.sets().Attested(caughtUp) {
+		return
+	}
+	w.LastRead = w.Now.Add(2*w.Guard + 10*w.TTL)
+	// A run that has begun and come to nothing leaves it open what a minority
+	// has, and so does a node that goes when one has found it all: the next one
+	// decides.
+	w.At(w.Guard+w.TTL/2, func() { w.Procs[0].Parts[0].Acquire(false) })
+	w.At(w.Guard+4*w.TTL, func() {
+		w.readLast(func() {
+			w.Procs[0].Parts[0].Acquire(false)
+			w.At(3*w.TTL, func() { w.readLast(nil) })
+		})
+	})
+}
+
+// readLast reads; unsettled is called when a run is to decide first, if one
+// still may.
+func (w *Schedule) readLast(unsettled func()) {
+	w.Procs[0].StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *RegisterOp, ok bool) {
+		open := i.Outcome() == lease.Inconclusive
+		switch {
+		case ok || w.Ledger.void || w.Procs[0].blocked() || open && !w.idle(): // it is that run's to decide
+		case open && unsettled != nil:
+			unsettled()
+		default:
+			w.Fail("stuck", "%v: cannot be read", i)
+		}
+	})
+}
+
+// Slowest is how long a hand-over may take when nothing fails.
+func (w *Schedule) Slowest() time.Duration {
+	if w.Permits.Most > 0 {
+		return w.TTL // a claim that is blocked by counting alone gets no push, and asks ever more rarely
+	}
+	return max(40*(w.Delay+w.Jitter+w.Tail), 50*time.Millisecond)
+}
+
+// longestWait is how long a turn of so many other values may take, one after
+// the other: one that has begun, hand-overs for a 256th of the ttl, and one
+// more turn.
+func (w *Schedule) longestWait(values int) time.Duration {
+	one := 5 * w.Hold // around draws four and a half at most
+	if w.Reading > 0 {
+		one *= 2 // and a writer that becomes a reader holds twice
+	}
+	each := one + w.TTL/256 + one + w.Slowest()
+	if w.Jitter > 0 {
+		each += w.TTL / 3 // of two pushes the older one may come later: then a beat tells which claims wait
+	}
+	return time.Duration(values) * each
+}
