@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -15,7 +16,7 @@ import (
 type generator struct {
 	name string
 	set  func(r *rand.Rand, s *course.Setting) // may be nil
-	plan func(w *world.Schedule)
+	plan func(w *trial.Schedule)
 }
 
 // calm: nothing fails, messages are quick.
@@ -26,13 +27,13 @@ var calm = generator{
 		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
 		s.Length /= 2
 	},
-	plan: (*world.Schedule).AllLoop,
+	plan: (*trial.Schedule).AllLoop,
 }
 
 // storm: anything fails at any time.
 var storm = generator{
 	name: "storm",
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		w.RandomFaults(w.RNG.IntN(12))
 		if w.RNG.IntN(3) == 0 { // a minority stays down
@@ -61,7 +62,7 @@ var limping = generator{
 		s.Hold, s.Think = min(s.Hold, s.TTL/10), min(s.Think, s.TTL/10)
 		s.Length = 3*s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.LateMessages = false // each would keep the node to itself for another lease
 		w.AllLoop()
 		w.RandomFaults(4 + w.RNG.IntN(20))
@@ -94,7 +95,7 @@ var restart = generator{
 		plain(r, s, 2)
 		s.Length = 3*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		holder, other := w.Procs[0], w.Procs[1]
@@ -142,7 +143,7 @@ var stale = generator{
 		s.Guard = 2*s.TTL + 2*s.Skew
 		s.Length = s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		slow, fast := w.Procs[0], w.Procs[1]
@@ -175,7 +176,7 @@ var cutoff = generator{
 			s.Delay, s.Jitter, s.Tail = s.NodeTimeout/8, s.NodeTimeout/4, 0
 		}
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		first := w.Procs[0]
 		if w.RNG.IntN(2) == 0 {
@@ -228,7 +229,7 @@ var permits = generator{
 		s.Hold, s.Think = s.TTL/4, s.TTL/20
 		s.Length = s.TTL * 4
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		for _, p := range w.Procs {
 			p.Cut(w.Nodes[w.RNG.IntN(len(w.Nodes))])
 		}
@@ -246,7 +247,7 @@ var fringe = generator{
 		s.Delay, s.Jitter, s.Tail, s.Late = time.Millisecond/2, time.Millisecond/2, 0, 0
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
 		slow, fast := w.Procs[0], w.Procs[1]

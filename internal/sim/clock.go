@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -20,7 +21,7 @@ var wrongClock = generator{
 		plain(r, s, 2)
 		s.Length = 4*s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		wrong, right := w.Procs[0], w.Procs[1]
 		by := time.Duration(w.RNG.Int64N(int64(w.Guard))) // half of it is borne
@@ -75,7 +76,7 @@ var polling = generator{
 		s.Tail, s.Drift = 0, 0
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		for _, p := range w.Procs {
 			for range w.Guard.Microseconds() / 2 * 19 / 20 / (protocol.Residues / 2) {
 				p.Propose()
@@ -99,7 +100,7 @@ var poisoned = generator{
 		plain(r, s, 2)
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		const year = 365 * 24 * time.Hour
 		ns := w.Shuffled()
 		wrong, right := w.Procs[0], w.Procs[1]
@@ -126,17 +127,17 @@ var poisoned = generator{
 
 // forged: a record of the far future takes the place of what one node has, and
 // at times another node forgets. Runs and reads go on.
-var forged = forging("forged", func(w *world.Schedule, _ *world.Node) protocol.Ticket {
+var forged = forging("forged", func(w *trial.Schedule, _ *world.Node) protocol.Ticket {
 	return protocol.MaxTicket - 1 - protocol.Ticket(w.RNG.IntN(1000))
 })
 
 // recordOfTheFuture: as forged, but the record is hours ahead.
-var recordOfTheFuture = forging("recordOfTheFuture", func(w *world.Schedule, n *world.Node) protocol.Ticket {
+var recordOfTheFuture = forging("recordOfTheFuture", func(w *trial.Schedule, n *world.Node) protocol.Ticket {
 	ahead := w.Guard/2 + w.Skew + time.Hour + time.Duration(w.RNG.Int64N(int64(46*time.Hour)))
 	return protocol.Ticket(n.Millis(w.Now)*1000 + ahead.Microseconds())
 })
 
-func forging(name string, ticket func(w *world.Schedule, n *world.Node) protocol.Ticket) generator {
+func forging(name string, ticket func(w *trial.Schedule, n *world.Node) protocol.Ticket) generator {
 	return generator{
 		name: name,
 		set: func(r *rand.Rand, s *course.Setting) {
@@ -146,7 +147,7 @@ func forging(name string, ticket func(w *world.Schedule, n *world.Node) protocol
 			s.Hold, s.Think = s.TTL/10, s.TTL/10
 			s.Length = 2*s.Guard + 6*s.TTL
 		},
-		plan: func(w *world.Schedule) {
+		plan: func(w *trial.Schedule) {
 			ns := w.Shuffled()
 			bad := ns[0]
 			e := w.Procs[0].Parts[0]

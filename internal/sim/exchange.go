@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -27,7 +28,7 @@ var exchangeCalm = generator{
 		exchangeSet(r, s)
 		s.Length += s.Guard // for two changes, see exchangesEnd
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(true)
 		w.AllLoop()
 		done := false
@@ -46,7 +47,7 @@ var exchangeCalm = generator{
 var exchangeStorm = generator{
 	name: "exchange storm",
 	set:  exchangeSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(true)
 		w.AllLoop()
 		w.RandomFaults(w.RNG.IntN(12))
@@ -78,7 +79,7 @@ func swapSet(r *rand.Rand, s *course.Setting) {
 var exchangeLeft = generator{
 	name: "exchange left",
 	set:  swapSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		old, next, holder, other, operator := w.Swap()
 		e, f := holder.Parts[0], other.Parts[0]
 		held := old[:2+w.RNG.IntN(2)]
@@ -125,7 +126,7 @@ var exchangeKept = generator{
 		swapSet(r, s)
 		s.Tail, s.ShortHold, s.Eager = 0, false, true
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		_, next, holder, other, operator := w.Swap()
 		e, f := holder.Parts[0], other.Parts[0]
 		away := []*world.Proc{nil, holder, other}[w.RNG.IntN(3)]
@@ -170,7 +171,7 @@ var exchangeFalls = generator{
 		s.Drift, s.Tail = 0, 0
 		s.Hold = s.TTL / 4
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		old, next, holder, other, operator := w.Swap()
 		e, f := holder.Parts[0], other.Parts[0]
 		holder.Cut(next...)
@@ -205,7 +206,7 @@ var exchangeRecords = generator{
 		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
 		s.Hold, s.Think = s.TTL/20, 20*s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		old, next, holder, other, operator := w.Swap()
 		e := holder.Parts[0]
 		w.Once(operator.At(2), w.TTL, w.Guard/2, func() {
@@ -244,7 +245,7 @@ var exchangeAgain = generator{
 		swapSet(r, s)
 		s.Length = 7*s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		old, next, holder, other, operator := w.Swap()
 		e, f := holder.Parts[0], other.Parts[0]
 		var between *nodeset.Configuration

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -29,7 +30,7 @@ var hasty = generator{
 		s.Hold, s.Think = s.Delay, s.Delay*4
 		s.Length = s.TTL / 20
 	},
-	plan: (*world.Schedule).AllLoop,
+	plan: (*trial.Schedule).AllLoop,
 }
 
 // congested: a process holds, and so many of its participants want the same
@@ -47,7 +48,7 @@ var congested = generator{
 		s.Hold, s.Think = s.Delay, s.Delay
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		p := w.Procs[0]
 		t := p.Parts[0]
 		w.Then(w.Delay, func() { t.Acquire(false) })
@@ -70,7 +71,7 @@ var unplugged = generator{
 		hasty.set(r, s)
 		s.Clean, s.CancelEvery = false, 0
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.LateMessages = w.RNG.IntN(2) == 0
 		w.AllLoop()
 		for range 1 + w.RNG.IntN(8) {
@@ -96,7 +97,7 @@ var brimful = generator{
 		s.Jitter = s.Delay / 4
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		parts := w.Procs[0].Parts
 		holders := parts[2:]
 		for _, t := range holders {
@@ -145,7 +146,7 @@ var recordsWait = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/20
 		s.Length = 2 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		for range 4 + w.RNG.IntN(8) {
 			p := w.Procs[w.RNG.IntN(len(w.Procs))]
@@ -173,7 +174,7 @@ var throng = generator{
 		s.Jitter = s.Delay * time.Duration(1+r.IntN(4))
 		s.Length = 2 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Then(w.Delay, func() {
 			for _, p := range w.Procs {
 				for _, t := range p.Parts {
@@ -200,7 +201,7 @@ var patchy = generator{
 		s.Capacity = uint64(14 + r.IntN(2)) // two, two, six and four claims
 		s.Length = 2 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		for i, few := range []int{2, 2, 6, 4} {
 			p := w.Procs[i]
@@ -236,7 +237,7 @@ var flood = generator{
 		s.Jitter = s.Delay / 2
 		s.Length = 12 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		parts := w.Procs[0].Parts
 		w.Then(w.Delay, func() {
 			for _, t := range parts {
@@ -281,7 +282,7 @@ var leaveRefused = generator{
 		plain(r, s, 2)
 		s.Length = 3 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		busy := w.Shuffled()[:len(w.Nodes)/2+1]
 		e, f := w.Procs[0].Parts[0], w.Procs[1].Parts[0]
 		w.Then(w.Around(w.NodeTimeout), func() { e.Acquire(false) })

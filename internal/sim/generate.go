@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/quorate/quorate/internal/sim/course"
-	"github.com/quorate/quorate/internal/sim/world"
+	"github.com/quorate/quorate/internal/sim/trial"
 )
 
 // run plays g's schedule for a seed. mutate may change the setting.
@@ -25,7 +25,7 @@ func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Wri
 	if mutate != nil {
 		mutate(&s)
 	}
-	w := world.NewSchedule(s, r, trace)
+	w := trial.NewSchedule(s, r, trace)
 	if to != nil {
 		w.RecordOn(to)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -19,7 +20,7 @@ var leap = generator{
 		plain(r, s, 2)
 		s.Length = 3*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, c := ns[0], ns[2]
 		holder, other := w.Procs[0], w.Procs[1]
@@ -54,7 +55,7 @@ var doubt = generator{
 		leap.set(r, s)
 		s.Nodes = 1 + 2*r.IntN(2)
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
 		e, f := holder.Parts[0], other.Parts[0]
@@ -92,7 +93,7 @@ var nap = generator{
 		s.Delay, s.Jitter, s.Tail = s.NodeTimeout/20, s.NodeTimeout/20, 0
 		s.Length = 4*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		p, t := w.Procs[0], w.Procs[0].Parts[0]
 		d := w.Guard + w.Around(w.TTL)
 		w.Then(w.NodeTimeout, func() { p.Sleep(d, true) })
@@ -113,7 +114,7 @@ var doze = generator{
 		s.Delay, s.Jitter, s.Tail, s.Late, s.Drift = 100*time.Microsecond, 100*time.Microsecond, 0, 0, 0
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		p := w.Procs[0]
 		rtt := 4 * (w.Delay + w.Jitter)
@@ -140,7 +141,7 @@ var midsleep = generator{
 		s.Delay, s.Jitter, s.Tail = s.NodeTimeout/100, s.NodeTimeout/100, 0
 		s.Length = 4*s.TTL + s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		p := w.Procs[0]
 		l := p.To(ns[0])
@@ -163,7 +164,7 @@ var midsleep = generator{
 var buffered = generator{
 	name: "buffered",
 	set:  doze.set,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		p := w.Procs[0]
 		rtt := 4 * (w.Delay + w.Jitter)
@@ -196,7 +197,7 @@ var overslept = generator{
 		plain(r, s, 2)
 		s.Length = 8*s.TTL + 2*s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		p := w.Procs[0]
 		e, f := p.Parts[0], w.Procs[1].Parts[0]
@@ -222,7 +223,7 @@ var nudge = generator{
 		s.Delay, s.Jitter, s.Tail = s.TTL/4000, s.TTL/4000, 0
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
 		holder.Rate = 1 - w.Drift

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -28,7 +29,7 @@ var crossing = generator{
 		s.CancelEvery = r.IntN(2) * 4
 		s.Length = min(s.TTL/2, 200*s.Jitter)
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		if w.RNG.IntN(2) == 0 {
 			w.Miss(1 + w.RNG.IntN(w.Spare()))
 		}
@@ -45,7 +46,7 @@ var comesBack = generator{
 		plain(r, s, 2)
 		s.Length = 8 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		p, t := w.Procs[0], w.Procs[0].Parts[0]
 		dropped := w.RNG.IntN(2) == 0
@@ -80,7 +81,7 @@ var unlike = generator{
 		s.Counting, s.Capacity, s.Weights = true, 3, []uint64{1}
 		s.Length = 8 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		p, t, v, u := w.Procs[0], w.Procs[0].Parts[0], w.Procs[1].Parts[0], w.Procs[2].Parts[0]
 		w.Then(w.Delay, func() { p.Cut(ns[2]); t.Acquire(false) })
@@ -112,7 +113,7 @@ var killed = generator{
 		s.Length = 6 * s.TTL
 		s.Tail, s.LatePush = 0, 0
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.LateMessages = false
 		w.Miss(w.RNG.IntN(2))
 		first, next, last := w.Procs[0], w.Procs[1].Parts[0], w.Procs[2].Parts[0]
@@ -139,7 +140,7 @@ var settledNodeGoes = generator{
 		crossing.set(r, s)
 		s.Clean, s.Nodes = false, 3
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		n := w.Nodes[0]
 		w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
@@ -161,7 +162,7 @@ var severed = generator{
 		s.LatePush = 0                     // else a beat may be what ends the wait
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, second := w.Procs[1], w.Procs[2]
@@ -202,7 +203,7 @@ var leaveAtOnce = generator{
 		s.Hold, s.Think = s.Delay, s.Delay*4
 		s.Length = s.TTL / 20
 	},
-	plan: (*world.Schedule).AllLoop,
+	plan: (*trial.Schedule).AllLoop,
 }
 
 // amnesia: nodes lose their data all the time.
@@ -211,7 +212,7 @@ var amnesia = generator{
 	set: func(r *rand.Rand, s *course.Setting) {
 		s.Length = 4 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		for range 2 + w.RNG.IntN(4) {
 			w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
@@ -231,7 +232,7 @@ var joinTogether = generator{
 		s.Clean = false
 		s.LatePush, s.Lag = 2, 4*s.Jitter
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		for range w.RNG.IntN(10) {
 			w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
@@ -252,7 +253,7 @@ var halfway = generator{
 		s.Guard = 2*s.TTL + 2*s.Skew
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		pe, pf, pg := w.Procs[0], w.Procs[1], w.Procs[2]
@@ -292,7 +293,7 @@ var rush = generator{
 			s.Capacity, s.Weights = 1<<30, []uint64{1 << 30}
 		}
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		for _, p := range w.Procs {
 			p.Later(time.Duration(w.RNG.Int64N(int64(2*w.Delay+w.Jitter))), func() { p.Parts[0].Acquire(true) })
 		}
@@ -310,7 +311,7 @@ var readers = generator{
 		s.TryEvery, s.CancelEvery = 0, 0
 		s.Hold, s.Think = s.TTL/10, s.TTL/20
 	},
-	plan: (*world.Schedule).AllLoop,
+	plan: (*trial.Schedule).AllLoop,
 }
 
 // queueDies: a holder and two waiters die, and each node deals with one claim
@@ -323,7 +324,7 @@ var queueDies = generator{
 		s.Length = 6 * s.TTL
 		s.Tail, s.LatePush = 0, 0
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.LateMessages = false
 		last := w.Procs[3].Parts[0]
 		for _, p := range w.Procs {

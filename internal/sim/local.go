@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -31,7 +32,7 @@ var localCalm = generator{
 		s.TryEvery, s.CancelEvery = [...]int{0, 6}[r.IntN(2)], [...]int{0, 3}[r.IntN(2)]
 		s.Length = min(s.TTL, 400*s.Hold)
 	},
-	plan: (*world.Schedule).AllLoop,
+	plan: (*trial.Schedule).AllLoop,
 }
 
 // localOnly is what the aims start from in which one process is to be watched
@@ -59,7 +60,7 @@ var localBusy = generator{
 		s.Think = s.Hold / 10
 		s.Length = 3 * s.TTL / 2
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Procs[0].Parts[0].Loop()
 		other := w.Procs[1].Parts[0].Value.Callers[0]
 		w.Then(w.TTL/100, func() { other.Lock(process.Write, false) })
@@ -76,7 +77,7 @@ var localReaders = generator{
 		s.Hold, s.Think = s.TTL/400, s.TTL/8000
 		s.Length = 5 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		of := w.Procs[w.RNG.IntN(2)].Parts[0].Value
 		for _, c := range w.Procs[0].Parts[0].Value.Callers[1:] {
 			c.Auto, c.Only = true, process.Read
@@ -98,7 +99,7 @@ var localTokens = generator{
 		s.Hold, s.Think = 20*time.Microsecond, 2*time.Microsecond
 		s.Length = 200 * time.Millisecond
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		p, o := w.Procs[0], w.Procs[1]
 		p.Wall, o.Wall = w.Skew/2, -w.Skew/2
 		v := p.Parts[0].Value
@@ -120,7 +121,7 @@ var localMistake = generator{
 		readWrite(s)
 		s.Length = 2 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		v := w.Procs[0].Parts[0].Value
 		c, next, reader := v.Callers[0], v.Callers[1], w.Procs[1].Parts[0].Value.Callers[0]
 		c.Keeps = true
@@ -145,7 +146,7 @@ var localStopped = generator{
 		s.Clean = false
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		p := w.Procs[0]
 		v := p.Parts[0].Value
 		v.Callers[0].Lock(process.Write, false)
@@ -164,7 +165,7 @@ var localRenewed = generator{
 		s.Clean = false
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		v := w.Procs[0].Parts[0].Value
 		c, other := v.Callers[0], w.Procs[1].Parts[0].Value.Callers[0]
 		c.Keeps = true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -22,7 +23,7 @@ func membersSet(r *rand.Rand, s *course.Setting) {
 var recordings = generator{
 	name: "recordings",
 	set:  membersSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
 		holder.List, other.List = ns[:3], []*world.Node{ns[0], ns[1], ns[3]}
@@ -46,7 +47,7 @@ var wiped = generator{
 		s.Bootstrap = true
 		s.Length = 8 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(true)
 		w.AllLoop()
 		for range 1 + w.RNG.IntN(3) {
@@ -67,7 +68,7 @@ var wiped = generator{
 // recorded as one meanwhile.
 var recordedStorm = generator{
 	name: "recorded storm",
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(w.RNG.IntN(2) == 0)
 		w.AllLoop()
 		w.RandomFaults(w.RNG.IntN(12))

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -27,7 +28,7 @@ var exchangeStale = generator{
 		s.Hold, s.Think = s.TTL/20, 20*s.Guard
 		s.Length = 8*s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		old, next, _, other, operator := w.Swap()
 		memory := (*world.Node).Forget
 		w.Once(operator.At(3), 4*w.Guard, w.Guard/2, func() {
@@ -76,7 +77,7 @@ var exchangeStale = generator{
 var exchangeRegress = generator{
 	name: "exchange regress",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		old := slices.Clone(w.Nodes[:3])
 		w.RNG.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
 		a, b, c, d := old[0], old[1], old[2], w.Nodes[3]
@@ -156,7 +157,7 @@ var exchangeLate = generator{
 			s.Members, s.Nodes = 1, 2
 		}
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(true)
 		operator, other := w.Procs[0], w.Procs[1]
 		w.Once(func() bool { return true }, 0, w.Around(w.NodeTimeout), func() {
@@ -187,7 +188,7 @@ var powerless = generator{
 		exchangeSet(r, s)
 		s.Members, s.Nodes, s.Record = 3, 5, false
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(true)
 		w.AllLoop()
 		operator, files := w.Procs[0], w.RNG.IntN(3)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -39,7 +40,7 @@ var manyNames = generator{
 		}
 		s.Length = s.Guard + 3*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.WallsApart()
 		w.AllLoop()
 		w.RandomFaults(w.RNG.IntN(12))
@@ -56,7 +57,7 @@ var manyNamesCalm = generator{
 		s.Tail, s.Window = min(s.Tail, s.NodeTimeout/8), 0
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.WallsApart()
 		w.AllLoop()
 	},
@@ -77,7 +78,7 @@ var closing = generator{
 		}
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.LateMessages = false
 		w.WallsApart()
 		w.AllLoop()
@@ -105,7 +106,7 @@ var maxHolds = generator{
 		s.CancelEvery, s.TryEvery = 0, 0
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		for range w.RNG.IntN(4) {
 			l := w.Procs[w.RNG.IntN(len(w.Procs))].Links[w.RNG.IntN(len(w.Nodes))]
@@ -123,7 +124,7 @@ var maxHolds = generator{
 var evictions = generator{
 	name: "evictions",
 	set:  func(r *rand.Rand, s *course.Setting) { calm.set(r, s); s.Hold += s.TTL / 8 },
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		w.EvictAtTimes(2 + w.RNG.IntN(8))
 	},
@@ -132,7 +133,7 @@ var evictions = generator{
 // evictionStorm: and anything fails.
 var evictionStorm = generator{
 	name: "evictionStorm",
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		storm.plan(w)
 		w.EvictAtTimes(4 + w.RNG.IntN(16))
 	},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -22,7 +23,7 @@ func outageSet(r *rand.Rand, s *course.Setting) {
 
 // outage is a set ABC, with D and E that may be added.
 type outage struct {
-	w        *world.Schedule
+	w        *trial.Schedule
 	old      []*world.Node // in a random order
 	next     []*world.Node
 	e, f     *world.Participant // the holder, and the waiter
@@ -31,7 +32,7 @@ type outage struct {
 }
 
 // newOutage has e hold and f wait.
-func newOutage(w *world.Schedule) *outage {
+func newOutage(w *trial.Schedule) *outage {
 	o := &outage{w: w, old: slices.Clone(w.Nodes[:3]), next: w.Nodes[3:], e: w.Procs[0].Parts[0], f: w.Procs[1].Parts[0], operator: w.Procs[2]}
 	w.RNG.Shuffle(3, func(i, j int) { o.old[i], o.old[j] = o.old[j], o.old[i] })
 	w.Assemble(true)
@@ -79,7 +80,7 @@ func (o *outage) ends(set func() []*world.Node) {
 var exchangeGivenUp = generator{
 	name: "exchange given up",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		remove, crashes := o.old[:w.RNG.IntN(2)], w.RNG.IntN(3)
 		w.Then(w.Around(w.TTL), func() {
@@ -104,7 +105,7 @@ var exchangeGivenUp = generator{
 var exchangeDead = generator{
 	name: "exchange dead",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		add := o.next[:w.RNG.IntN(2)]
 		w.Then(w.Around(w.TTL), o.old[0].Crash)
@@ -129,7 +130,7 @@ var exchangeAsleep = generator{
 		s.Length = 10*s.Guard + 8*s.TTL
 		s.Hold = 2 * s.Length
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		p, left := o.e.Proc, o.old[1:2+w.RNG.IntN(2)]
 		w.Then(w.Around(w.NodeTimeout), func() {
@@ -172,7 +173,7 @@ var exchangeAsleep = generator{
 var exchangeSpares = generator{
 	name: "exchange spares",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		onlooker, may := o.f.Proc, false
 		w.Then(w.Around(w.TTL), func() { o.operator.Exchange(w.Change(o.next, o.old[1:])) })

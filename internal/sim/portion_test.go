@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -21,7 +22,7 @@ func TestLongQueueTakesManySmallPortions(t *testing.T) {
 			s.Delay, s.Jitter, s.Tail, s.Late = s.TTL/20000, s.TTL/20000, 0, 0
 			s.Length, s.LatePush = 4*s.TTL, 0
 		},
-		plan: func(w *world.Schedule) {
+		plan: func(w *trial.Schedule) {
 			n, f := w.Nodes[0], w.Procs[0].Parts[0]
 			for i := range 200 {
 				terms := protocol.Terms{ID: w.NewID(), Weight: w.Capacity, Capacity: w.Capacity, TTL: w.TTL}

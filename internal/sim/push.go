@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -19,7 +20,7 @@ var reborn = generator{
 		s.Late = 0
 		s.Length = 3*s.Guard + 10*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
 		pe, pf, pg := w.Procs[0], w.Procs[1], w.Procs[2]
@@ -74,7 +75,7 @@ var pushOfOldTicket = generator{
 		s.Jitter = s.Delay
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		pd, pe, pf, pg := w.Procs[0], w.Procs[1], w.Procs[2], w.Procs[3]

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -20,7 +21,7 @@ var recorded = generator{
 		s.Hold, s.Think = s.TTL/2, s.TTL/4
 		s.Length = 4*s.Guard + 8*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		w.RandomFaults(6)
 		for range 6 {
@@ -40,7 +41,7 @@ var belated = generator{
 		s.Hold, s.Think = 2*s.Guard, 4*s.TTL
 		s.Length = 6 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, second := w.Procs[0], w.Procs[1]
@@ -74,7 +75,7 @@ var belated = generator{
 }
 
 // begun: t knows that its run has begun.
-func begun(w *world.Schedule, t *world.Participant) func() bool {
+func begun(w *trial.Schedule, t *world.Participant) func() bool {
 	return func() bool {
 		if t.Att == nil {
 			return false
@@ -98,7 +99,7 @@ var bareMajority = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL
 		s.Length = 2*s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.Procs[0]
@@ -123,7 +124,7 @@ var minority = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
 		s.Length = 2 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.Procs[0]
@@ -159,7 +160,7 @@ var runFindsMinority = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
 		s.Length = 2*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p, next := w.Procs[0], w.Procs[1]
@@ -198,7 +199,7 @@ var openWaitsForRepair = generator{
 		s.Hold, s.Think = s.TTL/20, s.TTL/4
 		s.Length = 2*s.Guard + 8*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, other, later := w.Procs[0], w.Procs[1], w.Procs[2]
@@ -243,7 +244,7 @@ var putForgotten = generator{
 		s.Persist = 4 * s.Guard
 		s.Length = 3*s.Guard + 4*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		b, c, x := ns[1], ns[2], ns[4]
 		first, second, third := w.Procs[0], w.Procs[1], w.Procs[2]
@@ -288,7 +289,7 @@ var stretched = generator{
 		s.Persist = 4 * s.Guard
 		s.Length = 4 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p := w.Procs[0]

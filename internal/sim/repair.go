@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -30,7 +31,7 @@ func named(r *rand.Rand, s *course.Setting, procs, names int) {
 var repairBeforeGuardEnds = generator{
 	name: "repairBeforeGuardEnds",
 	set:  stretched.set,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		p, other := w.Procs[0], w.Procs[1]
@@ -62,7 +63,7 @@ var repairBeforeGuardEnds = generator{
 var losesDataAgain = generator{
 	name: "losesDataAgain",
 	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 20); s.Hold = s.TTL / 20 },
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		a := w.Shuffled()[0]
 		p := w.Procs[0]
 		w.Held["name 003"] = true
@@ -82,7 +83,7 @@ var losesDataAgain = generator{
 var listerLosesData = generator{
 	name: "listerLosesData",
 	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 3); s.Nodes, s.Think = 5, s.TTL/20 },
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		clear(ns[3].Names)
@@ -108,7 +109,7 @@ var listerLosesData = generator{
 var undecidedName = generator{
 	name: "undecidedName",
 	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1+r.IntN(3), 80) },
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		a := w.Shuffled()[0]
 		w.Held["name 003"] = true
 		w.Then(w.NodeTimeout, func() { w.Wipe(a, w.RNG.IntN(2) == 0) })
@@ -127,7 +128,7 @@ var undecidedName = generator{
 var decidedName = generator{
 	name: "decidedName",
 	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1+r.IntN(3), 5) },
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		a := w.Shuffled()[0]
 		w.Undecided["name 003"] = true
 		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
@@ -140,7 +141,7 @@ var decidedName = generator{
 var repairWaits = generator{
 	name: "repairWaits",
 	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 5) },
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
 		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
@@ -157,7 +158,7 @@ var repairTogether = generator{
 		named(r, s, 4, 80)
 		s.Turns = true
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		a := w.Shuffled()[0]
 		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
 		w.Then(w.Guard+w.TTL, func() { w.CaughtUp(a) })
@@ -175,7 +176,7 @@ var missedResize = generator{
 		s.Hold = s.TTL / 2
 		s.Length = 8 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		w.AllLoop()
 		w.Then(w.Around(w.TTL), func() { w.Permits.Resize(w, 2, ns[:2]) })
@@ -200,7 +201,7 @@ var rolling = generator{
 		s.Length = time.Duration(3*s.Nodes+1) * s.Guard
 		s.Hold = 2 * s.Length
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		e, onlooker := w.Procs[0].Parts[0], w.Procs[3]
 		may := false
 		var look func()
@@ -249,7 +250,7 @@ var replica = generator{
 		plain(r, s, 2)
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, c := ns[0], ns[2]
 		holder, other := w.Procs[0], w.Procs[1]
@@ -279,7 +280,7 @@ var swapped = generator{
 		plain(r, s, 2)
 		s.Length = s.Guard + 6*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, c := ns[0], ns[2]
 		holder, other := w.Procs[0], w.Procs[1]

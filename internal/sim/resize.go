@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/sim/course"
-	"github.com/quorate/quorate/internal/sim/world"
+	"github.com/quorate/quorate/internal/sim/trial"
 )
 
 // This file has the aims in which the number of permits changes.
@@ -20,7 +20,7 @@ var resized = generator{
 		s.TryEvery, s.CancelEvery = 0, 0
 		s.Hold = s.TTL / 2
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		w.Permits.Most = w.Capacity
 		for range 8 {
@@ -39,7 +39,7 @@ var shrunk = generator{
 		s.Hold, s.Think = s.TTL, s.TTL/20
 		s.Length = 3 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
 		w.AllLoop()
@@ -64,7 +64,7 @@ var raised = generator{
 		s.Hold = s.TTL
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		w.Then(w.Delay, func() {
 			w.Permits.Resize(w, 1, ns)

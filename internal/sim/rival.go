@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -21,8 +22,8 @@ var foreign = generator{
 		s.Hold, s.Think = s.TTL/time.Duration(2+r.IntN(50)), s.TTL/time.Duration(2+r.IntN(50))
 		s.Length = 10 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
-		w.At(w.Delay, world.NewRival(w, false).Try)
+	plan: func(w *trial.Schedule) {
+		w.At(w.Delay, trial.NewRival(w, false).Try)
 		w.AllLoop()
 	},
 }
@@ -42,8 +43,8 @@ var shared = generator{
 		s.Hold, s.Think = s.TTL/time.Duration(2+r.IntN(50)), s.TTL/time.Duration(2+r.IntN(50))
 		s.Length = 12 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
-		w.At(w.Delay, world.NewRival(w, true).Try)
+	plan: func(w *trial.Schedule) {
+		w.At(w.Delay, trial.NewRival(w, true).Try)
 		w.AllLoop()
 		w.RandomFaults(2 + w.RNG.IntN(12))
 	},
@@ -59,12 +60,12 @@ var overdue = generator{
 		s.Capacity, s.Weights = 1, []uint64{1}
 		s.Length = 8 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		pd, pe := w.Procs[0], w.Procs[1]
 		d, e := pd.Parts[0], pe.Parts[0]
-		r := world.NewRival(w, false)
+		r := trial.NewRival(w, false)
 		r.Lease = 6 * w.TTL
 		set := 0
 		take := func(n *world.Node) func() {
@@ -114,7 +115,7 @@ var barred = generator{
 		s.Hold, s.Think = s.TTL/20, 8*s.TTL
 		s.Length = 6 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
 		first, second := w.Procs[0], w.Procs[1]
@@ -150,11 +151,11 @@ var bygone = generator{
 		s.Expiry = s.Guard * time.Duration(50+r.IntN(46)) / 100
 		s.Length = 4 * s.Guard
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		a, b := ns[0], ns[1]
 		e := w.Procs[0].Parts[0]
-		r := world.NewRival(w, false)
+		r := trial.NewRival(w, false)
 		r.Lease = w.Expiry
 		w.Then(w.Delay, func() {
 			began := r.Local(w.Now)

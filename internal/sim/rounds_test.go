@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/sim/course"
-	"github.com/quorate/quorate/internal/sim/world"
+	"github.com/quorate/quorate/internal/sim/trial"
 )
 
 // herd: so many processes join at the same moment, and some nodes are missing.
@@ -22,7 +22,7 @@ func herd(joiners, nodes, missing int) generator {
 				Hold: time.Millisecond, Think: time.Millisecond, Length: time.Second,
 			}
 		},
-		plan: func(w *world.Schedule) {
+		plan: func(w *trial.Schedule) {
 			w.Miss(missing)
 			for _, p := range w.Procs {
 				p.Later(time.Duration(w.RNG.Int64N(int64(time.Millisecond))), func() { p.Parts[0].Acquire(false) })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -24,7 +25,7 @@ var liar = generator{
 		exchangeSet(r, s)
 		s.Members, s.Nodes, s.Record = 3, 5, false
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		w.Assemble(true)
 		w.AllLoop()
 		bad := w.Nodes[w.RNG.IntN(3)]
@@ -60,7 +61,7 @@ var twofold = generator{
 		plain(r, s, 2)
 		s.Length = 4 * s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
 		e, f := holder.Parts[0], other.Parts[0]
@@ -82,7 +83,7 @@ var twofold = generator{
 var starts = generator{
 	name: "exchange starts",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		p, leave := o.f.Proc, 1+w.RNG.IntN(2)
 		list := [][]*world.Node{o.old, append(slices.Clone(o.old[leave:]), o.next[:leave]...), o.old[2:]}[w.RNG.IntN(3)]
@@ -105,7 +106,7 @@ var starts = generator{
 var dies = generator{
 	name: "exchange dies",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		all, steps := w.RNG.IntN(2) == 0, 1+w.RNG.IntN(9)
 		w.Then(w.Around(w.NodeTimeout), func() {
@@ -147,7 +148,7 @@ var returns = generator{
 		s.Length = 20*s.Guard + 6*s.TTL
 		s.Hold = 2 * s.Length
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		some := o.old[:2]
 		x := func() []change.Goal {
@@ -177,7 +178,7 @@ var returns = generator{
 var slept = generator{
 	name: "exchange slept",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		p := o.e.Proc
 		w.Then(w.Around(w.NodeTimeout), func() {
@@ -207,7 +208,7 @@ var slept = generator{
 var stops = generator{
 	name: "exchange stops",
 	set:  outageSet,
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		some := o.old[:2]
 		goals := func() []change.Goal {
@@ -266,7 +267,7 @@ var shorter = generator{
 		s.Members, s.Nodes = 3, 3
 		s.Skew, s.Guard = 0, 2*s.TTL
 	},
-	plan: func(w *world.Schedule) {
+	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		e, f, operator := w.Procs[0].Parts[0], w.Procs[1].Parts[0], w.Procs[2]
 		w.Assemble(true)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -24,7 +25,7 @@ func TestClocksOfProcessesNeverGoBack(t *testing.T) {
 			p.Sleep(time.Second, true)
 		},
 	} {
-		g := generator{name: "sleep", set: nap.set, plan: func(w *world.Schedule) {
+		g := generator{name: "sleep", set: nap.set, plan: func(w *trial.Schedule) {
 			p := w.Procs[0]
 			highest := p.Local(w.Now)
 			w.At(500*time.Millisecond, func() { p.Sleep(time.Second, false) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -164,7 +165,7 @@ func (c *cast) claim(a *args) error {
 	if c.World.Capacity == 1<<30 {
 		weight = c.World.Capacity // of a read-write lock: a writer
 	}
-	var s world.Start
+	var s trial.Start
 	for a.err == nil {
 		switch {
 		case a.take("try"):
@@ -246,7 +247,7 @@ func (c *cast) show(a *args) error {
 		if err != nil {
 			return err
 		}
-		c.Say("%s", world.View(a))
+		c.Say("%s", trial.View(a))
 		return nil
 	}
 	for _, n := range c.World.Nodes {
@@ -254,7 +255,7 @@ func (c *cast) show(a *args) error {
 	}
 	for t := range c.World.Participants() {
 		if t.Att != nil && t != t.Proc.Succession {
-			c.Say("%s", world.View(t.Att))
+			c.Say("%s", trial.View(t.Att))
 		}
 	}
 	c.Unserved()

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 	"github.com/quorate/quorate/internal/trace"
 )
@@ -144,10 +145,10 @@ func (p *player) begin(a *args) error {
 	if p.mutate != nil {
 		p.mutate(&s)
 	}
-	w := world.NewSchedule(s, rand.New(rand.NewPCG(1, 2)), nil)
+	w := trial.NewSchedule(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.Record, w.LateMessages, w.Offsets = false, true, false
 	w.Manual, w.Repairs = manual, repairs
-	wire := &world.Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]world.Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
+	wire := &trial.Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]trial.Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
 	w.Wire = wire
 	p.cast = &cast{Wire: wire, last: map[string]*world.Attempt{}}
 	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]*nodeset.Recording{}}
@@ -254,7 +255,7 @@ func BlocksOf(lines []string, mutate func(*course.Setting)) []trace.Block {
 
 // pattern reads a pattern of messages.
 func (a *args) pattern() (world.Parcel, error) {
-	q, rest, err := world.Parse(a.words)
+	q, rest, err := trial.Parse(a.words)
 	a.words = rest
 	return q, err
 }

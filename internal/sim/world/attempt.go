@@ -19,25 +19,25 @@ type Attempt struct {
 	Part *Participant
 	no   int // counts the participant's attempts
 
-	phase      lease.Phase     // as last seen
-	first      protocol.Ticket // T0
+	Seen       lease.Phase     // as last seen
+	T0         protocol.Ticket // T0
 	ticket     protocol.Ticket
-	rounds     int
-	began      course.Moment
-	settled    course.Moment
-	expired    bool               // its deadline has passed while it held
+	Rounds     int
+	BeganAt    course.Moment
+	Settled    course.Moment
+	Expired    bool               // its deadline has passed while it held
 	wanted     []protocol.Request // by node: the newest that was to be sent
-	waited     bool               // something of it had to wait for room
-	begun      bool               // something of it has been sent, or would have been if there had been a connection
+	Waited     bool               // something of it had to wait for room
+	Begun      bool               // something of it has been sent, or would have been if there had been a connection
 	Timer      course.Moment
-	window     course.Moment // the second in which requests and ticks are counted
-	requests   int
-	ticks      int
+	Second     course.Moment // the second in which requests and ticks are counted
+	Requests   int
+	Ticks      int
 	Mute       bool          // it is not renewed
-	evictedBy  uint32        // the nodes that have said so, a bit for each
+	EvictedBy  uint32        // the nodes that have said so, a bit for each
 	place      bool          // it has one of the intake
-	ends       course.Moment // when it is renewed no more: see limit
-	claimsThen int           // the claims at the nodes when it began, less those that the nodes had been sent by then
+	Bound      course.Moment // when it is renewed no more: see limit
+	ClaimsThen int           // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *Attempt) String() string {
@@ -52,8 +52,8 @@ func (a *Attempt) String() string {
 
 // Before notes whether the hold has run out when an event finds the claim.
 func (a *Attempt) Before() {
-	if a.phase == lease.Holding && a.Local() >= a.Deadline() {
-		a.expired = true
+	if a.Seen == lease.Holding && a.Local() >= a.Deadline() {
+		a.Expired = true
 	}
 }
 
@@ -75,7 +75,7 @@ func (a *Attempt) InForce() bool {
 func (a *Attempt) After() {
 	t, w := a.Part, a.Part.Proc.World
 	for i := range a.Out {
-		a.requests++
+		a.Requests++
 		w.Stats.Requests++
 		t.Proc.Link(a.Out[i].Node).offer(a, &a.Out[i])
 	}
@@ -90,14 +90,14 @@ func (a *Attempt) After() {
 	news := a.News(t.shared())
 	w.Judge.Worked(a)
 	if k := a.Ticket(); k != a.ticket {
-		if a.phase == lease.Joining {
-			a.rounds++
+		if a.Seen == lease.Joining {
+			a.Rounds++
 		}
 		a.ticket = k
 	}
-	if a.phase = news.Phase; news.Changed() {
+	if a.Seen = news.Phase; news.Changed() {
 		if w.Trace != nil {
-			w.Log("%v: %s, T=%s", a, PhaseName(a.phase), TicketName(a.ticket))
+			w.Log("%v: %s, T=%s", a, PhaseName(a.Seen), TicketName(a.ticket))
 		}
 		if w.Wire != nil {
 			w.Wire.Changed(a)
@@ -114,14 +114,14 @@ func (a *Attempt) After() {
 // changed is what a participant does when something has become of its attempt.
 func (a *Attempt) changed() {
 	t, w := a.Part, a.Part.Proc.World
-	if a.phase == lease.Waiting {
-		a.settled = w.Now
+	if a.Seen == lease.Waiting {
+		a.Settled = w.Now
 	}
 	if t.Value != nil {
-		if a.phase == lease.Holding {
+		if a.Seen == lease.Holding {
 			a.limit()
 		}
-		if a.phase.Final() && t.Att == a {
+		if a.Seen.Final() && t.Att == a {
 			t.Att = nil
 		}
 		if a == t.Value.Pending {
@@ -129,7 +129,7 @@ func (a *Attempt) changed() {
 		}
 		return
 	}
-	switch a.phase {
+	switch a.Seen {
 	case lease.Joining, lease.Waiting:
 	case lease.Holding:
 		a.limit()
@@ -147,7 +147,7 @@ func (a *Attempt) changed() {
 		}
 	case lease.Expired:
 		t.Att = nil
-		if t.register != nil {
+		if t.Register != nil {
 			t.unlocked() // the operator begins again
 			return
 		}
@@ -155,7 +155,7 @@ func (a *Attempt) changed() {
 			t.Acquire(t.try)
 		}
 	default:
-		if a.phase == lease.Lost {
+		if a.Seen == lease.Lost {
 			w.Stats.Lost++
 		}
 		t.Att = nil
@@ -188,7 +188,7 @@ func (a *Attempt) fire(at course.Moment) {
 	now := a.Local()
 	if a.Wake() <= now {
 		a.Before()
-		a.ticks++
+		a.Ticks++
 		a.Tick(now)
 		if a.Wake() <= now {
 			a.Part.Proc.World.Fail("busy", "%v wants another Tick at once", a)
@@ -204,10 +204,10 @@ func (a *Attempt) limit() {
 	if d == 0 || a.Mute {
 		return
 	}
-	a.ends = p.World.Now.Add(d)
-	set := a.ends
+	a.Bound = p.World.Now.Add(d)
+	set := a.Bound
 	p.Later(d, func() {
-		if a.ends == set && !a.Phase().Final() && !p.World.Unbound {
+		if a.Bound == set && !a.Phase().Final() && !p.World.Unbound {
 			a.Mute = true
 			p.World.Tape.Note("mute %s", a.Part.Label())
 			a.event(func() { a.StopRenewal() })

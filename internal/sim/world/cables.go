@@ -48,7 +48,7 @@ func (c *cables) reaches(n *Node) bool {
 
 // numbered returns which number the process gives to a node, -1 if the node is
 // no member.
-func (c *cables) numbered(n *Node) int {
+func (c *cables) Numbered(n *Node) int {
 	if l := c.To(n); l.member() {
 		return l.No
 	}

@@ -10,18 +10,18 @@ import (
 
 // Caller is a goroutine.
 type Caller struct {
-	Value *value
+	Value *Value
 	Name  string
 	Auto  bool         // it wants the value over and over; else a generator says when
 	Keeps bool         // a generator says when it unlocks
 	Only  process.Mode // it wants no other; 0: any
-	mode  process.Mode
+	Mode  process.Mode
 	try   bool
 	Doing doing
-	turn  *turn // has come, and the caller has not run since
-	lease *localTurn
-	since course.Moment // waiting: from when on
-	line  int           // and its number
+	Turn  *turn // has come, and the caller has not run since
+	Lease *localTurn
+	Since course.Moment // waiting: from when on
+	Line  int           // and its number
 	place *list.Element
 	tries int // how often it wanted the value
 }
@@ -30,10 +30,10 @@ type doing uint8
 
 const (
 	Resting doing = iota
-	waiting       // for a turn in the queue
-	acquiring
+	Waiting       // for a turn in the queue
+	Acquiring
 	Holding
-	changing // holds, and a Downgrade is under way
+	Changing // holds, and a Downgrade is under way
 )
 
 // turn is what a caller that waits gets: the value, or the task of getting it.
@@ -44,12 +44,12 @@ type turn struct {
 
 // Rest is what a caller does until it wants the value again.
 func (c *Caller) Rest() {
-	w := c.Value.t.Proc.World
-	c.Doing, c.lease = Resting, nil
+	w := c.Value.Part.Proc.World
+	c.Doing, c.Lease = Resting, nil
 	if !c.Auto || w.Draining {
 		return
 	}
-	c.Value.t.Proc.Later(w.Around(w.Think), func() {
+	c.Value.Part.Proc.Later(w.Around(w.Think), func() {
 		if w.Draining || c.Doing != Resting {
 			return
 		}
@@ -62,7 +62,7 @@ func (c *Caller) Rest() {
 		}
 		c.Lock(mode, w.TryEvery > 0 && w.RNG.IntN(w.TryEvery) == 0)
 		if tries := c.tries; w.CancelEvery > 0 && w.RNG.IntN(w.CancelEvery) == 0 {
-			c.Value.t.Proc.Later(w.Around(w.Hold), func() {
+			c.Value.Part.Proc.Later(w.Around(w.Hold), func() {
 				if c.tries == tries {
 					c.GiveUp()
 				}
@@ -72,13 +72,13 @@ func (c *Caller) Rest() {
 }
 
 func (c *Caller) Lock(mode process.Mode, try bool) {
-	v, w := c.Value, c.Value.t.Proc.World
-	if c.Doing != Resting || !v.t.Proc.alive {
+	v, w := c.Value, c.Value.Part.Proc.World
+	if c.Doing != Resting || !v.Part.Proc.Alive {
 		return
 	}
-	c.mode, c.try, c.since = mode, try, w.Now
+	c.Mode, c.try, c.Since = mode, try, w.Now
 	c.tries++
-	do, before := v.queue.Lock(mode, try)
+	do, before := v.Queue.Lock(mode, try)
 	switch do {
 	case process.LockEntered:
 		v.renew()
@@ -90,16 +90,16 @@ func (c *Caller) Lock(mode process.Mode, try bool) {
 	case process.LockRefused:
 		c.Rest()
 	case process.LockWait:
-		c.place = v.queue.Wait(c, mode)
+		c.place = v.Queue.Wait(c, mode)
 		v.lines++
-		c.Doing, c.line = waiting, v.lines
+		c.Doing, c.Line = Waiting, v.lines
 	}
 }
 
 // get has the caller get the claim.
 func (c *Caller) get(before *Attempt, place bool) {
 	v := c.Value
-	c.Doing, v.Getter = acquiring, c
+	c.Doing, v.Getter = Acquiring, c
 	if before != nil {
 		before.leave()
 	}
@@ -107,28 +107,28 @@ func (c *Caller) get(before *Attempt, place bool) {
 		v.progress()
 		return
 	}
-	v.t.Weight = 1
-	if c.mode == process.Write {
-		v.t.Weight = v.t.Proc.World.Capacity
+	v.Part.Weight = 1
+	if c.Mode == process.Write {
+		v.Part.Weight = v.Part.Proc.World.Capacity
 	}
-	v.t.Att = nil
-	v.t.Acquire(c.try)
+	v.Part.Att = nil
+	v.Part.Acquire(c.try)
 }
 
 // grant gives a caller its turn, which it finds when it runs.
 func (c *Caller) grant(t *turn) {
-	v, w := c.Value, c.Value.t.Proc.World
+	v, w := c.Value, c.Value.Part.Proc.World
 	for _, o := range v.Callers {
-		if o.Doing == waiting && o.turn == nil && o.line < c.line {
+		if o.Doing == Waiting && o.Turn == nil && o.Line < c.Line {
 			w.Fail("order", "%s gets its turn before %s, which has waited for longer", c.Name, o.Name)
 		}
 	}
-	c.turn = t
+	c.Turn = t
 	v.schedule(func() {
-		if c.turn != t {
+		if c.Turn != t {
 			return
 		}
-		if c.turn = nil; t.lease != nil {
+		if c.Turn = nil; t.lease != nil {
 			c.enter(t.lease)
 		} else {
 			c.get(nil, t.place)
@@ -140,48 +140,48 @@ func (c *Caller) grant(t *turn) {
 func (c *Caller) GiveUp() {
 	v := c.Value
 	switch {
-	case c.Doing == waiting:
-		in, gone := v.queue.GiveUp(c.place)
-		t := c.turn
-		c.turn = nil
+	case c.Doing == Waiting:
+		in, gone := v.Queue.GiveUp(c.place)
+		t := c.Turn
+		c.Turn = nil
 		c.Rest()
 		v.letIn(in)
 		switch {
 		case gone:
 		case t.lease != nil:
-			v.Unlock(c.mode)
+			v.Unlock(c.Mode)
 		default:
-			v.next(c.mode, false, t.place)
+			v.next(c.Mode, false, t.place)
 		}
-	case c.Doing == acquiring && v.Pending != nil && v.Pending.phase < lease.Holding:
+	case c.Doing == Acquiring && v.Pending != nil && v.Pending.Seen < lease.Holding:
 		v.Getter = nil
 		c.Rest()
-		v.next(c.mode, c.try, true)
+		v.next(c.Mode, c.try, true)
 	}
 }
 
 // enter: the caller holds the value.
 func (c *Caller) enter(l *localTurn) {
-	w := c.Value.t.Proc.World
-	c.Doing, c.lease = Holding, l
+	w := c.Value.Part.Proc.World
+	c.Doing, c.Lease = Holding, l
 	w.Stats.Turns++
 	c.Value.Turns++
 	w.Judge.Entered(c)
 	switch {
 	case w.Wire != nil || c.Keeps && !w.Draining:
-	case c.mode == process.Write && w.Reading > 0 && w.RNG.IntN(4) == 0:
-		c.Value.t.Proc.Later(w.Around(w.Hold), func() { c.Downgrade(); c.unlockLater() })
+	case c.Mode == process.Write && w.Reading > 0 && w.RNG.IntN(4) == 0:
+		c.Value.Part.Proc.Later(w.Around(w.Hold), func() { c.Downgrade(); c.unlockLater() })
 	default:
 		c.unlockLater()
 	}
 }
 
 func (c *Caller) unlockLater() {
-	w, tries := c.Value.t.Proc.World, c.tries
-	c.Value.t.Proc.Later(w.Around(w.Hold), func() {
+	w, tries := c.Value.Part.Proc.World, c.tries
+	c.Value.Part.Proc.Later(w.Around(w.Hold), func() {
 		switch {
-		case c.tries != tries || c.Doing != Holding && c.Doing != changing:
-		case c.Doing == changing:
+		case c.tries != tries || c.Doing != Holding && c.Doing != Changing:
+		case c.Doing == Changing:
 			c.unlockLater()
 		default:
 			c.Unlock()
@@ -190,28 +190,28 @@ func (c *Caller) unlockLater() {
 }
 
 func (c *Caller) Unlock() {
-	mode := c.mode
+	mode := c.Mode
 	c.Rest()
 	if c.Value.Unlock(mode) == process.UnlockNotHeld {
-		c.Value.t.Proc.World.Fail("held", "%s unlocks what it holds, and the queue does not know", c.Name)
+		c.Value.Part.Proc.World.Fail("held", "%s unlocks what it holds, and the queue does not know", c.Name)
 	}
 }
 
 // Downgrade makes the caller a reader. The claim gets lighter a moment later.
 func (c *Caller) Downgrade() {
 	v := c.Value
-	a, ok := v.queue.Downgrade()
+	a, ok := v.Queue.Downgrade()
 	if !ok {
 		return
 	}
-	c.Doing = changing
+	c.Doing = Changing
 	v.schedule(func() {
 		a.event(func() { a.Shrink(a.Local(), 1) })
 		shrunk := a.InForce()
 		c.Doing = Holding
 		if shrunk {
-			c.mode = process.Read
+			c.Mode = process.Read
 		}
-		v.letIn(v.queue.Downgraded(shrunk))
+		v.letIn(v.Queue.Downgraded(shrunk))
 	})
 }

@@ -60,7 +60,7 @@ func (p *Proc) act(a *process.Action) {
 	case process.ActWake:
 		p.wakeClient(a.At)
 	case process.ActAsk:
-		l.tell()
+		l.Tell()
 	case process.ActGone:
 		if w.Eager {
 			w.send(Event{At: w.Now + 2, Kind: EvDown, Proc: p, Gen: p.Epoch, M: &Message{Link: l, Req: protocol.Request{Node: l.No}}})
@@ -114,7 +114,7 @@ func (p *Proc) wakeClient(t protocol.Time) {
 	}
 	p.clientTimer = max(at, w.Now+1)
 	set := p.clientTimer
-	w.queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+	w.Queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if p.clientTimer == set {
 			p.clientTimer = course.Never
 			p.CarryOut(p.Client.Tick(p.Now()))

@@ -109,7 +109,7 @@ func (d *decisions) registered(name string) {
 			}
 			s := n.Model.Name(name).Recorded()
 			of := fmt.Sprint(s.Version, " ", string(s.Value))
-			if have[of] |= 1 << c.Members[k].Number; len(s.Value) > 0 && decided(c, have[of]) {
+			if have[of] |= 1 << c.Members[k].Number; len(s.Value) > 0 && Decided(c, have[of]) {
 				next, _ := nodeset.ParseConfiguration(string(s.Value))
 				d.decides(next)
 			}
@@ -120,7 +120,7 @@ func (d *decisions) registered(name string) {
 
 // decided reports whether nodes are a majority of those that decide what
 // follows a configuration.
-func decided(c *nodeset.Configuration, nodes uint32) bool {
+func Decided(c *nodeset.Configuration, nodes uint32) bool {
 	return 2*bits.OnesCount32(nodes&c.Deciders()) > bits.OnesCount32(c.Deciders())
 }
 
@@ -135,7 +135,7 @@ func (d *decisions) Latest() (last *nodeset.Configuration) {
 }
 
 // number is the node's in what was decided last, -1 if it has none.
-func (d *decisions) number(n *Node) int {
+func (d *decisions) Number(n *Node) int {
 	last := d.Latest()
 	if last == nil {
 		return n.Index
@@ -147,9 +147,9 @@ func (d *decisions) number(n *Node) int {
 }
 
 // numbers are those of the nodes of which is true, a bit for each.
-func (d *decisions) numbers(is func(n *Node) bool) (numbers uint32) {
+func (d *decisions) Numbers(is func(n *Node) bool) (numbers uint32) {
 	for _, n := range d.w.Nodes {
-		if k := d.number(n); k >= 0 && is(n) {
+		if k := d.Number(n); k >= 0 && is(n) {
 			numbers |= 1 << k
 		}
 	}
@@ -157,7 +157,7 @@ func (d *decisions) numbers(is func(n *Node) bool) (numbers uint32) {
 }
 
 // sets is which nodes make a quorum by what was decided last.
-func (d *decisions) sets() protocol.Quorums {
+func (d *decisions) Sets() protocol.Quorums {
 	last := d.Latest()
 	if last == nil {
 		return protocol.Majority(len(d.w.Nodes))
@@ -189,14 +189,14 @@ func (d *decisions) Successor(p *Proc, c *nodeset.Configuration) {
 	d.decides(c)
 	p.Members.Decide(c)
 	p.Regroup()
-	d.w.stopRetired()
+	d.w.StopRetired()
 }
 
 // stopRetired is what an operator has to do: nodes that are not of the set any
 // more are stopped, or at least do not come back without their data. A process
 // that starts with a list of such nodes alone takes them for nodes without a
 // set.
-func (d *decisions) stopRetired() {
+func (d *decisions) StopRetired() {
 	for _, n := range d.w.Nodes {
 		if !d.w.Retired(n) || n.epoch() > 0 {
 			continue
@@ -227,7 +227,7 @@ func (d *decisions) roles(c *nodeset.Configuration) string {
 func (d *decisions) ForgetDecisions() {
 	var forgotten []nodeset.Stamp
 	for stamp, c := range d.decided {
-		known := slices.ContainsFunc(d.w.Procs, func(p *Proc) bool { return p.alive && p.Members.Stamp() == stamp })
+		known := slices.ContainsFunc(d.w.Procs, func(p *Proc) bool { return p.Alive && p.Members.Stamp() == stamp })
 		if stamp.Epoch() > 1 && !known && !d.remembered(c) {
 			forgotten = append(forgotten, stamp)
 		}
@@ -253,7 +253,7 @@ func (d *decisions) remembered(c *nodeset.Configuration) bool {
 				have |= 1 << before.Members[k].Number
 			}
 		}
-		if decided(before, have) {
+		if Decided(before, have) {
 			return true
 		}
 	}

@@ -8,9 +8,9 @@ import "github.com/quorate/quorate/internal/sim/course"
 type kind uint8
 
 const (
-	evRequest kind = iota // a request reaches its node
+	EvRequest kind = iota // a request reaches its node
 	EvLate                // a request that its sender gave up reaches the node
-	evAnswer              // an answer reaches its process
+	EvAnswer              // an answer reaches its process
 	evFail                // a process learns that a request will not be answered
 	evPush                // a push reaches its process
 	EvTimer               // a claim's Wake

@@ -17,7 +17,7 @@ import (
 // after the other. One that dies with its process is made again.
 type exchanger struct {
 	P     *Proc
-	o     *change.Operator // the call under way; nil: none
+	Call  *change.Operator // the call under way; nil: none
 	Goals []change.Goal
 	Undo  bool          // it gives the exchange up
 	timer course.Moment // when the call gets its Tick
@@ -28,20 +28,20 @@ type exchanger struct {
 func (x *exchanger) begin() {
 	p, w := x.P, x.P.World
 	switch {
-	case !p.alive:
+	case !p.Alive:
 		return
 	case !x.GoesOn():
 		x.ends()
 		return
 	}
-	x.o, x.timer = &change.Operator{
+	x.Call, x.timer = &change.Operator{
 		Exchange: change.Exchange{Undo: x.Undo, Rules: w.Rules}, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Fanout: p.Client.Fanout(),
 		Ballot: func() nodeset.Ballot {
 			return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
 		},
 	}, course.Never
 	if !x.Undo {
-		x.o.Goal = x.Goals[0]
+		x.Call.Goal = x.Goals[0]
 	}
 	x.tick()
 }
@@ -53,32 +53,32 @@ func (x *exchanger) GoesOn() bool { return len(x.Goals) > 0 }
 func (x *exchanger) GiveUp() {
 	x.Undo = true
 	x.P.Later(1, func() {
-		if x.o != nil && x.P.alive {
-			x.o.Abandon(x.P.Now(), x.P.Members.Config())
+		if x.Call != nil && x.P.Alive {
+			x.Call.Abandon(x.P.Now(), x.P.Members.Config())
 			x.after()
 		}
 	})
 }
 
 func (x *exchanger) tick() {
-	x.o.Tick(x.P.Now(), x.P.Members.Config())
+	x.Call.Tick(x.P.Now(), x.P.Members.Config())
 	x.after()
 }
 
 // after does what the call wants done after an event.
 func (x *exchanger) after() {
-	p, w, o := x.P, x.P.World, x.o
+	p, w, o := x.P, x.P.World, x.Call
 	todo := o.Out
 	o.Out = nil
 	for _, s := range todo {
 		x.step(o, s)
 	}
-	if x.o != o {
+	if x.Call != o {
 		return
 	}
 	switch end := o.End(); {
 	case !x.GoesOn(): // the program was ended
-		x.o = nil
+		x.Call = nil
 	case end == change.OperatorGoesOn:
 		x.schedule()
 		return
@@ -88,7 +88,7 @@ func (x *exchanger) after() {
 		x.Goals = x.Goals[1:]
 	}
 	if x.GoesOn() && (w.Now < w.Limit || w.Wire != nil) {
-		x.o = nil
+		x.Call = nil
 		p.Later(p.World.NodeTimeout, x.begin)
 		return
 	}
@@ -106,7 +106,7 @@ func (x *exchanger) ends() {
 // trace.
 func (x *exchanger) schedule() {
 	p, w := x.P, x.P.World
-	at := p.When(x.o.Wake())
+	at := p.When(x.Call.Wake())
 	if at == course.Never || at >= x.timer && x.timer > w.Now || w.Now >= w.Limit && w.Wire == nil {
 		return
 	}
@@ -114,9 +114,9 @@ func (x *exchanger) schedule() {
 		at = at.Add(w.Around(p.World.NodeTimeout / 8))
 	}
 	x.timer = at
-	o := x.o
+	o := x.Call
 	p.Later(time.Duration(at-w.Now), func() {
-		if x.o == o && x.timer == at {
+		if x.Call == o && x.timer == at {
 			x.timer = course.Never
 			x.tick()
 		}
@@ -128,7 +128,7 @@ func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
 	p, w := x.P, x.P.World
 	l := p.Link(s.Member.Number)
 	told := func() {
-		if x.o == o {
+		if x.Call == o {
 			x.after()
 		}
 	}

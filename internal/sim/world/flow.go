@@ -28,8 +28,8 @@ func (l *Link) offer(a *Attempt, r *protocol.Request) {
 	}
 	a.wanted[r.Node] = *r
 	way := l.Proc.Client.Offer(a.Attempt, a.Part.shared(), r, l.backlog.Behind)
-	if !a.begun && r.Op == protocol.OpJoin { // T0 is of when it is first sent
-		a.first, a.ticket = a.Ticket(), a.Ticket()
+	if !a.Begun && r.Op == protocol.OpJoin { // T0 is of when it is first sent
+		a.T0, a.ticket = a.Ticket(), a.Ticket()
 	}
 	if way == protocol.Drop {
 		return
@@ -39,7 +39,7 @@ func (l *Link) offer(a *Attempt, r *protocol.Request) {
 		return
 	}
 	a.Waits(&m.Req)
-	a.waited = true
+	a.Waited = true
 	l.backlog.Put(r.Class, m)
 	if l.Proc.World.Trace != nil {
 		l.Proc.World.Log("%v: %v waits for room at node %d, as one of %d", a, r.Op, l.Index, l.backlog.Len())
@@ -75,7 +75,7 @@ func (l *Link) depart(m *Message) bool {
 		return true
 	}
 	a := m.att
-	a.begun, m.terms = true, a.Terms
+	a.Begun, m.terms = true, a.Terms
 	if m.Req.Op == protocol.OpLeave {
 		m.expires = m.Req.Sent.Add(l.Proc.World.TTL)
 	}
@@ -90,7 +90,7 @@ func (l *Link) depart(m *Message) bool {
 // pump sends what waits, as far as there is room.
 func (l *Link) pump() {
 	p, w := l.Proc, l.Proc.World
-	if !p.alive || p.Paused {
+	if !p.Alive || p.Paused {
 		return
 	}
 	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
@@ -112,7 +112,7 @@ func (l *Link) pump() {
 			return
 		}
 		if postponed {
-			a.first, a.ticket, a.began = a.Ticket(), a.Ticket(), w.Now
+			a.T0, a.ticket, a.BeganAt = a.Ticket(), a.Ticket(), w.Now
 		}
 		a.schedule()
 	}

@@ -110,7 +110,7 @@ func (l *Link) noteReading(r nodeset.Reading, leapt time.Duration, why protocol.
 func (l *Link) unnoticed(by time.Duration, known bool, width time.Duration, r nodeset.Reading) {
 	w := l.Proc.World
 	switch {
-	case by <= w.Borne() || !l.Node.unsettled():
+	case by <= w.Borne() || !l.Node.Unsettled():
 	case !known, width > w.Borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
 		w.Log("process %s cannot see that the clock of node %d has jumped", l.Proc.Name, l.Node.Index)
 		w.Excused = true
@@ -147,7 +147,7 @@ func (n *Node) Step(s nodeset.RecordStep) nodeset.NodeSet {
 	n.lives++
 	n.Model.Step(n.Millis(w.Now), s, n.Incarnation())
 	if inc, _ := n.Model.Incarnation(); inc == n.Incarnation() {
-		n.unmarked, n.jumped, n.replica, n.back = false, false, false, false
+		n.Unmarked, n.jumped, n.replica, n.back = false, false, false, false
 	} else {
 		n.lives--
 	}

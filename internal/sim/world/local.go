@@ -13,9 +13,9 @@ import (
 // participant whose claims it uses. It does for process.LocalQueue what
 // package localqueue does for it in production; where that unlocks, or where a
 // goroutine wakes, other events may come between here too.
-type value struct {
-	t       *Participant
-	queue   process.LocalQueue[*Caller, *Attempt]
+type Value struct {
+	Part    *Participant
+	Queue   process.LocalQueue[*Caller, *Attempt]
 	Callers []*Caller
 	Lease   *localTurn    // of the turn under way, or of the last one
 	Pending *Attempt      // what the getter gets
@@ -24,22 +24,22 @@ type value struct {
 	Stall   time.Duration // how much later than the claim's an Unlock reads the clock
 	lines   int           // counts the callers that waited
 	Turns   int
-	kept    course.Moment // since when a reader waits that need not; 0: none does
+	KeptOut course.Moment // since when a reader waits that need not; 0: none does
 }
 
 // localTurn is one turn under a claim.
 type localTurn struct {
-	a     *Attempt
+	Att   *Attempt
 	N     int
-	ended bool // the callers have learned that it is over
+	Ended bool // the callers have learned that it is over
 }
 
-func (l *localTurn) token() uint64 { return uint64(l.a.Ticket())*process.HandOvers + uint64(l.N) }
+func (l *localTurn) Token() uint64 { return uint64(l.Att.Ticket())*process.HandOvers + uint64(l.N) }
 
-func newValue(t *Participant) *value {
+func newValue(t *Participant) *Value {
 	w := t.Proc.World
-	v := &value{t: t}
-	v.queue.TTL, v.queue.Linger, v.queue.Rules = t.Proc.World.TTL, w.Linger, w.Rules
+	v := &Value{Part: t}
+	v.Queue.TTL, v.Queue.Linger, v.Queue.Rules = t.Proc.World.TTL, w.Linger, w.Rules
 	for i := range w.Callers {
 		v.Callers = append(v.Callers, &Caller{Value: v, Name: fmt.Sprintf("%s/%d", t.Name, i)})
 	}
@@ -47,23 +47,23 @@ func newValue(t *Participant) *value {
 }
 
 // Rename gives the callers their names in a trace.
-func (v *value) Rename() {
+func (v *Value) Rename() {
 	for i, c := range v.Callers {
-		c.Name = fmt.Sprintf("%s/%d", v.t.Label(), i+1)
+		c.Name = fmt.Sprintf("%s/%d", v.Part.Label(), i+1)
 	}
 }
 
 // idle: no caller holds or wants anything, and the claim does not linger.
-func (v *value) idle() bool {
+func (v *Value) idle() bool {
 	for _, c := range v.Callers {
 		if c.Doing != Resting {
 			return false
 		}
 	}
-	return v.t.Att == nil
+	return v.Part.Att == nil
 }
 
-func (v *value) Loop() {
+func (v *Value) Loop() {
 	for _, c := range v.Callers {
 		c.Auto = true
 		c.Rest()
@@ -71,7 +71,7 @@ func (v *value) Loop() {
 }
 
 // drain: a holder holds for no longer than usual.
-func (v *value) drain() {
+func (v *Value) drain() {
 	for _, c := range v.Callers {
 		if c.Doing == Holding && c.Keeps {
 			c.unlockLater()
@@ -80,28 +80,28 @@ func (v *value) drain() {
 }
 
 // schedule is when a goroutine runs that could run now.
-func (v *value) schedule(fn func()) {
-	w := v.t.Proc.World
+func (v *Value) schedule(fn func()) {
+	w := v.Part.Proc.World
 	d := w.Wakes
 	if w.Wire == nil && w.RNG.IntN(4) == 0 {
 		d = time.Duration(w.RNG.Int64N(int64(w.Delay)))
 	}
-	v.t.Proc.Later(d, fn)
+	v.Part.Proc.Later(d, fn)
 }
 
 // renew makes the lease of the turn under way.
-func (v *value) renew() {
-	a, n := v.queue.Claim()
-	v.Lease = &localTurn{a: a, N: n}
+func (v *Value) renew() {
+	a, n := v.Queue.Claim()
+	v.Lease = &localTurn{Att: a, N: n}
 }
 
 // progress looks what has become of the attempt that the getter waits for.
-func (v *value) progress() {
+func (v *Value) progress() {
 	a, c := v.Pending, v.Getter
 	if a == nil || c == nil {
 		return
 	}
-	switch a.phase {
+	switch a.Seen {
 	case lease.Joining, lease.Waiting:
 	case lease.Holding:
 		v.schedule(func() { v.take(a) })
@@ -114,38 +114,38 @@ func (v *value) progress() {
 	default:
 		v.Getter, v.Pending = nil, nil
 		c.Rest()
-		v.next(c.mode, c.try, false)
+		v.next(c.Mode, c.try, false)
 	}
 }
 
 // take: the getter finds the claim admitted.
-func (v *value) take(a *Attempt) {
+func (v *Value) take(a *Attempt) {
 	if v.Pending != a {
 		return
 	}
 	a.event(func() { a.Take(a.Local()) })
-	if v.Pending != a || a.phase != lease.Holding {
+	if v.Pending != a || a.Seen != lease.Holding {
 		return
 	}
 	v.Pending = nil
 	v.schedule(func() {
 		c := v.Getter
-		in, end := v.queue.Admitted(c.mode, a)
-		v.Lease, v.Getter = &localTurn{a: a, ended: end == process.EndedHold}, nil
+		in, end := v.Queue.Admitted(c.Mode, a)
+		v.Lease, v.Getter = &localTurn{Att: a, Ended: end == process.EndedHold}, nil
 		c.enter(v.Lease)
 		v.letIn(in)
 	})
 }
 
-func (v *value) letIn(in []*Caller) {
+func (v *Value) letIn(in []*Caller) {
 	for _, c := range in {
 		c.grant(&turn{lease: v.Lease})
 	}
 }
 
 // next passes the task of getting the claim on.
-func (v *value) next(mode process.Mode, try, queued bool) {
-	t, a := v.queue.Next(mode, try, queued), v.Pending
+func (v *Value) next(mode process.Mode, try, queued bool) {
+	t, a := v.Queue.Next(mode, try, queued), v.Pending
 	if !t.Place {
 		v.Pending = nil
 	}
@@ -157,19 +157,19 @@ func (v *value) next(mode process.Mode, try, queued bool) {
 	}
 }
 
-func (v *value) Unlock(mode process.Mode) process.UnlockOutcome {
-	x := v.queue.Unlock(mode)
+func (v *Value) Unlock(mode process.Mode) process.UnlockOutcome {
+	x := v.Queue.Unlock(mode)
 	switch x.Do {
 	case process.UnlockNotHeld, process.UnlockShared:
 		return x.Do
 	}
-	v.Lease.ended = true
+	v.Lease.Ended = true
 	switch x.Do {
 	case process.UnlockPassed:
 		v.renew()
 		x.To.grant(&turn{lease: v.Lease})
 	case process.UnlockLingers:
-		v.lingers(v.queue.Linger)
+		v.lingers(v.Queue.Linger)
 	case process.UnlockLeave:
 		v.schedule(func() {
 			if x.Claim != nil {
@@ -181,14 +181,14 @@ func (v *value) Unlock(mode process.Mode) process.UnlockOutcome {
 	return x.Do
 }
 
-func (v *value) lingers(d time.Duration) {
+func (v *Value) lingers(d time.Duration) {
 	if v.timer {
 		return
 	}
 	v.timer = true
-	v.t.Proc.Later(d, func() {
+	v.Part.Proc.Later(d, func() {
 		v.timer = false
-		a, again := v.queue.Lingered()
+		a, again := v.Queue.Lingered()
 		if again > 0 {
 			v.lingers(again)
 		}
@@ -200,16 +200,16 @@ func (v *value) lingers(d time.Duration) {
 
 // tell is what follows for the callers from an event of the claim that they
 // share.
-func (v *value) tell(news process.News) {
-	if news.Lost() && v.queue.Ended() == process.EndedHold {
-		v.Lease.ended = true
+func (v *Value) tell(news process.News) {
+	if news.Lost() && v.Queue.Ended() == process.EndedHold {
+		v.Lease.Ended = true
 	}
 	if news.Calm {
-		v.schedule(func() { v.letIn(v.queue.Calm()) })
+		v.schedule(func() { v.letIn(v.Queue.Calm()) })
 	}
 	if news.Waiting {
 		v.schedule(func() {
-			if l := v.queue.Waiting(); l != nil {
+			if l := v.Queue.Waiting(); l != nil {
 				l.leave()
 			}
 		})
@@ -219,7 +219,7 @@ func (v *value) tell(news process.News) {
 // Standing is how the claim stands, as the runtime's core tells.
 func (a *Attempt) Standing() process.Standing {
 	at := a.Local().Add(a.Part.Value.Stall)
-	valid := a.phase == lease.Holding && at < a.Deadline()
+	valid := a.Seen == lease.Holding && at < a.Deadline()
 	return process.Standing{At: at, Valid: valid, Usable: valid && !a.Mute, Waiters: valid && a.Waiters()}
 }
 

@@ -24,7 +24,7 @@ type machine struct {
 	woke    protocol.Time
 	excused course.Moment // until then it cannot be held to what it does not know yet
 
-	alive, Paused bool
+	Alive, Paused bool
 	closed        bool   // Close has been called
 	Epoch         uint32 // counts its lives
 	inbox         []Event
@@ -57,7 +57,7 @@ func (m *machine) skewed(t protocol.Ticket) protocol.Ticket {
 
 // Later does something to the process; it waits while the process is stopped.
 func (m *machine) Later(d time.Duration, fn func()) {
-	m.p.World.queue.Push(m.p.World.Now.Add(d), Event{At: m.p.World.Now.Add(d), Kind: evProc, Proc: m.p, Gen: m.Epoch, fn: fn})
+	m.p.World.Queue.Push(m.p.World.Now.Add(d), Event{At: m.p.World.Now.Add(d), Kind: evProc, Proc: m.p, Gen: m.Epoch, fn: fn})
 }
 
 // Close is what Close of a Quorum does: all claims leave, operations on the
@@ -65,7 +65,7 @@ func (m *machine) Later(d time.Duration, fn func()) {
 // answered, or after a node timeout. A new one takes its place later.
 func (m *machine) Close() {
 	p, w := m.p, m.p.World
-	if !m.alive || m.Paused || m.closed {
+	if !m.Alive || m.Paused || m.closed {
 		return
 	}
 	w.Log("process %s closes", p.Name)
@@ -112,7 +112,7 @@ func (m *machine) Crash() {
 	p.World.Log("process %s crashes", p.Name)
 	p.World.Tape.Note("kill %s", p.Label)
 	defer p.World.Tape.Within()()
-	m.alive, m.Paused, m.asleep, m.inbox = false, false, false, nil
+	m.Alive, m.Paused, m.asleep, m.inbox = false, false, false, nil
 	for _, part := range p.Parts {
 		part.vanish()
 	}
@@ -127,13 +127,13 @@ func (m *machine) Crash() {
 // Restart is a new process in its place, which knows nothing.
 func (m *machine) Restart() {
 	p := m.p
-	if m.alive {
+	if m.Alive {
 		return
 	}
 	p.World.Log("process %s is started", p.Name)
 	p.World.Tape.Note("start %s", p.Label)
 	defer p.World.Tape.Within()()
-	m.alive, m.closed = true, false
+	m.Alive, m.closed = true, false
 	m.waking, m.excused = false, 0
 	m.Adjust()
 	if p.begin(); p.Members != nil {
@@ -150,7 +150,7 @@ func (m *machine) Restart() {
 		part.idleFor(p.World.Around(p.World.Think))
 	}
 	if p.World.Record {
-		p.reads()
+		p.Reads()
 	}
 	for _, x := range p.World.Exchangers {
 		if x.P == p {
@@ -161,7 +161,7 @@ func (m *machine) Restart() {
 
 func (m *machine) Pause() {
 	p := m.p
-	if m.alive && !m.Paused {
+	if m.Alive && !m.Paused {
 		p.World.Log("process %s stops", p.Name)
 		p.World.Tape.Note("pause %s", p.Label)
 		m.Paused = true
@@ -206,7 +206,7 @@ func (m *machine) Resume() {
 // cannot know. Whatever has the process go on before ends the sleep.
 func (m *machine) Sleep(d time.Duration, breaks bool) {
 	p := m.p
-	if !m.alive || m.Paused {
+	if !m.Alive || m.Paused {
 		return
 	}
 	w := p.World
@@ -246,4 +246,4 @@ func (m *machine) Wake() {
 
 // mayBeWrong: the process has slept, and cannot know that its leases have
 // ended.
-func (m *machine) mayBeWrong() bool { return m.asleep || m.waking || m.p.World.Now < m.excused }
+func (m *machine) MayBeWrong() bool { return m.asleep || m.waking || m.p.World.Now < m.excused }

@@ -112,19 +112,19 @@ func (f *follower) join() {
 		l.Up, l.open, l.No = false, false, -1
 		l.Gen++
 	}
-	f.tend()
+	f.Tend()
 }
 
 // tend has the connections be those that are to be there. One that is to end,
 // and that carries a step, ends a little later.
-func (f *follower) tend() {
+func (f *follower) Tend() {
 	p := f.p
 	for _, l := range p.Links {
 		no := l.number()
 		if no != l.No {
 			if !l.ending && slices.ContainsFunc(l.unanswered, func(m *Message) bool { return m.about == moves }) {
 				l.ending = true
-				p.Later(2*(p.World.Delay+p.World.Jitter), f.tend)
+				p.Later(2*(p.World.Delay+p.World.Jitter), f.Tend)
 				continue
 			}
 			l.Snap()
@@ -204,7 +204,7 @@ func (f *follower) Regroup() {
 			l := p.Link(a.Node)
 			switch {
 			case a.Begin, a.Cease: // the state of now decides, as in the runtime
-				p.Later(1, f.tend)
+				p.Later(1, f.Tend)
 			case a.Reconnect:
 				p.Later(1, l.Snap)
 				if p.World.Wire != nil {
@@ -288,7 +288,7 @@ func (f *follower) Leads(from, to *Node) {
 	l.Snap()
 	l.at = "nowhere"
 	p.Links = append(p.Links, &Link{Proc: p, Node: to, Index: to.Index, No: -1, at: from.Address()})
-	f.tend()
+	f.Tend()
 }
 
 // At is when the process counts on a configuration of that stage.
@@ -304,7 +304,7 @@ func (f *follower) Counts() func() bool {
 // blocked reports whether nodes that have left and were stopped keep the
 // process from each quorum that it knows, or the set that it counts on is known
 // to nodes that have left only: all others have lost it, and are another one.
-func (f *follower) blocked() bool {
+func (f *follower) Blocked() bool {
 	p := f.p
 	if f.Members == nil {
 		return false
@@ -339,7 +339,7 @@ func (f *follower) Succeed(s *change.Succession, then func()) {
 	}
 	t := f.Succession
 	if t.run == nil {
-		t.register, t.succeeds = &process.Name{Name: s.Register}, s
+		t.Register, t.succeeds = &process.Name{Name: s.Register}, s
 	}
 	t.carryOut(&s.Run, then)
 }

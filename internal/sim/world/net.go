@@ -82,7 +82,7 @@ type Link struct {
 	waiting    [2][]*Message        // for the partition's end
 	unanswered []*Message
 	leaves     []*Message // kept for the next connection: "leaves must not be lost"
-	pushCut    bool
+	PushCut    bool
 
 	backlog process.Backlog[*Message] // what the node has no room for yet
 	pending int                       // commands without an answer
@@ -128,15 +128,15 @@ func (l *Link) forward(dir int, m *Message) {
 		l.waiting[dir] = append(l.waiting[dir], m)
 		return
 	}
-	at := w.Now.Add(l.Node.delay())
+	at := w.Now.Add(l.Node.Delay())
 	if !w.Overtake || m.Req.Op != protocol.OpLeave || dir != Requests {
 		at = max(at, l.last[dir])
 		l.last[dir] = at
 	}
 	if dir == Requests {
-		w.send(Event{At: at, Kind: evRequest, M: m})
+		w.send(Event{At: at, Kind: EvRequest, M: m})
 	} else {
-		w.send(Event{At: at, Kind: evAnswer, Proc: l.Proc, Gen: l.Proc.Epoch, M: m})
+		w.send(Event{At: at, Kind: EvAnswer, Proc: l.Proc, Gen: l.Proc.Epoch, M: m})
 	}
 }
 
@@ -170,7 +170,7 @@ func (l *Link) Snap() {
 			l.failed(m)
 		}
 	}
-	if l.Proc.alive {
+	if l.Proc.Alive {
 		if was {
 			l.Proc.CarryOut(l.Proc.Client.Down(l.Proc.Now(), l.No))
 		}
@@ -184,7 +184,7 @@ func (l *Link) Snap() {
 	if w.Wire != nil {
 		return
 	}
-	l.pushCut = l.pushCut || w.RNG.IntN(2) == 0
+	l.PushCut = l.PushCut || w.RNG.IntN(2) == 0
 	w.At(w.Around(w.NodeTimeout/4), l.Connect)
 }
 
@@ -203,11 +203,11 @@ func (l *Link) arriveLate(m *Message) {
 // possible calls it again.
 func (l *Link) Connect() {
 	defer l.pump()
-	if l.Up || l.open || l.No < 0 || l.No != l.number() || l.Node.Down || l.Node.Paused || !l.Proc.alive || l.Proc.Paused || l.stalled[Requests] || l.stalled[Answers] {
+	if l.Up || l.open || l.No < 0 || l.No != l.number() || l.Node.Down || l.Node.Paused || !l.Proc.Alive || l.Proc.Paused || l.stalled[Requests] || l.stalled[Answers] {
 		return
 	}
 	w := l.Proc.World
-	if l.Node.unsettled() && !l.timed() {
+	if l.Node.Unsettled() && !l.timed() {
 		// A process that has not heard the time before cannot see the jump:
 		// that it does not come just then is more than the protocol promises.
 		w.At(w.TTL/4, l.Connect)
@@ -227,7 +227,7 @@ func (l *Link) Connect() {
 		return
 	}
 	w.Log("link %s-%d is up", l.Proc.Name, l.Index)
-	l.pushCut = false
+	l.PushCut = false
 	l.Ask(Hello, 0)
 	leaves := l.leaves
 	l.leaves = nil
@@ -264,7 +264,7 @@ func (l *Link) again() {
 
 // tell has the claims ask again: while the connection for commands or pushes
 // was away they may have missed something.
-func (l *Link) tell() {
+func (l *Link) Tell() {
 	w := l.Proc.World
 	w.send(Event{At: w.Now.Add(w.Delay), Kind: EvUp, Proc: l.Proc, Gen: l.Proc.Epoch, M: &Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}})
 }
@@ -324,7 +324,7 @@ func (n *Node) WouldPush(f *Participant) bool {
 func (n *Node) Deliver() {
 	n.Keep = nil
 	for _, o := range n.kept {
-		n.push(o)
+		n.Push(o)
 	}
 	n.kept = nil
 }

@@ -19,16 +19,16 @@ type Node struct {
 	Index int
 	Model *model.Node
 
-	addr string        // if it was given another address
+	Addr string        // if it was given another address
 	Lie  func() string // what it says of its set, if that is not what it keeps; it serves any request then
 
-	slow     int // factor on delays
+	Slow     int // factor on delays
 	Down     bool
 	Gone     bool // stays down after the faults: at most a minority does
 	Paused   bool
-	refuse   bool          // fails every request for good, as with a wrong password
+	Refuse   bool          // fails every request for good, as with a wrong password
 	busy     bool          // fails every request for now, as while another program's script runs
-	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
+	Unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node   // what such a restart comes back with
 	replica  bool          // it was another node's replica: its data and its marker are that node's
 	back     bool          // it has a memory of before, in one run
@@ -36,7 +36,7 @@ type Node struct {
 	leapAt   course.Moment // of the last time
 	jumped   bool          // since then the node has had no new incarnation
 	righted  bool          // its clock was wrong, and was set right when the faults stopped
-	setBack  time.Duration // of its clock: what was stored before ends so much later
+	SetBack  time.Duration // of its clock: what was stored before ends so much later
 	lives    int
 	Sent     int // requests that may have made it store a claim
 	inbox    []Event
@@ -52,10 +52,10 @@ type Node struct {
 }
 
 func newNode(w *World, i int) *Node {
-	n := &Node{World: w, Index: i, slow: 1, Clock: course.NewClock(w.RNG, &w.Setting), Model: model.New(w.Guard)}
+	n := &Node{World: w, Index: i, Slow: 1, Clock: course.NewClock(w.RNG, &w.Setting), Model: model.New(w.Guard)}
 	n.Model.Off, n.Model.Portion = w.Off, w.Portion
 	n.Model.Configure(w.Guard, w.Retention)
-	n.Names = maps.Clone(w.listed)
+	n.Names = maps.Clone(w.Listed)
 	n.atWall()
 	if w.Bootstrap {
 		n.Model.Bootstrap(0, n.Incarnation())
@@ -78,13 +78,13 @@ func (n *Node) Incarnation() protocol.Incarnation {
 }
 
 // delay is how long a message from or to the node takes.
-func (n *Node) delay() time.Duration {
+func (n *Node) Delay() time.Duration {
 	w := n.World
 	d := w.Delay + time.Duration(w.RNG.Int64N(int64(w.Jitter)+1))
 	if w.Tail > 0 && w.RNG.IntN(40) == 0 {
 		d += time.Duration(w.RNG.Int64N(int64(w.Tail)))
 	}
-	return d * time.Duration(n.slow)
+	return d * time.Duration(n.Slow)
 }
 
 // Data is what the node keeps of a name, counted from 0. The first one is that
@@ -92,9 +92,9 @@ func (n *Node) delay() time.Duration {
 func (n *Node) Data(lock int) *model.Node { return n.Model.Name(LockNames[lock]) }
 
 // data is what the node keeps of the name that the participant claims.
-func (t *Participant) data(n *Node) *model.Node {
-	if t.register != nil {
-		return n.Model.Name(t.register.Name)
+func (t *Participant) Data(n *Node) *model.Node {
+	if t.Register != nil {
+		return n.Model.Name(t.Register.Name)
 	}
 	return n.Data(t.Lock)
 }
@@ -104,7 +104,7 @@ var LockNames = [...]string{"", "second", "third", "fourth"}
 
 // begins has a node without a marker begin an incarnation, in a world without
 // sets. In a set a member gets its place back by the word of others.
-func (n *Node) begins() {
+func (n *Node) Begins() {
 	if _, marked := n.Model.Incarnation(); !marked && n.World.decided == nil {
 		n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
 	}
@@ -113,13 +113,13 @@ func (n *Node) begins() {
 func (n *Node) handle(m *Message, late bool) protocol.Answer {
 	w := n.World
 	n.Model.Count(m.stamp)
-	n.begins()
+	n.Begins()
 	if m.Req.Op == protocol.OpJoin || m.Req.Op == protocol.OpSettle {
 		n.Sent++
 	}
 	data := n.Model
 	if m.att != nil {
-		data = m.att.Part.data(n)
+		data = m.att.Part.Data(n)
 	}
 	if m.inq != nil && m.inq.name != nil {
 		data = n.Model.Name(m.inq.name.Name)
@@ -135,7 +135,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 	if m.inq != nil && m.inq.name != nil && m.Req.Op != protocol.OpRead {
 		w.registered(m.inq.name.Name)
 	}
-	if m.att != nil && w.Locks > 0 && m.att.Part.register == nil {
+	if m.att != nil && w.Locks > 0 && m.att.Part.Register == nil {
 		w.Judge.Fenced(m.att.Part.Lock, data.Fence())
 	}
 	if w.Trace != nil {
@@ -144,19 +144,19 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 			when = " (late)"
 		}
 		if m.inq != nil {
-			w.Log("node %d: %v %v%s -> %s", n.Index, m.inq, m.Req.Op, when, answerName(m.Req, a))
+			w.Log("node %d: %v %v%s -> %s", n.Index, m.inq, m.Req.Op, when, AnswerName(m.Req, a))
 		} else {
-			w.Log("node %d: %v %v %s%s -> %s", n.Index, m.att, m.Req.Op, TicketName(m.Req.Ticket), when, answerName(m.Req, a))
+			w.Log("node %d: %v %v %s%s -> %s", n.Index, m.att, m.Req.Op, TicketName(m.Req.Ticket), when, AnswerName(m.Req, a))
 		}
 	}
 	for _, o := range outs {
-		n.push(o)
+		n.Push(o)
 	}
 	return a
 }
 
 // push carries a push to its owner, or not.
-func (n *Node) push(o model.Out) {
+func (n *Node) Push(o model.Out) {
 	w := n.World
 	p := w.owner(o.Owner)
 	if n.Keep == p {
@@ -164,11 +164,11 @@ func (n *Node) push(o model.Out) {
 		return
 	}
 	l := p.To(n)
-	if l.pushCut {
+	if l.PushCut {
 		w.Log("node %d: push %v to %s is lost", n.Index, o.Push.ID, p.Name)
 		return
 	}
-	at := w.Now.Add(n.delay())
+	at := w.Now.Add(n.Delay())
 	if !w.Clean && w.LatePush > 0 && w.RNG.IntN(w.LatePush) == 0 {
 		at = at.Add(time.Duration(w.RNG.Int64N(int64(w.Lag))))
 	}
@@ -188,11 +188,11 @@ func (n *Node) Crash() {
 	n.World.Stats.Restarts++
 	n.Down, n.Paused = true, false
 	n.inbox = nil
-	n.eachLink((*Link).Snap)
+	n.EachLink((*Link).Snap)
 }
 
 // eachLink calls f with each link that leads to the node.
-func (n *Node) eachLink(f func(l *Link)) {
+func (n *Node) EachLink(f func(l *Link)) {
 	for _, p := range n.World.Procs {
 		for _, l := range p.Links {
 			if l.Node == n {
@@ -208,7 +208,7 @@ func (n *Node) Restart() {
 	defer n.World.Tape.Within()()
 	n.World.Log("node %d is back", n.Index)
 	n.Down = false
-	n.eachLink((*Link).Connect)
+	n.EachLink((*Link).Connect)
 }
 
 // Forget loses the memory.
@@ -218,7 +218,7 @@ func (n *Node) Forget() {
 	n.World.Log("node %d has lost its data", n.Index)
 	n.lives++
 	n.Model.Forget()
-	n.saved, n.unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
+	n.saved, n.Unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
 	n.Names, n.TurnEnds, n.TurnOf = map[string]bool{}, 0, nil
 	n.World.Judge.Lost()
 }
@@ -229,7 +229,7 @@ func (n *Node) Copy(o *Node) {
 	n.World.Tape.Note("replica %d of %d", n.Index+1, o.Index+1)
 	n.World.Log("node %d was a replica of node %d", n.Index, o.Index)
 	n.Model = o.Model.Clone()
-	n.replica, n.unmarked, n.jumped = true, false, o.jumped
+	n.replica, n.Unmarked, n.jumped = true, false, o.jumped
 	n.World.Judge.Lost()
 }
 
@@ -241,10 +241,10 @@ func (n *Node) Save() {
 
 // Refuses has it refuse every request, for good or for now, or no more.
 func (n *Node) Refuses(all, forNow bool) {
-	if n.refuse != (all && !forNow) || n.busy != (all && forNow) {
+	if n.Refuse != (all && !forNow) || n.busy != (all && forNow) {
 		n.World.Tape.Note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
 	}
-	n.refuse, n.busy = all && !forNow, all && forNow
+	n.Refuse, n.busy = all && !forNow, all && forNow
 }
 
 // SetPlain is another Redlock client's: it sets the redlock key if that is
@@ -272,7 +272,7 @@ func (n *Node) Revert() {
 	}
 	n.World.Log("node %d has lost what it did since its last save", n.Index)
 	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
-	n.unmarked = !n.World.Forgetful
+	n.Unmarked = !n.World.Forgetful
 	n.World.Judge.Lost()
 }
 
@@ -291,15 +291,15 @@ func (n *Node) ComeBack() {
 // by a time that has not come yet.
 func (n *Node) inspect(p *Proc) {
 	if _, marked := n.Model.Incarnation(); !marked && p.Members != nil {
-		n.unmarked, n.replica = false, false
-	} else if n.unmarked || n.replica || n.Model.Recovering(n.Millis(n.World.Now)) > n.Model.Guard() {
+		n.Unmarked, n.replica = false, false
+	} else if n.Unmarked || n.replica || n.Model.Recovering(n.Millis(n.World.Now)) > n.Model.Guard() {
 		n.mark()
 	}
 }
 
 // mark begins a new incarnation.
 func (n *Node) mark() {
-	n.unmarked, n.jumped, n.replica, n.back = false, false, false, false
+	n.Unmarked, n.jumped, n.replica, n.back = false, false, false, false
 	n.lives++
 	n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
 	n.World.Judge.Lost()
@@ -313,13 +313,13 @@ func (n *Node) Evict(a *Attempt) (says bool) {
 		return false
 	}
 	n.World.Log("an operator ends %v at node %d", a, n.Index)
-	_, outs := a.Part.data(n).Evict(n.Millis(n.World.Now), a.Ticket())
+	_, outs := a.Part.Data(n).Evict(n.Millis(n.World.Now), a.Ticket())
 	for _, o := range outs {
 		if o.Push.ID == a.ID {
 			says = true
-			a.evictedBy |= 1 << n.Index
+			a.EvictedBy |= 1 << n.Index
 		}
-		n.push(o)
+		n.Push(o)
 	}
 	return says
 }
@@ -345,7 +345,7 @@ func (n *Node) Resume() {
 	for _, e := range inbox {
 		n.World.request(e)
 	}
-	n.eachLink((*Link).Connect)
+	n.EachLink((*Link).Connect)
 }
 
 // TicketName leaves out what all tickets have in common.
@@ -363,7 +363,7 @@ func VersionName(v protocol.Version) string {
 	return fmt.Sprintf("%s.%d", TicketName(v.Ticket), v.Seq)
 }
 
-func answerName(r protocol.Request, a protocol.Answer) string {
+func AnswerName(r protocol.Request, a protocol.Answer) string {
 	if e := a.Record; e != nil {
 		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, VersionName(e.Version), VersionName(e.Promise), e.CaughtUp)
 	}
@@ -385,8 +385,8 @@ func answerName(r protocol.Request, a protocol.Answer) string {
 
 // Address is what a process dials to reach the node.
 func (n *Node) Address() string {
-	if n.addr != "" {
-		return n.addr
+	if n.Addr != "" {
+		return n.Addr
 	}
 	return fmt.Sprintf("n%d", n.Index)
 }

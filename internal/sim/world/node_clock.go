@@ -27,7 +27,7 @@ func (n *Node) Jump(by time.Duration) {
 	w.Log("node %d: the clock jumps by %v", n.Index, by)
 	w.Stats.Leaps++
 	n.Clock.Offset += int64(by)
-	n.setBack += max(0, -by)
+	n.SetBack += max(0, -by)
 	n.Wrong += by
 	n.leapAt = w.Now
 	n.jumped = true
@@ -35,19 +35,19 @@ func (n *Node) Jump(by time.Duration) {
 }
 
 // unsettled: leases that a jump has ended early may still run.
-func (n *Node) unsettled() bool {
+func (n *Node) Unsettled() bool {
 	return n.jumped && n.World.Now < n.leapAt.Add(n.World.TTL+n.World.TTL/50)
 }
 
 // setRight is what becomes of a clock that is wrong: it jumps once more.
-func (n *Node) setRight() {
+func (n *Node) SetRight() {
 	if n.Wrong.Abs() > n.World.TTL/2 {
 		// A client that has heard nothing between two jumps that cancel
 		// out cannot see them. And all that are wrong are set right at
 		// one moment: that is a promise only where they are a minority,
 		// also of a set that has got smaller since.
 		n.righted = true
-		n.World.Excused = n.World.Excused || n.jumped || n.World.sets().Blocked(n.World.numbers(func(o *Node) bool { return o.righted }))
+		n.World.Excused = n.World.Excused || n.jumped || n.World.Sets().Blocked(n.World.Numbers(func(o *Node) bool { return o.righted }))
 		n.Jump(-n.Wrong)
 	}
 }

@@ -18,7 +18,7 @@ type Parcel struct {
 }
 
 func (p Parcel) String() string {
-	s := words[p.Kind] + p.From + ">" + p.To
+	s := Prefixes[p.Kind] + p.From + ">" + p.To
 	if p.Op != "" {
 		s += " " + p.Op
 	}
@@ -30,12 +30,12 @@ func (p Parcel) String() string {
 
 // words stand before the names of what is neither a request, nor an answer, nor
 // a push.
-var words = map[kind]string{EvLate: "late ", evFail: "failure ", EvUp: "up ", EvDown: "down "}
+var Prefixes = map[kind]string{EvLate: "late ", evFail: "failure ", EvUp: "up ", EvDown: "down "}
 
 // Covers reports whether the pattern p stands for o.
 func (p Parcel) Covers(o Parcel) bool {
 	same := func(a, b string) bool { return a == "*" || a == b }
-	kinds := p.Kind == o.Kind || p.Kind == evRequest && o.Kind <= evPush && o.Kind != EvLate && o.Kind != evFail
+	kinds := p.Kind == o.Kind || p.Kind == EvRequest && o.Kind <= evPush && o.Kind != EvLate && o.Kind != evFail
 	return kinds && same(p.From, o.From) && same(p.To, o.To) && (p.Op == "" || p.Op == o.Op) && (p.No == 0 || p.No == o.No)
 }
 
@@ -94,7 +94,7 @@ func (n *Names) Of(e Event) Parcel {
 		m.no, m.from = n.sent[p], p.From
 	}
 	p.Kind, p.No, p.From = e.Kind, m.no, m.from
-	if e.Kind == evAnswer || e.Kind == evPush {
+	if e.Kind == EvAnswer || e.Kind == evPush {
 		p.From, p.To = p.To, p.From
 	}
 	return p

@@ -26,11 +26,11 @@ type Participant struct {
 	queued *list.Element // for a place of the intake; nil: it does not wait for one
 	count  int
 	Att    *Attempt // nil: idle
-	Value  *value   // what callers share under its claims; nil: it acts by itself
+	Value  *Value   // what callers share under its claims; nil: it acts by itself
 
 	Keeps    bool          // it does not let go by itself
 	Puts     bool          // it only puts, when a generator says so
-	register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
+	Register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
 	succeeds *change.Succession
 
 	run *lease.Run // it acquires only for that; nil: nothing is under way
@@ -51,8 +51,8 @@ func NewParticipant(p *Proc, i int) *Participant {
 
 // shared is what all claims of the process share that claim this name.
 func (t *Participant) shared() *process.Name {
-	if t.register != nil {
-		return t.register
+	if t.Register != nil {
+		return t.Register
 	}
 	if t.Proc.World.OneClock {
 		return t.Proc.names[0]
@@ -69,7 +69,7 @@ func (t *Participant) Label() string {
 	return t.Proc.Label + strconv.Itoa(t.no+1)
 }
 
-func (t *Participant) idle() bool {
+func (t *Participant) Idle() bool {
 	return t.Att == nil && !t.waits && t.queued == nil && (t.Value == nil || t.Value.idle())
 }
 
@@ -116,12 +116,12 @@ func (t *Participant) idleFor(d time.Duration) {
 }
 
 // drain: hold no longer than usual, and start no more.
-func (t *Participant) drain() {
+func (t *Participant) Drain() {
 	if t.Value != nil {
 		t.Value.drain()
 		return
 	}
-	if t.Att != nil && t.Att.phase == lease.Holding && !(t.Proc.World.Record && t.Lock == 0) {
+	if t.Att != nil && t.Att.Seen == lease.Holding && !(t.Proc.World.Record && t.Lock == 0) {
 		t.releaseLater()
 	}
 }
@@ -129,7 +129,7 @@ func (t *Participant) drain() {
 // Acquire makes an attempt.
 func (t *Participant) Acquire(try bool) {
 	p, w := t.Proc, t.Proc.World
-	if t.Att != nil || t.queued != nil || !p.alive || p.closed {
+	if t.Att != nil || t.queued != nil || !p.Alive || p.closed {
 		return
 	}
 	t.try = try
@@ -155,7 +155,7 @@ func (t *Participant) begin() {
 	if w.Wire != nil {
 		id, later = w.Wire.Claim(t)
 	}
-	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, began: w.Now, Timer: course.Never, rounds: 1, wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
+	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, BeganAt: w.Now, Timer: course.Never, Rounds: 1, wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
 	if !w.Clean && w.Wire == nil && (t.auto || t.Value != nil) && w.RNG.IntN(16) == 0 {
 		a.Mute, muted = true, true
 	}
@@ -168,9 +168,9 @@ func (t *Participant) begin() {
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.World.NodeTimeout, Drift: w.Margin(p.World.TTL),
 		Rules: w.Rules, Defer: later,
 	}
-	if t.register != nil {
+	if t.Register != nil {
 		begin.Weight, begin.Capacity, begin.Counting, begin.Succession = 1, 1, false, true
-		begin.Name, begin.TTL, begin.NodeTimeout = t.register.Name, t.succeeds.TTL, t.succeeds.NodeTimeout
+		begin.Name, begin.TTL, begin.NodeTimeout = t.Register.Name, t.succeeds.TTL, t.succeeds.NodeTimeout
 	}
 	g := p.Client.Group()
 	for i := range g.Nodes {
@@ -186,7 +186,7 @@ func (t *Participant) begin() {
 		}()
 		defer w.Tape.Within()()
 	}
-	a.first, a.ticket = a.Ticket(), a.Ticket()
+	a.T0, a.ticket = a.Ticket(), a.Ticket()
 	w.Judge.Began(a)
 	if w.Trace != nil {
 		w.Log("%v: start T0=%s weight %d try=%v", a, TicketName(a.ticket), t.Weight, try)
@@ -194,7 +194,7 @@ func (t *Participant) begin() {
 	a.After()
 	if w.CancelEvery > 0 && t.auto && w.RNG.IntN(w.CancelEvery) == 0 {
 		p.Later(w.Around(w.Hold), func() {
-			if t.Att == a && a.phase < lease.Holding {
+			if t.Att == a && a.Seen < lease.Holding {
 				t.Release()
 			}
 		})

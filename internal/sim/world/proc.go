@@ -36,7 +36,7 @@ type Proc struct {
 
 func NewProc(w *World, i int) *Proc {
 	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i}
-	p.machine = machine{p: p, Clock: course.NewClock(w.RNG, &w.Setting), alive: true}
+	p.machine = machine{p: p, Clock: course.NewClock(w.RNG, &w.Setting), Alive: true}
 	p.follower.p, p.mender.p, p.registerOps.p = p, p, p
 	p.Adjust()
 	for i, n := range w.Nodes {
@@ -79,7 +79,7 @@ func (p *Proc) take(e Event) {
 		return
 	}
 	switch e.Kind {
-	case evAnswer:
+	case EvAnswer:
 		p.answer(e.M)
 	case evFail:
 		if e.M.inq != nil {
@@ -147,7 +147,7 @@ func (p *Proc) answer(m *Message) {
 		return
 	}
 	if p.World.Trace != nil && !m.att.Phase().Final() {
-		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, answerName(m.Req, m.ans))
+		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, AnswerName(m.Req, m.ans))
 	}
 	var do []process.Action
 	m.att.event(func() { do = p.Client.Answer(p.Now(), m.att.Attempt, m.att.Part.shared(), &m.Req, &m.ans, v) })
@@ -222,7 +222,7 @@ func (p *Proc) down(l *Link, no int) {
 // more.
 func (p *Proc) Again(a *Attempt, n *Node, op protocol.Op) {
 	if a != nil {
-		m := &Message{att: a, Link: p.To(n), terms: a.Terms, Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.first}}
+		m := &Message{att: a, Link: p.To(n), terms: a.Terms, Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.T0}}
 		p.World.send(Event{At: p.World.Now.Add(p.World.Delay), Kind: EvLate, M: m})
 	}
 }

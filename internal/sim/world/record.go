@@ -20,7 +20,7 @@ type RegisterOp struct {
 	owner  *Attempt // whose run it belongs to; nil for a reader
 	No     int
 	name   *process.Name    // of the register that decides which configuration follows; nil: the record
-	before protocol.Version // what had been settled when it began
+	Before protocol.Version // what had been settled when it began
 	over   bool
 	timer  course.Moment
 	then   func(ok bool)
@@ -45,7 +45,7 @@ type registerOps struct {
 func (o *registerOps) StartRegisterOp(owner *Attempt, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
 	var name *process.Name
 	if owner != nil {
-		name = owner.Part.register
+		name = owner.Part.Register
 	}
 	o.StartNamedOp(o.p.World.Around(cmp.Or(o.p.World.Persist, 3*o.p.World.TTL)), owner, name, in, then)
 }
@@ -83,16 +83,16 @@ func (o *registerOps) eachOp(what func(i *RegisterOp)) {
 }
 
 // reads has a process look at the record now and then.
-func (o *registerOps) reads() {
+func (o *registerOps) Reads() {
 	p, w := o.p, o.p.World
 	p.Later(w.Around(2*w.Think+2*w.Hold), func() {
 		if !w.Draining {
 			if p.waits(false) {
-				o.reads()
+				o.Reads()
 				return
 			}
 			o.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.RNG.IntN(2) == 0}, func(*RegisterOp, bool) {})
-			o.reads()
+			o.Reads()
 		}
 	})
 }
@@ -122,7 +122,7 @@ func (i *RegisterOp) after() {
 	}
 	i.timer = max(at, w.Now+1)
 	set := i.timer
-	w.queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
+	w.Queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if i.timer == set && !i.over {
 			i.timer = course.Never
 			i.Tick(p.Local(w.Now))

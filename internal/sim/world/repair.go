@@ -263,7 +263,7 @@ func (m *mender) repairEnd(s repair.RepairStep) string {
 func (m *mender) attested(n *Node) bool {
 	p, caughtUp, lacking := m.p, uint32(0), uint32(0)
 	for _, o := range p.World.Nodes {
-		i := p.numbered(o)
+		i := p.Numbered(o)
 		if o == n || i < 0 {
 			continue
 		}

@@ -23,7 +23,7 @@ func (n *Node) repairStep(m *Message) (res repair.RepairResult) {
 	inc, marked := n.Model.Incarnation()
 	set := n.Model.Set()
 	switch {
-	case n.refuse:
+	case n.Refuse:
 		return repair.RepairResult{Err: errRefused, ForGood: true}
 	case by.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (s.Kind == repair.RepairLook || s.Kind == repair.RepairMark):
 		return repair.RepairResult{Err: errOtherSet}

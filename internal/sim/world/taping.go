@@ -13,7 +13,7 @@ import (
 // This file owns what is recorded of a schedule that is played.
 
 // setup begins the trace on the tape with the settings and the clocks.
-func (w *World) setup() {
+func (w *World) Setup() {
 	x := w.Tape
 	s := fmt.Sprintf("nodes %d ttl %v guard %v retention %v timeout %v", len(w.Nodes), w.TTL, w.Guard, w.Retention, w.NodeTimeout)
 	switch {
@@ -63,7 +63,7 @@ func (w *World) tape(e Event) {
 		if e.At == e.Att.Timer {
 			x.Note("tick %s", e.Att.Part.Label())
 		}
-	case e.Kind == evRequest && e.M.Gen != e.M.Link.Gen:
+	case e.Kind == EvRequest && e.M.Gen != e.M.Link.Gen:
 	default:
 		x.Note("deliver %v", w.names.Of(e).exact())
 	}

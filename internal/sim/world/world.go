@@ -26,9 +26,9 @@ type World struct {
 	LateMessages bool // a break leaves messages behind that arrive late
 	Nodes        []*Node
 	Procs        []*Proc
-	queue        course.Queue[Event]
+	Queue        course.Queue[Event]
 
-	listed    map[string]bool // names that all nodes had at first, see repair.go
+	Listed    map[string]bool // names that all nodes had at first, see repair.go
 	Undecided map[string]bool // those whose registers no run has decided
 	Held      map[string]bool // those that a run is deciding
 
@@ -75,11 +75,11 @@ type Network interface {
 // NewWorld makes one that judge holds to its promises.
 func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer, judge Judge) *World {
 	w := &World{Setting: s, LateMessages: true, Judge: judge, Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
-	w.Push = func(at course.Moment, do func()) { w.queue.Push(at, Event{At: at, Kind: evFunc, fn: do}) }
+	w.Push = func(at course.Moment, do func()) { w.Queue.Push(at, Event{At: at, Kind: evFunc, fn: do}) }
 	w.decisions = decisions{w: w}
-	w.listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	w.Listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.Names {
-		w.listed[NameOf(i)] = true
+		w.Listed[NameOf(i)] = true
 	}
 	for i := range s.Nodes {
 		w.Nodes = append(w.Nodes, newNode(w, i))
@@ -93,12 +93,12 @@ func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer, judge Judge) *Wor
 	return w
 }
 
-func (w *World) dispatch(e Event) {
+func (w *World) Dispatch(e Event) {
 	w.tape(e)
 	switch e.Kind {
 	case evFunc:
 		e.fn()
-	case evRequest, EvLate:
+	case EvRequest, EvLate:
 		w.request(e)
 	default:
 		e.Proc.take(e)
@@ -114,11 +114,11 @@ func (w *World) send(e Event) {
 	case w.Tape != nil && (e.M == nil || e.M.about != repairs):
 		w.names.Of(e)
 	}
-	w.queue.Push(e.At, e)
+	w.Queue.Push(e.At, e)
 }
 
 // over: nothing more is to be done.
-func (w *World) over() bool { return w.Draining && w.idle() && w.Now >= w.LastRead }
+func (w *World) over() bool { return w.Draining && w.Idle() && w.Now >= w.LastRead }
 
 // Exchanges reports whether an exchange is under way.
 func (w *World) Exchanges() bool { return slices.ContainsFunc(w.Exchangers, (*exchanger).GoesOn) }
@@ -128,12 +128,12 @@ func (w *World) Spare() int { return (len(w.Nodes) - 1) / 2 }
 
 // idle: no participant holds or wants anything, and no nodes are being
 // exchanged.
-func (w *World) idle() bool {
+func (w *World) Idle() bool {
 	if w.Exchanges() {
 		return false
 	}
 	for a := range w.Participants() {
-		if !a.idle() {
+		if !a.Idle() {
 			return false
 		}
 	}
@@ -177,8 +177,8 @@ func (w *World) owner(name string) *Proc {
 func (w *World) request(e Event) {
 	l, n := e.M.Link, e.M.Link.Node
 	switch {
-	case e.Kind == evRequest && e.M.Gen != l.Gen: // its ghosts are on their way
-	case n.Down || n.unmarked && e.Kind == EvLate:
+	case e.Kind == EvRequest && e.M.Gen != l.Gen: // its ghosts are on their way
+	case n.Down || n.Unmarked && e.Kind == EvLate:
 	case n.Paused:
 		n.inbox = append(n.inbox, e)
 	default:
@@ -187,14 +187,14 @@ func (w *World) request(e Event) {
 		switch {
 		case m.about != claims:
 			ans = n.attend(m)
-		case !n.refuse && !n.busy:
+		case !n.Refuse && !n.busy:
 			ans = n.handle(m, e.Kind == EvLate)
 			if w.Wire != nil {
 				w.Wire.Answered(e, ans)
 			}
 		}
-		if e.Kind == evRequest {
-			m.ans, m.refused, m.forNow, m.leapt = ans, n.refuse || n.busy, n.busy, n.Wrong
+		if e.Kind == EvRequest {
+			m.ans, m.refused, m.forNow, m.leapt = ans, n.Refuse || n.busy, n.busy, n.Wrong
 			l.forward(Answers, m)
 		}
 	}

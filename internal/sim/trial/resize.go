@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns the number of permits.
@@ -21,7 +22,7 @@ type number struct {
 
 // Resize changes the number of permits at some nodes at once; once a majority
 // has it, it is in force.
-func (p *number) Resize(w *Schedule, limit uint64, nodes []*Node) {
+func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 	w.Log("%d permits from now on, as %d nodes know", limit, len(nodes))
 	if w.Tape != nil {
 		var ns []string
@@ -37,11 +38,11 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*Node) {
 		n.Model.Resize(limit, p.At)
 		// As the client does that has resized: some request, for the nodes to
 		// look again.
-		n.begins()
+		n.Begins()
 		_, outs := n.Model.Handle(n.Millis(w.Now), protocol.Terms{Capacity: w.Capacity, Counting: true},
 			"", protocol.Request{Op: protocol.OpBeat})
 		for _, o := range outs {
-			n.push(o)
+			n.Push(o)
 		}
 	}
 }
@@ -50,8 +51,8 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*Node) {
 func (p *number) inForce(w *Schedule) {
 	limits := map[protocol.Ticket]uint32{}
 	for _, n := range w.Nodes {
-		if limit, at := n.Model.Limit(); at > p.At && w.number(n) >= 0 {
-			if limits[at] |= 1 << w.number(n); w.sets().Met(limits[at]) {
+		if limit, at := n.Model.Limit(); at > p.At && w.Number(n) >= 0 {
+			if limits[at] |= 1 << w.Number(n); w.Sets().Met(limits[at]) {
 				p.limit, p.At, p.since = limit, at, w.Now
 			}
 		}
@@ -61,8 +62,8 @@ func (p *number) inForce(w *Schedule) {
 // fits holds an admission against the number of permits: a claim that began
 // after a majority knew of the last Resize is bound by it, beside all claims
 // that still hold.
-func (p *number) fits(w *Schedule, a *Attempt, holders []*Attempt) {
-	if p.limit == 0 || a.began <= p.since {
+func (p *number) fits(w *Schedule, a *world.Attempt, holders []*world.Attempt) {
+	if p.limit == 0 || a.BeganAt <= p.since {
 		return
 	}
 	var sum uint64

@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns what the operators of a set do: which exchanges are under way,
@@ -24,7 +25,7 @@ type operators struct {
 func (o *operators) next() (sets []protocol.Quorums) {
 	last := o.w.Latest()
 	for _, x := range o.w.Exchangers {
-		if x.o != nil && x.o.Config() == last && last.Stage == nodeset.Jointly && x.o.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
+		if x.Call != nil && x.Call.Config() == last && last.Stage == nodeset.Jointly && x.Call.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
 			sets = append(sets, change.Finish(last, "").Quorums(protocol.Rules{}))
 		}
 	}
@@ -39,7 +40,7 @@ func (o *operators) recordAgain() {
 	if last == nil {
 		return
 	}
-	var lost []*Node
+	var lost []*world.Node
 	knows, stages := uint32(0), last.Stage != nodeset.Stable
 	for _, n := range o.w.Nodes {
 		k := last.Place(n.Address())
@@ -53,12 +54,12 @@ func (o *operators) recordAgain() {
 			stages = stages || has.Config.Stage != nodeset.Stable
 		}
 	}
-	if decided(last, knows) || knows == 0 || !stages {
+	if world.Decided(last, knows) || knows == 0 || !stages {
 		return
 	}
 	for _, n := range lost {
 		n.Step(nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: last.Members[last.Place(n.Address())].Identity, Config: last, Seen: n.Model.SetText()})
-		n.eachLink((*Link).Snap)
+		n.EachLink((*world.Link).Snap)
 	}
 }
 
@@ -77,7 +78,7 @@ func (o *operators) exchangesEnd() {
 // changed.
 func (o *operators) dismiss() {
 	for _, p := range o.w.Procs {
-		if !p.alive || !p.blocked() {
+		if !p.Alive || !p.Blocked() {
 			continue
 		}
 		p.Crash()
@@ -101,24 +102,24 @@ func (o *operators) EmptyAhead() {
 		}
 		set := n.Model.Set()
 		has := set.Recorded()
-		if n.Down || has == nil || slices.ContainsFunc(w.Procs, func(p *Proc) bool { return p.alive && p.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
+		if n.Down || has == nil || slices.ContainsFunc(w.Procs, func(p *world.Proc) bool { return p.Alive && p.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
 			continue
 		}
 		w.Log("node %d is ahead, and is emptied", n.Index+1)
 		n.Forget()
-		n.eachLink((*Link).Snap)
+		n.EachLink((*world.Link).Snap)
 	}
 	w.ForgetDecisions()
 }
 
 // member is a node as one that is to be added.
-func (o *operators) member(n *Node) nodeset.Member {
+func (o *operators) member(n *world.Node) nodeset.Member {
 	o.added++
 	return nodeset.Member{Identity: fmt.Sprintf("new%d.%d", n.Index, o.added), Addr: n.Address()}
 }
 
 // Change is what adds some of the world's nodes to a set, and removes others.
-func (o *operators) Change(add, remove []*Node) (ch change.Goal) {
+func (o *operators) Change(add, remove []*world.Node) (ch change.Goal) {
 	for _, n := range add {
 		ch.Add = append(ch.Add, o.member(n))
 	}
@@ -148,18 +149,18 @@ func (o *operators) Changes() (all []change.Goal) {
 
 // Moves is a change that gives the node another address. The server changes it
 // when that has been decided.
-func (o *operators) Moves(n *Node) change.Goal {
+func (o *operators) Moves(n *world.Node) change.Goal {
 	w, to := o.w, n.Address()+"m"
 	own := w.Latest().Members[w.Latest().Place(n.Address())]
 	moved := func() {
-		if w.Latest().Place(to) < 0 || n.addr == to {
+		if w.Latest().Place(to) < 0 || n.Addr == to {
 			return
 		}
 		n.Crash()
-		n.addr = to
+		n.Addr = to
 		n.Restart()
 		for _, p := range w.Procs {
-			p.tend()
+			p.Tend()
 		}
 	}
 	for i := range 200 {
@@ -171,7 +172,7 @@ func (o *operators) Moves(n *Node) change.Goal {
 // Swap has the third process replace the nodes of the set. It returns them in a
 // random order, and which process holds, which one comes later, and which one
 // is the operator.
-func (o *operators) Swap() (old, next []*Node, holder, other, operator *Proc) {
+func (o *operators) Swap() (old, next []*world.Node, holder, other, operator *world.Proc) {
 	w := o.w
 	old, next = slices.Clone(w.Nodes[:3]), slices.Clone(w.Nodes[3:])
 	w.RNG.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })

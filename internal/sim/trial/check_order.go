@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file holds schedules to the order of claims, and of runs on the record.
@@ -24,7 +25,7 @@ import (
 //
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it a claim of before since.
-func (c *checker) passed(w *Schedule, a *Attempt) {
+func (c *checker) passed(w *Schedule, a *world.Attempt) {
 	for _, set := range a.Sets.Sets() {
 		if set != 0 {
 			c.passedIn(w, a, protocol.Quorums{Present: set})
@@ -33,20 +34,20 @@ func (c *checker) passed(w *Schedule, a *Attempt) {
 }
 
 // passedIn is passed for one set of nodes.
-func (c *checker) passedIn(w *Schedule, a *Attempt, set protocol.Quorums) {
+func (c *checker) passedIn(w *Schedule, a *world.Attempt, set protocol.Quorums) {
 	sum := a.Weight
 	var before []string
 	for t := range w.Participants() {
 		e := t.Att
-		if e == nil || t.Lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+		if e == nil || t.Lock != c.lock || e == a || e.Seen.Final() || e.Ticket() >= a.Ticket() {
 			continue
 		}
-		if e.phase == lease.Holding && !e.InForce() {
+		if e.Seen == lease.Holding && !e.InForce() {
 			continue
 		}
 		nodes, weight := uint32(0), e.Weight
 		for _, n := range w.Nodes {
-			i := a.Part.Proc.numbered(n)
+			i := a.Part.Proc.Numbered(n)
 			if i < 0 || n.Model.Recovering(n.Millis(w.Now)) > 0 {
 				continue
 			}
@@ -58,7 +59,7 @@ func (c *checker) passedIn(w *Schedule, a *Attempt, set protocol.Quorums) {
 		}
 		if set.Met(nodes) {
 			sum += weight
-			before = append(before, fmt.Sprintf("%v (%s)", e, PhaseName(e.phase)))
+			before = append(before, fmt.Sprintf("%v (%s)", e, world.PhaseName(e.Seen)))
 		}
 	}
 	if sum > max(w.Capacity, w.Permits.Most) {
@@ -68,7 +69,7 @@ func (c *checker) passedIn(w *Schedule, a *Attempt, set protocol.Quorums) {
 
 // inOrder: a claim that had settled before a began is before a in the queue,
 // and a is admitted only if it leaves that claim room.
-func (c *checker) inOrder(w *Schedule, a *Attempt) {
+func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
 	sum := a.Weight
 	for _, h := range c.holders {
 		if h != a && h.Ticket() < a.Ticket() && h.InForce() {
@@ -76,7 +77,7 @@ func (c *checker) inOrder(w *Schedule, a *Attempt) {
 		}
 	}
 	for t := range w.Participants() {
-		if e := t.Att; e != nil && t.Lock == c.lock && e.phase == lease.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
+		if e := t.Att; e != nil && t.Lock == c.lock && e.Seen == lease.Waiting && e.Settled < a.BeganAt && e.Ticket() < a.Ticket() {
 			sum += e.Weight
 		}
 	}
@@ -102,14 +103,14 @@ type opened struct{ Run, found protocol.Version }
 // that is about to count alone, too: its nodes were looked at before, and what
 // they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *Schedule) {
-	caughtUp := w.numbers(func(n *Node) bool { return n.Model.CaughtUp() && !n.unmarked && !n.unsettled() })
-	for _, sets := range append(w.next(), w.sets()) {
+	caughtUp := w.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Unmarked && !n.Unsettled() })
+	for _, sets := range append(w.next(), w.Sets()) {
 		l.void = l.void || !sets.Attested(caughtUp)
 	}
 }
 
 // settled holds what an operation has found, or done, against all others.
-func (l *ledger) settled(w *Schedule, i *RegisterOp) {
+func (l *ledger) settled(w *Schedule, i *world.RegisterOp) {
 	if l.void {
 		return
 	}
@@ -133,13 +134,13 @@ func (l *ledger) settled(w *Schedule, i *RegisterOp) {
 		reported = i.Stored.Version
 		l.Puts = append(l.Puts, reported)
 	}
-	if i.Op != protocol.OpPut && found.Compare(i.before) < 0 {
-		w.Fail("record", "%v finds %s though %s was there before it began", i, VersionName(found), VersionName(i.before))
+	if i.Op != protocol.OpPut && found.Compare(i.Before) < 0 {
+		w.Fail("record", "%v finds %s though %s was there before it began", i, world.VersionName(found), world.VersionName(i.Before))
 	}
 	for _, o := range l.Opens {
 		for _, p := range l.Puts {
 			if p.Run(o.Run) < 0 && p.Compare(o.found) > 0 {
-				w.Fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i, VersionName(p), VersionName(o.Run), VersionName(o.found))
+				w.Fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i, world.VersionName(p), world.VersionName(o.Run), world.VersionName(o.found))
 			}
 		}
 	}
@@ -149,13 +150,13 @@ func (l *ledger) settled(w *Schedule, i *RegisterOp) {
 }
 
 // same: under one version every reader gets the same.
-func (l *ledger) same(w *Schedule, i *RegisterOp, s protocol.Stored) {
+func (l *ledger) same(w *Schedule, i *world.RegisterOp, s protocol.Stored) {
 	if l.values == nil {
 		l.values = map[protocol.Version]string{}
 	}
 	text := fmt.Sprintf("%t %s", s.Erased, s.Value)
 	if was, known := l.values[s.Version]; known && was != text {
-		w.Fail("record", "%v: %s is %q and was %q", i, VersionName(s.Version), text, was)
+		w.Fail("record", "%v: %s is %q and was %q", i, world.VersionName(s.Version), text, was)
 	}
 	l.values[s.Version] = text
 }

@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns what each name by itself is held to. The order of claims is in
@@ -19,16 +20,16 @@ type checker struct {
 	lock    int
 	fence   protocol.Ticket // the highest that any node has had, where there are several names
 	local   localCheck
-	holders []*Attempt
-	highest []admission   // per weight: the highest ticket that was ever admitted
-	entered []*Attempt    // admitted by the event that is being handled
-	free    course.Moment // since when a waiter could be served and is not
+	holders []*world.Attempt
+	highest []admission      // per weight: the highest ticket that was ever admitted
+	entered []*world.Attempt // admitted by the event that is being handled
+	free    course.Moment    // since when a waiter could be served and is not
 }
 
 type admission struct {
 	weight uint64
 	ticket protocol.Ticket
-	holder *Attempt
+	holder *world.Attempt
 }
 
 func (c *checker) always(w *Schedule) {
@@ -38,7 +39,7 @@ func (c *checker) always(w *Schedule) {
 			sum = w.Capacity
 		}
 		for _, a := range c.holders {
-			if a.InForce() && !a.Part.Proc.mayBeWrong() {
+			if a.InForce() && !a.Part.Proc.MayBeWrong() {
 				sum += a.Weight
 			}
 		}
@@ -51,7 +52,7 @@ func (c *checker) always(w *Schedule) {
 		}
 	}
 	for _, a := range c.holders {
-		if a.expired && a.InForce() {
+		if a.Expired && a.InForce() {
 			w.Fail("final", "%v is valid again after its deadline", a)
 		}
 	}
@@ -68,55 +69,55 @@ func (c *checker) always(w *Schedule) {
 }
 
 // changed follows the phases.
-func (c *checker) changed(w *Schedule, a *Attempt, was lease.Phase) {
+func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 	if was.Final() {
-		w.Fail("final", "%v goes from %s to %s", a, PhaseName(was), PhaseName(a.phase))
+		w.Fail("final", "%v goes from %s to %s", a, world.PhaseName(was), world.PhaseName(a.Seen))
 	}
-	if a.phase.Final() {
+	if a.Seen.Final() {
 		c.gone(a)
 	}
 	switch {
-	case a.Evicted() && !a.Sets.Met(a.evictedBy):
-		w.Fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.evictedBy)
+	case a.Evicted() && !a.Sets.Met(a.EvictedBy):
+		w.Fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.EvictedBy)
 	case a.Evicted():
-	case a.phase == lease.Expired && a.waited && !a.begun:
+	case a.Seen == lease.Expired && a.Waited && !a.Begun:
 		w.Fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
-	case a.phase == lease.Holding:
+	case a.Seen == lease.Holding:
 		c.admitted(w, a)
-	case a.phase == lease.Waiting && w.Clean:
+	case a.Seen == lease.Waiting && w.Clean:
 		c.settled(w, a)
-	case w.Clean && (a.phase == lease.Lost || a.phase == lease.Expired || a.phase == lease.NoQuorum || a.phase == lease.Rejected):
-		w.Fail("lost", "%v is %s though nothing has failed", a, PhaseName(a.phase))
+	case w.Clean && (a.Seen == lease.Lost || a.Seen == lease.Expired || a.Seen == lease.NoQuorum || a.Seen == lease.Rejected):
+		w.Fail("lost", "%v is %s though nothing has failed", a, world.PhaseName(a.Seen))
 	}
 }
 
 // settled: with a residue of its own a claim is not in the way of any other, so
 // one round after the join settles it; like residues cost a few more.
-func (c *checker) settled(w *Schedule, a *Attempt) {
+func (c *checker) settled(w *Schedule, a *world.Attempt) {
 	most := 8
 	own := w.Residues == protocol.Residues && w.Taken[a.ID.Residue()] == 1 // no other attempt that may meet a has it
 	if own && w.Window == 0 {                                              // while some requests wait for room, others pass
 		most = 2
 	}
-	if a.rounds > most {
-		w.Fail("rounds", "%v took %d rounds to settle", a, a.rounds)
+	if a.Rounds > most {
+		w.Fail("rounds", "%v took %d rounds to settle", a, a.Rounds)
 	}
 }
 
 // admitted: "a later conflicting holder has a higher ticket".
-func (c *checker) admitted(w *Schedule, a *Attempt) {
+func (c *checker) admitted(w *Schedule, a *world.Attempt) {
 	c.free = 0
 	w.Stats.Admissions++
-	w.Stats.Rounds += a.rounds
+	w.Stats.Rounds += a.Rounds
 	c.holders = append(c.holders, a)
-	if a.Part.Proc.mayBeWrong() {
+	if a.Part.Proc.MayBeWrong() {
 		return
 	}
 	known := false
 	for i := range c.highest {
 		h := &c.highest[i]
 		if h.weight+a.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.Ticket() {
-			w.Fail("token", "%v is admitted at %s after %v at %s", a, TicketName(a.Ticket()), h.holder, TicketName(h.ticket))
+			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.Ticket()), h.holder, world.TicketName(h.ticket))
 		}
 		if h.weight == a.Weight {
 			known = true
@@ -142,9 +143,9 @@ func (c *checker) prompt(w *Schedule) {
 	if w.missing > 0 && !w.Eager {
 		return // time-outs count in too
 	}
-	var first *Attempt
+	var first *world.Attempt
 	for t := range w.Participants() {
-		if a := t.Att; a != nil && t.Lock == c.lock && a.phase < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
+		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
 			first = a
 		}
 	}
@@ -178,7 +179,7 @@ func (c *checker) prompt(w *Schedule) {
 }
 
 // gone: a holds no more.
-func (c *checker) gone(a *Attempt) {
+func (c *checker) gone(a *world.Attempt) {
 	c.free = 0
 	if i := slices.Index(c.holders, a); i >= 0 {
 		c.holders = slices.Delete(c.holders, i, i+1)
@@ -189,8 +190,8 @@ func (c *checker) gone(a *Attempt) {
 // holder keeps it.
 func (c *checker) overlong(w *Schedule) {
 	for _, a := range c.holders {
-		if a.ends > 0 && a.InForce() && w.Now > a.ends.Add(w.TTL+w.TTL/20+w.Late) {
-			w.Fail("overlong", "%v holds on, and its bound was at %v", a, time.Duration(a.ends))
+		if a.Bound > 0 && a.InForce() && w.Now > a.Bound.Add(w.TTL+w.TTL/20+w.Late) {
+			w.Fail("overlong", "%v holds on, and its bound was at %v", a, time.Duration(a.Bound))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // Wire is the network of a world that a trace plays. A message arrives when the
@@ -21,13 +22,13 @@ import (
 type Wire struct {
 	World      *Schedule
 	Began      course.Moment // when the trace's time is zero
-	Names      Names
-	Flight     []Event  // what is under way, in the order in which it was sent
-	Holds      []Parcel // patterns: what matches one of them waits for a command
-	SayAnswers bool     // say what a node answers
-	Over       bool     // messages call forth messages without end
-	Lines      []string // what the commands of one block have led to
-	Seen       map[*Attempt]Glance
+	Names      world.Names
+	Flight     []world.Event  // what is under way, in the order in which it was sent
+	Holds      []world.Parcel // patterns: what matches one of them waits for a command
+	SayAnswers bool           // say what a node answers
+	Over       bool           // messages call forth messages without end
+	Lines      []string       // what the commands of one block have led to
+	Seen       map[*world.Attempt]Glance
 	Next       Start // what the next claim begins with
 	Said       map[string]bool
 	Does       map[string]string // what was last said of a caller
@@ -55,7 +56,7 @@ func (x *Wire) Say(format string, args ...any) {
 
 // Claim returns what a claim begins with. Its id follows from the participant
 // and the number of claims before it, so its residue is that number.
-func (x *Wire) Claim(t *Participant) (protocol.ID, *process.Deferral) {
+func (x *Wire) Claim(t *world.Participant) (protocol.ID, *process.Deferral) {
 	s := x.Next
 	x.Next = Start{}
 	if !s.Fixed {
@@ -69,20 +70,20 @@ func (x *Wire) Claim(t *Participant) (protocol.ID, *process.Deferral) {
 }
 
 // Take has a message wait until it is delivered.
-func (x *Wire) Take(e Event) {
+func (x *Wire) Take(e world.Event) {
 	x.Names.Of(e)
 	switch {
-	case e.Kind == EvTimer && !x.World.Manual:
-		x.World.queue.Push(e.At, e)
-	case e.Kind != EvTimer: // a timer by hand needs no event, see tick
+	case e.Kind == world.EvTimer && !x.World.Manual:
+		x.World.Queue.Push(e.At, e)
+	case e.Kind != world.EvTimer: // a timer by hand needs no event, see tick
 		x.Flight = append(x.Flight, e)
 	}
 }
 
 // Answered says what a node has answered.
-func (x *Wire) Answered(e Event, a protocol.Answer) {
+func (x *Wire) Answered(e world.Event, a protocol.Answer) {
 	if x.SayAnswers {
-		x.Say("%v: %s", x.Names.Of(e), answerName(e.M.Req, a))
+		x.Say("%v: %s", x.Names.Of(e), world.AnswerName(e.M.Req, a))
 	}
 }
 
@@ -90,21 +91,21 @@ func (x *Wire) Answered(e Event, a protocol.Answer) {
 // pattern, or because one that was sent before it on the same connection does.
 func (x *Wire) held(i int) bool {
 	e := x.Flight[i]
-	if x.World.Manual || e.Kind == EvLate || x.matches(e) {
+	if x.World.Manual || e.Kind == world.EvLate || x.matches(e) {
 		return true
 	}
-	return slices.ContainsFunc(x.Flight[:i], func(o Event) bool { return follows(o, e) && x.matches(o) })
+	return slices.ContainsFunc(x.Flight[:i], func(o world.Event) bool { return follows(o, e) && x.matches(o) })
 }
 
-func (x *Wire) matches(e Event) bool {
+func (x *Wire) matches(e world.Event) bool {
 	is := x.Names.Of(e)
-	return slices.ContainsFunc(x.Holds, func(p Parcel) bool { return p.Covers(is) })
+	return slices.ContainsFunc(x.Holds, func(p world.Parcel) bool { return p.Covers(is) })
 }
 
 // follows reports whether o was sent on the same connection as e and in the
 // same direction.
-func follows(o, e Event) bool {
-	ordered := o.Kind == evRequest || o.Kind == evAnswer
+func follows(o, e world.Event) bool {
+	ordered := o.Kind == world.EvRequest || o.Kind == world.EvAnswer
 	return ordered && o.Kind == e.Kind && o.M.Link == e.M.Link && o.M.Gen == e.M.Gen
 }
 
@@ -120,8 +121,8 @@ func (x *Wire) Settle() {
 		switch {
 		case i < len(x.Flight):
 			x.Arrive(i)
-		case !w.queue.Empty() && w.queue.Next() <= w.Now+course.Moment(time.Microsecond):
-			e := w.queue.Pop()
+		case !w.Queue.Empty() && w.Queue.Next() <= w.Now+course.Moment(time.Microsecond):
+			e := w.Queue.Pop()
 			x.Handle(e, max(e.At, w.Now))
 		default:
 			return
@@ -141,10 +142,10 @@ func (x *Wire) Arrive(i int) {
 	x.Handle(e, max(x.World.Now, min(e.At, x.World.Now+4)))
 }
 
-func (x *Wire) Handle(e Event, at course.Moment) {
+func (x *Wire) Handle(e world.Event, at course.Moment) {
 	w := x.World
 	w.Now = at
-	w.dispatch(e)
+	w.Dispatch(e)
 	x.Check()
 }
 
@@ -163,8 +164,8 @@ func (x *Wire) Check() {
 func (x *Wire) Until(to course.Moment) {
 	w := x.World
 	x.Settle()
-	for !x.Over && !w.queue.Empty() && w.queue.Next() <= to {
-		e := w.queue.Pop()
+	for !x.Over && !w.Queue.Empty() && w.Queue.Next() <= to {
+		e := w.Queue.Pop()
 		x.Handle(e, max(e.At, w.Now))
 		x.Settle()
 	}
@@ -173,9 +174,9 @@ func (x *Wire) Until(to course.Moment) {
 }
 
 // Parse reads a parcel or a pattern: [late|failure|up|down] from>to [op[#n]].
-func Parse(args []string) (p Parcel, rest []string, err error) {
-	p.Kind = evRequest
-	for k, s := range words {
+func Parse(args []string) (p world.Parcel, rest []string, err error) {
+	p.Kind = world.EvRequest
+	for k, s := range world.Prefixes {
 		if len(args) > 0 && args[0]+" " == s {
 			p.Kind, args = k, args[1:]
 			break
@@ -211,7 +212,7 @@ var operations = []string{
 
 // Find returns the places of what a pattern stands for, or an error if nothing
 // does.
-func (x *Wire) Find(p Parcel) ([]int, error) {
+func (x *Wire) Find(p world.Parcel) ([]int, error) {
 	var at []int
 	for i, e := range x.Flight {
 		if p.Covers(x.Names.Of(e)) {
@@ -225,7 +226,7 @@ func (x *Wire) Find(p Parcel) ([]int, error) {
 }
 
 // Changed says what has become of a claim.
-func (x *Wire) Changed(a *Attempt) {
+func (x *Wire) Changed(a *world.Attempt) {
 	now := a.Phase()
 	switch {
 	case a.Part == a.Part.Proc.Succession: // what is decided is said
@@ -242,7 +243,7 @@ func (x *Wire) Changed(a *Attempt) {
 	}
 }
 
-func (x *Wire) Note(a *Attempt) { x.Seen[a] = Glance{a.Phase(), a.Ticket(), a.Deadline()} }
+func (x *Wire) Note(a *world.Attempt) { x.Seen[a] = Glance{a.Phase(), a.Ticket(), a.Deadline()} }
 
 // Callers says which callers do something else than was said.
 func (x *Wire) Callers() {
@@ -252,7 +253,7 @@ func (x *Wire) Callers() {
 		}
 		for _, c := range t.Value.Callers {
 			does := Does(c)
-			if was, known := x.Does[c.Name]; does != was && (known || c.Doing != Resting) {
+			if was, known := x.Does[c.Name]; does != was && (known || c.Doing != world.Resting) {
 				x.Does[c.Name] = does
 				x.Say("%s %s", c.Name, does)
 			}
@@ -267,8 +268,8 @@ func (x *Wire) Unserved() {
 			continue
 		}
 		for _, c := range t.Value.Callers {
-			if c.Doing == waiting || c.Doing == acquiring {
-				x.Say("%s has waited since %s", c.Name, Seconds(time.Duration(c.since)-time.Second))
+			if c.Doing == world.Waiting || c.Doing == world.Acquiring {
+				x.Say("%s has waited since %s", c.Name, Seconds(time.Duration(c.Since)-time.Second))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns what a trace says of claims, of callers and of a node.
@@ -37,8 +38,8 @@ func ClockTime(c course.Clock, t protocol.Time) string {
 }
 
 // Status is a claim in a line.
-func Status(a *Attempt) string {
-	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], TicketName(a.Ticket()))
+func Status(a *world.Attempt) string {
+	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], world.TicketName(a.Ticket()))
 	if a.Phase() == lease.Holding {
 		s += ", until " + ClockTime(a.Part.Proc.Clock, a.Deadline())
 	}
@@ -46,7 +47,7 @@ func Status(a *Attempt) string {
 }
 
 // View is what a claim knows of the nodes.
-func View(a *Attempt) string {
+func View(a *world.Attempt) string {
 	var on, votes []string
 	for i := range int(a.Nodes) {
 		holds, vote := a.Node(i, a.Local())
@@ -62,27 +63,27 @@ func View(a *Attempt) string {
 }
 
 // Does is what a trace says of a caller.
-func Does(c *Caller) string {
+func Does(c *world.Caller) string {
 	switch c.Doing {
-	case waiting:
+	case world.Waiting:
 		return "waits"
-	case acquiring:
+	case world.Acquiring:
 		return "gets the claim"
-	case Resting:
+	case world.Resting:
 		return "has nothing"
 	}
 	s := "holds"
-	if c.mode == process.Read {
+	if c.Mode == process.Read {
 		s = "reads"
 	}
-	if c.lease.ended {
+	if c.Lease.Ended {
 		return s + " no more, and knows"
 	}
-	return fmt.Sprintf("%s, token %s.%d", s, TicketName(c.lease.a.Ticket()), c.lease.N)
+	return fmt.Sprintf("%s, token %s.%d", s, world.TicketName(c.Lease.Att.Ticket()), c.Lease.N)
 }
 
 // Head is what a node shows an onlooker.
-func Head(n *Node) (h lease.Head) {
+func Head(n *world.Node) (h lease.Head) {
 	now := n.Millis(n.World.Now)
 	h.Known = n.Model.Recovering(now) == 0
 	for _, c := range n.Model.Claims(now) {

@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"fmt"
@@ -10,13 +10,14 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns how a schedule is played, and how long that may take.
 
 // Schedule is a world that is played, what fails in it, and what must hold.
 type Schedule struct {
-	*World
+	*world.World
 	faults
 	operators
 	checks
@@ -28,7 +29,7 @@ type Schedule struct {
 func NewSchedule(s course.Setting, r *rand.Rand, trace io.Writer) *Schedule {
 	w := &Schedule{}
 	w.faults, w.operators = faults{w: w}, operators{w: w}
-	w.World = NewWorld(s, r, trace, &judge{w})
+	w.World = world.NewWorld(s, r, trace, &judge{w})
 	w.checks = newChecks(w)
 	return w
 }
@@ -45,17 +46,17 @@ func (w *Schedule) Play() (v *course.Violation) {
 		}
 	}()
 	if w.Tape != nil {
-		w.setup()
+		w.Setup()
 	}
 	if w.Record {
 		for _, p := range w.Procs {
-			p.reads()
+			p.Reads()
 		}
 	}
 	for _, p := range w.Procs {
 		for _, l := range p.Links {
 			if l.Up {
-				l.Ask(Hello, 0)
+				l.Ask(world.Hello, 0)
 			}
 		}
 		p.Begins()
@@ -63,8 +64,8 @@ func (w *Schedule) Play() (v *course.Violation) {
 	w.Limit = w.Now.Add(w.Length + w.bound())
 	w.At(w.Length, w.stop)
 	w.Step()
-	for !w.queue.Empty() && w.Broken == nil {
-		e := w.queue.Pop()
+	for !w.Queue.Empty() && w.Broken == nil {
+		e := w.Queue.Pop()
 		w.Now = e.At
 		w.Stats.Events++
 		if w.Stats.Events > maxEvents {
@@ -74,11 +75,11 @@ func (w *Schedule) Play() (v *course.Violation) {
 		if e.At > w.Limit {
 			w.dismiss()
 		}
-		if e.At > w.Limit && !w.idle() {
+		if e.At > w.Limit && !w.Idle() {
 			w.Fail("stuck", "%s", w.waiting())
 			break
 		}
-		w.dispatch(e)
+		w.Dispatch(e)
 		w.checks.always()
 		w.Step()
 	}
@@ -108,8 +109,8 @@ func (w *Schedule) waiting() string {
 		s = "an exchange is not over"
 	}
 	for a := range w.Participants() {
-		if !a.idle() {
-			s += fmt.Sprintf("; %v (%v)", a.Att, PhaseName(a.Att.Phase()))
+		if !a.Idle() {
+			s += fmt.Sprintf("; %v (%v)", a.Att, world.PhaseName(a.Att.Phase()))
 		}
 	}
 	return s
@@ -117,9 +118,9 @@ func (w *Schedule) waiting() string {
 
 // lastly reads once more when everything is well again: that must succeed.
 func (w *Schedule) lastly() {
-	caughtUp := w.numbers(func(n *Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.unsettled() })
+	caughtUp := w.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.Unsettled() })
 	// One node gone for good and another without its data: it cannot be known.
-	if !w.sets().Attested(caughtUp) {
+	if !w.Sets().Attested(caughtUp) {
 		return
 	}
 	w.LastRead = w.Now.Add(2*w.Guard + 10*w.TTL)
@@ -138,10 +139,10 @@ func (w *Schedule) lastly() {
 // readLast reads; unsettled is called when a run is to decide first, if one
 // still may.
 func (w *Schedule) readLast(unsettled func()) {
-	w.Procs[0].StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *RegisterOp, ok bool) {
+	w.Procs[0].StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
 		open := i.Outcome() == lease.Inconclusive
 		switch {
-		case ok || w.Ledger.void || w.Procs[0].blocked() || open && !w.idle(): // it is that run's to decide
+		case ok || w.Ledger.void || w.Procs[0].Blocked() || open && !w.Idle(): // it is that run's to decide
 		case open && unsettled != nil:
 			unsettled()
 		default:

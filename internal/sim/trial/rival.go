@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // Rival is another Redlock client on the same name: it sets the redlock key
@@ -91,11 +92,11 @@ func (r *Rival) End(began protocol.Time) protocol.Time {
 }
 
 // ask has a node do something, and then tells.
-func (r *Rival) ask(n *Node, do, tell func()) {
+func (r *Rival) ask(n *world.Node, do, tell func()) {
 	w := r.World
 	lost := func() bool { return r.lossy && w.RNG.IntN(12) == 0 }
 	delay := func() time.Duration {
-		d := n.delay()
+		d := n.Delay()
 		if r.lossy && w.RNG.IntN(12) == 0 {
 			d += time.Duration(w.RNG.Int64N(int64(2 * w.TTL)))
 		}
@@ -107,7 +108,7 @@ func (r *Rival) ask(n *Node, do, tell func()) {
 	var arrive func()
 	arrive = func() {
 		switch {
-		case n.Down || n.refuse:
+		case n.Down || n.Refuse:
 		case n.Paused:
 			w.At(w.NodeTimeout, arrive)
 		default:

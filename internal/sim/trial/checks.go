@@ -1,4 +1,4 @@
-package world
+package trial
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns the promises of all names together. Those of each name are in
@@ -38,8 +39,8 @@ func (c *checks) always() {
 	}
 }
 
-func (c *checks) changed(a *Attempt, was lease.Phase) {
-	if a.Part.register == nil {
+func (c *checks) changed(a *world.Attempt, was lease.Phase) {
+	if a.Part.Register == nil {
 		c.Of[a.Part.Lock].changed(c.w, a, was)
 	}
 }
@@ -51,9 +52,9 @@ const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
 // began: a ticket is ahead of the nodes' clocks only as far as tickets of its
 // own name are. With one ticket clock for all names the tickets of one that is
 // claimed often would take all others ahead, until the nodes refuse them.
-func (c *checks) began(a *Attempt) {
+func (c *checks) began(a *world.Attempt) {
 	w := c.w
-	if w.Locks == 0 || w.Wire != nil || a.Part.register != nil {
+	if w.Locks == 0 || w.Wire != nil || a.Part.Register != nil {
 		return
 	}
 	ahead := protocol.Ticket(burst.Microseconds())
@@ -61,13 +62,13 @@ func (c *checks) began(a *Attempt) {
 		ahead += protocol.Ticket((w.Skew + w.setBack()).Microseconds())
 	}
 	most := max(a.Part.Proc.Client.Clock(a.Local())+ahead, c.Of[a.Part.Lock].fence+protocol.Residues)
-	if a.first > most {
-		w.Fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, TicketName(a.first), TicketName(most))
+	if a.T0 > most {
+		w.Fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, world.TicketName(a.T0), world.TicketName(most))
 	}
 }
 
-func (c *checks) gone(a *Attempt) {
-	if a.Part.register == nil {
+func (c *checks) gone(a *world.Attempt) {
+	if a.Part.Register == nil {
 		c.Of[a.Part.Lock].gone(a)
 	}
 }
@@ -79,19 +80,19 @@ const (
 )
 
 // busy: nothing spins.
-func (c *checks) busy(a *Attempt) {
+func (c *checks) busy(a *world.Attempt) {
 	w := c.w
-	if w.Now-a.window > course.Moment(time.Second) {
-		a.window, a.requests, a.ticks = w.Now, 0, 0
-		a.claimsThen = 0
+	if w.Now-a.Second > course.Moment(time.Second) {
+		a.Second, a.Requests, a.Ticks = w.Now, 0, 0
+		a.ClaimsThen = 0
 		for _, n := range w.Nodes {
-			a.claimsThen += a.Part.data(n).Size() - n.Sent
+			a.ClaimsThen += a.Part.Data(n).Size() - n.Sent
 		}
 	}
-	w.Stats.Busiest = max(w.Stats.Busiest, a.requests/len(w.Nodes))
+	w.Stats.Busiest = max(w.Stats.Busiest, a.Requests/len(w.Nodes))
 	times := max(1, int(w.TTL/a.TTL)) // a client with a shorter ttl has more to do
-	if a.requests > times*maxRequests*len(w.Nodes)+w.portions(a) || a.ticks > times*maxTicks {
-		w.Fail("busy", "%v: %d requests and %d ticks within a second", a, a.requests, a.ticks)
+	if a.Requests > times*maxRequests*len(w.Nodes)+w.portions(a) || a.Ticks > times*maxTicks {
+		w.Fail("busy", "%v: %d requests and %d ticks within a second", a, a.Requests, a.Ticks)
 	}
 }
 
@@ -99,8 +100,8 @@ func (c *checks) busy(a *Attempt) {
 // its own, in the second that is being counted: for each claim that was there
 // in that time one to drop it, one to vote for it and one to tell it, and a
 // portion with each.
-func (c *checks) portions(a *Attempt) int {
-	claims := a.claimsThen
+func (c *checks) portions(a *world.Attempt) int {
+	claims := a.ClaimsThen
 	for _, n := range c.w.Nodes {
 		claims += n.Sent
 	}
@@ -124,7 +125,7 @@ func (c *checks) end() {
 	}
 	for _, n := range w.Nodes {
 		for i := range c.Of {
-			if now, m := n.Millis(w.Now.Add(n.setBack)), n.Data(i); !n.Down && !m.Empty(now) {
+			if now, m := n.Millis(w.Now.Add(n.SetBack)), n.Data(i); !n.Down && !m.Empty(now) {
 				w.Fail("orphan", "node %d still keeps %d claims, redlock key %q", n.Index, len(m.Claims(now)), m.Plain(now))
 			}
 		}
@@ -132,7 +133,7 @@ func (c *checks) end() {
 }
 
 // ExpectHeld fails the schedule unless t holds.
-func (c *checks) ExpectHeld(t *Participant, why string) {
+func (c *checks) ExpectHeld(t *world.Participant, why string) {
 	if t.Att == nil || !t.Att.InForce() {
 		c.w.Fail("lost", "%s does not hold, though %s", t.Name, why)
 	}
@@ -151,11 +152,11 @@ func (c *checks) ExpectAll(by time.Duration) {
 // ExpectRead has a process read; with well that succeeds although one node of
 // three is not. A read that meets a run which is just recording is
 // inconclusive, and is repeated.
-func (c *checks) ExpectRead(p *Proc, well bool) {
+func (c *checks) ExpectRead(p *world.Proc, well bool) {
 	tries := 0
 	var read func()
 	read = func() {
-		p.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *RegisterOp, ok bool) {
+		p.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
 			switch tries++; {
 			case ok || !well:
 			case tries < 5 && i.Outcome() == lease.Inconclusive:
@@ -171,7 +172,7 @@ func (c *checks) ExpectRead(p *Proc, well bool) {
 // ExpectRuns has the participants begin a run each within three leases,
 // although one node of three is not well. One that has come to nothing is begun
 // again.
-func (c *checks) ExpectRuns(well bool, parts ...*Participant) {
+func (c *checks) ExpectRuns(well bool, parts ...*world.Participant) {
 	w, n := c.w, len(c.w.Ledger.Opens)+len(parts)
 	again := func() {
 		for _, t := range parts {
@@ -192,16 +193,16 @@ func (c *checks) ExpectRuns(well bool, parts ...*Participant) {
 }
 
 // Served waits until t holds, and fails if it does not within a time.
-func (c *checks) Served(t *Participant, within time.Duration) {
-	c.w.Once(Holds(t), within, 0, func() {
-		if !Holds(t)() {
+func (c *checks) Served(t *world.Participant, within time.Duration) {
+	c.w.Once(world.Holds(t), within, 0, func() {
+		if !world.Holds(t)() {
 			c.w.Fail("stuck", "%s does not hold: it counts on %v", t.Name, t.Proc.Members.Config())
 		}
 	})
 }
 
 // CaughtUp is the last step of an aim: the node is caught up by now.
-func (c *checks) CaughtUp(n *Node) {
+func (c *checks) CaughtUp(n *world.Node) {
 	if !n.Model.CaughtUp() {
 		c.w.Fail("stuck", "node %d is not caught up", n.Index)
 	}
@@ -209,7 +210,7 @@ func (c *checks) CaughtUp(n *Node) {
 
 // Remember: each name that all nodes had is on one of them still.
 func (c *checks) Remember() {
-	for name := range c.w.listed {
+	for name := range c.w.Listed {
 		known := false
 		for _, n := range c.w.Nodes {
 			known = known || n.Names[name]

@@ -1,6 +1,10 @@
-package world
+package trial
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/sim/world"
+)
 
 // This file owns what fails in a schedule: at random, and as aims ask for it.
 
@@ -59,8 +63,8 @@ func (f *faults) randomFault() {
 			w.At(d, n.Resume)
 		}
 	case 8:
-		n.slow = 1 + w.RNG.IntN(60)
-		w.At(d, func() { n.slow = 1 })
+		n.Slow = 1 + w.RNG.IntN(60)
+		w.At(d, func() { n.Slow = 1 })
 	case 9, 10:
 		p.Pause()
 		w.At(d, p.Resume)
@@ -70,8 +74,8 @@ func (f *faults) randomFault() {
 		}
 	case 11:
 		for _, l := range p.Links {
-			l.pushCut = true
-			w.At(d, func() { l.pushCut = false; l.tell() })
+			l.PushCut = true
+			w.At(d, func() { l.PushCut = false; l.Tell() })
 		}
 	case 12:
 		n.Refuses(true, w.RNG.IntN(2) == 0)
@@ -88,7 +92,7 @@ func (f *faults) randomFault() {
 }
 
 // isolate cuts a process off from all nodes for d.
-func (f *faults) isolate(p *Proc, d time.Duration) {
+func (f *faults) isolate(p *world.Proc, d time.Duration) {
 	for _, l := range p.Links {
 		l.Cut(f.Directions()...)
 	}
@@ -101,22 +105,22 @@ func (f *faults) isolate(p *Proc, d time.Duration) {
 
 // restartNode restarts a node: without its memory, with all of it, or with an
 // old one.
-func (f *faults) restartNode(n *Node, d time.Duration) {
+func (f *faults) restartNode(n *world.Node, d time.Duration) {
 	w, how := f.w, f.w.RNG.IntN(4)
 	if w.Faithful {
 		how = 2
 	}
 	if how == 3 {
 		n.Save()
-		w.At(d/4, func() { f.Bounce(n, d, (*Node).Revert) })
+		w.At(d/4, func() { f.Bounce(n, d, (*world.Node).Revert) })
 		return
 	}
-	f.Bounce(n, d, [...]func(*Node){(*Node).Forget, (*Node).Forget, func(*Node) {}}[how])
+	f.Bounce(n, d, [...]func(*world.Node){(*world.Node).Forget, (*world.Node).Forget, func(*world.Node) {}}[how])
 }
 
 // leapClock sets a node's clock forward by d, back, or by too little to be
 // noticed, or nearly so.
-func (f *faults) leapClock(n *Node, d time.Duration) {
+func (f *faults) leapClock(n *world.Node, d time.Duration) {
 	w := f.w
 	switch w.RNG.IntN(4) {
 	case 0:
@@ -129,17 +133,17 @@ func (f *faults) leapClock(n *Node, d time.Duration) {
 
 // Directions: both, requests only or answers only.
 func (f *faults) Directions() []int {
-	return [...][]int{{Requests, Answers}, {Requests}, {Answers}}[f.w.RNG.IntN(3)]
+	return [...][]int{{world.Requests, world.Answers}, {world.Requests}, {world.Answers}}[f.w.RNG.IntN(3)]
 }
 
 // Bounce takes a node down for a while.
-func (f *faults) Bounce(n *Node, d time.Duration, memory func(*Node)) {
+func (f *faults) Bounce(n *world.Node, d time.Duration, memory func(*world.Node)) {
 	if n.Down || f.w.Draining {
 		return
 	}
 	n.Crash()
 	memory(n)
-	f.w.stopRetired()
+	f.w.StopRetired()
 	f.w.At(d, func() {
 		if !f.w.Draining && !n.Gone {
 			n.Restart()
@@ -149,14 +153,14 @@ func (f *faults) Bounce(n *Node, d time.Duration, memory func(*Node)) {
 
 // Shuffled returns the nodes in a random order, so that an aim can call them a,
 // b and c.
-func (f *faults) Shuffled() []*Node {
-	ns := append([]*Node(nil), f.w.Nodes...)
+func (f *faults) Shuffled() []*world.Node {
+	ns := append([]*world.Node(nil), f.w.Nodes...)
 	f.w.RNG.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] })
 	return ns
 }
 
 // Wipe restarts a node without its memory, or with an old one.
-func (f *faults) Wipe(n *Node, old bool) {
+func (f *faults) Wipe(n *world.Node, old bool) {
 	n.Crash()
 	if old {
 		n.Revert()
@@ -190,9 +194,9 @@ func (f *faults) Shuttle() {
 	w.At(w.Around(w.TTL), func() {
 		switch w.RNG.IntN(3) {
 		case 0:
-			f.Bounce(ns[0], w.Around(w.NodeTimeout), (*Node).Forget)
+			f.Bounce(ns[0], w.Around(w.NodeTimeout), (*world.Node).Forget)
 		case 1:
-			f.Bounce(ns[0], w.Around(w.NodeTimeout), (*Node).Revert)
+			f.Bounce(ns[0], w.Around(w.NodeTimeout), (*world.Node).Revert)
 		default:
 			p.Pause()
 			w.At(w.Around(2*w.TTL), p.Resume)
@@ -225,7 +229,7 @@ func (f *faults) EvictAtTimes(n int) {
 
 // evict has an operator ask some nodes to end a hold, and again while it lasts.
 // Where nothing fails, the word of a quorum ends it.
-func (f *faults) evict(a *Attempt, nodes []*Node, times int) {
+func (f *faults) evict(a *world.Attempt, nodes []*world.Node, times int) {
 	w, by := f.w, uint32(0) // the words of two operators, or of two times, are not one
 	for _, n := range nodes {
 		if n.Evict(a) {
@@ -246,7 +250,7 @@ func (f *faults) evict(a *Attempt, nodes []*Node, times int) {
 // setBack returns by how much the clock of a node has been set back at most.
 func (f *faults) setBack() (most time.Duration) {
 	for _, n := range f.w.Nodes {
-		most = max(most, n.setBack)
+		most = max(most, n.SetBack)
 	}
 	return most
 }
@@ -259,11 +263,11 @@ func (f *faults) stop() {
 	f.w.Draining = true
 	w.ForgetSteps()
 	for _, n := range w.Nodes {
-		n.setRight()
+		n.SetRight()
 		if n.Model.Forged(n.Millis(w.Now)) { // its operator learns of it and empties it
 			n.Forget()
 		}
-		n.slow = 1
+		n.Slow = 1
 		n.Refuses(false, false)
 		n.Resume()
 		if n.Down && !n.Gone {
@@ -279,11 +283,11 @@ func (f *faults) stop() {
 		p.Resume()
 		p.Restart()
 		for _, l := range p.Links {
-			l.pushCut = false
+			l.PushCut = false
 			l.Heal(w.RNG.IntN(2) == 0)
 		}
 		for _, a := range p.Parts {
-			a.drain()
+			a.Drain()
 		}
 	}
 	if w.Record {
