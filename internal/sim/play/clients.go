@@ -7,7 +7,6 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
-	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -18,7 +17,7 @@ import (
 // claim: a letter for the process, and a number for all but its first claim, as
 // in e and e2.
 type cast struct {
-	*trial.Wire
+	*Wire
 	values int // written so far
 	last   map[string]*world.Attempt
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/process"
-	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -40,7 +39,7 @@ func (p *player) lock(a *args) error {
 		mode = process.Read
 	}
 	if c.Doing != world.Resting {
-		return fmt.Errorf("%s %s", c.Name, trial.Does(c))
+		return fmt.Errorf("%s %s", c.Name, Does(c))
 	}
 	c.Lock(mode, a.take("try"))
 	return nil
@@ -63,7 +62,7 @@ func (p *player) unlock(a *args) error {
 	case err != nil:
 		return err
 	case c.Doing != world.Holding:
-		return fmt.Errorf("%s %s", c.Name, trial.Does(c))
+		return fmt.Errorf("%s %s", c.Name, Does(c))
 	}
 	if a.take("late") {
 		c.Value.Stall = a.duration()
@@ -85,7 +84,7 @@ func (p *player) turns(a *args) error {
 	for i := range n {
 		now, next := cs[i%2], cs[(i+1)%2]
 		if now.Doing != world.Holding {
-			p.Say("%s %s after %d turns", now.Name, trial.Does(now), i)
+			p.Say("%s %s after %d turns", now.Name, Does(now), i)
 			return nil
 		}
 		next.Lock(process.Write, false)

@@ -118,7 +118,7 @@ func (b *bench) key(a *args) error {
 	}
 	if b.set > len(b.c.World.Nodes)/2 && lease > 0 && !r.Valid() && !b.c.World.Manual {
 		r.Holds(r.End(b.asked))
-		b.c.Say("the rival holds until %s", trial.ClockTime(r.Clock, r.Until))
+		b.c.Say("the rival holds until %s", ClockTime(r.Clock, r.Until))
 	}
 	return a.err
 }
@@ -262,7 +262,7 @@ func (b *bench) resize(a *args) error {
 // holder NODES: what an onlooker makes of the answers of these nodes.
 func (b *bench) whoHolds(a *args) error {
 	heads := make([]lease.Head, len(b.c.World.Nodes))
-	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = trial.Head(n) })
+	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = Head(n) })
 	switch f := lease.FindHolder(heads, protocol.Majority(len(heads)), b.c.World.Rules); f.Kind {
 	case lease.HeldByClaim:
 		b.c.Say("an onlooker finds a holder, at node %d", f.Node+1)

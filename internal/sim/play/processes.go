@@ -8,7 +8,6 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -165,7 +164,7 @@ func (c *cast) claim(a *args) error {
 	if c.World.Capacity == 1<<30 {
 		weight = c.World.Capacity // of a read-write lock: a writer
 	}
-	var s trial.Start
+	var s Start
 	for a.err == nil {
 		switch {
 		case a.take("try"):
@@ -227,7 +226,7 @@ func (c *cast) evict(a *args) error {
 	return c.act(label, "evict", nodes)
 }
 
-// giveup N: the operation on the record with that number ends.
+// giveUp N: the operation on the record with that number ends.
 func (c *cast) giveUp(a *args) error {
 	no := a.number()
 	for _, q := range c.World.Procs {
@@ -247,7 +246,7 @@ func (c *cast) show(a *args) error {
 		if err != nil {
 			return err
 		}
-		c.Say("%s", trial.View(a))
+		c.Say("%s", View(a))
 		return nil
 	}
 	for _, n := range c.World.Nodes {
@@ -255,7 +254,7 @@ func (c *cast) show(a *args) error {
 	}
 	for t := range c.World.Participants() {
 		if t.Att != nil && t != t.Proc.Succession {
-			c.Say("%s", trial.View(t.Att))
+			c.Say("%s", View(t.Att))
 		}
 	}
 	c.Unserved()

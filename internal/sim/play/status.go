@@ -7,7 +7,6 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -24,7 +23,7 @@ func (c *cast) changes() {
 		g := c.Seen[a]
 		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.Phase() || g.Ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
 			c.Wire.Note(a)
-			c.Say("%s", trial.Status(a))
+			c.Say("%s", Status(a))
 		}
 	}
 }
@@ -41,7 +40,7 @@ func (c *cast) kept(n *world.Node) string {
 		s += " stopped;"
 	}
 	if d := n.Model.Recovering(now); d > 0 {
-		s += " recovering for " + trial.Seconds(d) + ";"
+		s += " recovering for " + Seconds(d) + ";"
 	}
 	for i := range w.Of {
 		for _, e := range n.Data(i).Claims(now) {
@@ -49,7 +48,7 @@ func (c *cast) kept(n *world.Node) string {
 			if e.Voted {
 				s += " vote"
 			}
-			s += fmt.Sprintf(" for %s;", trial.Seconds(time.Duration(e.Expiry-now)*time.Millisecond))
+			s += fmt.Sprintf(" for %s;", Seconds(time.Duration(e.Expiry-now)*time.Millisecond))
 		}
 	}
 	if k := n.Model.Plain(now); k == "rival" {

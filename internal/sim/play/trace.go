@@ -148,7 +148,7 @@ func (p *player) begin(a *args) error {
 	w := trial.NewSchedule(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.Record, w.LateMessages, w.Offsets = false, true, false
 	w.Manual, w.Repairs = manual, repairs
-	wire := &trial.Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]trial.Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
+	wire := &Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
 	w.Wire = wire
 	p.cast = &cast{Wire: wire, last: map[string]*world.Attempt{}}
 	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]*nodeset.Recording{}}
@@ -255,7 +255,7 @@ func BlocksOf(lines []string, mutate func(*course.Setting)) []trace.Block {
 
 // pattern reads a pattern of messages.
 func (a *args) pattern() (world.Parcel, error) {
-	q, rest, err := trial.Parse(a.words)
+	q, rest, err := Parse(a.words)
 	a.words = rest
 	return q, err
 }

@@ -29,8 +29,8 @@ func newChecks(w *Schedule) (c checks) {
 	return c
 }
 
-// always is what must be so at every moment.
-func (c *checks) always() {
+// Always is what must be so at every moment.
+func (c *checks) Always() {
 	for _, of := range c.Of {
 		of.always(c.w)
 		if c.w.Callers > 0 {

@@ -50,7 +50,7 @@ func (r *Rival) Try() {
 			over = true
 			w.Log("the rival holds")
 			r.Holds(r.End(began))
-			w.checks.always()
+			w.Always()
 			w.At(w.Around(w.Hold), func() { r.release(value) })
 		case answered == len(w.Nodes):
 			over = true

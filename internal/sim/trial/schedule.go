@@ -80,7 +80,7 @@ func (w *Schedule) Play() (v *course.Violation) {
 			break
 		}
 		w.Dispatch(e)
-		w.checks.always()
+		w.Always()
 		w.Step()
 	}
 	if w.Broken == nil {

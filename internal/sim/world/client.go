@@ -196,3 +196,61 @@ func (l *Link) attended(m *Message) {
 		l.stepped(m)
 	}
 }
+
+func (l *Link) AskTime() {
+	if x := l.Proc.World.Tape; x != nil && x.Plan {
+		x.Note("ask %s>%d", l.Proc.Label, l.Index+1)
+	}
+	l.Ask(theTime, 0)
+}
+
+func (l *Link) Ask(what about, inc protocol.Incarnation) {
+	r := protocol.Request{Node: l.No, Ticket: protocol.Ticket(inc), Sent: l.Proc.Local(l.Proc.World.Now)}
+	l.transfer(&Message{about: what, Link: l, Req: r})
+}
+
+func (l *Link) reading(m *Message) nodeset.Reading {
+	return nodeset.Reading{Sent: m.Req.Sent, Received: l.Proc.Local(l.Proc.World.Now), Micros: m.ans.Clock}
+}
+
+// listen notes what the process knows of the node's clock before it hears of
+// it.
+func (l *Link) listen() {
+	p := l.Proc
+	at, width := p.Client.Bounds(p.Now(), l.No)
+	l.met, l.bounded, l.width = false, at > 0, width
+}
+
+// noteReading notes what the process has made of a reading, and by how much the
+// node's clock had jumped by then.
+func (l *Link) noteReading(r nodeset.Reading, leapt time.Duration, why protocol.Why) {
+	if why != protocol.Counts && why != protocol.Parted {
+		return // the reading was not looked at
+	}
+	p := l.Proc
+	if why == protocol.Counts && leapt != l.leapt {
+		l.unnoticed((leapt - l.leapt).Abs(), l.bounded && !l.met, l.width, r)
+	}
+	if !r.Push {
+		l.leapt = leapt
+	}
+	// A node that has been met only since the sleep does not show that there
+	// was one.
+	if p.waking && l.known < p.woke && !r.Push && r.Sent >= p.woke {
+		p.waking, p.excused = false, p.World.Now.Add(5*p.World.NodeTimeout)
+	}
+}
+
+// unnoticed: the node's clock has jumped, and the process has not noticed. If
+// that is because it has hardly heard of the node before, more than rule 5's
+// margin may be missing, and there is no promise any more.
+func (l *Link) unnoticed(by time.Duration, known bool, width time.Duration, r nodeset.Reading) {
+	w := l.Proc.World
+	switch {
+	case by <= w.Borne() || !l.Node.Unsettled():
+	case !known, width > w.Borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
+		w.Log("process %s cannot see that the clock of node %d has jumped", l.Proc.Name, l.Node.Index)
+		w.Excused = true
+		w.Stats.Excused = 1
+	}
+}

@@ -118,7 +118,7 @@ func (d *decisions) registered(name string) {
 	}
 }
 
-// decided reports whether nodes are a majority of those that decide what
+// Decided reports whether nodes are a majority of those that decide what
 // follows a configuration.
 func Decided(c *nodeset.Configuration, nodes uint32) bool {
 	return 2*bits.OnesCount32(nodes&c.Deciders()) > bits.OnesCount32(c.Deciders())
@@ -134,7 +134,7 @@ func (d *decisions) Latest() (last *nodeset.Configuration) {
 	return last
 }
 
-// number is the node's in what was decided last, -1 if it has none.
+// Number is the node's in what was decided last, -1 if it has none.
 func (d *decisions) Number(n *Node) int {
 	last := d.Latest()
 	if last == nil {
@@ -146,7 +146,7 @@ func (d *decisions) Number(n *Node) int {
 	return -1
 }
 
-// numbers are those of the nodes of which is true, a bit for each.
+// Numbers are those of the nodes of which is true, a bit for each.
 func (d *decisions) Numbers(is func(n *Node) bool) (numbers uint32) {
 	for _, n := range d.w.Nodes {
 		if k := d.Number(n); k >= 0 && is(n) {
@@ -156,7 +156,7 @@ func (d *decisions) Numbers(is func(n *Node) bool) (numbers uint32) {
 	return numbers
 }
 
-// sets is which nodes make a quorum by what was decided last.
+// Sets is which nodes make a quorum by what was decided last.
 func (d *decisions) Sets() protocol.Quorums {
 	last := d.Latest()
 	if last == nil {
@@ -192,7 +192,7 @@ func (d *decisions) Successor(p *Proc, c *nodeset.Configuration) {
 	d.w.StopRetired()
 }
 
-// stopRetired is what an operator has to do: nodes that are not of the set any
+// StopRetired is what an operator has to do: nodes that are not of the set any
 // more are stopped, or at least do not come back without their data. A process
 // that starts with a list of such nodes alone takes them for nodes without a
 // set.

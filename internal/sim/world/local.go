@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
-// value is what callers of one process share: a local queue, and the
+// Value is what callers of one process share: a local queue, and the
 // participant whose claims it uses. It does for process.LocalQueue what
 // package localqueue does for it in production; where that unlocks, or where a
 // goroutine wakes, other events may come between here too.

@@ -244,6 +244,6 @@ func (m *machine) Wake() {
 	m.asleep, m.waking, m.woke = false, true, m.Local(p.World.Now)
 }
 
-// mayBeWrong: the process has slept, and cannot know that its leases have
+// MayBeWrong: the process has slept, and cannot know that its leases have
 // ended.
 func (m *machine) MayBeWrong() bool { return m.asleep || m.waking || m.p.World.Now < m.excused }

@@ -115,7 +115,7 @@ func (f *follower) join() {
 	f.Tend()
 }
 
-// tend has the connections be those that are to be there. One that is to end,
+// Tend has the connections be those that are to be there. One that is to end,
 // and that carries a step, ends a little later.
 func (f *follower) Tend() {
 	p := f.p
@@ -301,7 +301,7 @@ func (f *follower) Counts() func() bool {
 	return func() bool { return f.Members.Config() != nil }
 }
 
-// blocked reports whether nodes that have left and were stopped keep the
+// Blocked reports whether nodes that have left and were stopped keep the
 // process from each quorum that it knows, or the set that it counts on is known
 // to nodes that have left only: all others have lost it, and are another one.
 func (f *follower) Blocked() bool {

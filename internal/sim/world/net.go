@@ -15,6 +15,23 @@ const (
 	Answers
 )
 
+// about is what a message is about.
+type about uint8
+
+const (
+	claims   about = iota // or records
+	Hello                 // how a connection begins: the node's incarnation, and its time
+	theTime               // the node's
+	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
+	repairs               // a step of a repair
+	moves                 // a step of the register of the node's set
+	theSet                // what the node keeps of its set
+)
+
+func (a about) String() string {
+	return [...]string{"claims", "hello", "time", "mark", "repairing", "move", "set"}[a]
+}
+
 // Message is one request on its way, and then its answer.
 type Message struct {
 	att     *Attempt    // whose request it is, or
@@ -262,7 +279,7 @@ func (l *Link) again() {
 	})
 }
 
-// tell has the claims ask again: while the connection for commands or pushes
+// Tell has the claims ask again: while the connection for commands or pushes
 // was away they may have missed something.
 func (l *Link) Tell() {
 	w := l.Proc.World

@@ -3,8 +3,6 @@ package world
 import (
 	"fmt"
 	"maps"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
@@ -77,7 +75,7 @@ func (n *Node) Incarnation() protocol.Incarnation {
 	return protocol.Incarnation(1000*(n.Index+1) + n.lives)
 }
 
-// delay is how long a message from or to the node takes.
+// Delay is how long a message from or to the node takes.
 func (n *Node) Delay() time.Duration {
 	w := n.World
 	d := w.Delay + time.Duration(w.RNG.Int64N(int64(w.Jitter)+1))
@@ -91,7 +89,7 @@ func (n *Node) Delay() time.Duration {
 // of the record, of the number of permits and of other Redlock clients, too.
 func (n *Node) Data(lock int) *model.Node { return n.Model.Name(LockNames[lock]) }
 
-// data is what the node keeps of the name that the participant claims.
+// Data is what the node keeps of the name that the participant claims.
 func (t *Participant) Data(n *Node) *model.Node {
 	if t.Register != nil {
 		return n.Model.Name(t.Register.Name)
@@ -102,7 +100,7 @@ func (t *Participant) Data(n *Node) *model.Node {
 // LockNames are the names that participants claim.
 var LockNames = [...]string{"", "second", "third", "fourth"}
 
-// begins has a node without a marker begin an incarnation, in a world without
+// Begins has a node without a marker begin an incarnation, in a world without
 // sets. In a set a member gets its place back by the word of others.
 func (n *Node) Begins() {
 	if _, marked := n.Model.Incarnation(); !marked && n.World.decided == nil {
@@ -155,7 +153,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 	return a
 }
 
-// push carries a push to its owner, or not.
+// Push carries a push to its owner, or not.
 func (n *Node) Push(o model.Out) {
 	w := n.World
 	p := w.owner(o.Owner)
@@ -180,18 +178,7 @@ func (n *Node) Push(o model.Out) {
 	}})
 }
 
-// Crash takes the node down, and every connection with it.
-func (n *Node) Crash() {
-	n.World.Tape.Note("crash %d", n.Index+1)
-	defer n.World.Tape.Within()()
-	n.World.Log("node %d crashes", n.Index)
-	n.World.Stats.Restarts++
-	n.Down, n.Paused = true, false
-	n.inbox = nil
-	n.EachLink((*Link).Snap)
-}
-
-// eachLink calls f with each link that leads to the node.
+// EachLink calls f with each link that leads to the node.
 func (n *Node) EachLink(f func(l *Link)) {
 	for _, p := range n.World.Procs {
 		for _, l := range p.Links {
@@ -200,90 +187,6 @@ func (n *Node) EachLink(f func(l *Link)) {
 			}
 		}
 	}
-}
-
-// Restart brings it up with what it has in its memory.
-func (n *Node) Restart() {
-	n.World.Tape.Note("restart %d", n.Index+1)
-	defer n.World.Tape.Within()()
-	n.World.Log("node %d is back", n.Index)
-	n.Down = false
-	n.EachLink((*Link).Connect)
-}
-
-// Forget loses the memory.
-func (n *Node) Forget() {
-	n.World.Tape.Note("forget %d", n.Index+1)
-	defer n.World.Tape.Within()()
-	n.World.Log("node %d has lost its data", n.Index)
-	n.lives++
-	n.Model.Forget()
-	n.saved, n.Unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
-	n.Names, n.TurnEnds, n.TurnOf = map[string]bool{}, 0, nil
-	n.World.Judge.Lost()
-}
-
-// Copy has the node be another one's replica for a moment, and then a master
-// again: it has the other's data, and its connections last.
-func (n *Node) Copy(o *Node) {
-	n.World.Tape.Note("replica %d of %d", n.Index+1, o.Index+1)
-	n.World.Log("node %d was a replica of node %d", n.Index, o.Index)
-	n.Model = o.Model.Clone()
-	n.replica, n.Unmarked, n.jumped = true, false, o.jumped
-	n.World.Judge.Lost()
-}
-
-// Save writes the memory to the disk, as Redis does now and then.
-func (n *Node) Save() {
-	n.World.Tape.Note("save %d", n.Index+1)
-	n.saved, n.savedWith = n.Model.Clone(), maps.Clone(n.Names)
-}
-
-// Refuses has it refuse every request, for good or for now, or no more.
-func (n *Node) Refuses(all, forNow bool) {
-	if n.Refuse != (all && !forNow) || n.busy != (all && forNow) {
-		n.World.Tape.Note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
-	}
-	n.Refuse, n.busy = all && !forNow, all && forNow
-}
-
-// SetPlain is another Redlock client's: it sets the redlock key if that is
-// free.
-func (n *Node) SetPlain(value string, lease time.Duration) bool {
-	n.World.Tape.Note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
-	return n.Model.SetPlain(n.Millis(n.World.Now), value, lease)
-}
-
-// DelPlain deletes the redlock key if it has that value, or any if that is
-// empty.
-func (n *Node) DelPlain(value string) {
-	n.World.Tape.Note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
-	n.Model.DelPlain(n.Millis(n.World.Now), value)
-}
-
-// Revert is a restart from the disk: the newest writes are gone, and the marker
-// is not.
-func (n *Node) Revert() {
-	n.World.Tape.Note("revert %d", n.Index+1)
-	defer n.World.Tape.Within()()
-	if n.saved == nil {
-		n.Forget()
-		return
-	}
-	n.World.Log("node %d has lost what it did since its last save", n.Index)
-	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
-	n.Unmarked = !n.World.Forgetful
-	n.World.Judge.Lost()
-}
-
-// ComeBack has the memory of the last save come back in one run of the server.
-// Its marker names that run.
-func (n *Node) ComeBack() {
-	n.World.Tape.Note("return %d", n.Index+1)
-	n.World.Log("node %d has what it had at its last save", n.Index)
-	n.Model, n.Names = n.saved.Clone(), maps.Clone(n.savedWith)
-	n.back = true
-	n.World.Judge.Lost()
 }
 
 // inspect is what a client does on a new connection: INFO tells that the server
@@ -303,84 +206,6 @@ func (n *Node) mark() {
 	n.lives++
 	n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
 	n.World.Judge.Lost()
-}
-
-// Evict has a node say that an operator ends a hold, and reports whether it
-// does.
-func (n *Node) Evict(a *Attempt) (says bool) {
-	n.World.Tape.Note("evict %s %d", a.Part.Label(), n.Index+1)
-	if n.Down || n.Paused {
-		return false
-	}
-	n.World.Log("an operator ends %v at node %d", a, n.Index)
-	_, outs := a.Part.Data(n).Evict(n.Millis(n.World.Now), a.Ticket())
-	for _, o := range outs {
-		if o.Push.ID == a.ID {
-			says = true
-			a.EvictedBy |= 1 << n.Index
-		}
-		n.Push(o)
-	}
-	return says
-}
-
-func (n *Node) Pause() {
-	n.World.Tape.Note("stop %d", n.Index+1)
-	defer n.World.Tape.Within()()
-	n.World.Log("node %d stops", n.Index)
-	n.Paused = true
-}
-
-// Resume: everything that has queued up is handled now.
-func (n *Node) Resume() {
-	n.World.Tape.Note("go %d", n.Index+1)
-	defer n.World.Tape.Within()()
-	if !n.Paused {
-		return
-	}
-	n.World.Log("node %d goes on", n.Index)
-	n.Paused = false
-	inbox := n.inbox
-	n.inbox = nil
-	for _, e := range inbox {
-		n.World.request(e)
-	}
-	n.EachLink((*Link).Connect)
-}
-
-// TicketName leaves out what all tickets have in common.
-func TicketName(t protocol.Ticket) string {
-	if t > Epoch/2 && t < 2*Epoch {
-		return fmt.Sprintf("%+d", int64(t)-int64(Epoch))
-	}
-	return strconv.FormatUint(uint64(t), 10)
-}
-
-func VersionName(v protocol.Version) string {
-	if v == (protocol.Version{}) {
-		return "nothing"
-	}
-	return fmt.Sprintf("%s.%d", TicketName(v.Ticket), v.Seq)
-}
-
-func AnswerName(r protocol.Request, a protocol.Answer) string {
-	if e := a.Record; e != nil {
-		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, VersionName(e.Version), VersionName(e.Promise), e.CaughtUp)
-	}
-	if a.Status != protocol.OK || r.Op == protocol.OpLeave {
-		return a.Status.String()
-	}
-	s := TicketName(a.Ticket)
-	if a.Vote {
-		s += " vote"
-	}
-	if a.HasTotals {
-		s += fmt.Sprintf(" below=%d/%x", a.Sum, a.Digest>>36)
-	}
-	if a.Wait > 0 {
-		s += " hint " + a.Wait.String()
-	}
-	return s
 }
 
 // Address is what a process dials to reach the node.

@@ -115,7 +115,7 @@ func (t *Participant) idleFor(d time.Duration) {
 	}
 }
 
-// drain: hold no longer than usual, and start no more.
+// Drain: hold no longer than usual, and start no more.
 func (t *Participant) Drain() {
 	if t.Value != nil {
 		t.Value.drain()

@@ -82,7 +82,7 @@ func (o *registerOps) eachOp(what func(i *RegisterOp)) {
 	}
 }
 
-// reads has a process look at the record now and then.
+// Reads has a process look at the record now and then.
 func (o *registerOps) Reads() {
 	p, w := o.p, o.p.World
 	p.Later(w.Around(2*w.Think+2*w.Hold), func() {

@@ -12,7 +12,7 @@ import (
 
 // This file owns what is recorded of a schedule that is played.
 
-// setup begins the trace on the tape with the settings and the clocks.
+// Setup begins the trace on the tape with the settings and the clocks.
 func (w *World) Setup() {
 	x := w.Tape
 	s := fmt.Sprintf("nodes %d ttl %v guard %v retention %v timeout %v", len(w.Nodes), w.TTL, w.Guard, w.Retention, w.NodeTimeout)

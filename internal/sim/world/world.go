@@ -48,6 +48,34 @@ type World struct {
 	names   Names   // of what is recorded on the tape
 }
 
+// kind is what an event is.
+type kind uint8
+
+const (
+	EvRequest kind = iota // a request reaches its node
+	EvLate                // a request that its sender gave up reaches the node
+	EvAnswer              // an answer reaches its process
+	evFail                // a process learns that a request will not be answered
+	evPush                // a push reaches its process
+	EvTimer               // a claim's Wake
+	EvUp                  // a link is up: the claims of the process get that event
+	EvDown                // a link is down: likewise
+	evProc                // fn concerns a process, and waits while that is stopped
+	evFunc                // fn concerns the world
+)
+
+// Event is something that happens at a moment; of two at the same moment the
+// one that was scheduled first goes first.
+type Event struct {
+	At   course.Moment
+	Kind kind
+	Gen  uint32 // of the process: its life
+	Proc *Proc
+	M    *Message
+	Att  *Attempt
+	fn   func()
+}
+
 // Judge hears what happens, and fails the schedule that breaks a promise.
 type Judge interface {
 	Began(a *Attempt)
@@ -126,7 +154,7 @@ func (w *World) Exchanges() bool { return slices.ContainsFunc(w.Exchangers, (*ex
 // Spare is how many nodes may be missing.
 func (w *World) Spare() int { return (len(w.Nodes) - 1) / 2 }
 
-// idle: no participant holds or wants anything, and no nodes are being
+// Idle: no participant holds or wants anything, and no nodes are being
 // exchanged.
 func (w *World) Idle() bool {
 	if w.Exchanges() {
@@ -149,11 +177,6 @@ func (w *World) NewID() protocol.ID {
 	id[15] = byte(int(id[15]) % w.Residues)
 	w.Taken[id.Residue()]++
 	return id
-}
-
-// PhaseName is that of traces.
-func PhaseName(p lease.Phase) string {
-	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
 }
 
 // say is a line of the output of a trace.

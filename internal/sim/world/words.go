@@ -2,12 +2,15 @@ package world
 
 import (
 	"fmt"
+	"strconv"
 
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// This file owns the names of messages: those of one play of a schedule and of
-// the next are the same.
+// This file owns the words of traces: the names of messages, which are the same
+// in each play of a schedule, of tickets, answers and phases.
 
 // Parcel names what is under way: a request, its answer, or a push.
 type Parcel struct {
@@ -98,4 +101,44 @@ func (n *Names) Of(e Event) Parcel {
 		p.From, p.To = p.To, p.From
 	}
 	return p
+}
+
+// TicketName leaves out what all tickets have in common.
+func TicketName(t protocol.Ticket) string {
+	if t > Epoch/2 && t < 2*Epoch {
+		return fmt.Sprintf("%+d", int64(t)-int64(Epoch))
+	}
+	return strconv.FormatUint(uint64(t), 10)
+}
+
+func VersionName(v protocol.Version) string {
+	if v == (protocol.Version{}) {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s.%d", TicketName(v.Ticket), v.Seq)
+}
+
+func AnswerName(r protocol.Request, a protocol.Answer) string {
+	if e := a.Record; e != nil {
+		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, VersionName(e.Version), VersionName(e.Promise), e.CaughtUp)
+	}
+	if a.Status != protocol.OK || r.Op == protocol.OpLeave {
+		return a.Status.String()
+	}
+	s := TicketName(a.Ticket)
+	if a.Vote {
+		s += " vote"
+	}
+	if a.HasTotals {
+		s += fmt.Sprintf(" below=%d/%x", a.Sum, a.Digest>>36)
+	}
+	if a.Wait > 0 {
+		s += " hint " + a.Wait.String()
+	}
+	return s
+}
+
+// PhaseName is that of traces.
+func PhaseName(p lease.Phase) string {
+	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
 }

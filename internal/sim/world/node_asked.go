@@ -2,33 +2,23 @@ package world
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"time"
+	"strconv"
+	"strings"
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/repair"
 )
 
-// This file owns what a process asks of a node beside its claims, what the node
-// says of its set then, and what the simulation knows of clocks: which have
-// jumped, and whether a process could see that.
-
-// about is what a message is about.
-type about uint8
-
-const (
-	claims   about = iota // or records
-	Hello                 // how a connection begins: the node's incarnation, and its time
-	theTime               // the node's
-	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
-	repairs               // a step of a repair
-	moves                 // a step of the register of the node's set
-	theSet                // what the node keeps of its set
-)
-
-func (a about) String() string {
-	return [...]string{"claims", "hello", "time", "mark", "repairing", "move", "set"}[a]
-}
+// This file owns what a node does that is asked for something else than a
+// claim: its marker, its set, and the steps of a repair, with the names that it
+// lists. The record and the number of permits are those of the model, further
+// names are only known or not.
+//
+// Invariant: a node that is marked as caught up has every name that any node
+// listed. The simulator reports the violation "record" where it has not.
 
 // attend does what is asked of a node outside any claim.
 func (n *Node) attend(m *Message) protocol.Answer {
@@ -58,64 +48,6 @@ func (n *Node) attend(m *Message) protocol.Answer {
 	}
 	inc, _ = n.Model.Incarnation()
 	return protocol.Answer{Incarnation: inc, Clock: n.Micros(w.Now)}
-}
-
-func (l *Link) AskTime() {
-	if x := l.Proc.World.Tape; x != nil && x.Plan {
-		x.Note("ask %s>%d", l.Proc.Label, l.Index+1)
-	}
-	l.Ask(theTime, 0)
-}
-
-func (l *Link) Ask(what about, inc protocol.Incarnation) {
-	r := protocol.Request{Node: l.No, Ticket: protocol.Ticket(inc), Sent: l.Proc.Local(l.Proc.World.Now)}
-	l.transfer(&Message{about: what, Link: l, Req: r})
-}
-
-func (l *Link) reading(m *Message) nodeset.Reading {
-	return nodeset.Reading{Sent: m.Req.Sent, Received: l.Proc.Local(l.Proc.World.Now), Micros: m.ans.Clock}
-}
-
-// listen notes what the process knows of the node's clock before it hears of
-// it.
-func (l *Link) listen() {
-	p := l.Proc
-	at, width := p.Client.Bounds(p.Now(), l.No)
-	l.met, l.bounded, l.width = false, at > 0, width
-}
-
-// noteReading notes what the process has made of a reading, and by how much the
-// node's clock had jumped by then.
-func (l *Link) noteReading(r nodeset.Reading, leapt time.Duration, why protocol.Why) {
-	if why != protocol.Counts && why != protocol.Parted {
-		return // the reading was not looked at
-	}
-	p := l.Proc
-	if why == protocol.Counts && leapt != l.leapt {
-		l.unnoticed((leapt - l.leapt).Abs(), l.bounded && !l.met, l.width, r)
-	}
-	if !r.Push {
-		l.leapt = leapt
-	}
-	// A node that has been met only since the sleep does not show that there
-	// was one.
-	if p.waking && l.known < p.woke && !r.Push && r.Sent >= p.woke {
-		p.waking, p.excused = false, p.World.Now.Add(5*p.World.NodeTimeout)
-	}
-}
-
-// unnoticed: the node's clock has jumped, and the process has not noticed. If
-// that is because it has hardly heard of the node before, more than rule 5's
-// margin may be missing, and there is no promise any more.
-func (l *Link) unnoticed(by time.Duration, known bool, width time.Duration, r nodeset.Reading) {
-	w := l.Proc.World
-	switch {
-	case by <= w.Borne() || !l.Node.Unsettled():
-	case !known, width > w.Borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
-		w.Log("process %s cannot see that the clock of node %d has jumped", l.Proc.Name, l.Node.Index)
-		w.Excused = true
-		w.Stats.Excused = 1
-	}
 }
 
 // says is what a node says when it is asked so.
@@ -184,4 +116,83 @@ func (n *Node) Forges(alone bool) {
 		}
 		return (&nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: own.Identity, Config: &c}).String()
 	}
+}
+
+// repairStep is what a node does for one step.
+func (n *Node) repairStep(m *Message) (res repair.RepairResult) {
+	w, s, by := n.World, m.task.step, m.Link.Proc
+	inc, marked := n.Model.Incarnation()
+	set := n.Model.Set()
+	switch {
+	case n.Refuse:
+		return repair.RepairResult{Err: errRefused, ForGood: true}
+	case by.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (s.Kind == repair.RepairLook || s.Kind == repair.RepairMark):
+		return repair.RepairResult{Err: errOtherSet}
+	case !marked:
+		return repair.RepairResult{Err: errUnmarked}
+	}
+	switch now := n.Millis(w.Now); s.Kind {
+	case repair.RepairLook:
+		n.Looks++
+		return repair.RepairResult{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(), Wait: n.Model.Recovering(now)}
+	case repair.RepairTurn:
+		if res.OK = n.TurnEnds <= now; res.OK {
+			n.TurnEnds = now + s.For.Milliseconds()
+			n.TurnOf = by
+		}
+	case repair.RepairStay:
+		if n.TurnEnds > now {
+			n.TurnEnds = now + s.For.Milliseconds()
+		}
+	case repair.RepairYield:
+		n.TurnEnds, n.TurnOf = 0, nil
+	case repair.RepairList:
+		res.Names, res.Cursor = n.list(s.Cursor)
+	case repair.RepairMark:
+		if res.OK = inc == s.Incarnation; res.OK {
+			n.Complete(inc)
+		}
+	}
+	return res
+}
+
+// perPortion is how many names a node lists at a time.
+const perPortion = 7
+
+// list lists a portion of the names that the node has something of.
+func (n *Node) list(cursor string) (names []string, next string) {
+	all := slices.Sorted(maps.Keys(n.Names))
+	if n.Model.HasRegister() {
+		all = append(all, recordName)
+	}
+	for _, name := range slices.Sorted(n.Model.Names()) {
+		if strings.HasPrefix(name, successor) && n.Model.Name(name).HasRegister() {
+			all = append(all, name)
+		}
+	}
+	if limit, _ := n.Model.Limit(); limit > 0 {
+		all = append(all, numberName)
+	}
+	from, err := strconv.Atoi(cursor)
+	if err != nil {
+		panic(err)
+	}
+	from = min(from, len(all))
+	to := min(from+perPortion, len(all))
+	if next = strconv.Itoa(to); to == len(all) {
+		next = "0"
+	}
+	return all[from:to], next
+}
+
+// Complete marks the node as caught up.
+func (n *Node) Complete(inc protocol.Incarnation) {
+	w := n.World
+	w.Log("node %d is caught up", n.Index)
+	w.Judge.CaughtUp(n)
+	w.Tape.Note("caughtup %d", n.Index+1)
+	if w.Wire != nil {
+		w.Wire.Say("node %d is caught up", n.Index+1)
+	}
+	n.Model.Complete(inc)
 }

@@ -1,4 +1,4 @@
-package trial
+package play
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -20,7 +21,7 @@ import (
 // Invariant: what is under way in one direction of a connection arrives in the
 // order in which it was sent. Pushes have a connection of their own.
 type Wire struct {
-	World      *Schedule
+	World      *trial.Schedule
 	Began      course.Moment // when the trace's time is zero
 	Names      world.Names
 	Flight     []world.Event  // what is under way, in the order in which it was sent
@@ -152,7 +153,7 @@ func (x *Wire) Handle(e world.Event, at course.Moment) {
 // Check says which checks fail now.
 func (x *Wire) Check() {
 	w := x.World
-	w.checks.always()
+	w.Always()
 	if v := w.Broken; v != nil && !x.Said[v.Kind] {
 		x.Said[v.Kind] = true
 		x.Say("VIOLATION %s: %s", v.Kind, v.What)
