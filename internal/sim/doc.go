@@ -108,7 +108,8 @@
 // about.
 //
 //	course      settings, time, chance, and what is recorded of a schedule
-//	world       clients, links and nodes, what fails in them, and what must hold
+//	world       clients, links and nodes
+//	trial       how a schedule of them is played, what fails, and what must hold
 //	play        a trace, that is a schedule that a person writes, and its commands
 //	exhaustive  every schedule of small cases
 //	testdata    the traces

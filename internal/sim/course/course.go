@@ -8,7 +8,7 @@ import (
 )
 
 // This file owns the course of a schedule: true time, chance, what a generator
-// wants done, and the trace of what has happened.
+// wants done, the trace of what has happened, and the violation that shows.
 
 // Course is one schedule's, without what it happens to.
 type Course struct {
@@ -96,5 +96,25 @@ func (c *Course) Around(d time.Duration) time.Duration {
 func (c *Course) Log(format string, args ...any) {
 	if c.Trace != nil {
 		fmt.Fprintf(c.Trace, "%12.6f  %s\n", float64(c.Now)/1e9, fmt.Sprintf(format, args...))
+	}
+}
+
+// Violation is what a schedule showed.
+type Violation struct {
+	Kind string // as in the package's documentation; or panic
+	What string
+	At   time.Duration
+}
+
+func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
+
+// Fail says that a promise is broken.
+func (c *Course) Fail(kind, format string, args ...any) {
+	if c.Excused && (kind == "capacity" || kind == "token") {
+		return
+	}
+	if c.Broken == nil {
+		c.Broken = &Violation{kind, fmt.Sprintf(format, args...), time.Duration(c.Now)}
+		c.Log("VIOLATION %v", c.Broken)
 	}
 }

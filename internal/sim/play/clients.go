@@ -5,13 +5,14 @@ import (
 	"strconv"
 
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what a trace knows of client processes and their claims. Their
-// commands are in processes.go.
+// This file owns what carries out the commands of a trace, and what a trace knows
+// of client processes and their claims.
 
 // cast are the processes of the simulator, around lease.Claim. A label names a
 // claim: a letter for the process, and a number for all but its first claim, as
@@ -20,6 +21,49 @@ type cast struct {
 	*Wire
 	values int // written so far
 	last   map[string]*world.Attempt
+}
+
+// player carries out the commands of a trace.
+type player struct {
+	mutate func(*course.Setting)
+	*cast  // nil before the first command
+	bench
+	recorders
+}
+
+// bench are the nodes, and what has become of the rival's round of requests to
+// them.
+type bench struct {
+	c     *cast
+	set   int           // the nodes that have given it their keys,
+	asked protocol.Time // and when it began to ask for them
+}
+
+// recorders are processes that record a set step by step.
+type recorders struct {
+	c          *cast
+	recordings map[string]*nodeset.Recording // by process: that have not ended
+}
+
+// node reads a node.
+func (x *cast) node(s string) (*world.Node, error) {
+	i := 0
+	if _, err := fmt.Sscanf(s, "%d", &i); err != nil || i < 1 || i > len(x.World.Nodes) {
+		return nil, fmt.Errorf("%q is no node", s)
+	}
+	return x.World.Nodes[i-1], nil
+}
+
+// onNodes does something to the nodes that a command names.
+func (x *cast) onNodes(a *args, do func(n *world.Node)) error {
+	for _, i := range a.numbers() {
+		n, err := x.node(fmt.Sprint(i))
+		if err != nil {
+			return err
+		}
+		do(n)
+	}
+	return a.err
 }
 
 // proc returns the process of a label, which starts when it is first named.

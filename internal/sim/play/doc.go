@@ -2,7 +2,9 @@
 // each with what it leads to. testdata/README.md of internal/sim has the table
 // of the commands.
 //
-//	trace.go      a trace, its settings, and the words of a command
+//	trace.go      a trace, its settings, and how it is played and shortened
 //	commands.go   the table
-//	others        the commands, by what they are about; status.go prints
+//	clients.go    what carries out the commands; others have them by what they are about
+//	wire.go       the network of a trace
+//	words.go said.go status.go   what a command reads, and what is said
 package play

@@ -12,12 +12,6 @@ import (
 // This file has the commands about the set that nodes belong to: see
 // members.go.
 
-// recorders are processes that record a set step by step.
-type recorders struct {
-	c          *cast
-	recordings map[string]*nodeset.Recording // by process: that have not ended
-}
-
 // list LABEL NODES: the list that the process begins with; it is the members
 // else. It stands before members.
 func (s *recorders) list(a *args) error {

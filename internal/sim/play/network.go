@@ -11,27 +11,6 @@ import (
 
 // This file has the commands about messages and time.
 
-// node reads a node.
-func (x *cast) node(s string) (*world.Node, error) {
-	i := 0
-	if _, err := fmt.Sscanf(s, "%d", &i); err != nil || i < 1 || i > len(x.World.Nodes) {
-		return nil, fmt.Errorf("%q is no node", s)
-	}
-	return x.World.Nodes[i-1], nil
-}
-
-// onNodes does something to the nodes that a command names.
-func (x *cast) onNodes(a *args, do func(n *world.Node)) error {
-	for _, i := range a.numbers() {
-		n, err := x.node(fmt.Sprint(i))
-		if err != nil {
-			return err
-		}
-		do(n)
-	}
-	return a.err
-}
-
 // hold PATTERN: what matches waits from now on.
 func (x *cast) hold(a *args) error {
 	for len(a.words) > 0 {

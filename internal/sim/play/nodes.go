@@ -13,14 +13,6 @@ import (
 
 // This file has the commands about nodes: their data, clocks and redlock keys.
 
-// bench are the nodes, and what has become of the rival's round of requests to
-// them.
-type bench struct {
-	c     *cast
-	set   int           // the nodes that have given it their keys,
-	asked protocol.Time // and when it began to ask for them
-}
-
 // restart NODES [amnesia|old]: a node that runs crashes first.
 func (b *bench) restart(a *args) error {
 	var ns []*world.Node

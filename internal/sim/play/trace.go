@@ -40,14 +40,6 @@ func PlayTrace(blocks []trace.Block, mutate func(*course.Setting)) []trace.Block
 	return trace.Play(blocks, p.do)
 }
 
-// player carries out the commands of a trace.
-type player struct {
-	mutate func(*course.Setting)
-	*cast  // nil before the first command
-	bench
-	recorders
-}
-
 // do carries out one command, and returns what it has led to.
 func (p *player) do(line string) (out []string) {
 	defer func() {
@@ -158,64 +150,6 @@ func (p *player) begin(a *args) error {
 	return nil
 }
 
-// args are the words of a command that have not been read yet.
-type args struct {
-	words []string
-	err   error // the first
-}
-
-func (a *args) next() string {
-	if len(a.words) == 0 {
-		a.fail(fmt.Errorf("a word is missing at the end"))
-		return ""
-	}
-	s := a.words[0]
-	a.words = a.words[1:]
-	return s
-}
-
-// take reads the word if it is the next one.
-func (a *args) take(word string) bool {
-	if len(a.words) > 0 && a.words[0] == word {
-		a.words = a.words[1:]
-		return true
-	}
-	return false
-}
-
-func (a *args) fail(err error) {
-	if a.err == nil && err != nil {
-		a.err = err
-	}
-}
-
-func (a *args) number() (n int) {
-	s := a.next()
-	if _, err := fmt.Sscanf(s, "%d", &n); err != nil {
-		a.fail(fmt.Errorf("%q is no number", s))
-	}
-	return n
-}
-
-func (a *args) duration() time.Duration {
-	d, err := time.ParseDuration(strings.TrimPrefix(a.next(), "+"))
-	a.fail(err)
-	return d
-}
-
-// numbers reads nodes: 1, or several as 1,2.
-func (a *args) numbers() (ns []int) {
-	s := a.next()
-	for f := range strings.SplitSeq(s, ",") {
-		n := 0
-		if _, err := fmt.Sscanf(f, "%d", &n); err != nil {
-			a.fail(fmt.Errorf("%q are no nodes, such as 1,2", s))
-		}
-		ns = append(ns, n)
-	}
-	return ns
-}
-
 // Shrink leaves out what a trace can do without, such that bad still holds of
 // it.
 func Shrink(lines []string, bad func([]string) bool) []string {
@@ -251,11 +185,4 @@ func BlocksOf(lines []string, mutate func(*course.Setting)) []trace.Block {
 		}
 	}
 	return blocks
-}
-
-// pattern reads a pattern of messages.
-func (a *args) pattern() (world.Parcel, error) {
-	q, rest, err := Parse(a.words)
-	a.words = rest
-	return q, err
 }

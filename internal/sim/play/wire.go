@@ -3,7 +3,6 @@ package play
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
@@ -172,43 +171,6 @@ func (x *Wire) Until(to course.Moment) {
 	}
 	w.Now = max(w.Now, to)
 	x.Settle()
-}
-
-// Parse reads a parcel or a pattern: [late|failure|up|down] from>to [op[#n]].
-func Parse(args []string) (p world.Parcel, rest []string, err error) {
-	p.Kind = world.EvRequest
-	for k, s := range world.Prefixes {
-		if len(args) > 0 && args[0]+" " == s {
-			p.Kind, args = k, args[1:]
-			break
-		}
-	}
-	if len(args) == 0 {
-		return p, nil, fmt.Errorf("a link is missing, such as a>1 or 1>a")
-	}
-	var ok bool
-	if args[0] == "*" {
-		p.From, p.To = "*", "*"
-	} else if p.From, p.To, ok = strings.Cut(args[0], ">"); !ok {
-		return p, nil, fmt.Errorf("%q is no link such as a>1 or 1>a", args[0])
-	}
-	rest = args[1:]
-	if len(rest) > 0 && slices.Contains(operations, strings.Split(rest[0], "#")[0]) {
-		op, no, numbered := strings.Cut(rest[0], "#")
-		if p.Op = op; numbered {
-			if _, err := fmt.Sscan(no, &p.No); err != nil {
-				return p, nil, fmt.Errorf("%q: %v", rest[0], err)
-			}
-		}
-		rest = rest[1:]
-	}
-	return p, rest, nil
-}
-
-// operations are what a parcel may be.
-var operations = []string{
-	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "longest", "push",
-	"look", "turn", "stay", "list", "complete", "yield", "move", "set",
 }
 
 // Find returns the places of what a pattern stands for, or an error if nothing

@@ -15,23 +15,6 @@ import (
 // This file owns what each name by itself is held to. The order of claims is in
 // check_order.go.
 
-// checker holds the claims of one name to what the protocol promises.
-type checker struct {
-	lock    int
-	fence   protocol.Ticket // the highest that any node has had, where there are several names
-	local   localCheck
-	holders []*world.Attempt
-	highest []admission      // per weight: the highest ticket that was ever admitted
-	entered []*world.Attempt // admitted by the event that is being handled
-	free    course.Moment    // since when a waiter could be served and is not
-}
-
-type admission struct {
-	weight uint64
-	ticket protocol.Ticket
-	holder *world.Attempt
-}
-
 func (c *checker) always(w *Schedule) {
 	if rival := w.Rival != nil && w.Rival.Valid() && c.lock == 0; len(c.holders) > 1 || rival {
 		var sum uint64

@@ -86,18 +86,6 @@ func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
 	}
 }
 
-// ledger is what the record has been seen to hold, by all readers together.
-type ledger struct {
-	void  bool             // more nodes have lost their data than may
-	Best  protocol.Version // the newest that any reader got
-	Opens []opened
-	Puts  []protocol.Version
-
-	values map[protocol.Version]string
-}
-
-type opened struct{ Run, found protocol.Version }
-
 // lost notes that a node has lost its data: of records a majority must remain
 // caught up, or be repaired before the next one goes. That is asked of a set
 // that is about to count alone, too: its nodes were looked at before, and what

@@ -14,13 +14,6 @@ import (
 // This file owns the promises of all names together. Those of each name are in
 // check.go.
 
-// checks hold a schedule to what the protocol promises: each name by itself,
-// and what is so for all.
-type checks struct {
-	w  *Schedule
-	Of []*checker // by name
-}
-
 func newChecks(w *Schedule) (c checks) {
 	c.w = w
 	for i := range max(1, w.Locks) {

@@ -8,13 +8,6 @@ import (
 
 // This file owns what fails in a schedule: at random, and as aims ask for it.
 
-// faults are what may still fail, and what has failed beyond what the nodes and
-// the processes know of themselves.
-type faults struct {
-	w       *Schedule
-	missing int // nodes that stay down from the start
-}
-
 // span is how long a fault lasts: not long, about a beat, a lease or the guard
 // time.
 func (f *faults) span() time.Duration {

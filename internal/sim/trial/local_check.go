@@ -6,18 +6,6 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// localCheck holds the callers of local queues to what the packages mutex and
-// rwmutex promise.
-type localCheck struct {
-	lock          int    // of the values with this name
-	written, read turnOf // with the highest token
-}
-
-type turnOf struct {
-	token  uint64
-	holder string
-}
-
 // acts: the caller may act as a holder.
 func acts(c *world.Caller) bool {
 	return (c.Doing == world.Holding || c.Doing == world.Changing) && !c.Lease.Ended && c.Lease.Att.InForce() && !c.Value.Part.Proc.MayBeWrong()

@@ -14,12 +14,6 @@ import (
 // This file owns what the operators of a set do: which exchanges are under way,
 // and what is done beside those.
 
-// operators are those of all processes together.
-type operators struct {
-	w     *Schedule
-	added int // members so far
-}
-
 // next are the sets that are about to count alone: an operator has looked at
 // their nodes, and does not know yet what these lose from now on.
 func (o *operators) next() (sets []protocol.Quorums) {

@@ -6,19 +6,10 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
 // This file owns the number of permits.
-
-// number is how many permits there are, and have been.
-type number struct {
-	limit uint64        // since the last Resize; 0: none yet
-	Most  uint64        // that there ever were
-	since course.Moment // when a majority knew of the limit
-	At    protocol.Ticket
-}
 
 // Resize changes the number of permits at some nodes at once; once a majority
 // has it, it is in force.

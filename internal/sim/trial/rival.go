@@ -9,17 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// Rival is another Redlock client on the same name: it sets the redlock key
-// where that is free, holds with a majority, and retries at random.
-type Rival struct {
-	course.Clock
-	World *Schedule
-	Lease time.Duration
-	lossy bool // its messages get lost, or are late
-	count int
-	Until protocol.Time // of the hold; 0: none
-}
-
 // NewRival returns one whose leases are as long as ours, or, if it is lossy,
 // longer.
 func NewRival(w *Schedule, lossy bool) *Rival {

@@ -1,19 +1,15 @@
 package trial
 
 import (
-	"fmt"
-	"io"
-	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns how a schedule is played, and how long that may take.
+// This file owns what a schedule has beside its world: what may fail, what is
+// judged, and how long hand-overs may take.
 
 // Schedule is a world that is played, what fails in it, and what must hold.
 type Schedule struct {
@@ -26,129 +22,84 @@ type Schedule struct {
 	Permits number
 }
 
-func NewSchedule(s course.Setting, r *rand.Rand, trace io.Writer) *Schedule {
-	w := &Schedule{}
-	w.faults, w.operators = faults{w: w}, operators{w: w}
-	w.World = world.NewWorld(s, r, trace, &judge{w})
-	w.checks = newChecks(w)
-	return w
+// faults are what may still fail, and what has failed beyond what the nodes and
+// the processes know of themselves.
+type faults struct {
+	w       *Schedule
+	missing int // nodes that stay down from the start
 }
 
-// maxEvents is far above what any honest schedule takes.
-const maxEvents = 500_000
-
-// Play runs the schedule until nothing more happens.
-func (w *Schedule) Play() (v *course.Violation) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.Fail("panic", "%v\n%s", p, debug.Stack())
-			v = w.Broken
-		}
-	}()
-	if w.Tape != nil {
-		w.Setup()
-	}
-	if w.Record {
-		for _, p := range w.Procs {
-			p.Reads()
-		}
-	}
-	for _, p := range w.Procs {
-		for _, l := range p.Links {
-			if l.Up {
-				l.Ask(world.Hello, 0)
-			}
-		}
-		p.Begins()
-	}
-	w.Limit = w.Now.Add(w.Length + w.bound())
-	w.At(w.Length, w.stop)
-	w.Step()
-	for !w.Queue.Empty() && w.Broken == nil {
-		e := w.Queue.Pop()
-		w.Now = e.At
-		w.Stats.Events++
-		if w.Stats.Events > maxEvents {
-			w.Fail("busy", "more than %d events", maxEvents)
-			break
-		}
-		if e.At > w.Limit {
-			w.dismiss()
-		}
-		if e.At > w.Limit && !w.Idle() {
-			w.Fail("stuck", "%s", w.waiting())
-			break
-		}
-		w.Dispatch(e)
-		w.Always()
-		w.Step()
-	}
-	if w.Broken == nil {
-		w.checks.end()
-	}
-	return w.Broken
+// operators are those of all processes together.
+type operators struct {
+	w     *Schedule
+	added int // members so far
 }
 
-// bound is how long after the faults the last waiter may be served: nodes
-// recover, leases of the dead end, and then every waiter has its turn.
-func (w *Schedule) bound() time.Duration {
-	each := 4*w.Hold + 4*w.NodeTimeout + w.TTL/3
-	if w.Record {
-		each += 10 * w.TTL // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
-	}
-	wait := 2*w.Guard + 4*w.TTL
-	if w.Rival != nil {
-		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
-	}
-	return wait + time.Duration(len(w.Procs)*w.Parts*max(1, w.Callers)+2)*each
+// checks hold a schedule to what the protocol promises: each name by itself,
+// and what is so for all.
+type checks struct {
+	w  *Schedule
+	Of []*checker // by name
 }
 
-func (w *Schedule) waiting() string {
-	s := "not served"
-	if w.Exchanges() {
-		s = "an exchange is not over"
-	}
-	for a := range w.Participants() {
-		if !a.Idle() {
-			s += fmt.Sprintf("; %v (%v)", a.Att, world.PhaseName(a.Att.Phase()))
-		}
-	}
-	return s
+// checker holds the claims of one name to what the protocol promises.
+type checker struct {
+	lock    int
+	fence   protocol.Ticket // the highest that any node has had, where there are several names
+	local   localCheck
+	holders []*world.Attempt
+	highest []admission      // per weight: the highest ticket that was ever admitted
+	entered []*world.Attempt // admitted by the event that is being handled
+	free    course.Moment    // since when a waiter could be served and is not
 }
 
-// lastly reads once more when everything is well again: that must succeed.
-func (w *Schedule) lastly() {
-	caughtUp := w.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.Unsettled() })
-	// One node gone for good and another without its data: it cannot be known.
-	if !w.Sets().Attested(caughtUp) {
-		return
-	}
-	w.LastRead = w.Now.Add(2*w.Guard + 10*w.TTL)
-	// A run that has begun and come to nothing leaves it open what a minority
-	// has, and so does a node that goes when one has found it all: the next one
-	// decides.
-	w.At(w.Guard+w.TTL/2, func() { w.Procs[0].Parts[0].Acquire(false) })
-	w.At(w.Guard+4*w.TTL, func() {
-		w.readLast(func() {
-			w.Procs[0].Parts[0].Acquire(false)
-			w.At(3*w.TTL, func() { w.readLast(nil) })
-		})
-	})
+type admission struct {
+	weight uint64
+	ticket protocol.Ticket
+	holder *world.Attempt
 }
 
-// readLast reads; unsettled is called when a run is to decide first, if one
-// still may.
-func (w *Schedule) readLast(unsettled func()) {
-	w.Procs[0].StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
-		open := i.Outcome() == lease.Inconclusive
-		switch {
-		case ok || w.Ledger.void || w.Procs[0].Blocked() || open && !w.Idle(): // it is that run's to decide
-		case open && unsettled != nil:
-			unsettled()
-		default:
-			w.Fail("stuck", "%v: cannot be read", i)
-		}
-	})
+// ledger is what the record has been seen to hold, by all readers together.
+type ledger struct {
+	void  bool             // more nodes have lost their data than may
+	Best  protocol.Version // the newest that any reader got
+	Opens []opened
+	Puts  []protocol.Version
+
+	values map[protocol.Version]string
+}
+
+type opened struct{ Run, found protocol.Version }
+
+// number is how many permits there are, and have been.
+type number struct {
+	limit uint64        // since the last Resize; 0: none yet
+	Most  uint64        // that there ever were
+	since course.Moment // when a majority knew of the limit
+	At    protocol.Ticket
+}
+
+// localCheck holds the callers of local queues to what the packages mutex and
+// rwmutex promise.
+type localCheck struct {
+	lock          int    // of the values with this name
+	written, read turnOf // with the highest token
+}
+
+type turnOf struct {
+	token  uint64
+	holder string
+}
+
+// Rival is another Redlock client on the same name: it sets the redlock key
+// where that is free, holds with a majority, and retries at random.
+type Rival struct {
+	course.Clock
+	World *Schedule
+	Lease time.Duration
+	lossy bool // its messages get lost, or are late
+	count int
+	Until protocol.Time // of the hold; 0: none
 }
 
 // Slowest is how long a hand-over may take when nothing fails.
