@@ -73,7 +73,7 @@ ALL    = $(MODULES:%=./%/...)
 GOTEST = QUORATE_REQUIRE_REDIS=1 go test -vet=off -tags search $(JSON) -p 3 -parallel 6 -timeout 8m
 
 # The packages whose tests start many servers or processes for minutes, or compile a user's programs.
-SERVERS := ./internal/doccheck ./internal/operator ./internal/chaos ./internal/bench ./internal/compat ./internal/release ./compat/goose ./compat/migrate
+SERVERS := ./internal/doccheck ./internal/operator ./internal/chaos ./internal/bench ./internal/bench/libraries ./internal/compat ./internal/release ./compat/goose ./compat/migrate
 
 # The end-to-end tests that do so, too.
 FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermitsInUse|CostOfManyWaiters|ThreeClusters|ThreeSentinelSets|ClusterOfThree|SentinelOfThree|ClusterMove|ExchangeUnderLoad|Burst|FleetConnectsAtOnce|ManyQuorums|ManyLeasesSurviveAReconnect|OnceFleet|LeaderFleet|LeaderSuccession|OneOfManyTries)$$

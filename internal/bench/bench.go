@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
-	"github.com/samber/lo"
-
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // bench is one thing that is measured: by each of its sides, in turns.
@@ -19,11 +19,12 @@ type bench struct {
 	X      float64  // what grows in the series
 	Title  string   // what is measured, in words
 	Show   []string // the figures that count: the rows of the table
-	open   func(ctx context.Context, set settings, st *stage) error
+	open   func(ctx context.Context, st *stage) error
 }
 
 // stage is a bench set up: servers that run, sides that are connected.
 type stage struct {
+	libs    *regexp.Regexp // those that take part
 	sides   []side
 	stretch float64 // turns are so many times as long as others; 0: once
 	single  bool    // one turn without a warm-up: what it finds is a size, and depends on no scheduler
@@ -49,51 +50,12 @@ func (st *stage) close() {
 	}
 }
 
-// patience is how long setting up may take, 100,000 locks included.
-const patience = 3 * time.Minute
-
-// measure runs all rounds of one bench, on servers of its own.
-func measure(ctx context.Context, b bench, set settings) (report.Result, error) {
-	r := report.Result{
-		Name: b.Name, Group: b.Group, Series: b.Series, X: b.X, Title: b.Title, Show: b.Show,
-		Figures: map[string]map[string]report.Spread{}, Ratios: map[string]map[string]report.Spread{},
+// start starts n servers for as long as the stage stands.
+func (st *stage) start(n int) (servers.Nodes, error) {
+	c, err := redistest.Run(n)
+	if err != nil {
+		return servers.Nodes{}, err
 	}
-	var st stage
-	defer st.close()
-	opening, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := b.open(opening, set, &st); err != nil {
-		return r, err
-	}
-	d := set.duration
-	if st.stretch > 0 {
-		d = time.Duration(float64(d) * st.stretch)
-	}
-	turns := map[string][]report.Figures{}
-	for _, s := range st.sides {
-		r.Sides = append(r.Sides, s.name)
-		if st.single {
-			continue
-		}
-		// Connections, pools and caches warm up.
-		if _, err := s.turn(ctx, d/2); err != nil {
-			return r, fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	for range lo.Ternary(st.single, 1, set.rounds) {
-		for _, s := range st.sides {
-			f, err := s.turn(ctx, d)
-			if err != nil {
-				return r, fmt.Errorf("%s: %w", s.name, err)
-			}
-			turns[s.name] = append(turns[s.name], f)
-		}
-	}
-	r.Collect(turns)
-	if st.profile == nil {
-		return r, nil
-	}
-	var err error
-	r.Flame, err = st.profile(ctx, d)
-	return r, err
+	st.onClose(func() { _ = c.Close() })
+	return servers.Direct(c), nil
 }

@@ -10,10 +10,15 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // BenchmarkLock is for profiles and for allocations per lock and unlock; for
 // times side by side use the command, whose libraries take turns.
@@ -44,7 +49,7 @@ func BenchmarkNames(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			t.each(func(i int, m locker) {
+			t.each(func(i int, m libraries.Locker) {
 				for ; i < b.N && !b.Failed(); i += t.Clients {
 					lockUnlock(b, m)
 				}
@@ -54,21 +59,23 @@ func BenchmarkNames(b *testing.B) {
 }
 
 // multiple are the libraries that know more than one node.
-func multiple() []library {
-	return lo.Reject(libraries(working), func(l library, _ int) bool { return l.oneNode || l.name == report.SyncName })
+func multiple() []libraries.Library {
+	return lo.Reject(libraries.Of(libraries.Working), func(l libraries.Library, _ int) bool { return l.OneNode || l.Name == report.SyncName })
 }
 
-func benchName(l library) string { return strings.NewReplacer(" (", "-", ")", "").Replace(l.name) }
+func benchName(l libraries.Library) string {
+	return strings.NewReplacer(" (", "-", ")", "").Replace(l.Name)
+}
 
-func openLibrary(b *testing.B, l library, c *redistest.Cluster) client {
+func openLibrary(b *testing.B, l libraries.Library, c *redistest.Cluster) libraries.Client {
 	b.Helper()
-	client, err := l.open(b.Context(), direct(c))
+	client, err := l.Open(b.Context(), servers.Direct(c))
 	require.NoError(b, err)
 	b.Cleanup(client.Close)
 	return client
 }
 
-func lockUnlock(b *testing.B, m locker) {
+func lockUnlock(b *testing.B, m libraries.Locker) {
 	if err := m.Lock(b.Context()); err != nil {
 		b.Error(err)
 	}
@@ -84,10 +91,10 @@ func TestSmoke(t *testing.T) {
 	dir := t.TempDir()
 	doc := filepath.Join(dir, "doc.md")
 	require.NoError(t, os.WriteFile(doc, []byte("a\n<!-- bench:free -->\nold\n<!-- /bench -->\nb\n<!-- bench:other -->\nkept\n<!-- /bench -->\n"), 0o600))
-	require.NoError(t, run([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover|stations)",
+	require.NoError(t, execute([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover|stations)",
 		"-json", dir + "/out.json", "-plots", dir + "/plots", "-md", doc}))
 	// Without redsync, which takes its time for these.
-	require.NoError(t, run([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
+	require.NoError(t, execute([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
 		"-run", "^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits|seen/1|ls)"}))
 
 	r, err := report.ReadResults(dir + "/out.json")
@@ -107,7 +114,7 @@ func TestSmoke(t *testing.T) {
 	require.FileExists(t, dir+"/plots/flame-5-dark.svg")
 
 	// What is drawn from a file is what was drawn from the run.
-	require.NoError(t, run([]string{"-from", dir + "/out.json", "-plots", dir + "/again"}))
+	require.NoError(t, execute([]string{"-from", dir + "/out.json", "-plots", dir + "/again"}))
 	for _, plot := range []string{"nodes.svg", "flame-1.svg"} {
 		drawn, err := os.ReadFile(filepath.Join(dir, "plots", plot))
 		require.NoError(t, err)
@@ -119,9 +126,9 @@ func TestSmoke(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	require.ErrorContains(t, run([]string{"-run", "no such bench"}), "no bench matches")
-	require.ErrorContains(t, run([]string{"-rounds", "0"}), "must be positive")
-	require.Error(t, run([]string{"-from", "no such file"}))
+	require.ErrorContains(t, execute([]string{"-run", "no such bench"}), "no bench matches")
+	require.ErrorContains(t, execute([]string{"-rounds", "0"}), "must be positive")
+	require.Error(t, execute([]string{"-from", "no such file"}))
 }
 
 // What a document says about its tables is of the run of all of them.
@@ -140,24 +147,11 @@ func TestAboutAllTables(t *testing.T) {
 	}
 }
 
-// A lock that lets two in fails the benchmark.
-func TestGuard(t *testing.T) {
-	var g guard
-	a, b := &syncMutex{}, &syncMutex{}
-	require.NoError(t, g.enter(a))
-	require.ErrorContains(t, g.enter(b), "not exclusive")
-	reads := guard{}
-	r := &reader{uses: 1}
-	require.NoError(t, reads.enter(r))
-	require.NoError(t, reads.enter(r))
-	require.ErrorContains(t, reads.enter(&reader{uses: writeEvery}), "not exclusive")
-}
-
 // Each figure that a table shows has a name there.
 func TestUnits(t *testing.T) {
 	s, err := parse(nil)
 	require.NoError(t, err)
-	for _, b := range benches(s) {
+	for _, b := range allBenches(s) {
 		for _, figure := range b.Show {
 			require.Contains(t, report.Units, figure, b.Name)
 		}

@@ -4,13 +4,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
 )
 
-// The groups are tables: see groups in table.go. Each bench is a row or more.
+// The groups are tables: see groups in report/table.go. Each bench is a row or
+// more.
 
-// benches are all that is measured, in the order of the tables.
-func benches(set settings) []bench {
+// allBenches are all that is measured, in the order of the tables.
+func allBenches(set settings) []bench {
 	var list []bench
 	add := func(b ...bench) { list = append(list, b...) }
 	inSeries := func(series string, x int, b bench) bench {
@@ -70,8 +72,8 @@ func benches(set settings) []bench {
 		add(s.bench("outage/"+name, "outage", report.LockP50, report.LockP99, report.UnlockP99))
 	}
 
-	readers := scenario{Nodes: 5, Clients: 32, Quorums: 4, Job: reading, Hold: time.Millisecond}
-	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: permits, Hold: 50 * time.Millisecond, Stretch: 2.5}
+	readers := scenario{Nodes: 5, Clients: 32, Quorums: 4, Job: libraries.Reading, Hold: time.Millisecond}
+	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: libraries.Permits, Hold: 50 * time.Millisecond, Stretch: 2.5}
 	add(readers.bench("read-mostly", "sharing", report.PerSecond, report.BothCPU), users.bench("semaphore", "sharing", report.PerSecond, report.BothCPU))
 	add(locals()...)
 	add(seen(1), seen(5), listing(set.leases))

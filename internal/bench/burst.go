@@ -8,7 +8,9 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 )
 
 // burst is clients with connections of their own that all ask for a new name at
@@ -19,25 +21,25 @@ func burst(clients int) bench {
 	return bench{
 		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
 		Show: []string{report.Rounds, report.Requests, report.FirstServed, report.AllServed},
-		open: func(ctx context.Context, set settings, st *stage) error {
-			n, err := st.run(5)
+		open: func(ctx context.Context, st *stage) error {
+			n, err := st.start(5)
 			if err != nil {
 				return err
 			}
-			for _, l := range libraries(working) {
-				if l.name != report.QuorateName && l.name != report.RedsyncName || !set.libs.MatchString(l.name) {
+			for _, l := range libraries.Of(libraries.Working) {
+				if l.Name != report.QuorateName && l.Name != report.RedsyncName || !st.libs.MatchString(l.Name) {
 					continue
 				}
 				b := &bursts{l: l, n: n}
 				for range clients {
-					c, err := l.open(ctx, n)
+					c, err := l.Open(ctx, n)
 					if err != nil {
-						return fmt.Errorf("%s: %w", l.name, err)
+						return fmt.Errorf("%s: %w", l.Name, err)
 					}
 					st.onClose(c.Close)
 					b.clients = append(b.clients, c)
 				}
-				st.sides = append(st.sides, side{l.name, b.turn})
+				st.sides = append(st.sides, side{l.Name, b.turn})
 			}
 			return nil
 		},
@@ -45,9 +47,9 @@ func burst(clients int) bench {
 }
 
 type bursts struct {
-	l       library
-	n       nodes
-	clients []client
+	l       libraries.Library
+	n       servers.Nodes
+	clients []libraries.Client
 	names   int
 }
 
@@ -56,13 +58,13 @@ func (b *bursts) turn(ctx context.Context, d time.Duration) (report.Figures, err
 	var all []report.Figures
 	for end := time.Now().Add(d); len(all) == 0 || time.Now().Before(end); {
 		b.names++
-		t := &team{scenario: scenario{Clients: len(b.clients), OneName: true, Times: 1}, nodes: b.n, commands: b.l.commands}
-		g := &guard{}
+		t := &team{scenario: scenario{Clients: len(b.clients), OneName: true, Times: 1}, nodes: b.n, commands: b.l.Commands}
+		g := &libraries.Guard{}
 		for _, c := range b.clients {
-			t.lockers = append(t.lockers, c.Mutex(b.l.name+" burst "+strconv.Itoa(b.names)))
+			t.lockers = append(t.lockers, c.Mutex(b.l.Name+" burst "+strconv.Itoa(b.names)))
 			t.guards = append(t.guards, g)
 		}
-		f, err := t.run(ctx, time.Minute)
+		f, err := t.turn(ctx, time.Minute)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +74,7 @@ func (b *bursts) turn(ctx context.Context, d time.Duration) (report.Figures, err
 	for _, name := range []string{report.Requests, report.FirstServed, report.AllServed} {
 		f[name] = report.SpreadOf(lo.Map(all, func(of report.Figures, _ int) float64 { return of[name] })).Median
 	}
-	if b.l.name == report.QuorateName {
+	if b.l.Name == report.QuorateName {
 		f[report.Rounds] = f[report.Requests] - 1 // the leave
 	}
 	return f, nil

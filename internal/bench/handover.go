@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/samber/lo"
 )
@@ -23,17 +25,17 @@ func handover(n int, names ...string) bench {
 	return bench{
 		Name: "handover/" + strconv.Itoa(n), Group: "handover", Show: []string{report.HandOver, report.HandOverP99},
 		Title: fmt.Sprintf("hand-over, N=%d", n),
-		open: func(ctx context.Context, set settings, st *stage) error {
-			nodes, err := st.run(n)
+		open: func(ctx context.Context, st *stage) error {
+			nodes, err := st.start(n)
 			if err != nil {
 				return err
 			}
-			for _, l := range libraries(working) {
-				if !slices.Contains(names, l.name) || !set.libs.MatchString(l.name) {
+			for _, l := range libraries.Of(libraries.Working) {
+				if !slices.Contains(names, l.Name) || !st.libs.MatchString(l.Name) {
 					continue
 				}
 				if err := twoProcesses(ctx, st, l, nodes); err != nil {
-					return fmt.Errorf("%s: %w", l.name, err)
+					return fmt.Errorf("%s: %w", l.Name, err)
 				}
 			}
 			return hops(st, nodes)
@@ -43,32 +45,32 @@ func handover(n int, names ...string) bench {
 
 // twoProcesses adds a pair that share nothing but the nodes, and one in a
 // process where the library has something for that.
-func twoProcesses(ctx context.Context, st *stage, l library, n nodes) error {
-	var ms [2]locker
-	var first client
+func twoProcesses(ctx context.Context, st *stage, l libraries.Library, n servers.Nodes) error {
+	var ms [2]libraries.Locker
+	var first libraries.Client
 	for i := range ms {
-		c, err := l.open(ctx, n)
+		c, err := l.Open(ctx, n)
 		if err != nil {
 			return err
 		}
 		st.onClose(c.Close)
-		ms[i] = c.Mutex(l.name)
+		ms[i] = c.Mutex(l.Name)
 		first = lo.Ternary(i == 0, c, first)
 	}
 	p := pair{ms: ms}
-	st.sides = append(st.sides, side{l.name, p.turn})
-	if l.shares {
+	st.sides = append(st.sides, side{l.Name, p.turn})
+	if l.Shares {
 		one := first.Mutex("one process")
-		p := pair{ms: [2]locker{one, one}}
-		st.sides = append(st.sides, side{l.name + ", in one process", p.turn})
+		p := pair{ms: [2]libraries.Locker{one, one}}
+		st.sides = append(st.sides, side{l.Name + ", in one process", p.turn})
 	}
 	return nil
 }
 
 // pair is two clients that pass a lock to and fro.
 type pair struct {
-	ms    [2]locker
-	guard guard
+	ms    [2]libraries.Locker
+	guard libraries.Guard
 }
 
 func (p *pair) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
@@ -76,10 +78,10 @@ func (p *pair) turn(ctx context.Context, d time.Duration) (report.Figures, error
 		at  time.Time
 		err error
 	}
-	if err := insist(ctx, p.ms[0]); err != nil {
+	if err := libraries.Insist(ctx, p.ms[0]); err != nil {
 		return nil, err
 	}
-	if err := p.guard.enter(p.ms[0]); err != nil {
+	if err := p.guard.Enter(p.ms[0]); err != nil {
 		return nil, err
 	}
 	var took []time.Duration
@@ -87,11 +89,11 @@ func (p *pair) turn(ctx context.Context, d time.Duration) (report.Figures, error
 	for end := time.Now().Add(d); time.Now().Before(end); holder = 1 - holder {
 		next := make(chan got, 1)
 		go func() {
-			err := insist(ctx, p.ms[1-holder])
+			err := libraries.Insist(ctx, p.ms[1-holder])
 			next <- got{time.Now(), err}
 		}()
 		time.Sleep(queueing)
-		p.guard.leave(p.ms[holder])
+		p.guard.Leave(p.ms[holder])
 		began := time.Now()
 		if err := p.ms[holder].Unlock(ctx); err != nil {
 			return nil, err
@@ -100,23 +102,23 @@ func (p *pair) turn(ctx context.Context, d time.Duration) (report.Figures, error
 		if g.err != nil {
 			return nil, g.err
 		}
-		if err := p.guard.enter(p.ms[1-holder]); err != nil {
+		if err := p.guard.Enter(p.ms[1-holder]); err != nil {
 			return nil, err
 		}
 		took = append(took, g.at.Sub(began))
 	}
-	p.guard.leave(p.ms[holder])
+	p.guard.Leave(p.ms[holder])
 	return handOvers(took), p.ms[holder].Unlock(ctx)
 }
 
 func handOvers(took []time.Duration) report.Figures {
 	slices.Sort(took)
-	return report.Figures{report.HandOver: micros(took[len(took)/2]), report.HandOverP99: micros(took[len(took)*99/100])}
+	return report.Figures{report.HandOver: report.Micros(took[len(took)/2]), report.HandOverP99: report.Micros(took[len(took)*99/100])}
 }
 
 // hops adds the floor of a hand-over between processes: one message published
 // to one subscriber, by one node, and by all until a majority's has come.
-func hops(st *stage, n nodes) error {
+func hops(st *stage, n servers.Nodes) error {
 	for _, h := range []struct {
 		name        string
 		nodes, need int
@@ -126,7 +128,7 @@ func hops(st *stage, n nodes) error {
 		}
 		p := &hop{need: h.need, heard: make(chan hopped, 64)}
 		st.onClose(p.close)
-		for _, addr := range n.addrs[:h.nodes] {
+		for _, addr := range n.Ways[:h.nodes] {
 			if err := p.connect(addr); err != nil {
 				return err
 			}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -55,11 +57,11 @@ func heapInUse() float64 {
 
 // weigh is what f makes of the memory of this process and of one node, on
 // average, for each of n.
-func weigh(ctx context.Context, nodes nodes, n int, f func() error) (client, node float64, err error) {
-	before, heapBefore := nodes.account(ctx).memory, heapInUse()
+func weigh(ctx context.Context, nodes servers.Nodes, n int, f func() error) (client, node float64, err error) {
+	before, heapBefore := nodes.Account(ctx).Memory, heapInUse()
 	err = f()
 	client = (heapInUse() - heapBefore) / float64(n)
-	return client, (nodes.account(ctx).memory - before) / float64(n*nodes.Len()), err
+	return client, (nodes.Account(ctx).Memory - before) / float64(n*nodes.Len()), err
 }
 
 // held is what one lock costs beside k that the same process holds.
@@ -68,17 +70,17 @@ func held(k int) bench {
 		Name: "held/" + strconv.Itoa(k), Group: "held", Series: "held", X: float64(k),
 		Title: fmt.Sprintf("1 client, %d names held beside, N=5", k),
 		Show:  []string{report.Mean, report.NodeTime, report.Heap, report.NodeBytes},
-		open: func(ctx context.Context, _ settings, st *stage) error {
-			n, err := st.run(5)
+		open: func(ctx context.Context, st *stage) error {
+			n, err := st.start(5)
 			if err != nil {
 				return err
 			}
-			for _, l := range []library{
-				{name: report.QuorateName, open: openQuorate(false, long()...), commands: byScript},
-				{name: report.FloorName, open: openLongFloor, commands: byBoth},
+			for _, l := range []libraries.Library{
+				{Name: report.QuorateName, Open: libraries.OpenQuorate(false, long()...), Commands: libraries.ByScript},
+				{Name: report.FloorName, Open: libraries.OpenFloor(10 * time.Minute), Commands: libraries.ByBoth},
 			} {
 				if err := holdBeside(ctx, st, l, n, k); err != nil {
-					return fmt.Errorf("%s: %w", l.name, err)
+					return fmt.Errorf("%s: %w", l.Name, err)
 				}
 			}
 			return nil
@@ -86,24 +88,20 @@ func held(k int) bench {
 	}
 }
 
-func openLongFloor(ctx context.Context, n nodes) (client, error) {
-	return newFloor(ctx, n, 10*time.Minute)
-}
-
 // steady is from how many on the bytes of one are more than noise.
 const steady = 1000
 
-func holdBeside(ctx context.Context, st *stage, l library, n nodes, k int) error {
-	c, err := l.open(ctx, n)
+func holdBeside(ctx context.Context, st *stage, l libraries.Library, n servers.Nodes, k int) error {
+	c, err := l.Open(ctx, n)
 	if err != nil {
 		return err
 	}
 	st.onClose(c.Close)
 	// A name as long as others are: 16 bytes.
-	ms := make([]locker, k)
+	ms := make([]libraries.Locker, k)
 	client, node, err := weigh(ctx, n, k, func() error {
 		return many(k, func(i int) error {
-			ms[i] = c.Mutex(fmt.Sprintf("%.2s held %08d", l.name, i))
+			ms[i] = c.Mutex(fmt.Sprintf("%.2s held %08d", l.Name, i))
 			return ms[i].Lock(ctx)
 		})
 	})
@@ -111,11 +109,11 @@ func holdBeside(ctx context.Context, st *stage, l library, n nodes, k int) error
 		return err
 	}
 	t := &team{
-		scenario: scenario{Clients: 1, Nodes: n.Len()}, nodes: n, commands: l.commands,
-		lockers: []locker{c.Mutex(l.name)}, guards: []*guard{{}},
+		scenario: scenario{Clients: 1, Nodes: n.Len()}, nodes: n, commands: l.Commands,
+		lockers: []libraries.Locker{c.Mutex(l.Name)}, guards: []*libraries.Guard{{}},
 	}
-	st.sides = append(st.sides, side{l.name, func(ctx context.Context, d time.Duration) (report.Figures, error) {
-		f, err := t.run(ctx, d)
+	st.sides = append(st.sides, side{l.Name, func(ctx context.Context, d time.Duration) (report.Figures, error) {
+		f, err := t.turn(ctx, d)
 		if k >= steady && err == nil {
 			f[report.Heap], f[report.NodeBytes] = client, node
 		}
@@ -133,14 +131,14 @@ func renewal(k int) bench {
 	return bench{
 		Name: "renewal", Group: "renewal", Title: fmt.Sprintf("%d leases held and renewed by one process, ttl %v, N=5", k, ttl),
 		Show: []string{report.Goroutines, report.Heap, report.NodeBytes, report.Renewals, report.ClientShare, report.ServerShare},
-		open: func(ctx context.Context, _ settings, st *stage) error {
+		open: func(ctx context.Context, st *stage) error {
 			st.stretch = 25
-			n, err := st.run(5)
+			n, err := st.start(5)
 			if err != nil {
 				return err
 			}
 			before := runtime.NumGoroutine()
-			q, err := connect(ctx, n, timing(ttl, 0)...)
+			q, err := libraries.Connect(ctx, n, timing(ttl, 0)...)
 			if err != nil {
 				return err
 			}
@@ -167,15 +165,15 @@ func renewal(k int) bench {
 }
 
 // holding measures the traffic of d in which no client calls anything.
-func holding(ctx context.Context, n nodes, d time.Duration) (report.Figures, error) {
-	before, began := n.account(ctx), time.Now()
+func holding(ctx context.Context, n servers.Nodes, d time.Duration) (report.Figures, error) {
+	before, began := n.Account(ctx), time.Now()
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	after, took := n.account(ctx), time.Since(began).Seconds()
-	f := spent(before, after, byScript, took)
+	after, took := n.Account(ctx), time.Since(began).Seconds()
+	f := servers.Spent(before, after, libraries.ByScript, took)
 	return report.Figures{
 		report.Renewals: f[report.Requests], report.ClientShare: f[report.ClientCPU] / 1e6, report.ServerShare: f[report.ServerCPU] / 1e6,
 	}, nil
@@ -189,32 +187,32 @@ func shortLived(n int) bench {
 	return bench{
 		Name: "shortlived", Group: "shortlived", Title: fmt.Sprintf("%d names locked and unlocked once, N=5", n),
 		Show: []string{report.LeftBytes, report.GoneBytes, report.LeftHeap},
-		open: func(ctx context.Context, _ settings, st *stage) error {
+		open: func(ctx context.Context, st *stage) error {
 			st.single = true
-			nodes, err := st.run(5)
+			nodes, err := st.start(5)
 			if err != nil {
 				return err
 			}
-			q, err := connect(ctx, nodes, timing(2*time.Second, retention)...)
+			q, err := libraries.Connect(ctx, nodes, timing(2*time.Second, retention)...)
 			if err != nil {
 				return err
 			}
 			st.onClose(func() { _ = q.Close() })
 			st.sides = []side{{report.QuorateName, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
-				before := nodes.account(ctx).memory
+				before := nodes.Account(ctx).Memory
 				client, node, err := weigh(ctx, nodes, n, func() error {
 					return many(n, func(i int) error {
 						m := mutex.New(q, fmt.Sprintf("used once%08d", i))
 						if err := m.LockContext(ctx); err != nil {
 							return err
 						}
-						return confirmed(m.UnlockContext(ctx))
+						return libraries.Confirmed(m.UnlockContext(ctx))
 					})
 				})
 				if err == nil {
 					err = forgotten(ctx, nodes, retention)
 				}
-				gone := (nodes.account(ctx).memory - before) / float64(n*nodes.Len())
+				gone := (nodes.Account(ctx).Memory - before) / float64(n*nodes.Len())
 				return report.Figures{report.LeftBytes: node, report.LeftHeap: client, report.GoneBytes: gone}, err
 			}}}
 			return nil
@@ -224,7 +222,7 @@ func shortLived(n int) bench {
 
 // forgotten waits until the nodes have forgotten all but a few names, which
 // they must soon after the retention.
-func forgotten(ctx context.Context, n nodes, retention time.Duration) error {
+func forgotten(ctx context.Context, n servers.Nodes, retention time.Duration) error {
 	const few = 100 // markers, and what Redis's sampling overlooks for a while
 	ctx, cancel := context.WithTimeout(ctx, 2*retention+time.Minute)
 	defer cancel()
@@ -248,12 +246,12 @@ func permitsInUse(k int) bench {
 	return bench{
 		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),
 		Title: fmt.Sprintf("1 client, %d permits in use beside, N=5", k), Show: []string{report.Mean, report.NodeTime},
-		open: func(ctx context.Context, _ settings, st *stage) error {
-			n, err := st.run(5)
+		open: func(ctx context.Context, st *stage) error {
+			n, err := st.start(5)
 			if err != nil {
 				return err
 			}
-			q, err := connect(ctx, n, long()...)
+			q, err := libraries.Connect(ctx, n, long()...)
 			if err != nil {
 				return err
 			}
@@ -268,9 +266,9 @@ func permitsInUse(k int) bench {
 				}
 			}
 			one := scenario{Clients: 1, Nodes: n.Len()}
-			t := &team{scenario: one, nodes: n, commands: byScript, lockers: []locker{permit{s}}, guards: []*guard{{}}}
-			st.sides = append(st.sides, side{report.QuorateName, t.run})
-			return one.join(ctx, st, library{name: report.FloorName, open: openFloor, commands: byBoth}, report.FloorName, n)
+			t := &team{scenario: one, nodes: n, commands: libraries.ByScript, lockers: []libraries.Locker{libraries.PermitOf(s)}, guards: []*libraries.Guard{{}}}
+			st.sides = append(st.sides, side{report.QuorateName, t.turn})
+			return one.join(ctx, st, libraries.Library{Name: report.FloorName, Open: libraries.OpenFloor(libraries.TTL), Commands: libraries.ByBoth}, report.FloorName, n)
 		},
 	}
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -20,13 +22,13 @@ func listing(k int) bench {
 	return bench{
 		Name: "ls", Group: "ls", Title: fmt.Sprintf("8 clients on their own names, %d names held beside, N=3", k),
 		Show: []string{report.Longest, report.PerSecond, report.Listed},
-		open: func(ctx context.Context, _ settings, st *stage) error {
+		open: func(ctx context.Context, st *stage) error {
 			st.stretch = 10 // all are listed in a turn
-			n, err := st.run(3)
+			n, err := st.start(3)
 			if err != nil {
 				return err
 			}
-			q, err := connect(ctx, n, long()...)
+			q, err := libraries.Connect(ctx, n, long()...)
 			if err != nil {
 				return err
 			}
@@ -35,17 +37,17 @@ func listing(k int) bench {
 				return err
 			}
 			s := scenario{Nodes: 3, Clients: 8}
-			if err := s.join(ctx, st, library{name: report.QuorateName, open: openQuorate(false, long()...), commands: byScript}, report.QuorateName, n); err != nil {
+			if err := s.join(ctx, st, libraries.Library{Name: report.QuorateName, Open: libraries.OpenQuorate(false, long()...), Commands: libraries.ByScript}, report.QuorateName, n); err != nil {
 				return err
 			}
 			alone := st.sides[0].turn
 			st.sides = []side{
 				{report.QuorateName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
-					return n.watched(ctx, func() (report.Figures, error) { return alone(ctx, d) })
+					return watched(ctx, n, func() (report.Figures, error) { return alone(ctx, d) })
 				}},
 				{report.ListName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
-					return n.watched(ctx, func() (report.Figures, error) {
-						return beside(ctx, q, func() (report.Figures, error) { return alone(ctx, d) })
+					return watched(ctx, n, func() (report.Figures, error) {
+						return listBeside(ctx, q, func() (report.Figures, error) { return alone(ctx, d) })
 					})
 				}},
 			}
@@ -54,8 +56,8 @@ func listing(k int) bench {
 	}
 }
 
-// beside lists the names again and again while f runs.
-func beside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures, error)) (report.Figures, error) {
+// listBeside lists the names again and again while f runs.
+func listBeside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures, error)) (report.Figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	names, began, ended := 0, time.Now(), make(chan error)
 	go func() {
@@ -77,7 +79,7 @@ func beside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures, er
 }
 
 // watched adds how long the longest script or SCAN has kept a node meanwhile.
-func (n nodes) watched(ctx context.Context, f func() (report.Figures, error)) (report.Figures, error) {
+func watched(ctx context.Context, n servers.Nodes, f func() (report.Figures, error)) (report.Figures, error) {
 	for i := range n.Len() {
 		c := n.Node(i).Client()
 		if err := errors.Join(c.ConfigSet(ctx, "latency-tracking-info-percentiles", "100").Err(), c.ConfigResetStat(ctx).Err()); err != nil {

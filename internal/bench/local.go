@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
 	"github.com/quorate/quorate/rwmutex"
@@ -19,12 +21,12 @@ import (
 func local(name, title string, ours func(context.Context, *quorate.Quorum) (call, error), theirs func() call) bench {
 	return bench{
 		Name: "local/" + name, Group: "local", Title: title, Show: []string{report.PerCall},
-		open: func(ctx context.Context, _ settings, st *stage) error {
-			n, err := st.run(5)
+		open: func(ctx context.Context, st *stage) error {
+			n, err := st.start(5)
 			if err != nil {
 				return err
 			}
-			q, err := connect(ctx, n)
+			q, err := libraries.Connect(ctx, n)
 			if err != nil {
 				return err
 			}
@@ -35,12 +37,12 @@ func local(name, title string, ours func(context.Context, *quorate.Quorum) (call
 			}
 			st.sides = []side{
 				{report.QuorateName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
-					before := n.account(ctx)
+					before := n.Account(ctx)
 					calls, took, err := f.loop(d)
 					// Now and then a claim that is kept is renewed, and after
 					// 1,024 holds it has no more tokens: then there is a new
 					// one, for two requests.
-					asked := spent(before, n.account(ctx), byScript, 1)[report.Requests]
+					asked := servers.Spent(before, n.Account(ctx), libraries.ByScript, 1)[report.Requests]
 					if err == nil && asked > 2+d.Seconds()+float64(calls)/500 {
 						err = fmt.Errorf("%d calls that were to cost no request have cost a node %.0f", calls, asked)
 					}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 )
 
 // This file owns the profile that a flame graph is drawn of.
@@ -16,9 +18,9 @@ import (
 // flame profiles this process, in which one caller locks and unlocks. It goes
 // on until that has used so many turns of processor time, where the system
 // tells, for there are 100 samples in a second of it.
-func (s scenario) flame(ctx context.Context, n nodes, d time.Duration) ([]report.Frame, error) {
+func (s scenario) flame(ctx context.Context, n servers.Nodes, d time.Duration) ([]report.Frame, error) {
 	const turns, patience = 25, 4
-	t, err := assemble(ctx, libraries(s.Job)[0], s, n)
+	t, err := assemble(ctx, libraries.Of(s.Job)[0], s, n)
 	if err != nil {
 		return nil, err
 	}
@@ -27,9 +29,9 @@ func (s scenario) flame(ctx context.Context, n nodes, d time.Duration) ([]report
 	if err := pprof.StartCPUProfile(&out); err != nil {
 		return nil, err
 	}
-	used := ownCPU()
-	t.each(func(i int, m locker) {
-		for began := time.Now(); err == nil && ownCPU()-used < turns*d && time.Since(began) < patience*turns*d; {
+	used := servers.OwnCPU()
+	t.each(func(i int, m libraries.Locker) {
+		for began := time.Now(); err == nil && servers.OwnCPU()-used < turns*d && time.Since(began) < patience*turns*d; {
 			_, err = t.client(ctx, m, t.guards[i], time.Now().Add(d))
 		}
 	})

@@ -9,19 +9,20 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/samber/lo"
 
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 )
 
 // scenario is a number of clients that lock and unlock, without a pause.
 type scenario struct {
 	Clients int           // goroutines, each with a mutex of its own
 	Quorums int           // they are spread over so many sets of connections, as if they were processes; 0: one
-	Job     job           // what they do
+	Job     libraries.Job // what they do
 	OneName bool          // they all want the same name; else each its own
 	Shared  bool          // those of one process share one mutex, where the library has that
 	Hold    time.Duration // how long each keeps the lock
@@ -40,10 +41,10 @@ func (s scenario) bench(name, group string, show ...string) bench {
 func (s *scenario) title() string {
 	t := "1 client"
 	switch {
-	case s.Job == reading:
-		t = fmt.Sprintf("%d clients on %d Quorums, %d%% writes", s.Clients, s.Quorums, 100/writeEvery)
-	case s.Job == permits:
-		t = fmt.Sprintf("%d clients on %d Quorums, %d permits", s.Clients, s.Quorums, allPermits)
+	case s.Job == libraries.Reading:
+		t = fmt.Sprintf("%d clients on %d Quorums, %d%% writes", s.Clients, s.Quorums, 100/libraries.WriteEvery)
+	case s.Job == libraries.Permits:
+		t = fmt.Sprintf("%d clients on %d Quorums, %d permits", s.Clients, s.Quorums, libraries.AllPermits)
 	case s.Shared:
 		t = fmt.Sprintf("%d goroutines of a process on one name", s.Clients)
 	case s.Quorums > 1:
@@ -52,7 +53,7 @@ func (s *scenario) title() string {
 		t = fmt.Sprintf("%d clients on %s", s.Clients, lo.Ternary(s.OneName, "one name", "their own names"))
 	}
 	if s.Hold > 0 {
-		t += fmt.Sprintf(", hold %s%v", lo.Ternary(s.Job == permits, "about ", ""), s.Hold)
+		t += fmt.Sprintf(", hold %s%v", lo.Ternary(s.Job == libraries.Permits, "about ", ""), s.Hold)
 	}
 	t += fmt.Sprintf(", N=%d", s.Nodes)
 	if s.Trouble != none {
@@ -62,17 +63,17 @@ func (s *scenario) title() string {
 }
 
 // takes tells whether a library takes part.
-func (s *scenario) takes(l library, set settings) bool {
-	return set.libs.MatchString(l.name) && (s.Only == nil || slices.Contains(s.Only, l.name)) &&
-		(s.Nodes == 1 || !l.oneNode) && (s.Shared || l.name != report.SyncName) &&
-		(l.name != report.FencedName || s.Trouble == none && s.Hold == 0) &&
-		(l.name != report.FloorName && l.name != report.FencedName || !s.OneName) // the floor has no queue: it can only lock what is free
+func (s *scenario) takes(l libraries.Library, st *stage) bool {
+	return st.libs.MatchString(l.Name) && (s.Only == nil || slices.Contains(s.Only, l.Name)) &&
+		(s.Nodes == 1 || !l.OneNode) && (s.Shared || l.Name != report.SyncName) &&
+		(l.Name != report.FencedName || s.Trouble == none && s.Hold == 0) &&
+		(l.Name != report.FloorName && l.Name != report.FencedName || !s.OneName) // the floor has no queue: it can only lock what is free
 }
 
 // open assembles a team of each library.
-func (s scenario) open(ctx context.Context, set settings, st *stage) error {
+func (s scenario) open(ctx context.Context, st *stage) error {
 	st.stretch = s.Stretch
-	n, err := st.run(s.Nodes)
+	n, err := st.start(s.Nodes)
 	if err != nil {
 		return err
 	}
@@ -80,19 +81,19 @@ func (s scenario) open(ctx context.Context, set settings, st *stage) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range libraries(s.Job) {
-		if s.takes(l, set) {
-			if err := s.join(ctx, st, l, l.name, through); err != nil {
+	for _, l := range libraries.Of(s.Job) {
+		if s.takes(l, st) {
+			if err := s.join(ctx, st, l, l.Name, through); err != nil {
 				return err
 			}
 		}
 	}
 	if s.Trouble != none { // what it is compared with is the same without
-		whole, err := st.run(s.Nodes)
+		whole, err := st.start(s.Nodes)
 		if err != nil {
 			return err
 		}
-		if err := s.join(ctx, st, libraries(s.Job)[0], report.HealthyName, whole); err != nil {
+		if err := s.join(ctx, st, libraries.Of(s.Job)[0], report.HealthyName, whole); err != nil {
 			return err
 		}
 	}
@@ -100,51 +101,51 @@ func (s scenario) open(ctx context.Context, set settings, st *stage) error {
 }
 
 // join adds a library's team to the sides.
-func (s scenario) join(ctx context.Context, st *stage, l library, as string, n nodes) error {
+func (s scenario) join(ctx context.Context, st *stage, l libraries.Library, as string, n servers.Nodes) error {
 	t, err := assemble(ctx, l, s, n)
 	if err != nil {
 		return fmt.Errorf("%s: %w", as, err)
 	}
 	st.onClose(t.close)
-	st.sides = append(st.sides, side{as, t.run})
+	st.sides = append(st.sides, side{as, t.turn})
 	return nil
 }
 
 // team is one library's clients.
 type team struct {
 	scenario
-	nodes    nodes
+	nodes    servers.Nodes
 	commands []string
-	lockers  []locker
-	guards   []*guard // of each locker's name
+	lockers  []libraries.Locker
+	guards   []*libraries.Guard // of each locker's name
 	close    func()
 }
 
-func assemble(ctx context.Context, l library, s scenario, nodes nodes) (*team, error) {
-	var clients []client
-	t := &team{scenario: s, nodes: nodes, commands: l.commands, close: func() {
+func assemble(ctx context.Context, l libraries.Library, s scenario, nodes servers.Nodes) (*team, error) {
+	var clients []libraries.Client
+	t := &team{scenario: s, nodes: nodes, commands: l.Commands, close: func() {
 		for _, c := range clients {
 			c.Close()
 		}
 	}}
 	for range max(1, s.Quorums) {
-		client, err := l.open(ctx, nodes)
+		client, err := l.Open(ctx, nodes)
 		if err != nil {
 			t.close()
 			return nil, err
 		}
 		clients = append(clients, client)
 	}
-	n := lo.Ternary(l.name == report.FloorName && s.Job == permits, allPermits, s.Clients)
-	guards := map[int]*guard{}
-	var m locker
+	n := lo.Ternary(l.Name == report.FloorName && s.Job == libraries.Permits, libraries.AllPermits, s.Clients)
+	guards := map[int]*libraries.Guard{}
+	var m libraries.Locker
 	for i := range n {
 		name := s.name(l, i)
-		if m == nil || !s.Shared || !l.shares {
-			m = clients[i*len(clients)/n].Mutex(l.name + " " + strconv.Itoa(name))
+		if m == nil || !s.Shared || !l.Shares {
+			m = clients[i*len(clients)/n].Mutex(l.Name + " " + strconv.Itoa(name))
 		}
 		if guards[name] == nil {
-			guards[name] = &guard{}
+			guards[name] = &libraries.Guard{}
 		}
 		t.lockers, t.guards = append(t.lockers, m), append(t.guards, guards[name])
 	}
@@ -152,59 +153,34 @@ func assemble(ctx context.Context, l library, s scenario, nodes nodes) (*team, e
 }
 
 // name is the number of the name that a library's client i wants.
-func (s *scenario) name(l library, i int) int {
+func (s *scenario) name(l libraries.Library, i int) int {
 	switch {
-	case l.name == report.FloorName: // it can only lock what is free
+	case l.Name == report.FloorName: // it can only lock what is free
 		return i
-	case s.Job == permits && !l.permits:
-		return i % allPermits
-	case s.OneName || s.Job != working:
+	case s.Job == libraries.Permits && !l.Permits:
+		return i % libraries.AllPermits
+	case s.OneName || s.Job != libraries.Working:
 		return 0
 	default:
 		return i
 	}
 }
 
-// guard sees that those inside fit: a benchmark of a lock that does not exclude
-// says nothing. It sees all clients, as they are in this process.
-type guard struct{ inside atomic.Int64 }
-
-func (g *guard) enter(m locker) error {
-	weight, room := shareOf(m)
-	if n := g.inside.Add(weight); n > room {
-		return fmt.Errorf("not exclusive: %d inside, where there is room for %d", n, room)
-	}
-	return nil
-}
-
-func (g *guard) leave(m locker) {
-	weight, _ := shareOf(m)
-	g.inside.Add(-weight)
-}
-
-// shareOf is how much a lock that is held takes, and of how much.
-func shareOf(m locker) (weight, room int64) {
-	if s, ok := m.(sharer); ok {
-		return s.share()
-	}
-	return 1, 1
-}
-
 // trip is one lock and unlock.
 type trip struct{ lock, hold, unlock time.Duration }
 
-// run has every client lock and unlock for d.
-func (t *team) run(ctx context.Context, d time.Duration) (report.Figures, error) {
+// turn has every client lock and unlock for d.
+func (t *team) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
 	runtime.GC() // what the one before has left is not this one's
 	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
 	defer cancel()
 	trips := make([][]trip, len(t.lockers))
 	errs := make([]error, len(t.lockers))
-	before := t.nodes.account(ctx)
+	before := t.nodes.Account(ctx)
 	began := time.Now()
-	t.each(func(i int, m locker) { trips[i], errs[i] = t.client(ctx, m, t.guards[i], began.Add(d)) })
+	t.each(func(i int, m libraries.Locker) { trips[i], errs[i] = t.client(ctx, m, t.guards[i], began.Add(d)) })
 	elapsed := time.Since(began)
-	after := t.nodes.account(ctx)
+	after := t.nodes.Account(ctx)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -212,7 +188,7 @@ func (t *team) run(ctx context.Context, d time.Duration) (report.Figures, error)
 	if len(all) == 0 {
 		return nil, errors.New("no lock could be acquired")
 	}
-	f := t.tell(all, elapsed).And(spent(before, after, t.commands, float64(len(all))))
+	f := t.tell(all, elapsed).And(servers.Spent(before, after, t.commands, float64(len(all))))
 	served := lo.Map(trips, func(of []trip, _ int) float64 { return float64(len(of)) })
 	f[report.ServedLeast], f[report.ServedMost] = slices.Min(served), slices.Max(served)
 	return f, nil
@@ -225,25 +201,25 @@ func (t *team) tell(all []trip, elapsed time.Duration) report.Figures {
 	percentiles := func(of func(trip) time.Duration) (p50, p99, mean float64) {
 		v := lo.Map(all, func(t trip, _ int) time.Duration { return of(t) })
 		slices.Sort(v)
-		return micros(v[len(v)/2]), micros(v[len(v)*99/100]), micros(lo.Sum(v)) / n
+		return report.Micros(v[len(v)/2]), report.Micros(v[len(v)*99/100]), report.Micros(lo.Sum(v)) / n
 	}
 	f := report.Figures{report.PerSecond: n / elapsed.Seconds()}
 	if t.Times == 1 {
-		f[report.AllServed] = micros(elapsed) / 1e3
-		f[report.FirstServed] = micros(lo.MinBy(all, func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
+		f[report.AllServed] = report.Micros(elapsed) / 1e3
+		f[report.FirstServed] = report.Micros(lo.MinBy(all, func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
 	}
 	f[report.P50], f[report.P99], f[report.Mean] = percentiles(func(t trip) time.Duration { return t.lock + t.unlock })
 	f[report.LockP50], f[report.LockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
 	_, f[report.UnlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
 	if t.OneName && t.Hold > 0 {
 		f[report.Share] = held.Seconds() / elapsed.Seconds() // of the rate that is possible, as holds really were
-		f[report.WaitRatio] = f[report.LockP99] * n / micros(held) / float64(max(1, t.Clients-1))
+		f[report.WaitRatio] = f[report.LockP99] * n / report.Micros(held) / float64(max(1, t.Clients-1))
 	}
 	return f
 }
 
 // each calls f for all clients at once, and waits.
-func (t *team) each(f func(i int, m locker)) {
+func (t *team) each(f func(i int, m libraries.Locker)) {
 	var wg sync.WaitGroup
 	for i, m := range t.lockers {
 		wg.Go(func() { f(i, m) })
@@ -252,12 +228,12 @@ func (t *team) each(f func(i int, m locker)) {
 }
 
 // client locks and unlocks until the given time, and tells how long each took.
-func (t *team) client(ctx context.Context, m locker, g *guard, until time.Time) ([]trip, error) {
+func (t *team) client(ctx context.Context, m libraries.Locker, g *libraries.Guard, until time.Time) ([]trip, error) {
 	trips := make([]trip, 0, 1<<10)
 	for start := time.Now(); start.Before(until) && (t.Times == 0 || len(trips) < t.Times); {
-		err := insist(ctx, m)
+		err := libraries.Insist(ctx, m)
 		if err == nil {
-			err = g.enter(m)
+			err = g.Enter(m)
 		}
 		if err != nil {
 			return trips, err
@@ -265,12 +241,12 @@ func (t *team) client(ctx context.Context, m locker, g *guard, until time.Time) 
 		locked := time.Now()
 		if t.Hold > 0 {
 			hold := t.Hold
-			if t.Job == permits { // else all would come and go in step
+			if t.Job == libraries.Permits { // else all would come and go in step
 				hold = t.Hold/2 + rand.N(t.Hold)
 			}
 			time.Sleep(hold)
 		}
-		g.leave(m)
+		g.Leave(m)
 		done := time.Now()
 		if err := m.Unlock(ctx); err != nil {
 			return trips, err

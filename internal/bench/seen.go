@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
 	"github.com/quorate/quorate/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -18,8 +19,8 @@ func seen(nodes int) bench {
 	return bench{
 		Name: fmt.Sprintf("seen/%d", nodes), Group: "seen", Show: []string{report.Mean, report.BothCPU},
 		Title: fmt.Sprintf("1 client, metrics, a span for each lock and a warning, N=%d", nodes),
-		open: func(ctx context.Context, _ settings, st *stage) error {
-			n, err := st.run(nodes)
+		open: func(ctx context.Context, st *stage) error {
+			n, err := st.start(nodes)
 			if err != nil {
 				return err
 			}
@@ -34,15 +35,15 @@ func seen(nodes int) bench {
 			metrics := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(noop.NewTracerProvider()), name)
 			few := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(sampled), name)
 			both := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(tracers), name)
-			warning := quorate.WithWarning(ttl/2, func(quorate.Lease) {})
+			warning := quorate.WithWarning(libraries.TTL/2, func(quorate.Lease) {})
 			s := scenario{Nodes: nodes, Clients: 1}
-			for _, l := range []library{
-				{name: report.QuorateName, open: openQuorate(false), commands: byScript},
-				{name: report.MetricsName, commands: byScript, open: openQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
-				{name: report.FewName, commands: byScript, open: openQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
-				{name: report.SeenName, commands: byScript, open: openQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
+			for _, l := range []libraries.Library{
+				{Name: report.QuorateName, Open: libraries.OpenQuorate(false), Commands: libraries.ByScript},
+				{Name: report.MetricsName, Commands: libraries.ByScript, Open: libraries.OpenQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
+				{Name: report.FewName, Commands: libraries.ByScript, Open: libraries.OpenQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
+				{Name: report.SeenName, Commands: libraries.ByScript, Open: libraries.OpenQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
 			} {
-				if err := s.join(ctx, st, l, l.name, n); err != nil {
+				if err := s.join(ctx, st, l, l.Name, n); err != nil {
 					return err
 				}
 			}

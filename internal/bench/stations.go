@@ -15,7 +15,9 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/libraries"
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 )
 
 // stations are the parts of one call, one after the other: what is in none of
@@ -107,12 +109,12 @@ func whereTime(n int) bench {
 	return bench{
 		Name: "stations/" + strconv.Itoa(n), Group: "stations", X: float64(n), Title: s.title(),
 		Show: []string{report.ToFirstWrite, report.InWrites, report.BetweenWrites, report.ToAnswer, report.InScript, report.ToReturn, report.InAll},
-		open: func(ctx context.Context, _ settings, st *stage) error {
-			nodes, err := st.run(n)
+		open: func(ctx context.Context, st *stage) error {
+			nodes, err := st.start(n)
 			if err != nil {
 				return err
 			}
-			if err := nodes.bootstrap(ctx); err != nil {
+			if err := bootstrap(ctx, nodes); err != nil {
 				return err
 			}
 			// One turn measures all sides.
@@ -132,11 +134,11 @@ func whereTime(n int) bench {
 }
 
 // watchCalls locks and unlocks for d, by connections that are tapped.
-func watchCalls(ctx context.Context, n nodes, d time.Duration) (map[string]report.Figures, error) {
+func watchCalls(ctx context.Context, n servers.Nodes, d time.Duration) (map[string]report.Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
 	defer cancel()
 	t := newTap()
-	inScripts, locks, unlocks, err := n.lockTapped(ctx, t, d)
+	inScripts, locks, unlocks, err := lockTapped(ctx, n, t, d)
 	if err != nil {
 		return nil, err
 	}
@@ -172,15 +174,15 @@ func percentile(all []stations, p int) report.Figures {
 	} {
 		v := lo.Map(all, func(s stations, _ int) time.Duration { return of(s) })
 		slices.Sort(v)
-		f[name] = micros(v[len(v)*p/100])
+		f[name] = report.Micros(v[len(v)*p/100])
 	}
 	f[report.InScript] = math.NaN() // of a mean there is none
 	return f
 }
 
 // bootstrap has new nodes vote for the clients to come.
-func (n nodes) bootstrap(ctx context.Context) error {
-	q, err := connect(ctx, n)
+func bootstrap(ctx context.Context, n servers.Nodes) error {
+	q, err := libraries.Connect(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -189,8 +191,8 @@ func (n nodes) bootstrap(ctx context.Context) error {
 
 // lockTapped has one caller lock and unlock for d, and tells when each call
 // was. The nodes vote already. When it returns all connections are closed.
-func (n nodes) lockTapped(ctx context.Context, t *tap, d time.Duration) (inScripts map[string]float64, locks, unlocks []span, err error) {
-	clients := lo.Map(n.addrs, func(addr string, _ int) redis.UniversalClient {
+func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (inScripts map[string]float64, locks, unlocks []span, err error) {
+	clients := lo.Map(n.Ways, func(addr string, _ int) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: addr, Dialer: t.dial})
 	})
 	defer func() {
@@ -198,13 +200,13 @@ func (n nodes) lockTapped(ctx context.Context, t *tap, d time.Duration) (inScrip
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	q, err := quorate.New(clients, quorate.WithTTL(ttl), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, quorate.WithTTL(libraries.TTL), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	c := &quorateClient{q: q}
-	if inScripts, err = n.scriptTimes(ctx, c, d/4); err != nil {
+	c := libraries.ClientOf(q)
+	if inScripts, err = scriptTimes(ctx, n, c, d/4); err != nil {
 		return nil, nil, nil, err
 	}
 	runtime.GC() // what was before is not measured
@@ -228,31 +230,31 @@ func (n nodes) lockTapped(ctx context.Context, t *tap, d time.Duration) (inScrip
 // scriptTimes is how many microseconds a node is in a script, on average. The
 // node's account does not tell scripts apart, so locks and unlocks take turns
 // of many here.
-func (n nodes) scriptTimes(ctx context.Context, c client, d time.Duration) (map[string]float64, error) {
+func scriptTimes(ctx context.Context, n servers.Nodes, c libraries.Client, d time.Duration) (map[string]float64, error) {
 	const many = 16
-	var ms []locker
+	var ms []libraries.Locker
 	for i := range many {
 		ms = append(ms, c.Mutex("of many "+strconv.Itoa(i)))
 	}
 	busy, calls := map[string]float64{}, map[string]float64{}
-	before := n.account(ctx)
-	turn := func(name string, f func(locker) error) error {
+	before := n.Account(ctx)
+	turn := func(name string, f func(libraries.Locker) error) error {
 		for _, m := range ms {
 			if err := f(m); err != nil {
 				return err
 			}
 		}
-		after := n.account(ctx)
-		busy[name] += sum(after.busy, byScript) - sum(before.busy, byScript)
-		calls[name] += sum(after.calls, byScript) - sum(before.calls, byScript)
+		after := n.Account(ctx)
+		busy[name] += servers.Sum(after.Busy, libraries.ByScript) - servers.Sum(before.Busy, libraries.ByScript)
+		calls[name] += servers.Sum(after.Calls, libraries.ByScript) - servers.Sum(before.Calls, libraries.ByScript)
 		before = after
 		return nil
 	}
 	for began := time.Now(); len(calls) == 0 || time.Since(began) < d; {
-		if err := turn(lockSide, func(m locker) error { return m.Lock(ctx) }); err != nil {
+		if err := turn(lockSide, func(m libraries.Locker) error { return m.Lock(ctx) }); err != nil {
 			return nil, err
 		}
-		if err := turn(unlockSide, func(m locker) error { return m.Unlock(ctx) }); err != nil {
+		if err := turn(unlockSide, func(m libraries.Locker) error { return m.Unlock(ctx) }); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -155,12 +156,12 @@ func TestTap(t *testing.T) {
 // The calls of a real lock are divided, and lie one behind the other.
 func TestWatchCalls(t *testing.T) {
 	for _, size := range []int{1, 5} {
-		n := direct(redistest.Start(t, size))
+		n := servers.Direct(redistest.Start(t, size))
 		tap := newTap()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.NoError(t, n.bootstrap(ctx))
-		_, locks, unlocks, err := n.lockTapped(ctx, tap, 100*time.Millisecond)
+		require.NoError(t, bootstrap(ctx, n))
+		_, locks, unlocks, err := lockTapped(ctx, n, tap, 100*time.Millisecond)
 		require.NoError(t, err)
 		scripts, err := tap.scripts()
 		require.NoError(t, err)

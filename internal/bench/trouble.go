@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
@@ -23,23 +24,23 @@ const slowBy = 50 * time.Millisecond // there and back
 
 // prepare returns the ways to the nodes, and what brings the trouble about once
 // all are connected.
-func (t trouble) prepare(st *stage, n nodes) (through nodes, cause func() error, err error) {
+func (t trouble) prepare(st *stage, n servers.Nodes) (through servers.Nodes, cause func() error, err error) {
 	last := n.Len() - 1
 	switch t {
 	case killed:
-		n.deaf = 1
+		n.Deaf = 1
 		return n, n.Node(last).Kill, nil
 	case hung:
-		n.deaf = 1
+		n.Deaf = 1
 		return n, n.Node(last).Stop, nil
 	case slow:
-		p, err := proxy.Open(n.addrs[last])
+		p, err := proxy.Open(n.Ways[last])
 		if err != nil {
 			return n, nil, err
 		}
 		st.onClose(p.Close)
 		p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: slowBy / 2})
-		n.addrs = append(slices.Clone(n.addrs[:last]), p.Addr())
+		n.Ways = append(slices.Clone(n.Ways[:last]), p.Addr())
 	}
 	return n, func() error { return nil }, nil
 }

@@ -37,12 +37,7 @@ var inks = []ink{
 
 func (t theme) ink(kind string) string {
 	i := max(0, slices.IndexFunc(inks, func(i ink) bool { return i.kind == kind }))
-	return hex(t.line(style{light: inks[i].light, dark: inks[i].dark}))
-}
-
-func hex(c color.Color) string {
-	r, g, b, _ := c.RGBA()
-	return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
+	return hex(t.colour(style{light: inks[i].light, dark: inks[i].dark}))
 }
 
 // drawFlames writes the flame graphs, each by its number of nodes.

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"image/color"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,41 +35,6 @@ var charts = []chart{
 	{file: "held", series: "held", figure: Mean, title: "One client, beside names that its process holds, 5 nodes", x: "names held", y: "µs per lock and unlock", logX: true},
 	{file: "permits", series: "permits", figure: Mean, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs per acquire and release", logX: true},
 	{file: "permits-node", series: "permits", figure: NodeTime, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs in commands at each node", logX: true},
-}
-
-// theme is what a plot looks like on a page of one kind. The background is the
-// page's own.
-type theme struct {
-	suffix     string // of the file
-	text, grid color.Color
-	line       func(style) color.Color
-}
-
-var themes = []theme{
-	{suffix: "", text: rgb(0x1f2328), grid: rgb(0xd1d9e0), line: func(s style) color.Color { return s.light }},
-	{suffix: "-dark", text: rgb(0xf0f6fc), grid: rgb(0x3d444d), line: func(s style) color.Color { return s.dark }},
-}
-
-func rgb(hex uint32) color.Color {
-	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff} //nolint:gosec // cut off on purpose
-}
-
-// style is how one side is drawn: in colours that differ for colour-blind
-// readers, too, and with a mark of its own. No plot relies on its colours.
-type style struct {
-	light, dark color.Color
-	mark        draw.GlyphDrawer
-}
-
-var styles = map[string]style{
-	QuorateName: {rgb(0x005ab5), rgb(0x58a6ff), draw.CircleGlyph{}},
-	AsyncName:   {rgb(0x0a7ea4), rgb(0x7ee0ff), draw.RingGlyph{}},
-	RedsyncName: {rgb(0xc44e00), rgb(0xff8c4b), draw.SquareGlyph{}},
-	FastName:    {rgb(0x9a6700), rgb(0xf2cc60), draw.BoxGlyph{}},
-	FloorName:   {rgb(0x555555), rgb(0xb0b8c0), draw.CrossGlyph{}},
-	FencedName:  {rgb(0x808080), rgb(0x8b949e), draw.PlusGlyph{}},
-	RueidisName: {rgb(0x00795a), rgb(0x3fd0a4), draw.PyramidGlyph{}},
-	BsmName:     {rgb(0xa0508a), rgb(0xe39ac8), draw.TriangleGlyph{}},
 }
 
 // Draw writes all plots for which there are results into a folder, in each
@@ -137,7 +101,7 @@ func (c chart) plot(points []Result, t theme) (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		colour := t.line(style)
+		colour := t.colour(style)
 		drawn.Color, drawn.Width, bars.Color = colour, vg.Points(2), colour
 		marks.Color, marks.Shape, marks.Radius = colour, style.mark, vg.Points(4)
 		p.Add(drawn, bars, marks)

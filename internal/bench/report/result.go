@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/samber/lo"
 )
@@ -68,6 +69,9 @@ func put(to map[string]map[string]Spread, figure, side string, v []float64) {
 	}
 	to[figure][side] = SpreadOf(v)
 }
+
+// Micros is a time in a figure's unit.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // And adds another turn's figures to these.
 func (f Figures) And(g Figures) Figures {

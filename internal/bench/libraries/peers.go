@@ -1,4 +1,4 @@
-package main
+package libraries
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/quorate/quorate/internal/bench/servers"
 )
 
 // These two have no quorum of independent nodes, so they are compared on one
@@ -22,11 +24,11 @@ import (
 // key to try.
 type rueidisClient struct{ l rueidislock.Locker }
 
-func openRueidis(_ context.Context, n nodes) (client, error) {
+func openRueidis(_ context.Context, n servers.Nodes) (Client, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: n.addrs},
+		ClientOption: rueidis.ClientOption{InitAddress: n.Ways},
 		KeyMajority:  1,
-		KeyValidity:  ttl,
+		KeyValidity:  TTL,
 		TryNextAfter: time.Second,
 	})
 	if err != nil {
@@ -36,7 +38,7 @@ func openRueidis(_ context.Context, n nodes) (client, error) {
 }
 
 func (c rueidisClient) Close()                   { c.l.Close() }
-func (c rueidisClient) Mutex(name string) locker { return &rueidisMutex{l: c.l, name: name} }
+func (c rueidisClient) Mutex(name string) Locker { return &rueidisMutex{l: c.l, name: name} }
 
 type rueidisMutex struct {
 	l      rueidislock.Locker
@@ -85,13 +87,13 @@ type bsmClient struct {
 	c    *redislock.Client
 }
 
-func openBSM(_ context.Context, n nodes) (client, error) {
-	node := newRedis(n.addrs[0], 0)
+func openBSM(_ context.Context, n servers.Nodes) (Client, error) {
+	node := newRedis(n.Ways[0], 0)
 	return bsmClient{node, redislock.New(node)}, nil
 }
 
 func (c bsmClient) Close()                   { _ = c.node.Close() }
-func (c bsmClient) Mutex(name string) locker { return &bsmMutex{c: c.c, name: name} }
+func (c bsmClient) Mutex(name string) Locker { return &bsmMutex{c: c.c, name: name} }
 
 type bsmMutex struct {
 	c    *redislock.Client
@@ -100,7 +102,7 @@ type bsmMutex struct {
 }
 
 func (m *bsmMutex) Lock(ctx context.Context) (err error) {
-	m.held, err = m.c.Obtain(ctx, m.name, ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(bsmPoll)})
+	m.held, err = m.c.Obtain(ctx, m.name, TTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(bsmPoll)})
 	return err
 }
 
@@ -109,10 +111,10 @@ func (m *bsmMutex) Unlock(ctx context.Context) error { return m.held.Release(ctx
 // syncClient is what goroutines use where there is but one process.
 type syncClient struct{}
 
-func openSync(context.Context, nodes) (client, error) { return syncClient{}, nil }
+func openSync(context.Context, servers.Nodes) (Client, error) { return syncClient{}, nil }
 
 func (syncClient) Close()              {}
-func (syncClient) Mutex(string) locker { return &syncMutex{} }
+func (syncClient) Mutex(string) Locker { return &syncMutex{} }
 
 type syncMutex struct{ m sync.Mutex }
 

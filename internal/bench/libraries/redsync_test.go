@@ -1,4 +1,4 @@
-package main
+package libraries
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -32,7 +33,7 @@ func both(t *testing.T, opts ...quorate.Option) (*quorate.Quorum, *redsync.Redsy
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	require.NoError(t, q.Bootstrap(t.Context()))
-	theirs, err := openRedsync(false)(t.Context(), direct(c))
+	theirs, err := openRedsync(false)(t.Context(), servers.Direct(c))
 	require.NoError(t, err)
 	t.Cleanup(theirs.Close)
 	return q, theirs.(*redsyncClient).rs

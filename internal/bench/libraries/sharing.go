@@ -1,27 +1,18 @@
-package main
+package libraries
 
 import (
 	"context"
 	"math/rand/v2"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
 
-// job is what a scenario's clients do with the lock. Those that are not a
-// mutex's have a primitive here; the others do them with what they have.
-type job int
-
 const (
-	working job = iota // each alone
-	reading            // together, but for one time in writeEvery
-	permits            // allPermits of them at a time
-)
-
-const (
-	writeEvery = 20
-	allPermits = 16
+	WriteEvery = 20
+	AllPermits = 16
 )
 
 // readers are the clients of one Quorum. They share one RWMutex, as the
@@ -33,9 +24,9 @@ type readers struct {
 	m     *rwmutex.RWMutex
 }
 
-func openReaders(async bool, opts ...quorate.LockOption) func(context.Context, nodes) (client, error) {
-	return func(ctx context.Context, n nodes) (client, error) {
-		q, err := connect(ctx, n)
+func openReaders(async bool, opts ...quorate.LockOption) func(context.Context, servers.Nodes) (Client, error) {
+	return func(ctx context.Context, n servers.Nodes) (Client, error) {
+		q, err := Connect(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -45,21 +36,21 @@ func openReaders(async bool, opts ...quorate.LockOption) func(context.Context, n
 
 func (c *readers) Close() { _ = c.q.Close() }
 
-func (c *readers) Mutex(name string) locker {
+func (c *readers) Mutex(name string) Locker {
 	if c.m == nil {
 		c.m = rwmutex.New(c.q, name, c.opts...)
 	}
-	return &reader{m: c.m, async: c.async, uses: rand.IntN(writeEvery)}
+	return &reader{m: c.m, async: c.async, uses: rand.IntN(WriteEvery)}
 }
 
-// reader locks for reading, and one time in writeEvery for writing.
+// reader locks for reading, and one time in WriteEvery for writing.
 type reader struct {
 	m     *rwmutex.RWMutex
 	async bool
 	uses  int
 }
 
-func (r *reader) writes() bool { return r.uses%writeEvery == 0 }
+func (r *reader) writes() bool { return r.uses%WriteEvery == 0 }
 
 // share is all for a writer, and next to nothing for a reader.
 func (r *reader) share() (weight, room int64) {
@@ -85,9 +76,9 @@ func (r *reader) Unlock(ctx context.Context) error {
 	case r.async:
 		r.m.RUnlock()
 	case r.writes():
-		return confirmed(r.m.UnlockContext(ctx))
+		return Confirmed(r.m.UnlockContext(ctx))
 	default:
-		return confirmed(r.m.RUnlockContext(ctx))
+		return Confirmed(r.m.RUnlockContext(ctx))
 	}
 	return nil
 }
@@ -95,8 +86,8 @@ func (r *reader) Unlock(ctx context.Context) error {
 // users of permits are the clients of one Quorum.
 type users struct{ q *quorate.Quorum }
 
-func openPermits(ctx context.Context, n nodes) (client, error) {
-	q, err := connect(ctx, n)
+func openPermits(ctx context.Context, n servers.Nodes) (Client, error) {
+	q, err := Connect(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +96,15 @@ func openPermits(ctx context.Context, n nodes) (client, error) {
 
 func (c users) Close() { _ = c.q.Close() }
 
-func (c users) Mutex(name string) locker {
-	return permit{semaphore.NewWeighted(c.q, name, allPermits)}
+func (c users) Mutex(name string) Locker {
+	return PermitOf(semaphore.NewWeighted(c.q, name, AllPermits))
 }
+
+// PermitOf is a locker of one of a semaphore's permits.
+func PermitOf(s *semaphore.Weighted) Locker { return permit{s} }
 
 type permit struct{ s *semaphore.Weighted }
 
 func (p permit) Lock(ctx context.Context) error { return p.s.Acquire(ctx, 1) }
 func (p permit) Unlock(context.Context) error   { p.s.Release(1); return nil }
-func (p permit) share() (weight, room int64)    { return 1, allPermits }
+func (p permit) share() (weight, room int64)    { return 1, AllPermits }

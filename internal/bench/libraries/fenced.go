@@ -1,10 +1,11 @@
-package main
+package libraries
 
 import (
 	"context"
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -28,13 +29,13 @@ redis.call("SET", KEYS[2], ARGV[2], "PX", ARGV[3])
 return 1`
 )
 
-func openFenced(ctx context.Context, n nodes) (client, error) {
-	f, err := newFloor(ctx, n, ttl)
+func openFenced(ctx context.Context, n servers.Nodes) (Client, error) {
+	f, err := newFloor(ctx, n, TTL)
 	if err != nil {
 		return nil, err
 	}
-	c := &fenced{floor: f, kept: strconv.FormatInt((ttl + 5*time.Minute).Milliseconds(), 10)}
-	for i := range n.addrs {
+	c := &fenced{floor: f, kept: strconv.FormatInt((TTL + 5*time.Minute).Milliseconds(), 10)}
+	for i := range n.Ways {
 		for sha, source := range map[*string]string{&c.lock: fencedLock, &c.unlock: fencedUnlock} {
 			if *sha, err = n.Node(i).Client().ScriptLoad(ctx, source).Result(); err != nil {
 				f.Close()
@@ -51,7 +52,7 @@ type fenced struct {
 	kept         string // for how long the token is, in milliseconds
 }
 
-func (f *fenced) Mutex(name string) locker {
+func (f *fenced) Mutex(name string) Locker {
 	return &fencedMutex{f: f, floorMutex: f.floor.Mutex(name).(*floorMutex), state: "fenced:{" + name + "}"}
 }
 

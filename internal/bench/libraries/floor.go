@@ -1,4 +1,4 @@
-package main
+package libraries
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/bench/servers"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -27,11 +28,13 @@ type floor struct {
 
 const deleteScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
 
-func openFloor(ctx context.Context, n nodes) (client, error) { return newFloor(ctx, n, ttl) }
+func OpenFloor(ttl time.Duration) func(context.Context, servers.Nodes) (Client, error) {
+	return func(ctx context.Context, n servers.Nodes) (Client, error) { return newFloor(ctx, n, ttl) }
+}
 
-func newFloor(ctx context.Context, n nodes, ttl time.Duration) (*floor, error) {
+func newFloor(ctx context.Context, n servers.Nodes, ttl time.Duration) (*floor, error) {
 	f := &floor{ttl: strconv.FormatInt(ttl.Milliseconds(), 10)}
-	for i, addr := range n.addrs {
+	for i, addr := range n.Ways {
 		sha, err := n.Node(i).Client().ScriptLoad(ctx, deleteScript).Result()
 		if err != nil {
 			f.Close()
@@ -58,7 +61,7 @@ func (f *floor) Close() {
 	}
 }
 
-func (f *floor) Mutex(name string) locker { return &floorMutex{f: f, name: name, id: rand.Text()} }
+func (f *floor) Mutex(name string) Locker { return &floorMutex{f: f, name: name, id: rand.Text()} }
 
 type floorMutex struct {
 	f        *floor

@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package servers
 
 import (
 	"syscall"
 	"time"
 )
 
-// ownCPU is the processor time that this process has used, in the kernel too.
-func ownCPU() time.Duration {
+// OwnCPU is the processor time that this process has used, in the kernel too.
+func OwnCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

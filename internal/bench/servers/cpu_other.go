@@ -1,0 +1,7 @@
+//go:build !unix
+
+package servers
+
+import "time"
+
+func OwnCPU() time.Duration { return 0 }
