@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/report"
 )
 
 // durable looks, for WithDurable, whether a majority of the nodes keeps on disk
 // what is recorded now.
-func (o *Once) durable(ctx context.Context) error {
-	if !o.set.durable {
-		return nil
-	}
-	f, lack := &fault.Failure{Needed: o.q.Size()/2 + 1}, 0
-	err := o.q.Onlooker().Check(ctx, func(n report.Node) (enough bool) {
+func durable(ctx context.Context, q *core.Quorum) error {
+	f, lack := &fault.Failure{Needed: q.Size()/2 + 1}, 0
+	err := q.Onlooker().Check(ctx, func(n report.Node) (enough bool) {
 		// A node that could not be asked may be durable, or not.
 		err := unasked(n)
 		if err == nil {
@@ -36,7 +34,7 @@ func (o *Once) durable(ctx context.Context) error {
 		return err
 	case f.Votes >= f.Needed:
 		return nil
-	case lack > o.q.Size()-f.Needed:
+	case lack > q.Size()-f.Needed:
 		f.Err = ErrNotDurable
 	case ctx.Err() != nil:
 		f.Err = fault.CutShort(fault.ErrNoQuorum, ctx).Err

@@ -9,7 +9,6 @@ package once
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
@@ -46,17 +45,7 @@ import (
 // waits for another Redlock client that holds the key of that name.
 type Once struct {
 	_ core.NoCopy
-	// done is what is known here of the recorded run. It is first because it
-	// is all that the hot path looks at.
-	done atomic.Pointer[completion]
-
-	q    *core.Quorum
-	spec *core.Spec
-	reg  *core.Register
-	set  settings
-	err  error         // of the name; every call that would ask the nodes tells it
-	turn chan struct{} // full while a goroutine acts for all of this process
-	runs atomic.Bool   // f runs in that goroutine
+	runner
 }
 
 // New returns the Once of the given name. All values of the name share the
@@ -68,7 +57,7 @@ type Once struct {
 // reported by every call, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
-	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
+	o := &Once{runner: runner{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}}
 	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Kind: "once", Weight: 1, Capacity: 1, Set: o.set.Settings})
 	if o.err != nil {
 		o.spec = &core.Spec{Name: name}
@@ -110,6 +99,7 @@ func (o *Once) doSlow(f func()) {
 	if f == nil {
 		panic("quorate: once.Do of a nil function")
 	}
+	o.usable()
 	o.must("do", func() error {
 		_, err := o.do(context.Background(), work{insist: true, f: func(context.Context) ([][]byte, error) {
 			f()
@@ -143,6 +133,7 @@ func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error)
 	if f == nil {
 		panic("quorate: once.DoContext of a nil function")
 	}
+	o.usable()
 	_, err := o.do(ctx, work{f: func(ctx context.Context) ([][]byte, error) {
 		if err := f(ctx); err != nil {
 			return nil, &failed{err: err}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -23,7 +24,7 @@ type completion struct {
 	Until   time.Time `json:"until,omitzero"` // zero: forever
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
-	Values  [][]byte  `json:"values,omitempty"`
+	Encoded [][]byte  `json:"values,omitempty"`
 
 	expires bool
 }
@@ -40,9 +41,23 @@ func completed(rec core.Record) (*completion, error) {
 	return c, nil
 }
 
+// runner runs the work for the goroutines of a process that share a Once.
+type runner struct {
+	// done is what is known here of the recorded run. It is first because it
+	// is all that the hot path looks at.
+	done atomic.Pointer[completion]
+	q    *core.Quorum
+	spec *core.Spec
+	reg  *core.Register
+	set  settings
+	err  error         // of the name; every call that would ask the nodes tells it
+	turn chan struct{} // full while a goroutine acts for all of this process
+	runs atomic.Bool   // f runs in that goroutine
+}
+
 // known returns what is known here of the recorded run, as long as it is kept.
-func (o *Once) known() *completion {
-	c := o.done.Load()
+func (r *runner) known() *completion {
+	c := r.done.Load()
 	if c != nil && c.expires && !time.Now().Before(c.Until) {
 		return nil
 	}
@@ -50,10 +65,10 @@ func (o *Once) known() *completion {
 }
 
 // know keeps what a node has told.
-func (o *Once) know(rec core.Record) (*completion, error) {
+func (r *runner) know(rec core.Record) (*completion, error) {
 	c, err := completed(rec)
 	if err == nil {
-		o.done.Store(c)
+		r.done.Store(c)
 	}
 	return c, err
 }
@@ -68,49 +83,48 @@ type work struct {
 }
 
 // do returns the recorded run, and runs f if there is none.
-func (o *Once) do(ctx context.Context, w work) (*completion, error) {
-	o.usable()
-	if c := o.known(); c != nil {
+func (r *runner) do(ctx context.Context, w work) (*completion, error) {
+	if c := r.known(); c != nil {
 		return c, nil
 	}
-	if err := o.enter(ctx); err != nil {
+	if err := r.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { <-o.turn }()
-	if c := o.known(); c != nil { // another goroutine has seen to it
+	defer func() { <-r.turn }()
+	if c := r.known(); c != nil { // another goroutine has seen to it
 		return c, nil
 	}
 	// Most callers come long after the work was done, so ask before claiming.
 	// When the nodes cannot be asked, the claim waits for them, and has their
 	// errors. A record that is undecided does not exist yet: the claim finds
 	// out.
-	rec, err := o.reg.Read(ctx)
+	rec, err := r.reg.Read(ctx)
 	switch {
 	case err == nil && rec.Exists:
-		return o.know(rec)
+		return r.know(rec)
 	case err != nil && ctx.Err() != nil:
 		return nil, err
 	}
-	for again := (core.Retry{}); ; again.Wait(ctx, o.q, o.spec.Name, errLostBefore) {
-		t, rec, err := o.reg.TurnUnless(ctx, func(rec core.Record) bool { return rec.Exists })
+	for again := (core.Retry{}); ; again.Wait(ctx, r.q, r.spec.Name, errLostBefore) {
+		t, rec, err := r.reg.TurnUnless(ctx, func(rec core.Record) bool { return rec.Exists })
 		switch {
 		case err != nil:
 			return nil, closed(ctx, err)
 		case t == nil:
-			return o.know(rec)
+			return r.know(rec)
 		}
-		if c, err := o.run(ctx, t, w); err != errLostBefore {
+		if c, err := r.run(ctx, t, w); err != errLostBefore {
 			return c, err
 		}
 	}
 }
 
 // enter waits until this goroutine acts for the process.
-func (o *Once) enter(ctx context.Context) error {
-	if o.err != nil {
-		return o.err
+func (r *runner) enter(ctx context.Context) error {
+	if r.err != nil {
+		return r.err
 	}
-	return o.q.Enter(ctx, o.turn, o.runs.Load)
+	return r.q.Enter(ctx, r.turn, r.runs.Load)
 }
 
 // errLostBefore says that the claim was lost before f was called: try again.
@@ -132,7 +146,7 @@ func Lease(ctx context.Context) quorate.Lease {
 // run runs f under the claim, unless it turns out that it has been done, and
 // releases the claim however that ends: also when f panics or ends its
 // goroutine.
-func (o *Once) run(ctx context.Context, t *core.Lease, w work) (*completion, error) {
+func (r *runner) run(ctx context.Context, t *core.Lease, w work) (*completion, error) {
 	inner, stop := t.Derive(context.WithValue(ctx, leaseKey{}, t))
 	// A run that comes to nothing has nothing to erase: f only runs where
 	// nothing is recorded, and nothing is recorded before it has returned.
@@ -142,29 +156,29 @@ func (o *Once) run(ctx context.Context, t *core.Lease, w work) (*completion, err
 	}()
 
 	// First, see to it that no earlier run is recorded from here on.
-	rec, err := o.reg.Open(inner, t.Hold())
+	rec, err := r.reg.Open(inner, t.Hold())
 	if err == nil && rec.Exists {
-		return o.know(rec)
+		return r.know(rec)
 	}
-	if err == nil {
-		err = o.durable(inner)
+	if err == nil && r.set.durable {
+		err = durable(inner, r.q)
 	}
 	if err != nil {
 		return nil, before(ctx, t, err)
 	}
-	values, err := o.call(inner, w.f)
+	values, err := r.call(inner, w.f)
 	if own, ok := err.(*failed); ok {
 		own.lost = t.Lost()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return o.record(ctx, t, values, w.insist)
+	return r.record(ctx, t, values, w.insist)
 }
 
-func (o *Once) call(ctx context.Context, f func(context.Context) ([][]byte, error)) ([][]byte, error) {
-	o.runs.Store(true)
-	defer o.runs.Store(false)
+func (r *runner) call(ctx context.Context, f func(context.Context) ([][]byte, error)) ([][]byte, error) {
+	r.runs.Store(true)
+	defer r.runs.Store(false)
 	return f(ctx)
 }
 
@@ -196,65 +210,35 @@ func closed(ctx context.Context, err error) error {
 // record records that the work is done. It goes on when the claim is lost
 // meanwhile: the nodes refuse a record over a later run. With insist it tries
 // again where they refuse otherwise, until such a run or the Quorum's end.
-func (o *Once) record(ctx context.Context, t *core.Lease, values [][]byte, insist bool) (*completion, error) {
+func (r *runner) record(ctx context.Context, t *core.Lease, values [][]byte, insist bool) (*completion, error) {
 	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps
-	c := &completion{Version: format, Token: t.Token(), When: now, Host: script.Hostname(), PID: os.Getpid(), Values: values}
-	if o.set.keep > 0 {
-		c.Until, c.expires = now.Add(o.set.keep), true
+	c := &completion{Version: format, Token: t.Token(), When: now, Host: script.Hostname(), PID: os.Getpid(), Encoded: values}
+	if r.set.keep > 0 {
+		c.Until, c.expires = now.Add(r.set.keep), true
 	}
 	value, err := json.Marshal(c)
 	if err != nil {
 		return nil, notRecorded(err)
 	}
-	ctx, end := lasting(ctx, o.q.Rounds(o.set.Settings, 1))
+	ctx, end := lasting(ctx, r.q.Rounds(r.set.Settings, 1))
 	defer end()
 	for {
-		err = closed(ctx, o.reg.Put(ctx, t.Hold(), 0, value, o.set.keep))
+		err = closed(ctx, r.reg.Put(ctx, t.Hold(), 0, value, r.set.keep))
 		if !insist || err == nil || errors.Is(err, fault.ErrLost) || errors.Is(err, fault.ErrClosed) {
 			break
 		}
-		core.TryAgain(ctx, o.q, o.spec, "once", core.WrapError("record", o.spec.Name, notRecorded(err)))
+		core.TryAgain(ctx, r.q, r.spec, "once", core.WrapError("record", r.spec.Name, notRecorded(err)))
 	}
 	if errors.Is(err, fault.ErrLost) {
 		// A later run has begun. If it has found this one on some node, all is
 		// well.
-		if rec, rerr := o.reg.Read(ctx); rerr == nil && rec.Exists && bytes.Equal(rec.Value, value) {
-			return o.know(rec)
+		if rec, rerr := r.reg.Read(ctx); rerr == nil && rec.Exists && bytes.Equal(rec.Value, value) {
+			return r.know(rec)
 		}
 	}
 	if err != nil {
 		return nil, notRecorded(err)
 	}
-	o.done.Store(c)
+	r.done.Store(c)
 	return c, nil
-}
-
-// lasting returns a context that ends with ctx, but not before d is over.
-func lasting(ctx context.Context, d time.Duration) (context.Context, func()) {
-	l := &late{Context: ctx, done: make(chan struct{})}
-	least, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
-	stop := context.AfterFunc(ctx, func() {
-		<-least.Done()
-		close(l.done)
-	})
-	return l, func() { stop(); cancel() }
-}
-
-// late is a context that ends for the same reason as another, but later.
-type late struct {
-	context.Context
-	done chan struct{}
-}
-
-func (*late) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-func (l *late) Done() <-chan struct{} { return l.done }
-
-func (l *late) Err() error {
-	select {
-	case <-l.done:
-		return l.Context.Err()
-	default:
-		return nil
-	}
 }

@@ -116,7 +116,7 @@ func (s *shared[R]) get(ctx context.Context, insist bool, f func(ctx context.Con
 	if last := s.last.Load(); last != nil && last.of == c {
 		return last.v, nil
 	}
-	v, err := s.decode(c.Values)
+	v, err := s.decode(c.Encoded)
 	if err != nil {
 		return v, err
 	}
