@@ -15,80 +15,20 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
-
-// Kind is the kind of primitive that a name serves, as far as the nodes know.
-// It is a plain value, safe for concurrent use.
-type Kind string
-
-// The kinds.
-const (
-	// None (""): nothing is known of the name.
-	None Kind = ""
-	// Mutex ("mutex"): a mutex, a semaphore of one permit, or one of the kinds
-	// with a record that has recorded nothing yet.
-	Mutex Kind = "mutex"
-	// RWMutex ("rwmutex"): a lock with readers.
-	RWMutex Kind = "rwmutex"
-	// Semaphore ("semaphore"): of two permits or more.
-	Semaphore Kind = "semaphore"
-	// Once ("once"): work that is recorded as done.
-	Once Kind = "once"
-	// Leader ("leader"): an election with a recorded leader.
-	Leader Kind = "leader"
-	// Period ("period"): work that is done once per period, with a recorded
-	// run.
-	Period Kind = "period"
-	// Flight ("flight"): a thing that is loaded by one caller for all, with a
-	// recorded result.
-	Flight Kind = "flight"
-)
-
-// A Claim is one process that holds a name, or waits for it. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it.
-type Claim struct {
-	Token  uint64        // of its first hold, which [quorate.Lease] has as its token; the token of a waiter is not final
-	Host   string        // of the process
-	PID    int           // of the process
-	Label  string        // of the process, see [quorate.WithOwner]; empty: none
-	Since  time.Time     // when it asked for the name, by the nodes' clocks
-	Left   time.Duration // until its lease ends unless it is renewed
-	Weight int64         // permits that it takes; 1 unless it is of a semaphore
-	Writer bool          // of an rwmutex
-	Votes  int           // nodes that vote for it
-}
-
-// A Record is what is recorded beside the claims of a name: that work is done,
-// which process leads, the newest run of a period, or a shared result. It is a
-// plain value, safe for concurrent use as long as no goroutine changes it.
-type Record struct {
-	Token uint64    // of the hold that recorded it
-	Host  string    // of the process that did the work, or leads
-	PID   int       // of that process
-	ID    string    // of a leader
-	Value string    // of a leader: what it tells of itself
-	At    time.Time // when the work of a once was done, or the leader won, by the clock of that process
-	Until time.Time // when the nodes forget it; zero: never
-	Nodes int       // that have it; fewer than a majority: it may not stand
-}
-
-// A Node is what one node says of a name. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
-type Node struct {
-	Node       string        // address
-	Err        error         // why it could not be asked; the rest is then zero
-	Recovering time.Duration // it is new or lost its data: how much longer its word is no evidence
-	Tokens     []uint64      // of the claims that it votes for
-	Queued     int           // claims, with those that it votes for
-	Differs    []string      // what it says otherwise than a majority, in words
-}
 
 // A Report is what the nodes say of a name. It is a plain value, safe for
 // concurrent use as long as no goroutine changes it.
@@ -104,9 +44,6 @@ type Report struct {
 	Nodes    []Node        // in the order of their numbers
 	Quorum   int           // how many nodes are a majority
 }
-
-// most is how many claims a node tells of: as many as inspect.lua looks at.
-const most = 100
 
 // Name asks every node what it says of a name. A node that does not answer is
 // waited for as a lock would wait, and is an error in the report.
@@ -127,6 +64,183 @@ func Name(ctx context.Context, q *quorate.Quorum, name string) (Report, error) {
 	return r, core.WrapError("inspect", name, v.missing())
 }
 
-// since is when a claim was made: its ticket is the nodes' clocks in
-// microseconds, or little more where others have claimed at the same time.
-func since(t protocol.Ticket) time.Time { return time.UnixMicro(int64(t)) }
+// merged is one claim, as all nodes together tell of it.
+type merged struct {
+	script.Claim
+	voted, queued uint32                     // nodes, a bit for each
+	at            map[protocol.Ticket]uint32 // and which of them have it at which ticket
+}
+
+// claims returns the claims that any node tells of, in the order of the queue.
+func (v *view) claims() []*merged {
+	byID := map[string]*merged{}
+	var all []*merged
+	for _, n := range v.nodes {
+		for _, c := range n.queue.Claims {
+			m := byID[c.ID]
+			if m == nil {
+				m = &merged{Claim: c, at: map[protocol.Ticket]uint32{}}
+				byID[c.ID] = m
+				all = append(all, m)
+			}
+			m.Left = max(m.Left, c.Left)
+			m.queued |= 1 << n.Index
+			m.at[c.Ticket] |= 1 << n.Index
+			if c.Voted {
+				m.voted |= 1 << n.Index
+			}
+		}
+	}
+	for _, m := range all {
+		m.Ticket = v.sets.Agreed(m.at)
+	}
+	slices.SortFunc(all, func(a, b *merged) int { return cmp.Or(cmp.Compare(a.Ticket, b.Ticket), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+func (m *merged) claim() Claim {
+	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight), Votes: bits.OnesCount32(m.voted)}
+	if c.Host, c.PID, c.Label = script.ParseOwner(m.Owner); m.Weight == protocol.Writer {
+		c.Weight, c.Writer = 1, true
+	}
+	return c
+}
+
+// report puts together what the nodes say.
+func (v *view) report(name string) Report {
+	r := Report{Name: name, Quorum: v.sets.Need()}
+	claims, queued, foreign := v.claims(), 0, uint32(0)
+	for _, m := range claims {
+		if c := m.claim(); v.sets.Met(m.voted) {
+			r.Holders = append(r.Holders, c)
+		} else {
+			r.Waiters = append(r.Waiters, c)
+		}
+	}
+	for _, n := range v.nodes {
+		queued = max(queued, n.queue.Queued)
+		r.Capacity = max(r.Capacity, int64(n.queue.Capacity))
+		if n.queue.Foreign > 0 {
+			foreign |= 1 << n.Index
+		}
+		r.Foreign = max(r.Foreign, n.queue.Foreign)
+	}
+	if !v.sets.Met(foreign) {
+		r.Foreign = 0
+	}
+	r.More = max(0, queued-len(claims))
+	newest, have := v.newest()
+	r.Kind, r.Record = describe(r.Capacity, newest)
+	if r.Record != nil {
+		r.Record.Nodes = bits.OnesCount32(have & v.sets.All())
+	}
+	if r.Kind == RWMutex {
+		r.Capacity = 0
+	}
+	for i := range v.nodes {
+		r.Nodes = append(r.Nodes, v.node(&v.nodes[i], claims, newest))
+	}
+	return r
+}
+
+// newest returns the newest version of the record that any node has, nil if
+// none has one, and the nodes that have it.
+func (v *view) newest() (w *script.Written, have uint32) {
+	for _, n := range v.nodes {
+		switch {
+		case n.written == nil:
+		case w == nil || n.written.Compare(w.Version) > 0:
+			w, have = n.written, 1<<n.Index
+		case n.written.Compare(w.Version) == 0:
+			have |= 1 << n.Index
+		}
+	}
+	return w, have
+}
+
+// node says what one node says, and what of that a majority says otherwise.
+func (v *view) node(n *seen, claims []*merged, newest *script.Written) Node {
+	r := Node{Node: n.Addr, Err: n.Err, Queued: n.queue.Queued}
+	if n.Err != nil {
+		return r
+	}
+	bit, lacks := uint32(1)<<n.Index, 0
+	for _, m := range claims {
+		switch votes := m.voted&bit != 0; {
+		case m.queued&bit == 0 && v.sets.Met(m.voted):
+			r.Differs = append(r.Differs, fmt.Sprintf("has no claim of the holder with token %d", token(m.Ticket)))
+		case m.queued&bit == 0 && v.sets.Met(m.queued):
+			lacks++
+		case votes && !v.sets.Met(m.voted):
+			r.Differs = append(r.Differs, fmt.Sprintf("votes for %d, as a majority does not", token(m.Ticket)))
+		case !votes && v.sets.Met(m.voted):
+			r.Differs = append(r.Differs, fmt.Sprintf("does not vote for the holder with token %d", token(m.Ticket)))
+		}
+		if m.voted&bit != 0 {
+			r.Tokens = append(r.Tokens, token(m.Ticket))
+		}
+	}
+	if lacks > 0 {
+		r.Differs = append(r.Differs, fmt.Sprintf("lacks %d of those that wait", lacks))
+	}
+	switch {
+	case n.queue.Memory <= 0:
+		r.Differs = append(r.Differs, errForgetful.Error())
+	case n.queue.Foreign > 0:
+		r.Differs = append(r.Differs, fmt.Sprintf("another Redlock client holds the redlock key for %v", n.queue.Foreign.Round(time.Millisecond)))
+	}
+	switch {
+	case newest == nil:
+	case n.written == nil:
+		r.Differs = append(r.Differs, "has no record")
+	case n.written.Compare(newest.Version) != 0:
+		r.Differs = append(r.Differs, "has an older record")
+	}
+	return r
+}
+
+// describe tells the kind of a name by its capacity and its record, and reads
+// that.
+func describe(capacity int64, w *script.Written) (Kind, *Record) {
+	kind := None
+	switch {
+	case capacity == protocol.Writer:
+		kind = RWMutex
+	case capacity > 1:
+		kind = Semaphore
+	case capacity == 1:
+		kind = Mutex
+	}
+	if w == nil {
+		return kind, nil
+	}
+	r := &Record{Token: token(w.Ticket), Until: w.Until}
+	var is struct {
+		Once   int             `json:"once"`
+		Period int             `json:"period"`
+		Flight int             `json:"flight"`
+		ID     string          `json:"id"`
+		Value  json.RawMessage `json:"value"`
+		Host   string          `json:"host"`
+		PID    int             `json:"pid"`
+		When   time.Time       `json:"when"`
+		Since  time.Time       `json:"since"`
+	}
+	if json.Unmarshal([]byte(w.Value), &is) != nil {
+		return kind, r // another program's, or a later version's
+	}
+	switch {
+	case is.Once > 0:
+		r.Host, r.PID, r.At = is.Host, is.PID, is.When
+		return Once, r
+	case is.Period > 0:
+		return Period, r
+	case is.Flight > 0:
+		return Flight, r
+	case is.ID != "": // a leader has one
+		r.Host, r.PID, r.ID, r.At = is.Host, is.PID, is.ID, is.Since
+		_ = json.Unmarshal(is.Value, &r.Value)
+		return Leader, r
+	}
+	return kind, r
+}
