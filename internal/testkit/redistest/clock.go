@@ -6,31 +6,6 @@ import (
 	"time"
 )
 
-// WithClock gives each server a wall clock of its own, to be changed with
-// [Server.SetClock]. It begins as the machine's. It needs Linux and a C
-// compiler; where that is missing, [Run] returns [ErrNoCompiler].
-func WithClock() Option {
-	return func(c *config) { c.clock = true }
-}
-
-// clock is a server's wall clock: the machine's, plus offset at the moment
-// since, and from then on faster by gains. Like a machine's it does not care
-// whether the server runs.
-//
-// Invariant: since is without a monotonic reading, so that the machine's wall
-// clock counts, here as in the server.
-type clock struct {
-	changes uint64
-	offset  time.Duration
-	gains   float64
-	since   time.Time
-}
-
-// now is what the clock shows at t.
-func (c *clock) now(t time.Time) time.Time {
-	return t.Add(c.offset + time.Duration(float64(t.Sub(c.since))*c.gains))
-}
-
 // SetClock has the server's wall clock jump to the machine's plus offset, and
 // run at rate times the machine's speed from there: SetClock(0, 1) sets it
 // right again. What the server does next sees it. The clock goes on while the
@@ -53,7 +28,7 @@ func (s *Server) setClock(rate float64, offset func(time.Time) time.Duration) er
 	switch {
 	case s.closed:
 		return ErrClosed
-	case !s.cfg.clock:
+	case !s.cfg.ownClock:
 		return fmt.Errorf("redistest: clock of %s: the server was started without WithClock", s.Addr())
 	case !(rate > 0) || math.IsInf(rate, 0):
 		return fmt.Errorf("redistest: clock of %s: a rate of %v", s.Addr(), rate)

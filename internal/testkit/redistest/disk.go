@@ -7,19 +7,12 @@ import (
 	"time"
 )
 
-// WithDisk gives each server a disk of its own, which can be made slow with
-// [Server.SetDisk] and lose its power with [Server.CutPower]. It needs Linux
-// and a C compiler; where that is missing, [Run] returns [ErrNoCompiler].
-func WithDisk() Option {
-	return func(c *config) { c.disk = true }
-}
-
 // SetDisk has each write to the disk that the server waits for take that much
 // longer, from the next one on. It needs [WithDisk].
 func (s *Server) SetDisk(delay time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.cfg.disk {
+	if !s.cfg.ownDisk {
 		return fmt.Errorf("redistest: disk of %s: the server was started without WithDisk", s.Addr())
 	}
 	if s.closed {
@@ -34,7 +27,7 @@ func (s *Server) SetDisk(delay time.Duration) error {
 func (s *Server) CutPower() (gone int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.cfg.disk {
+	if !s.cfg.ownDisk {
 		return 0, fmt.Errorf("redistest: disk of %s: the server was started without WithDisk", s.Addr())
 	}
 	if err := s.kill(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrNoCompiler says that there is no C compiler, or no Linux, without which a
@@ -50,6 +51,24 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 type host struct {
 	dir   string // of the server; set once by open
 	clock clock  // the zero value is the machine's; guarded by the server's mu
+}
+
+// clock is a server's wall clock: the machine's, plus offset at the moment
+// since, and from then on faster by gains. Like a machine's it does not care
+// whether the server runs.
+//
+// Invariant: since is without a monotonic reading, so that the machine's wall
+// clock counts, here as in the server.
+type clock struct {
+	changes uint64
+	offset  time.Duration
+	gains   float64
+	since   time.Time
+}
+
+// now is what the clock shows at t.
+func (c *clock) now(t time.Time) time.Time {
+	return t.Add(c.offset + time.Duration(float64(t.Sub(c.since))*c.gains))
 }
 
 func (h *host) machineDir() string { return filepath.Join(h.dir, "machine") }
@@ -107,19 +126,6 @@ func (h *host) load(cmd *exec.Cmd) error {
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LD_PRELOAD=") })
 	cmd.Env = append(cmd.Env, "LD_PRELOAD="+h.library(), "REDISTEST_MACHINE="+h.machineDir())
 	return h.settle()
-}
-
-// loaded finds out whether it has: a loader says nothing about a library that
-// it does not load.
-func (s *Server) loaded() error {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.proc.Pid()))
-	if err == nil && !bytes.Contains(maps, []byte(s.library())) {
-		err = fmt.Errorf("%s has not loaded it", s.binary)
-	}
-	if err != nil {
-		return fmt.Errorf("redistest: the clock and the disk of %s: %w", s.Addr(), err)
-	}
-	return nil
 }
 
 // settle takes it that all that an earlier life has left to the kernel is on

@@ -205,7 +205,7 @@ func (s *Server) open() error {
 }
 
 // machine says whether the server has a clock or a disk of its own.
-func (s *Server) machine() bool { return s.cfg.clock || s.cfg.disk }
+func (s *Server) machine() bool { return s.cfg.ownClock || s.cfg.ownDisk }
 
 func (s *Server) firstStart() error {
 	if s.machine() {
@@ -288,6 +288,19 @@ func (s *Server) start() error {
 			err = errors.Join(err, errPortTaken)
 		}
 		return fmt.Errorf("redistest: start %s %s: %w; it wrote:\n%s", Binary, s.Addr(), err, text)
+	}
+	return nil
+}
+
+// loaded finds out whether it has: a loader says nothing about a library that
+// it does not load.
+func (s *Server) loaded() error {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.proc.Pid()))
+	if err == nil && !bytes.Contains(maps, []byte(s.library())) {
+		err = fmt.Errorf("%s has not loaded it", s.binary)
+	}
+	if err != nil {
+		return fmt.Errorf("redistest: the clock and the disk of %s: %w", s.Addr(), err)
 	}
 	return nil
 }

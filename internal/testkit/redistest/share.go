@@ -25,21 +25,21 @@ type Tests interface{ Run() int }
 type sharing struct{ Tests }
 
 func (s sharing) Run() int {
-	shared.mu.Lock()
-	shared.room = 16
-	shared.mu.Unlock()
+	pool.mu.Lock()
+	pool.room = 16
+	pool.mu.Unlock()
 	defer func() {
-		shared.mu.Lock()
-		defer shared.mu.Unlock()
-		shared.room = 0
-		_ = (&Cluster{servers: shared.idle}).Close()
+		pool.mu.Lock()
+		defer pool.mu.Unlock()
+		pool.room = 0
+		_ = (&Cluster{servers: pool.idle}).Close()
 	}()
 	return s.Tests.Run()
 }
 
-// shared has the servers that tests have given back, the one that has been idle
+// pool has the servers that tests have given back, the one that has been idle
 // for the longest time first.
-var shared struct {
+var pool struct {
 	mu   sync.Mutex
 	room int // how many it takes
 	idle []*Server
@@ -48,14 +48,14 @@ var shared struct {
 // take returns up to n servers that no client is connected to.
 func take(n int) (taken []*Server) {
 	for len(taken) < n {
-		shared.mu.Lock()
-		if len(shared.idle) == 0 {
-			shared.mu.Unlock()
+		pool.mu.Lock()
+		if len(pool.idle) == 0 {
+			pool.mu.Unlock()
 			return taken
 		}
-		s := shared.idle[0]
-		shared.idle = shared.idle[1:]
-		shared.mu.Unlock()
+		s := pool.idle[0]
+		pool.idle = pool.idle[1:]
+		pool.mu.Unlock()
 		if s.alone() == nil {
 			taken = append(taken, s)
 		} else {
@@ -70,12 +70,12 @@ func take(n int) (taken []*Server) {
 func (s *Server) giveBack() error {
 	next := s.successor()
 	if next != nil && next.renew() == nil {
-		shared.mu.Lock()
-		room := len(shared.idle) < shared.room
+		pool.mu.Lock()
+		room := len(pool.idle) < pool.room
 		if room {
-			shared.idle = append(shared.idle, next)
+			pool.idle = append(pool.idle, next)
 		}
-		shared.mu.Unlock()
+		pool.mu.Unlock()
 		if room {
 			return nil
 		}
