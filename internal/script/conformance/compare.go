@@ -80,6 +80,23 @@ func (s *sequence) comparePlain(got string) error {
 	return nil
 }
 
+// sameEntry compares records: what is left of a time may be off by the unknown
+// part of a millisecond.
+func (s *sequence) sameEntry(got, want *protocol.Entry) error {
+	slack := time.Duration(2*s.slack) * time.Millisecond
+	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {
+		g, w := *d[0], *d[1]
+		if (g == 0) != (w == 0) || (g-w).Abs() > slack {
+			return fmt.Errorf("left %v, want %v", g, w)
+		}
+		*d[0] = w
+	}
+	if len(got.Value) == 0 && len(want.Value) == 0 {
+		got.Value, want.Value = nil, nil
+	}
+	return nil
+}
+
 // empty wants a name that all claims have left to be down to its fence.
 func (s *sequence) empty(ctx context.Context) error {
 	if claims := s.node.Claims(s.now); len(claims) > 0 {
@@ -106,14 +123,6 @@ func (s *sequence) empty(ctx context.Context) error {
 		return fmt.Errorf("the fence is kept for %v", ttl)
 	}
 	return nil
-}
-
-func (s *sequence) note(format string, args ...any) {
-	s.log = append(s.log, fmt.Sprintf(format, args...))
-}
-
-func (s *sequence) history() string {
-	return "  " + strings.Join(s.log, "\n  ")
 }
 
 // words undoes the encoding of a command, for a client that wants to do it

@@ -6,40 +6,12 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/script"
 )
-
-// Config says what is tested, and for how long.
-type Config struct {
-	Client redis.UniversalClient
-	// Advance lets d pass on the node's clock. Nil means that the clock is the
-	// wall clock: then time is let pass by sleeping, which is done sparingly.
-	Advance func(d time.Duration)
-	// Sequences is the number of sequences, Steps the length of each (default
-	// 40).
-	Sequences, Steps int
-	// Bucketed says that each name is in a bucket, as a server in cluster mode
-	// asks for; else every third one is.
-	Bucketed bool
-	// Seed picks the sequences: a failure names the seed that brings it back
-	// alone.
-	Seed uint64
-}
-
-// timeout bounds every exchange with the node.
-const timeout = 10 * time.Second
-
-// timedOneIn is how many sequences on a wall clock there are to one that
-// sleeps.
-const timedOneIn = 25
 
 // Run runs the sequences and reports the first few that differ.
 //
@@ -108,59 +80,5 @@ func Run(t testing.TB, cfg Config) {
 	}
 	if a := abandoned.Load(); a > 0 {
 		t.Logf("%d sequences came too near an expiry to be judged, and others took their place", a)
-	}
-}
-
-// pushes listens where the owners of claims would.
-type pushes struct {
-	client redis.UniversalClient
-	sub    *redis.PubSub
-	owners []string
-	sync   string
-	n      int
-}
-
-func newPushes(ctx context.Context, c redis.UniversalClient, name string) (*pushes, error) {
-	p := &pushes{client: c, sync: name + " sync"}
-	for i := range 3 {
-		p.owners = append(p.owners, fmt.Sprintf("%s owner %d", name, i))
-	}
-	channels := append([]string{p.sync}, p.owners...)
-	p.sub = c.Subscribe(ctx, channels...)
-	for range channels {
-		if _, err := p.sub.ReceiveTimeout(ctx, timeout); err != nil {
-			p.close()
-			return nil, fmt.Errorf("subscribing: %w", err)
-		}
-	}
-	return p, nil
-}
-
-func (p *pushes) close() { _ = p.sub.Close() }
-
-func (p *pushes) owner(r *rand.Rand) string { return p.owners[r.IntN(len(p.owners))] }
-
-// mark queues a message that comes after all that was pushed so far.
-func (p *pushes) mark(ctx context.Context, pipe redis.Pipeliner) {
-	p.n++
-	pipe.Publish(ctx, p.sync, p.n)
-}
-
-// untilMark returns what was pushed before the mark.
-func (p *pushes) untilMark(ctx context.Context) ([]*redis.Message, error) {
-	var got []*redis.Message
-	for {
-		m, err := p.sub.ReceiveTimeout(ctx, timeout)
-		if err != nil {
-			return nil, fmt.Errorf("waiting for pushes: %w", err)
-		}
-		msg, ok := m.(*redis.Message)
-		switch {
-		case !ok: // a confirmation, after a reconnection
-		case msg.Channel != p.sync:
-			got = append(got, msg)
-		case msg.Payload == fmt.Sprint(p.n):
-			return got, nil
-		}
 	}
 }

@@ -106,28 +106,6 @@ func (s *sequence) complete(ctx context.Context) error {
 	return nil
 }
 
-// sameEntry compares records: what is left of a time may be off by the unknown
-// part of a millisecond.
-func (s *sequence) sameEntry(got, want *protocol.Entry) error {
-	slack := time.Duration(2*s.slack) * time.Millisecond
-	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {
-		g, w := *d[0], *d[1]
-		if (g == 0) != (w == 0) || (g-w).Abs() > slack {
-			return fmt.Errorf("left %v, want %v", g, w)
-		}
-		*d[0] = w
-	}
-	if len(got.Value) == 0 && len(want.Value) == 0 {
-		got.Value, want.Value = nil, nil
-	}
-	return nil
-}
-
-// beside is the key of the record that says how many permits there are.
-func (s *sequence) beside() string {
-	return script.NewKeysBeside(s.prefix, s.name, script.Number).Record()
-}
-
 // resize is what a Resize leaves on the node.
 func (s *sequence) resize(ctx context.Context) error {
 	s.resizes++

@@ -1,18 +1,45 @@
 package conformance
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
+
+// Config says what is tested, and for how long.
+type Config struct {
+	Client redis.UniversalClient
+	// Advance lets d pass on the node's clock. Nil means that the clock is the
+	// wall clock: then time is let pass by sleeping, which is done sparingly.
+	Advance func(d time.Duration)
+	// Sequences is the number of sequences, Steps the length of each (default
+	// 40).
+	Sequences, Steps int
+	// Bucketed says that each name is in a bucket, as a server in cluster mode
+	// asks for; else every third one is.
+	Bucketed bool
+	// Seed picks the sequences: a failure names the seed that brings it back
+	// alone.
+	Seed uint64
+}
+
+// timedOneIn is how many sequences on a wall clock there are to one that
+// sleeps.
+const timedOneIn = 25
+
+// herdOneIn is how many sequences there are to one with so many claims that one
+// request does not deal with all of them.
+const herdOneIn = 20
 
 // errNear abandons a sequence whose outcome depends on a millisecond more or
 // less.
@@ -133,109 +160,9 @@ func (s *sequence) renew(a *actor) {
 	}
 }
 
-func (s *sequence) run(ctx context.Context) error {
-	defer func() {
-		s.cfg.Client.Do(ctx, s.del(s.keys.Plain(), s.keys.State(), s.keys.Queue(), s.keys.Claims())...)
-	}()
-	if err := s.found(ctx, s.rng.IntN(20) > 0); err != nil {
-		return err
-	}
-	if s.herd {
-		if err := s.gather(ctx); err != nil {
-			return err
-		}
-	}
-	for range s.cfg.Steps {
-		if err := s.step(ctx); err != nil {
-			return err
-		}
-	}
-	for _, a := range s.actors {
-		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpLeave}); err != nil {
-			return err
-		}
-	}
-	return s.empty(ctx)
-}
-
-// herdOneIn is how many sequences there are to one with so many claims that one
-// request does not deal with all of them.
-const herdOneIn = 20
-
-// gather has all actors join, and the first leave again: there is much to do
-// for the next.
-func (s *sequence) gather(ctx context.Context) error {
-	if s.node.Recovering(s.now) > 0 {
-		return nil // it would not vote
-	}
-	for _, a := range s.actors {
-		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: a.terms.ID.Next(s.node.Fence())}); err != nil {
-			return err
-		}
-	}
-	return s.request(ctx, s.actors[0], protocol.Request{Op: protocol.OpLeave})
-}
-
-func (s *sequence) step(ctx context.Context) error {
-	a := s.actors[s.rng.IntN(len(s.actors))]
-	list := s.rng.IntN(6) == 0
-	switch _, marked := s.node.Incarnation(); {
-	case !marked && s.rng.IntN(3) == 0:
-		return s.found(ctx, s.rng.IntN(2) == 0)
-	case marked && !s.timed && s.node.Recovering(s.now) > 0 && s.rng.IntN(4) == 0:
-		return s.age(ctx) // no time will pass to end it
-	}
-	switch k := s.rng.IntN(100); {
-	case k < 4:
-		return s.evict(ctx)
-	case k < 12:
-		return s.record(ctx, a)
-	case k < 18:
-		return s.inBatches(ctx)
-	case k < 40:
-		return s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a), List: list})
-	case k < 54:
-		if a.terms.Weight > 1 && s.rng.IntN(4) == 0 {
-			a.terms.Weight = 1 + s.rng.Uint64N(min(a.terms.Weight-1, 3)) // a holder gives back a part
-		}
-		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list})
-	case k < 68:
-		r := protocol.Request{Op: protocol.OpBeat, List: list}
-		if list && s.rng.IntN(2) == 0 {
-			r.Ticket = s.ticket(a)
-		}
-		return s.request(ctx, a, r)
-	case k < 82:
-		err := s.request(ctx, a, protocol.Request{Op: protocol.OpLeave})
-		if s.rng.IntN(2) == 0 {
-			s.renew(a)
-		}
-		return err
-	case k < 90:
-		if s.timed {
-			return s.pass(time.Duration(1+s.rng.IntN(90)) * time.Millisecond)
-		}
-		return nil
-	case k < 94:
-		if s.node.Bucketed { // there is no such key
-			return nil
-		}
-		return s.foreign(ctx)
-	case k < 95:
-		if s.count && s.rng.IntN(2) == 0 {
-			return s.resize(ctx)
-		}
-		return s.complete(ctx)
-	case k < 96:
-		return s.forget(ctx)
-	case k < 97:
-		return s.forge(ctx)
-	default:
-		if _, marked := s.node.Incarnation(); !marked {
-			return nil
-		}
-		return s.mark(ctx)
-	}
+// beside is the key of the record that says how many permits there are.
+func (s *sequence) beside() string {
+	return script.NewKeysBeside(s.prefix, s.name, script.Number).Record()
 }
 
 // ticket is one worth asking for: around the fence, on it, or another claim's.
@@ -269,4 +196,12 @@ func (s *sequence) ahead(clock protocol.Ticket) protocol.Ticket {
 	default: // well above the slack of a wall clock
 		return clock + protocol.Ticket((10*s.guard + time.Minute).Microseconds()) + protocol.Ticket(s.rng.IntN(100))
 	}
+}
+
+func (s *sequence) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+func (s *sequence) history() string {
+	return "  " + strings.Join(s.log, "\n  ")
 }
