@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -119,17 +118,4 @@ func tag(dir, version string) (tags []string, err error) {
 		}
 	}
 	return tags, nil
-}
-
-// output runs a command and returns what it prints.
-func output(dir, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	b, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, errs.String())
-	}
-	return strings.TrimSpace(string(b)), nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,11 +12,6 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
-)
-
-const (
-	library = "github.com/quorate/quorate"
-	command = "cmd/quorate" // the folder, and the rest of the module's path
 )
 
 // ready refuses what would make a bad release, before anything is done.
@@ -87,33 +81,6 @@ func dateChangelog(text, version string, now time.Time) (string, error) {
 	return text[:at[1]] + heading + rest, nil
 }
 
-// modules are the folders of the workspace's modules for users, beside the
-// library. Those below internal are no part of a release.
-func modules(dir string) (folders []string, err error) {
-	name := filepath.Join(dir, "go.work")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	work, err := modfile.ParseWork(name, text, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, use := range work.Use {
-		if folder := path.Clean(use.Path); folder != "." && !strings.HasPrefix(folder, "internal/") {
-			folders = append(folders, folder)
-		}
-	}
-	return folders, nil
-}
-
-// published are those of them that get a tag. The examples are for readers of
-// the repository, and are not imported.
-func published(dir string) ([]string, error) {
-	folders, err := modules(dir)
-	return slices.DeleteFunc(folders, func(folder string) bool { return folder == "examples" }), err
-}
-
 // requireVersion makes all modules for users require the library at the
 // version, with its checksums.
 func requireVersion(dir, version string) error {
@@ -175,4 +142,9 @@ func addSums(name string, lines []string) error {
 		}
 	}
 	return os.WriteFile(name, []byte(strings.Join(sorted(kept), "\n")+"\n"), 0o644)
+}
+
+func sorted(lines []string) []string {
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }

@@ -8,41 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/sumdb/dirhash"
-	modzip "golang.org/x/mod/zip"
 )
-
-// tree is a checkout. Only files that git knows are part of a release.
-type tree string
-
-// file is one of them.
-type file struct{ root, path string }
-
-func (f file) Path() string                 { return f.path }
-func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(filepath.Join(f.root, f.path)) }
-func (f file) Open() (io.ReadCloser, error) { return os.Open(filepath.Join(f.root, f.path)) }
-
-// zip writes the module in a folder of the tree as a proxy serves it.
-func (t tree) zip(w io.Writer, folder string, mod module.Version) error {
-	root := filepath.Join(string(t), folder)
-	list, err := output(root, "git", "ls-files", "--cached", "--others", "--exclude-standard")
-	if err != nil {
-		return err
-	}
-	var files []modzip.File
-	for path := range strings.Lines(list) {
-		f := file{root, strings.TrimSpace(path)}
-		if _, err := f.Lstat(); err == nil { // else it has been deleted
-			files = append(files, f)
-		}
-	}
-	return modzip.Create(w, mod, files)
-}
 
 // sums are the library's lines for a go.sum.
 func sums(t tree, version string) ([]string, error) {
@@ -104,9 +74,4 @@ func publish(t tree, version, proxy string) error {
 		}
 	}
 	return nil
-}
-
-func sorted(lines []string) []string {
-	slices.Sort(lines)
-	return slices.Compact(lines)
 }
