@@ -28,6 +28,7 @@ type floor struct {
 
 const deleteScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
 
+// OpenFloor opens a floor with leases of ttl.
 func OpenFloor(ttl time.Duration) func(context.Context, servers.Nodes) (Client, error) {
 	return func(ctx context.Context, n servers.Nodes) (Client, error) { return newFloor(ctx, n, ttl) }
 }

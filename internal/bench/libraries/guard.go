@@ -9,6 +9,7 @@ import (
 // says nothing. It sees all clients, as they are in this process.
 type Guard struct{ inside atomic.Int64 }
 
+// Enter counts in what has locked m.
 func (g *Guard) Enter(m Locker) error {
 	weight, room := shareOf(m)
 	if n := g.inside.Add(weight); n > room {
@@ -17,6 +18,7 @@ func (g *Guard) Enter(m Locker) error {
 	return nil
 }
 
+// Leave counts out what is about to unlock m.
 func (g *Guard) Leave(m Locker) {
 	weight, _ := shareOf(m)
 	g.inside.Add(-weight)

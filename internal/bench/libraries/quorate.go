@@ -22,6 +22,7 @@ type quorateClient struct {
 // ClientOf is the client of a Quorum that is connected.
 func ClientOf(q *quorate.Quorum) Client { return &quorateClient{q: q} }
 
+// OpenQuorate opens a client of mutexes, with the options of its Quorum.
 func OpenQuorate(async bool, opts ...quorate.Option) func(context.Context, servers.Nodes) (Client, error) {
 	return func(ctx context.Context, n servers.Nodes) (Client, error) {
 		q, err := Connect(ctx, n, opts...)
@@ -32,6 +33,7 @@ func OpenQuorate(async bool, opts ...quorate.Option) func(context.Context, serve
 	}
 }
 
+// Connect returns a Quorum whose nodes vote.
 func Connect(ctx context.Context, n servers.Nodes, opts ...quorate.Option) (*quorate.Quorum, error) {
 	opts = append([]quorate.Option{quorate.WithTTL(TTL), quorate.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
 	urls := lo.Map(n.Ways, func(way string, _ int) string { return "redis://" + way })

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	WriteEvery = 20
-	AllPermits = 16
+	WriteEvery = 20 // of so many locks one is for writing
+	AllPermits = 16 // of one semaphore
 )
 
 // readers are the clients of one Quorum. They share one RWMutex, as the

@@ -22,6 +22,7 @@ type Account struct {
 	peers            int                // nodes that have told
 }
 
+// Account asks the nodes that are not deaf.
 func (n Nodes) Account(ctx context.Context) Account {
 	a := Account{clients: OwnCPU(), Calls: map[string]float64{}, Busy: map[string]float64{}}
 	for i := range n.Len() - n.Deaf {

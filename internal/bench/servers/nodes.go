@@ -15,6 +15,7 @@ type Nodes struct {
 	Deaf int      // so many, the last ones, are not asked: they would not answer
 }
 
+// Direct are the servers of a cluster, with no proxy on the way.
 func Direct(c *redistest.Cluster) Nodes { return Nodes{Cluster: c, Ways: c.Addrs()} }
 
 // Version is what the servers say they are.
