@@ -1,8 +1,7 @@
 package transport
 
 // This file owns what a client's options mean for a connection, where it goes,
-// and when a handshake that hears nothing is given up before its time: when a
-// connection that was opened later is answered first.
+// and when an attempt that hears nothing is given up before its time.
 // Invariant: nothing of go-redis touches a connection once its Dialer has
 // returned it.
 
@@ -88,56 +87,6 @@ func (d *dialer) open(ctx context.Context, timeout time.Duration) (*opened, erro
 	return within(ctx, func() (*opened, error) { return d.dial(ctx, timeout) }, (*opened).close)
 }
 
-// openFirst is open for an attempt that is patient. When that takes more than a
-// Stall, it opens further connections beside it, one at a time, a Stall each.
-// The first that is open is returned, the others are closed. So there are two
-// at most.
-//
-// While packets are lost, TCP sends its first one again after up to 8 seconds,
-// so to wait for the patient one alone is wrong. So is to be impatient alone: a
-// node that a whole fleet connects to is slow for each client.
-func (d *dialer) openFirst(ctx context.Context, timeout time.Duration) (*opened, error) {
-	if timeout <= d.cfg.Stall {
-		return d.open(ctx, timeout)
-	}
-	type result struct {
-		o       *opened
-		err     error
-		patient bool
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan result)
-	open := func(timeout time.Duration, patient bool) {
-		d.guests.Go(func() {
-			o, err := d.open(ctx, timeout)
-			select {
-			case results <- result{o, err, patient}:
-			case <-ctx.Done():
-				if err == nil {
-					o.close()
-				}
-			}
-		})
-	}
-	open(timeout, true)
-	next := time.NewTimer(d.cfg.Stall)
-	defer next.Stop()
-	for {
-		select {
-		case r := <-results:
-			if r.patient || !slow(r.err) {
-				return r.o, r.err
-			}
-			next.Reset(minBackoff)
-		case <-next.C:
-			open(d.cfg.Stall, false)
-		case <-ctx.Done(): // results may never come: the attempts see it, too
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
 func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, error) {
 	o := d.to()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
@@ -181,15 +130,17 @@ func (d *dialer) advise(err error) error {
 	return err
 }
 
-// overtake opens connections beside one whose handshake is patient and has
-// heard nothing for a Stall, one at a time, a Stall each. When one of them is
-// answered it calls lost. They only log in: no command that changes anything
-// goes out on two connections. heard is closed when something was heard.
+// overtake opens connections beside an attempt that is patient and has heard
+// nothing for a Stall, one at a time, a Stall each. When one of them is
+// answered or refused it calls lost, and the next attempt follows. They only
+// log in: no command that changes anything goes out on two connections. heard
+// is closed when something was heard.
 //
-// Note: Here is an incorrect version: to wait for the patient one alone. What
-// forwards connections accepts one also while packets are lost, and those that
-// it lost do not come again. After a cut of 20 s a node that works would stay
-// unused for up to 16 s more.
+// Note: Here is an incorrect version: to wait for the patient one alone. TCP
+// sends what was lost again after up to 8 s, and what forwards connections
+// accepts one also while packets are lost. After a cut of 20 s a node that
+// works would stay unused for up to 16 s more. To be impatient alone is wrong,
+// too: a node that a whole fleet connects to is slow for each client.
 func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
 	t := time.NewTimer(d.cfg.Stall)
 	defer t.Stop()
@@ -214,11 +165,12 @@ func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost conte
 	}
 }
 
-// responds reports whether the node answers on a connection of its own.
+// responds reports whether the node answers, or refuses, a connection of its
+// own.
 func (d *dialer) responds(ctx context.Context) bool {
 	o, err := d.open(ctx, d.cfg.Stall)
 	if err != nil {
-		return false
+		return !slow(err)
 	}
 	defer o.close()
 	stop := context.AfterFunc(ctx, o.close)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,4 +131,27 @@ func TestHandshakeBesideAPatientOne(t *testing.T) {
 	way.mu.Lock()
 	defer way.mu.Unlock()
 	assert.Positive(t, way.left, "the patient one was waited for to its end")
+}
+
+// A link that is closed while a patient dial and one beside it are under way
+// waits for neither.
+func TestCloseDuringAPatientDial(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		var hanging atomic.Int32
+		both := make(chan struct{}, 1000)
+		client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if hanging.Add(1) == 2 {
+				both <- struct{}{}
+			}
+			<-ctx.Done()
+			hanging.Add(-1)
+			return nil, ctx.Err()
+		}})
+		l, err := transport.NewOrdered(client, whole(transport.Config{Stall: 5 * time.Millisecond}))
+		require.NoError(t, err)
+		await(t, both)
+		require.NoError(t, shut(l))
+		require.NoError(t, client.Close())
+	}
 }

@@ -5,6 +5,7 @@ package transport
 // when all commands of the last one are settled.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -238,16 +239,24 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if err := l.aim(ctx); err != nil {
 		return nil, err
 	}
-	o, err := l.openFirst(ctx, timeout)
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	// ctx ends all of it, step only what makes no progress.
+	step := &steady{timeout: timeout}
+	if timeout > l.cfg.Stall {
+		heard := make(chan struct{})
+		step.heard = sync.OnceFunc(func() { close(heard) })
+		l.guests.Go(func() { l.overtake(ctx, heard, lost) })
+	}
+	o, err := l.open(ctx, timeout)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
+		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(cmp.Or(context.Cause(ctx), err)))
 	}
 	nc := o.nc
+	step.Conn = nc
 	if l.resp3 {
 		o.login = upgrade(o.login)
 	}
-	// ctx ends all of the handshake, step only what makes no progress.
-	step := &steady{Conn: nc, timeout: timeout}
 	c := &conn{
 		nc: nc, rd: resp.NewReader(step), batcher: l.cfg.Batch, slotted: l.cluster != nil,
 		info: &Info{Protocol: 2, Addr: l.to().Addr}, // RESP2 until the node has accepted HELLO 3
@@ -255,14 +264,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		dead: make(chan struct{}), done: make(chan struct{}),
 		reading: reading{look: make(chan struct{}, 1)}, window: window{size: firstWindow},
 	}
-	ctx, lost := context.WithCancelCause(ctx)
-	defer lost(nil)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
-	if timeout > l.cfg.Stall {
-		heard := make(chan struct{})
-		step.heard = sync.OnceFunc(func() { close(heard) })
-		l.guests.Go(func() { l.overtake(ctx, heard, lost) })
-	}
 	err = l.handshake(c, step, o.login)
 	if !stop() && ctx.Err() != nil {
 		err = context.Cause(ctx)
