@@ -33,10 +33,9 @@ var needed = strings.Fields(`
 	+hget +hset +hmget +hlen +hdel
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
 
-// useful are those without which nothing fails: by them a client has a server
-// forget a connection of its own that has broken, and knows what is on its
-// disk.
-var useful = strings.Fields(`+client|id +client|kill +config|get`)
+// useful are those without which nothing fails: by them a client knows what is
+// on the server's disk.
+var useful = strings.Fields(`+config|get`)
 
 // refused is what a server says to a user that lacks a right: in the words of
 // Redis 7.0, in those of later ones, or in those of both for what is not done
@@ -203,7 +202,7 @@ func TestFewerRights(t *testing.T) {
 func fewerRights(t *testing.T, c *redistest.Cluster) {
 	steps := slices.DeleteFunc(slices.Clone(everything), func(s step) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
 	for name, lacks := range map[string][]string{
-		"noconfig": {"+config|get"}, "noclient": {"+client|id", "+client|kill"}, "none": useful, "all": nil,
+		"none": useful, "all": nil,
 	} {
 		u := newTenant(t, c, name, without(slices.Concat(needed, useful), lacks...))
 		q, err := quorate.Connect(deadline(t), u.urls("secret"), u.options()...)

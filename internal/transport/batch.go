@@ -35,9 +35,8 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	size := len(c.out) - start
 	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
 	c.pending++
-	// The old connection may still be alive at the node, which may read a join
-	// there after this leave. inspect sends the copy when the old connection
-	// must be gone.
+	// The node may read a join on the old connection after this leave. inspect
+	// sends the copy when that one must have been read.
 	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
 		c.resend = append(c.resend, c.out[start:]...)
 		c.resends++
@@ -56,11 +55,10 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 // addToBatch adds a command to the batch; false: it is not for that. Two kinds
 // of commands go by themselves beside those that are no items. With few
 // commands under way there is usually no company, and an item is encoded twice.
-// Until resendUntil a batch could not be repeated: only its leaves may be, not
-// its joins.
+// Until resendUntil leaves go out twice, and nothing else does.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
-	if !ok || c.batcher == nil || c.pending < busyThreshold || now < c.resendUntil {
+	if !ok || c.batcher == nil || c.pending < busyThreshold || until > 0 && now < c.resendUntil {
 		return false
 	}
 	p, kind := &c.batch, item.Kind()

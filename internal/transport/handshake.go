@@ -2,8 +2,6 @@ package transport
 
 // This file owns the first bytes of a connection, before it carries commands,
 // and what a node is asked about itself then.
-// Invariant: a stale connection is killed before a leave is sent again, or the
-// leaves are sent once more after a second.
 
 import (
 	"errors"
@@ -11,21 +9,11 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
 )
-
-// Only run calls it, so it takes no lock. At most 16 are kept. If an older one
-// is dropped, leaves are repeated as if its kill were not confirmed.
-func (l *Ordered) trackStale(c *conn) {
-	if len(l.stale) == 16 {
-		l.stale, l.killUnconfirmed = l.stale[1:], true
-	}
-	l.stale = append(l.stale, staleConn{c.info.RunID, c.info.ClientID})
-}
 
 // handshake takes one round trip if there is nothing to tell the node, else
 // two. It runs on run's goroutine. No other goroutine knows the connection yet,
@@ -37,47 +25,25 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if c.info.aofNotReady() {
 		return errAOFNotReady
 	}
-	kills := l.killable(*c.info)
 	c.greeted = true
 	hello, err := l.cfg.Hello(*c.info)
 	if err != nil {
 		return err
 	}
-	// Kills and Hello's commands go out in one write, the kills first: a stale
-	// connection may have a join unread, which must be gone before this
-	// connection changes anything.
 	var out []byte
-	for _, id := range kills {
-		out = resp.AppendCommand(out, "CLIENT", "KILL", "ID", strconv.FormatInt(id, 10))
-	}
 	for _, cmd := range hello {
 		out = cmd.Append(out)
 	}
 	if len(out) > 0 {
 		if _, err := w.Write(out); err != nil {
-			l.trackStale(c) // a part of it may have arrived
 			abandon(hello, err)
 			return c.whyClosed(err)
 		}
 	}
-	for range kills {
-		// The answer is how many it killed. None is as good: it is gone.
-		if _, refused, err := c.readReply(); err != nil {
-			l.trackStale(c)
-			abandon(hello, err)
-			return err
-		} else if refused != nil {
-			l.killUnconfirmed = true
-		}
-	}
-	l.stale = nil
 	var failed error
 	for i, cmd := range hello {
 		v, refused, err := c.readReply()
 		if err != nil {
-			// The node may still read the rest of Hello's commands from this
-			// connection, so the next one kills it first.
-			l.trackStale(c)
 			abandon(hello[i:], err)
 			return err
 		}
@@ -164,24 +130,6 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
-// killable are the ids to kill. A client id means something only within one run
-// of the server: after a restart the same number is another client's
-// connection, and the old one died with the old process. A stale connection
-// whose run or id is unknown cannot be named. It may still be alive, so this
-// connection repeats its leaves.
-func (l *Ordered) killable(now Info) []int64 {
-	var ids []int64
-	for _, g := range l.stale {
-		switch {
-		case g.runID == "" || now.RunID == "" || g.id == 0:
-			l.killUnconfirmed = true
-		case g.runID == now.RunID:
-			ids = append(ids, g.id)
-		}
-	}
-	return ids
-}
-
 // abandon gives the commands of a handshake that failed their one Reply.
 // Without it a command of Hello would stay under way forever.
 func abandon(cmds []Command, cause error) {
@@ -232,9 +180,7 @@ func (c *conn) identify() error {
 		case err != nil:
 			return err
 		case refused != nil || len(v) == 0:
-		case i == 0:
-			c.info.ClientID = v[0].Int
-		case i == 4:
+		case i == 3:
 			c.info.FsyncAlways = len(v) == 2 && string(v[1].Str) == "always"
 		default:
 			c.info.parse(string(v[0].Str))
@@ -247,7 +193,7 @@ func (c *conn) identify() error {
 // go out with the login, so that a connection that has nothing to tell the node
 // takes one round trip.
 var questions = [][]string{
-	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
+	{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
 }
 
 // parse takes one section of INFO. It ignores what it does not know: servers of

@@ -262,8 +262,6 @@ func (c *fakeConn) serve() {
 			out = "-ERR unknown command\r\n"
 		case strings.EqualFold(line, "ping"):
 			out = "+PONG\r\n"
-		case line == "CLIENT ID":
-			out = fmt.Sprintf(":%d\r\n", c.id)
 		case line == "INFO server":
 			out = string(bytes.TrimPrefix(resp.AppendCommand(nil, fmt.Sprintf("# Server\r\nrun_id:%s\r\n", c.f.runID.Load())), []byte("*1\r\n")))
 		case words[0] == "INFO", words[0] == "CONFIG":

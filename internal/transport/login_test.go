@@ -96,7 +96,7 @@ func TestLogin(t *testing.T) {
 			me, err := do(t, l, "ACL", "WHOAMI")
 			assert.NoError(t, err)
 			assert.Equal(t, c.want, me)
-			list, err := do(t, l, "CLIENT", "LIST", "ID", fmt.Sprint(l.State(time.Now()).Info.ClientID))
+			list, err := do(t, l, "CLIENT", "INFO")
 			assert.NoError(t, err)
 			assert.Contains(t, list, fmt.Sprintf(" db=%d ", o.DB))
 			assert.Contains(t, list, fmt.Sprintf("name=%s ", o.ClientName))

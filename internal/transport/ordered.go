@@ -21,11 +21,9 @@ import (
 //
 // Commands unanswered when the connection breaks get ErrBroken: the node may
 // execute them yet, as what a stopped node has not read lies in its socket
-// buffer. Therefore the next connection first has the node kill the old one
-// (CLIENT KILL ID), which throws away what is unread there. Only then Lasting
-// commands, that is leaves, are sent again. Where the kill cannot be confirmed
-// (no permission, no such command), leaves of the first second are repeated a
-// second later.
+// buffer. The next connection sends Lasting commands, that is leaves, again.
+// Those of its first second are repeated a second later, behind what the node
+// had not read.
 //
 // It is safe for concurrent use. mu guards what stands below it, and the part
 // of the current conn that is written and answered.
@@ -50,21 +48,13 @@ type Ordered struct {
 	wanted   bool          // a command found no room: Room is to be called when there is some
 	drained  chan struct{} // Close waits for it; nil while it does not
 
-	stale           []staleConn // only touched by run
-	killUnconfirmed bool        // only touched by run: a stale connection may still be alive
-	pushes          pushes
+	stale  bool // only touched by run: the node may still read the last connection
+	pushes pushes
 }
 
 type refusal struct {
 	cmd Command
 	err error
-}
-
-// staleConn is a connection that broke with commands unanswered. Until it is
-// known to be dead, the node may still read from it.
-type staleConn struct {
-	runID string
-	id    int64
 }
 
 // pushes is where the pushes come from. Only run touches it, and the reader of

@@ -48,8 +48,8 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	return l, nil
 }
 
-// resendDelay is how long after connecting leaves are repeated when the old
-// connection may still be alive at the node.
+// resendDelay is how long after connecting leaves are repeated when the node
+// may still have read the last connection.
 const resendDelay = time.Second
 
 // run connects, watches over the connection, and connects again. It is a
@@ -106,9 +106,8 @@ func (l *Ordered) run() {
 func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
-	if l.killUnconfirmed {
-		c.resendUntil = now + resendDelay
-		l.killUnconfirmed = false
+	if l.stale {
+		c.resendUntil, l.stale = now+resendDelay, false
 	}
 	l.subscribeTo(c, now)
 	for _, e := range l.kept {
@@ -177,9 +176,7 @@ func (l *Ordered) watch(c *conn) {
 	// connection, or two could carry commands of one claim.
 	discard(c.nc)
 	<-c.done
-	if c.owed {
-		l.trackStale(c)
-	}
+	l.stale = l.stale || c.owed
 }
 
 // progress is how many answers a connection had when inspect saw that there

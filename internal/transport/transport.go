@@ -181,11 +181,10 @@ type Info struct {
 	Role        string // "master", "slave" or "sentinel"
 	Master      string // of a replica: the address of its master
 	AOFEnabled  bool
-	FsyncAlways bool   // appendfsync is always; counts only with AOFEnabled
-	Rewriting   bool   // the append-only file
-	Former      string // it was a replica in this run, of that master: a part of its replication id
-	Eviction    string // maxmemory-policy
-	ClientID    int64
+	FsyncAlways bool          // appendfsync is always; counts only with AOFEnabled
+	Rewriting   bool          // the append-only file
+	Former      string        // it was a replica in this run, of that master: a part of its replication id
+	Eviction    string        // maxmemory-policy
 	Protocol    int           // 3: pushes come on this connection; 2: they have one of their own
 	RoundTrip   time.Duration // of the first command
 }
