@@ -30,12 +30,5 @@ func (q *Quorum) Connected() bool {
 // Waits reports whether requests wait for room at a node.
 func (q *Quorum) Waits(i int) bool { return q.Nodes.At(i).Behind(protocol.Classes - 1) }
 
-// Crowd returns how many callers wait for a place.
-func (q *Quorum) Crowd() int {
-	q.intake.mu.Lock()
-	defer q.intake.mu.Unlock()
-	return q.intake.in.Waiting()
-}
-
 // Attempts returns how many attempts are under way or held.
 func (q *Quorum) Attempts() int { return len(q.attempts.list()) }

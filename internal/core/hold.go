@@ -74,19 +74,14 @@ func (p *Pending) start(ctx context.Context) error {
 	return nil
 }
 
-var errCrowded = fmt.Errorf("%d locks of this process wait for the nodes' first answers, and this one waits behind them", process.Places)
+var errCrowded = fmt.Errorf("%d locks of this process wait for the nodes' first answers, and this one waits behind them", Places)
 
 // enter waits for a place. It fails when the context ends or the Quorum closes.
 // A try waits no longer than a node may take to answer.
-func (i *intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
-	i.mu.Lock()
-	if i.in.Take() {
-		i.mu.Unlock()
+func (i intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
+	if i.take() {
 		return nil
 	}
-	w := make(chan struct{}, 1)
-	e := i.in.Wait(w)
-	i.mu.Unlock()
 	var late <-chan time.Time
 	if try {
 		timer := time.NewTimer(ps.Driver.Furthest(&ps.Set))
@@ -95,24 +90,17 @@ func (i *intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
 	}
 	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: ps.Driver.Client.Group().Sets.Need()}
 	select {
-	case <-w: // Close may have begun, and has listed the attempts that it ends
+	case i <- struct{}{}: // Close may have begun, and has listed the attempts that it ends
 		if !ps.IsClosed() {
 			return nil
 		}
 		i.leave()
 		f.Err = fault.ErrClosed
-		return f
 	case <-late:
 	case <-ctx.Done():
 		_ = f.Cut(ctx)
 	case <-ps.Over:
 		f.Err = fault.ErrClosed
-	}
-	i.mu.Lock()
-	waited := i.in.GiveUp(e)
-	i.mu.Unlock()
-	if !waited {
-		i.leave()
 	}
 	return f
 }

@@ -57,7 +57,7 @@ type buckets struct {
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	q := &Quorum{ended: make(chan struct{})}
 	q.Peers = peers.NewPeers(clients, set)
-	q.Claims = q
+	q.Claims, q.intake = q, make(intake, Places)
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
 	}

@@ -16,7 +16,6 @@
 //	times.go, basis.go        its nodes' clocks; which nodes claims ask, and with which tickets
 //	attempt.go                one claim in its process; what claims at a name share
 //	outbox.go, backlog.go     what is sent when a node has no room
-//	intake.go                 how many claims may be on the way to their first answers
 //	localqueue.go, localunlock.go   which caller of a process holds a value next
 //	state_attempt.go          the state of an attempt as bytes, for searches
 package process

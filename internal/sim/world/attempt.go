@@ -35,7 +35,7 @@ type Attempt struct {
 	Ticks      int
 	Mute       bool          // it is not renewed
 	EvictedBy  uint32        // the nodes that have said so, a bit for each
-	place      bool          // it has one of the intake
+	place      bool          // it has one of Proc.places
 	Bound      course.Moment // when it is renewed no more: see limit
 	ClaimsThen int           // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
@@ -82,9 +82,12 @@ func (a *Attempt) After() {
 	a.Sent()
 	if a.place && !a.Underway() {
 		a.place = false
-		if next, ok := t.Proc.intake.Leave(); ok {
-			next.queued = nil
+		if p := t.Proc; len(p.crowd) > 0 {
+			next := p.crowd[0]
+			next.queued, p.crowd = false, p.crowd[1:]
 			next.begin()
+		} else {
+			p.places++
 		}
 	}
 	news := a.News(t.shared())

@@ -25,7 +25,7 @@ func (p *Proc) begin() {
 		Nodes: nodes, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.settings().Guard,
 		Skewed: p.skewed, Seed: uint64(p.Epoch)<<32 | uint64(p.Index), Rules: w.Rules,
 	})
-	p.intake = process.Intake[*Participant]{Places: w.Places}
+	p.places, p.crowd = w.Places, nil
 	p.names = nil
 	for i := range max(1, w.Locks) {
 		p.names = append(p.names, &process.Name{Name: recordName + LockNames[i], Counting: w.Counting})

@@ -1,8 +1,8 @@
 package world
 
 import (
-	"container/list"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,8 +22,8 @@ type Participant struct {
 	Weight uint64
 	auto   bool // else a generator says when
 	try    bool
-	waits  bool          // for the process to have nodes
-	queued *list.Element // for a place of the intake; nil: it does not wait for one
+	waits  bool // for the process to have nodes
+	queued bool // it waits for a place
 	count  int
 	Att    *Attempt // nil: idle
 	Value  *Value   // what callers share under its claims; nil: it acts by itself
@@ -70,7 +70,7 @@ func (t *Participant) Label() string {
 }
 
 func (t *Participant) Idle() bool {
-	return t.Att == nil && !t.waits && t.queued == nil && (t.Value == nil || t.Value.idle())
+	return t.Att == nil && !t.waits && !t.queued && (t.Value == nil || t.Value.idle())
 }
 
 // vanish: the process has gone.
@@ -78,7 +78,7 @@ func (t *Participant) vanish() {
 	if t.Att != nil {
 		t.Proc.World.Judge.Gone(t.Att)
 	}
-	t.Att, t.run, t.ran, t.waits, t.queued = nil, nil, nil, false, nil
+	t.Att, t.run, t.ran, t.waits, t.queued = nil, nil, nil, false, false
 	if t.Value != nil {
 		auto := t.Value.Callers[0].Auto
 		t.Value = newValue(t)
@@ -129,16 +129,19 @@ func (t *Participant) Drain() {
 // Acquire makes an attempt.
 func (t *Participant) Acquire(try bool) {
 	p, w := t.Proc, t.Proc.World
-	if t.Att != nil || t.queued != nil || !p.Alive || p.closed {
+	if t.Att != nil || t.queued || !p.Alive || p.closed {
 		return
 	}
 	t.try = try
 	if t.waits = p.waits(try) && !p.outOfSet(); p.waits(try) {
 		return
 	}
-	if w.Places > 0 && !p.intake.Take() {
-		t.queued = p.intake.Wait(t)
-		return
+	if w.Places > 0 {
+		if p.places == 0 {
+			t.queued, p.crowd = true, append(p.crowd, t)
+			return
+		}
+		p.places--
 	}
 	t.begin()
 }
@@ -204,9 +207,9 @@ func (t *Participant) begin() {
 // Release withdraws the claim, held or not.
 func (t *Participant) Release() {
 	t.waits = false
-	if t.queued != nil {
-		t.Proc.intake.GiveUp(t.queued)
-		t.queued = nil
+	if t.queued {
+		t.Proc.crowd = slices.DeleteFunc(t.Proc.crowd, func(o *Participant) bool { return o == t })
+		t.queued = false
 	}
 	if a := t.Att; a != nil {
 		t.Proc.World.Tape.Note("leave %s", t.Label())

@@ -29,7 +29,8 @@ type Proc struct {
 	Label       string // in traces
 	Client      *process.Client
 	names       []*process.Name // what its claims of a name share
-	intake      process.Intake[*Participant]
+	places      int             // for attempts on the way to their first answers, see core.Places
+	crowd       []*Participant  // that wait for one, in order
 	Parts       []*Participant
 	Index       int
 	clientTimer course.Moment // when the Client gets its Tick

@@ -9,30 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// So many attempts begin at a time. The others are served in order, without
-// those that have given up.
-func TestIntake(t *testing.T) {
-	i := Intake[string]{Places: 2}
-	assert.True(t, i.Take())
-	assert.True(t, i.Take())
-	assert.False(t, i.Take())
-	i.Wait("c")
-	d := i.Wait("d")
-	e := i.Wait("e")
-	assert.True(t, i.GiveUp(d))
-	next, ok := i.Leave()
-	assert.Equal(t, "c", next)
-	assert.True(t, ok)
-	assert.False(t, i.Take(), "the place went to c")
-	next, _ = i.Leave()
-	assert.Equal(t, "e", next)
-	assert.False(t, i.GiveUp(e), "it has a place")
-	_, ok = i.Leave()
-	assert.False(t, ok)
-	assert.True(t, i.Take())
-	assert.False(t, i.Take())
-}
-
 // An attempt has its place until a quorum of nodes has answered or failed,
 // whatever they have said.
 func TestUnderway(t *testing.T) {
