@@ -69,18 +69,6 @@ type term struct {
 	lease  *core.Lease
 	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
-	lostAt time.Time     // set before the lease ends by a loss
-}
-
-// ended returns when the term has ended, or will unless it is renewed.
-func (t *term) ended() time.Time {
-	until := t.lease.Hold().ValidUntil()
-	// Note: to take this for the whole answer is wrong, and so is the time at
-	// which the loss was noticed.
-	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
-		return t.lostAt
-	}
-	return until
 }
 
 // New returns a participant of the election of the given name. Options are
@@ -159,7 +147,7 @@ func (e *Election) HealthCheck(maxExpired time.Duration) error {
 	if t == nil {
 		return nil
 	}
-	expired := time.Since(t.ended())
+	expired := time.Since(t.lease.ValidUntil())
 	if expired <= max(0, maxExpired) {
 		return nil
 	}

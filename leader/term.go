@@ -28,7 +28,7 @@ type record struct {
 func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	t := &term{}
 	var err error
-	if t.lease, err = e.q.AcquireLease(ctx, e.spec, false, &core.Single{OnEnd: func() { t.lostAt = time.Now() }}); err != nil {
+	if t.lease, err = e.q.AcquireLease(ctx, e.spec, false, new(core.Single)); err != nil {
 		return nil, err
 	}
 	t.since = time.Now()
