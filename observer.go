@@ -36,10 +36,6 @@ const (
 	// Token, Took and Err are set; Took is the length of the hold. Err matches
 	// ErrEvicted where an operator has ended it.
 	EventLost EventKind = "lost"
-	// EventRenewalLate ("renewal late"): less than half of a lease is left, as
-	// no majority has answered its renewal. It comes once, until a renewal
-	// succeeds. Name, Token, Took and Err are set; Took is what is left.
-	EventRenewalLate EventKind = "renewal late"
 	// EventNodeUp ("node up"): the connection to a node works. Node is set.
 	EventNodeUp EventKind = "node up"
 	// EventNodeDown ("node down"): the connection to a node ended. Node and Err
@@ -76,8 +72,8 @@ func (k EventKind) String() string { return string(k) }
 type Event struct {
 	Kind  EventKind
 	Name  string        // of the primitive; empty for events of nodes
-	Token uint64        // the fencing token, for lost and renewal late
+	Token uint64        // the fencing token, for lost
 	Node  string        // the node's address, for events of nodes
 	Took  time.Duration // see the kinds
-	Err   error         // why, for lost and renewal late (an *Error with each node's own error), and node down
+	Err   error         // why, for lost (an *Error with each node's own error) and node down
 }

@@ -233,16 +233,11 @@ func TestTracerOfLosses(t *testing.T) {
 		m, s := mutex.New(q, "m"), semaphore.NewWeighted(q, "s", 1)
 		m.Lock()
 		require.NoError(t, s.Acquire(t.Context(), 1))
-		began := time.Now()
 		c.Stop(0)
 		c.Stop(1)
-		late := j.event(quorate.EventRenewalLate)
-		assert.Less(t, time.Since(began), 6*time.Second, "before the lease ends")
-		assert.Contains(t, []string{"m", "s"}, late.Name)
-		assert.NotZero(t, late.Token)
-		assert.Greater(t, late.Took, 2*time.Second)
-		require.ErrorIs(t, late.Err, quorate.ErrNoQuorum)
-		j.event(quorate.EventLost)
+		lost := j.event(quorate.EventLost)
+		assert.Contains(t, []string{"m", "s"}, lost.Name)
+		assert.NotZero(t, lost.Token)
 		ends, holds := j.take()
 		assert.Len(t, ends, 2)
 		require.Len(t, holds, 2)
@@ -252,38 +247,33 @@ func TestTracerOfLosses(t *testing.T) {
 		}
 		m.Unlock()
 		s.Release(1)
-		lates := 0
-		for _, e := range j.events {
-			if e.Kind == quorate.EventRenewalLate {
-				lates++
-			}
-		}
-		assert.Equal(t, 2, lates, "once for each hold")
 		_, holds = j.take()
 		assert.Empty(t, holds)
 	})
 }
 
-// slowAtLate is an Observer that takes long for "renewal late".
-type slowAtLate chan quorate.EventKind
+// slowAtDown is an Observer that takes long for "node down".
+type slowAtDown chan quorate.EventKind
 
-func (s slowAtLate) Observe(e quorate.Event) {
-	if e.Kind == quorate.EventRenewalLate {
+func (s slowAtDown) Observe(e quorate.Event) {
+	switch e.Kind {
+	case quorate.EventNodeDown:
 		time.Sleep(time.Minute)
-	}
-	if e.Name != "" {
+		s <- e.Kind
+	case quorate.EventLost:
 		s <- e.Kind
 	}
 }
 
-// An observer gets the events of a hold in the order in which they happened.
-func TestObserverGetsTheEventsOfAHoldInOrder(t *testing.T) {
+// An observer gets events in the order in which they happened.
+func TestObserverGetsEventsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		events, c := make(slowAtLate, 2), quoratetest.New(t, 3)
+		events, c := make(slowAtDown, 3), quoratetest.New(t, 3)
 		mutex.New(c.Quorum(quorate.WithObserver(events)), "m").Lock()
 		c.Stop(0)
 		c.Stop(1)
-		assert.Equal(t, quorate.EventRenewalLate, <-events)
+		assert.Equal(t, quorate.EventNodeDown, <-events)
+		assert.Equal(t, quorate.EventNodeDown, <-events)
 		assert.Equal(t, quorate.EventLost, <-events)
 	})
 }

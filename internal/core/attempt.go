@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/peers"
@@ -106,9 +105,6 @@ func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.Now()
 	a.claim.Tick(now)
-	if a.q.Observer.Wanted() {
-		a.noteLate(now)
-	}
 	a.endUnlock(now, how)
 }
 
@@ -299,19 +295,6 @@ func (a *attempt) warn(now protocol.Time) protocol.Time {
 		go a.owner.Warn((*Hold)(a), set.Warn)
 	}
 	return protocol.Never
-}
-
-// noteLate tells the observer once when less than half of a lease is left: the
-// answers of a quorum to the last renewal have not come in time. Called with
-// a.mu held, as a renewal or its repetition is due.
-func (a *attempt) noteLate(now protocol.Time) {
-	left := a.claim.Deadline().Sub(now)
-	late := a.claim.Phase() == lease.Holding && left < a.spec.Set.TTL/2 && !a.claim.Muted()
-	if late && !a.late {
-		err := WrapError("renew", a.spec.Name, a.failureAt(now, fault.ErrNoQuorum))
-		a.q.Observer.Call(setup.Event{Kind: setup.EventRenewalLate, Name: a.spec.Name, Token: (*Hold)(a).Token(0), Took: left, Err: err})
-	}
-	a.late = late
 }
 
 func (a *attempt) reportLoss(now protocol.Time, why error) {

@@ -179,7 +179,6 @@ type attempt struct {
 	waits  []waiter      // goroutines that wait for a condition
 	place  bool          // it has one of the intake
 	warned bool          // the application knows that little of the lease is left
-	late   bool          // the observer knows that its renewal is late
 	seen   *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]

@@ -70,6 +70,3 @@ func (o *observer) deliver(e setup.Event) {
 	}()
 	o.f(e)
 }
-
-// Wanted reports whether there is an observer.
-func (o *observer) Wanted() bool { return o.f != nil }

@@ -204,7 +204,6 @@ type EventKind string
 
 const (
 	EventLost           EventKind = "lost"
-	EventRenewalLate    EventKind = "renewal late"
 	EventNodeUp         EventKind = "node up"
 	EventNodeDown       EventKind = "node down"
 	EventNodeLeft       EventKind = "node left"
