@@ -51,9 +51,8 @@ func (q *claims) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 // start begins an attempt, once this client counts on a set and there is a
 // place. That of a change of the set needs none: it may be what the others wait
 // for.
-// Invariant: what the set bounds is looked at again here. Begin may not have
-// known the set yet, and an attempt that has lapsed may have done so with a
-// change of the set.
+// Invariant: what the set bounds is looked at again here: the set may be
+// another one than Begin knew.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
 	if err := p.q.Members.Await(ctx, p.try); err != nil {

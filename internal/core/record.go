@@ -170,11 +170,9 @@ func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) erro
 }
 
 // Retire erases and releases the hold in one go, without waiting for the nodes:
-// each of them erases before it gives the vote to the next, for the two go to
-// it in this order on one connection. The put is given up at once, with the
-// requests already queued: its caller has no use for the outcome. ClassOfRecord
-// puts an erasure into the class of the leaves, so it is before the leave also
-// where both wait for room.
+// each of them erases before it gives the vote to the next, as the two go to it
+// in this order on one connection, also where they wait for room
+// (ClassOfRecord).
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.IsClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}

@@ -193,12 +193,9 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 }
 
 // TurnUnless waits for a claim, or until what is recorded makes it needless:
-// then l and err are nil. Without the latter a thousand waiters would get their
-// turns one after the other, with nothing to do. enough is called from another
-// goroutine.
-// Invariant: the caller's goroutine waits for the claim, because there the
-// tracer is called. In a goroutine of its own a panic of the tracer would end
-// the process.
+// then l and err are nil. enough is called from another goroutine.
+// Invariant: the caller's goroutine waits for the claim: the tracer is called
+// there, and may panic.
 func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
 	watch := r.Watch()
 	defer watch.Close()

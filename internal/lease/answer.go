@@ -51,10 +51,9 @@ func (v *views) take(now protocol.Time, p *peer, r protocol.Request, a protocol.
 
 // credible reports whether a node's answer that it holds the claim counts
 // (ticketclock.go). A holder has its ticket, so only the others need to ask.
-// The ticket must not be so far ahead that other nodes refuse it: one node
-// whose clock is wrong, or that keeps a forged ticket, must not draw the claim
-// after it. Where a view begins, the ticket must not be old. The node may have
-// forgotten a later one that was admitted.
+// One node whose clock is wrong, or that keeps a forged ticket, must not draw
+// the claim after it. Where a view begins, the node may have forgotten a later
+// ticket.
 func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
 	if v.Window == 0 || v.phase == Holding {
 		return true

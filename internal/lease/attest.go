@@ -17,11 +17,9 @@ import (
 // nodes that are caught up, or of all nodes.
 
 // attestingQuorum reports whether the nodes that have answered can attest that
-// there is nothing newer: q nodes that are caught up, since what a majority has
-// recorded is on one of them, or all nodes, since no other node is left to ask.
-// A node that lost its data and is not caught up attests nothing. While the
-// nodes are being exchanged these are the nodes of the set of before: the
-// others have not been brought everything yet.
+// there is nothing newer: q nodes that are caught up, or all nodes, since no
+// other node is left to ask. While nodes are being exchanged these are the
+// nodes of the set of before: the others have not been brought everything yet.
 func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 	caughtUp, all, set := uint32(0), uint32(0), q.Sets.Present
 	for i := range q.peers {

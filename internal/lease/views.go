@@ -129,10 +129,8 @@ const (
 )
 
 // from is where the lists begin that are asked for. What differs between the
-// nodes is mostly recent, so they go back for a second first; when the totals
-// of what is older differ too, sixteen times as far, and then to the beginning.
-// A node does not tell more than some hundred claims: where there are more, a
-// sixteenth as far.
+// nodes is mostly recent, so they go back for a second first. A node does not
+// tell more than some hundred claims: where there are more, a sixteenth as far.
 func (r reach) from(t protocol.Ticket) protocol.Ticket {
 	if back := shortestList << (4 * r); r < fullDepth && t > back {
 		return t - back

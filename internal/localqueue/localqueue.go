@@ -31,12 +31,9 @@ const (
 )
 
 // Queue is one participant. It must not be copied. It is safe for concurrent
-// use.
-//
-// It has no goroutine of its own. A caller that finds no claim in the process
-// gets it from the nodes in its own goroutine, under its own context. If that
-// ends, the task goes to the next caller together with the place in the nodes'
-// queue, so a cancelled caller costs the others nothing.
+// use. It has no goroutine of its own: a caller that finds no claim in the
+// process gets it from the nodes. If its context ends, the task goes to the
+// next caller, with the place in the nodes' queue.
 type Queue struct {
 	quorum      *core.Quorum
 	write, read *core.Spec // by mode

@@ -13,11 +13,9 @@ import (
 // Invariant: the lease has ended, with its contexts, before the next caller
 // gets the value and before a leave is sent.
 
-// Unlock ends one goroutine's hold. It waits for no node: leaves are sent, and
-// not awaited. It returns the claim if that was released on the nodes, and
-// fails with ErrNotHeld, ErrLost or ErrClosed. The caller is the goroutine that
-// unlocks. The next one runs as soon as it gets its turn, without a round trip
-// if the claim is passed on.
+// Unlock ends one goroutine's hold. It waits for no node. It returns the claim
+// if that was released on the nodes, and fails with ErrNotHeld, ErrLost or
+// ErrClosed. The next caller runs as soon as it gets its turn.
 func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	q.mu.Lock()
 	hold, _ := q.state.Claim()
@@ -149,9 +147,8 @@ func (q *Queue) dropLingering() {
 
 // Ended is called when a claim has ended by itself. It may be an earlier one.
 // It returns after the contexts of the lease have ended: only then the leaves
-// are sent. Core calls it with no lock held. It waits for nothing but q.mu,
-// which is never held while a node is waited for. A claim that lingered is left
-// too: it may only look lost, and be renewed.
+// are sent. It waits for nothing but q.mu. A claim that lingered is left too:
+// it may only look lost, and be renewed.
 func (q *Queue) Ended() {
 	q.mu.Lock()
 	var lingered *core.Hold

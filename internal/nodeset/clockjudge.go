@@ -73,10 +73,7 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 }
 
 // doubt: it is unknown whose clock it was, so the node does not count until its
-// case is closed. Its leases of before end for the claims that have them: if
-// its clock was set ahead, the node has ended some, and if this process's stood
-// still, they end earlier than it takes them to. After a clock that was set
-// back leases last longer.
+// case is closed, and its leases of before end for the claims that have them.
 // Invariant: a case in doubt stays open until all leases have ended that the
 // node gave to any client. None is longer than half the guard time of the set.
 func (c *Clocks) doubt(node int) {

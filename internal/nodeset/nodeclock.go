@@ -244,10 +244,9 @@ func (c *Clocks) IncarnationBegan(node int) {
 }
 
 // Slept says that this process slept until a time, and that its clock counts
-// the sleep. So its deadlines say what it has lost, less the error of the
-// the sleep. So its deadlines say what it has lost, less the error of the
-// kernel: some read a clock of seconds. Nothing that is known of clocks from
-// before is evidence, and the bounds begin with the next answers.
+// the sleep, less the error of the kernel: some read a clock of seconds.
+// Nothing that is known of clocks from before is evidence, and the bounds begin
+// with the next answers.
 func (c *Clocks) Slept(until protocol.Time) {
 	c.early(1<<len(c.bounds)-1, int64(time.Second))
 	for i, b := range c.bounds {

@@ -60,10 +60,9 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 // committed returns what a server keeps that a connection has reached. If all
 // nodes have accepted what this client records, and the commit to this one was
 // lost with a connection, Out has it.
-// Invariant: a node that has got its commit gets it no more. It may have voted
-// since, and come back with a file of before: it has lost its data. Whether it
-// has got it may not be known. The operator's word is for the run in which it
-// has accepted only: a run keeps what it did, or is blank.
+// Invariant: a node that has got its commit gets it no more: it may have voted
+// since, and lost its data. The operator's word is for the run in which it has
+// accepted only.
 func (r *recorder) committed(i int, has NodeSet) NodeSet {
 	m := r.mine
 	if m == nil {
@@ -112,10 +111,9 @@ func (r *recorder) due(claimed bool) *dueRecording {
 // dueAgain returns the recording that is due where fewer than a majority of the
 // members of c remember the set. It concerns all members of the latest
 // configuration that is remembered.
-// Invariant: while the set is being changed it is not recorded again. A
-// majority of the members that decide may have lost what they decided. What the
-// others say of the stage may be over then, and a second decision would give
-// the set two successors.
+// Invariant: while the set is being changed it is not recorded again. What was
+// decided may be forgotten, and a second decision would give the set two
+// successors.
 func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	top, knows, lost := c, uint32(0), false
 	for _, member := range c.Members {

@@ -166,11 +166,9 @@ func (r *Recording) met(at int, run string) {
 
 // accepted goes on once all nodes have answered.
 // Invariant: the operator's word is given on only to nodes that have kept all
-// that they did. If a node has been given its commit by another client, all had
-// accepted the set before, and any may have voted. One that had accepted
-// nothing as it promised, or is another run of the server, may have forgotten
-// that. So may one that has begun another run since it answered, while another
-// node's answer is waited for.
+// that they did. A node that has its commit from another client may have voted.
+// One that had accepted nothing as it promised, or is another run of the server
+// since, may have forgotten that.
 func (r *Recording) accepted() {
 	recorded := !r.all(func(a *NodeSet) bool { return a.Phase != SetRecorded })
 	for i, a := range r.answers {

@@ -93,10 +93,9 @@ func (s *members) name() {
 }
 
 // CarryOut does what nodeset.Membership says about other nodes than by, and
-// returns the rest. A step is for by alone: a node gets it on the connection
-// that has shown why it is needed. Another node that has to take one is
-// connected to again, and its own handshake finds out. A member that has left
-// is the exception: it gets its last step as its connection ends.
+// returns the rest. A step is for by alone. Another node that has to take one
+// is connected to again, and its own handshake finds out; but a member that has
+// left gets its last step as its connection ends.
 func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.RecordStep) {
 	for _, a := range todo {
 		switch {
@@ -176,11 +175,8 @@ func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byt
 
 // CheckSet returns the error of a command in the words of this client. A node
 // that refuses it because of its set is connected to again (Refused), and the
-// next handshake reads its record. So a client learns that its set has gone on
-// with its first request there, and not with the next connection, which may be
-// weeks later. The caller holds no lock: change calls attempts. Membership
-// leaves the connection of a node alone that is known to have no vote:
-// Bootstrap needs that one (TestSetIsRecordedByABusyClient).
+// next handshake reads its record. The caller holds no lock: Change calls
+// attempts.
 //
 // Where a connection was given up to judge the node again, the error of a call
 // names why the node has no vote, and not that pause (TestForgetfulNode).
@@ -288,10 +284,8 @@ func (s *members) keep(i int) {
 }
 
 // counts waits until claims count on a number, and requests name the
-// configuration that has it. The events of the node are for the Client, which
-// must know the number by then, and its handshake reads the marker of that
-// configuration. It returns false if the number is none any more, or the Quorum
-// closes.
+// configuration that has it: the node's events and its handshake go by these.
+// It returns false if the number is none any more, or the Quorum closes.
 func (s *members) counts(i int) bool {
 	for i < nodeset.Seed {
 		c := s.Config.Load()

@@ -19,10 +19,9 @@ func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
 // Await waits until this client counts on a set. From the first call on that is
 // no try, blank nodes record the set of the list. It fails when the list is
-// refused, so many of its nodes refuse for good that no set can be found, the
-// context ends or the Quorum closes. A try fails when the nodes are blank, and
-// waits no longer than one connection to each node takes, and the rounds of a
-// recording.
+// refused, no set can be found, the context ends or the Quorum closes. A try
+// fails when the nodes are blank, and waits no longer than one connection to
+// each node and a recording take.
 func (s *members) Await(ctx context.Context, try bool) error {
 	switch {
 	case s.ps.IsClosed():

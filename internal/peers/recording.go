@@ -101,10 +101,9 @@ func refusedForGood(err error) bool {
 }
 
 // record has the nodes record their set for as long as that is due. It is a
-// task, and change starts one at a time. Each client of the list may do so at
-// the same moment, and each supersedes the others. So it waits for a random
-// time first, and longer after each failure. The time is no short one: another
-// client may be about to commit, with an operator's word.
+// task, and Change starts one at a time. Each client of the list may do so at
+// the same moment, and supersede the others, or an operator. So it waits for a
+// random time first, and longer after each failure.
 func (s *recorder) record() {
 	for pause := s.ps.Set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.ps.Set.NodeTimeout) {
 		select {

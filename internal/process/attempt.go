@@ -12,13 +12,12 @@ import (
 // requests that the claim wants sent, and what the process takes from the
 // replies.
 
-// Attempt is one claim and all that goes with it in its process. It is not safe
-// for concurrent use: a lock of the runtime guards it, and many Attempts may be
-// used at a time. A [Client] may be called while that lock is held.
+// Attempt is one claim and all that goes with it in its process. A lock of the
+// runtime guards it. A [Client] may be called while that lock is held.
 //
 // After each event Out holds what the claim wants sent. The runtime gives each
-// of these requests to Offer, in order, and calls Sent. Then News says what has
-// become of the attempt, and Wake when it wants a Tick.
+// of these to Offer, in order, and calls Sent. Then News says what has become
+// of the attempt, and Wake when it wants a Tick.
 type Attempt struct {
 	lease.Claim
 	outbox
@@ -97,13 +96,11 @@ func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 	}
 }
 
-// Refused says that a node has refused r for now: it is busy with another
-// program's script, say, or cannot write to its disk. A leave is to be sent
-// again after the pause that is returned, anything else has failed. The pause
-// grows with the time that the node has refused.
+// Refused says that a node has refused r for now. A leave is to be sent again
+// after the pause that is returned, which grows with the time that the node has
+// refused. Anything else has failed.
 // Invariant: a leave is sent again while the lease that it is to end may last,
-// and only to a node that may have the claim. A node that refuses every request
-// would get the leave of each claim that it has refused.
+// and only to a node that may have the claim.
 func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Duration) {
 	since := now.Sub(r.Sent)
 	pause = max(a.NodeTimeout, since) / 4

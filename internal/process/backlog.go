@@ -21,9 +21,8 @@ func ClassOf(phase lease.Phase, op protocol.Op) protocol.Class {
 
 // Backlog holds the requests of one client for one node that the node has no
 // room for yet. It is not safe for concurrent use, except for Behind.
-// Invariant: at most one request of a claim is in the backlog, because a newer
-// request replaces an older one that has not been sent. So the order in which
-// the backlog gives requests out cannot turn the requests of one claim around.
+// Invariant: at most one request of a claim is in the backlog, so the order in
+// which it gives requests out cannot turn those of one claim around.
 type Backlog[T any] struct {
 	queues [protocol.Classes]fifo.Queue[T]
 	turn   int

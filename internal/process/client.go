@@ -77,12 +77,10 @@ const (
 	ActStood                           // this process's clock has stood still for By
 )
 
-// Action is one thing that a Client has its runtime do. A Client returns
-// actions instead of calling the runtime. So the simulator can drive it, and
-// none of its locks is held while the runtime takes locks of claims.
-// Invariant: an action may be carried out late. Its answer is judged by the
-// state at the time of the answer: Try and Incarnation say what the question
-// was about, and an answer to a question that is over changes nothing.
+// Action is one thing that a Client has its runtime do. None of its locks is
+// held then.
+// Invariant: an action may be carried out late. Try and Incarnation say what
+// the question was about, and an answer to one that is over changes nothing.
 type Action struct {
 	Kind        ActionKind
 	Node        int

@@ -194,12 +194,10 @@ func (q *LocalQueue[C, H]) Wait(c C, mode Mode) *linked.Element {
 func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
 
 // GiveUp takes a caller that no longer wants to wait out of the queue. It
-// reports whether the caller was there. If not, the caller's turn has come at
-// the same time. Then the caller gives it back at once, by Unlock or Next. It
-// returns the readers that come in: a writer was before them.
-// Invariant: it takes as long whatever the number of those that wait. The
-// contexts of thousands may end at one moment, and a hold that is lost
-// meanwhile must end in time.
+// reports whether the caller was there. If not, its turn has come at the same
+// time, and it gives that back at once, by Unlock or Next. GiveUp returns the
+// readers that come in: a writer was before them.
+// Invariant: it takes as long whatever the number of those that wait.
 func (q *LocalQueue[C, H]) GiveUp(place *linked.Element) (in []C, ok bool) {
 	n := q.line.Len()
 	q.line.Remove(place)
@@ -272,9 +270,8 @@ type LocalTask[C any] struct {
 
 // Next says that the caller that was to get the claim for mode has failed or
 // has given up, or that the claim has been given back. The next caller gets the
-// task. queued says that an attempt is still queued at the nodes. The next
-// caller takes over its place if it wants the same mode; that of a try, which
-// does not wait, is good for no other caller.
+// task, and the place of an attempt that is still queued at the nodes if it
+// wants the same mode. That of a try is good for no other caller.
 func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
 	if q.mode = idle; q.line.Len() > 0 && q.Rules.On(protocol.RuleNext) {
 		w := q.pop()

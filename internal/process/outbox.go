@@ -83,9 +83,7 @@ func (o *outbox) left(node int, confirmed bool) {
 }
 
 // repeatable reports whether a claim sends such requests again when they are
-// not answered in time. On an ordered connection, where each request is
-// answered or fails, the repetition would only be carried out after the first
-// one. So it is not sent: a node that is late because it has too much to do
-// would get several times as much. (A claim that joins does not beat, so one
-// bit for each node is enough for both.)
+// not answered in time. On an ordered connection the repetition would only be
+// carried out after the first one. So it is not sent. (A claim that joins does
+// not beat, so one bit for each node is enough for both.)
 func repeatable(op protocol.Op) bool { return op == protocol.OpJoin || op == protocol.OpBeat }

@@ -58,9 +58,7 @@ func IsSuccessor(name string) bool { return strings.HasPrefix(name, Successors) 
 // Brings reports whether a node that lost its data has to get a name, and
 // whether as the register that decides which configuration follows.
 // Invariant: what follows a configuration is repaired at the nodes that decide
-// it, and is read from these alone. Such a register of another configuration is
-// left out. Without the rule it keeps a node from being caught up that entered
-// since: those that entered never had what it has.
+// it, and is read from these alone (RuleRepairSuccession).
 func (g *Group) Brings(node int, name string) (brings, succession bool) {
 	if g.Successor == "" || !IsSuccessor(name) {
 		return true, false

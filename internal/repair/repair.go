@@ -84,8 +84,6 @@ type NodeHealth struct {
 // data: each node of each set that counts votes and is caught up. nodes are by
 // their numbers in sets. In a set of one node or two no restart keeps a
 // majority; then it reports that all is well.
-// Invariant: a set that lacks a node has none to spare. So while nodes are
-// being exchanged, neither of the two sets loses its majority.
 func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) bool {
 	well := uint32(0)
 	for i, n := range nodes {

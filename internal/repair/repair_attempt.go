@@ -140,9 +140,7 @@ func (r *Repair) lookAtOthers(i int) {
 
 // asked takes what another node has answered.
 // Invariant: a node's list counts only if its incarnation and its run are the
-// same before the first portion and after the last one. A node that forgets in
-// between lists fewer names, and was found caught up before
-// (repair-steady.txt).
+// same before the first portion and after the last one (repair-steady.txt).
 func (r *Repair) asked(i int, s RepairStep, res RepairResult) {
 	n, p := &r.nodes[i], &r.nodes[i].others[s.Node]
 	listing := n.listing == s.Node+1

@@ -153,10 +153,9 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 }
 
 // optionsAt returns options for an address: those of the first node of the list
-// that is a single server, with its user, password, TLS and timeouts. What
-// belongs to the address of that node does not come along: its socket, its name
-// in the certificate. A dialer does: it gets the address. The empty address is
-// that of a Sentinel set, whose servers are named as they are dialled.
+// that is a single server, but for what belongs to its address: its socket, its
+// name in the certificate. A dialer gets the address. The empty address is that
+// of a Sentinel set, whose servers are named as they are dialled.
 func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	var first *redis.Client
 	var was string // its address in the record

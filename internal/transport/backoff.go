@@ -49,9 +49,7 @@ func (b *backoff) failed(err error) {
 
 // lasted takes how long a connection was up that has broken. After one that has
 // answered a command the pause is no longer than that, so a node whose
-// connections are reset again and again is up for half of the time. A
-// connection that breaks before any answer shortens no pause: its node may
-// refuse every one.
+// connections are reset again and again is up for half of the time.
 func (b *backoff) lasted(d time.Duration, served bool) {
 	if d > maxBackoff {
 		*b = backoff{}

@@ -42,10 +42,9 @@ func (c *conn) writeOnce(l *Ordered) (more bool) {
 }
 
 // yieldBackoff decides whether the writer yields the processor before it
-// writes. The goroutines that are ready run then, and what they append goes out
-// in the same write. Where all of them work on locks that takes little time and
-// saves more. Beside goroutines that want the processors for themselves it may
-// take long, and then the writer does not yield for a while. The writer
+// writes, so that what the goroutines that are ready append goes out in the
+// same write. Beside goroutines that want the processors for themselves that
+// may take long, and then the writer does not yield for a while. The writer
 // goroutine alone uses it.
 type yieldBackoff struct {
 	not   time.Time     // before that

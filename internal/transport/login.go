@@ -24,9 +24,8 @@ type loginStep struct {
 
 // login returns the commands that authenticate a connection, choose its
 // database and name it. The node must accept each. PING shows whether the node
-// admits a client that gives no password. HELLO does not authenticate, because
-// every version understands AUTH: see upgrade. So all commands go out together,
-// and resp.Reader bounds each answer.
+// admits a client that gives no password. HELLO does not authenticate: every
+// version understands AUTH (see upgrade). So all go out together.
 func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
 	auth, err := within(ctx, func() ([]string, error) { return resolve(ctx, o) }, func([]string) {})
 	if err != nil {

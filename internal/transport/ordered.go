@@ -12,7 +12,7 @@ import (
 // Ordered keeps one ordered, multiplexed, full-duplex connection to one Redis
 // node, for commands and for what the node says unasked. A node that does not
 // speak RESP3 needs another one for that. A pool has no order: here a command
-// sent after another one is executed after it, also across connections.
+// sent after another one is executed after it.
 //
 // A late answer breaks nothing: commands have no timeout of their own, and
 // answers are matched in order whenever they come. Append takes no more than

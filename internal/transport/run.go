@@ -228,8 +228,7 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 // connect opens a connection and completes its handshake. Each step may take as
 // long as timeout, the whole maxConnect Stalls: see steady. It returns a
 // connection that no other goroutine knows, or an error with the socket closed.
-// If Hello was called, a failure is reported to HelloFailed, because neither Up
-// nor Down will be called for this connection.
+// If Hello was called, HelloFailed is: neither Up nor Down will be.
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()

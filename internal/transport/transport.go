@@ -17,8 +17,9 @@ import (
 // Transport is the way to one node. It connects by itself, and again when a
 // connection breaks. It is safe for concurrent use.
 //
-// Invariant: the node carries out commands in the order of Append, also across
-// connections. Each command that was taken or refused gets exactly one Reply.
+// Invariant: the node carries out commands in the order of Append. What it has
+// not read of a connection that broke it may carry out late: see Lasting. Each
+// command that was taken or refused gets exactly one Reply.
 type Transport interface {
 	// Append takes a command if there is room for it. It neither blocks nor
 	// calls Reply, so the caller may hold a lock that Reply takes. What Append

@@ -40,12 +40,10 @@ func (a *Alarms[S]) Init(of *S) { a.of = of }
 func (a *Alarms[S]) At(kind int) protocol.Time { return protocol.Time(a.at[kind].Load()) }
 
 // heap orders alarms by their times; guarded by Scheduler.mu. A sleeper that
-// sets or drops its alarm moves nothing in the heap: the earlier alarm
-// becomes void. A void alarm is removed when its turn comes, when it is the
-// last in the list (that of a lock that was released at once), or when more
-// than a fifth are void. So the order depends on the times in the list alone,
-// and no sleeper is read to keep it. container/heap would allocate for each
-// entry that comes or goes.
+// sets or drops its alarm moves nothing: the earlier alarm becomes void. A void
+// alarm is removed when its turn comes, when it is the last in the list, or
+// when more than a fifth are void. container/heap would allocate for each entry
+// that comes or goes.
 type heap[S any] struct {
 	kind  int
 	list  []Alarm[S]
