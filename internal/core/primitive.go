@@ -45,8 +45,6 @@ func (*NoCopy) Unlock() {}
 // Override returns the Quorum's settings as a primitive's options change them.
 // Without options it returns the Quorum's own, which must not be changed. It
 // panics when an option is wrong or contradicts another: a programmer's error.
-// The copy is made once for each value of a primitive, so an option costs
-// nothing at a Lock.
 func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 	if len(opts) == 0 {
 		return &q.Set

@@ -40,10 +40,9 @@ type Quorum struct {
 }
 
 // buckets are those of a Quorum. It is safe for concurrent use. mu guards the
-// beginning of a bucket and closed; all is read without it. Lock order: mu
-// comes before every lock of a bucket's Quorum.
-// Invariant: a bucket that has begun stays. Primitives keep the Quorum that For
-// returned.
+// beginning of a bucket and closed. Lock order: mu comes before every lock of a
+// bucket's Quorum.
+// Invariant: a bucket that has begun stays. Primitives keep it.
 type buckets struct {
 	q       *Quorum
 	clients []redis.UniversalClient

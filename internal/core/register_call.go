@@ -189,9 +189,8 @@ func (i *registerCall) event(f func(in *lease.RegisterOp, now protocol.Time)) {
 
 // writeUnlock queues the requests in order, and ends the operation if it is
 // decided. It unlocks i.mu before it writes. Invariant: each event of the
-// RegisterOp ends here. An open or a put follows its hold: once the hold is
-// lost, no node votes for the claim any more, and the RegisterOp decides how
-// long it is worth trying.
+// RegisterOp ends here. An open or a put follows its hold: the RegisterOp
+// decides how long it is worth trying once that is lost.
 func (i *registerCall) writeUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()

@@ -159,8 +159,7 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 
 // sendAlone sends a request of a batch once more, by itself. err is why the
 // batch has failed, if it has. contended says that the node has more to say
-// than a batch has room for. A script that the node has forgotten is loaded
-// with the first request. A node that carries out a join, a beat or a settle
+// than a batch has room for. A node that carries out a join, a beat or a settle
 // twice has the same claim as after one.
 func (c *call) sendAlone(contended, first bool, err error) {
 	a := c.a

@@ -30,15 +30,10 @@ type Connection struct {
 // flow keeps the requests of claims that a node has no room for yet, and sends
 // them when it has. What is sent, and when, is for [process.Attempt] and
 // [process.Backlog] to decide. It is safe for concurrent use; mu guards the
-// backlog and what belongs to it.
+// backlog and what belongs to it. Memory is bounded: each claim or operation on
+// a record has at most one request here for a node.
 // Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never
 // both of these.
-//
-// A queue of bytes inside the link was worse: what lies there for a second has
-// lost a second of its lease, and cannot be taken back. Here a newer request of
-// the claim replaces an older one, and the lease counts from when it is sent.
-// Memory is bounded: each claim or operation on a record has at most one
-// request here for a node.
 type flow struct {
 	mu      sync.Mutex
 	backlog process.Backlog[Queued]
@@ -212,10 +207,8 @@ func (l *Connection) Drain(ctx context.Context) (unsent int) {
 }
 
 // Settle ends what has found no room until the node ended: the connection is
-// closed, so each request fails.
-// Invariant: each request that a flow has taken is answered. See
-// TestDroppedNodeAnswersWhatWaitsForRoom. flow.mu is free while Transmit runs,
-// as in pump.
+// closed, so each request fails. flow.mu is free while Transmit runs.
+// Invariant: each request that a flow has taken is answered.
 func (l *Connection) Settle() {
 	f := &l.flow
 	for {

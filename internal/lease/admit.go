@@ -55,18 +55,12 @@ func (b ballot) validUntil() protocol.Time {
 
 // fits is the counting rule for semaphores. N - V nodes tell nothing, so each
 // lower claim is taken to be on all of these: "a lower claim e counts if (views
-// that contain e) + (N - V) >= q".
+// that contain e) + (N - V) >= q". Rule 3 of docs/internals/protocol.md says
+// why equal digests, and sums and digests of more than the lower claims, do as
+// well.
 //
-// Only voting views whose content is known are used; leaving a view out moves
-// every claim it contains from "contained" to "N - V" and adds one to the
-// others, so it can only refuse. Equal digests and sums mean equal content:
-// then each claim is in all V views, counts, and by the votes they all fit.
-//
-// Sums and digests may be of more than the lower claims: where a list is asked
-// for a node also tells those of all claims with votes. That can only refuse,
-// too. Let q views lie within one set. A claim that is not in the set is in V -
-// q views at most, so it does not count. And the node that votes for all of the
-// set has room for it.
+// Only voting views whose content is known are used. To leave a view out can
+// only refuse.
 //
 // A holder hears of one node after the other how it has gone on, and may not be
 // able to compare what is new with what is old. It still knows what it knew

@@ -45,9 +45,7 @@ func (c *Claim) expire(now protocol.Time) {
 
 // End makes the attempt final and leaves every node, "also where the join's
 // outcome is unknown". What was to be sent before is dropped: a settle behind
-// the leave would store the claim again, and no client would ever remove it. A
-// request that has been sent already cannot come later than the leave, since
-// the requests of a claim keep their order to each node.
+// the leave would store the claim again, and no client would ever remove it.
 func (c *Claim) End(now protocol.Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {

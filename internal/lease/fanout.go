@@ -18,13 +18,10 @@ import (
 // concurrent use. At most one goroutine at a time may report the answers of a
 // node.
 //
-// Most locks are free, and given back at once. A lock that is both need reach
-// only a quorum of nodes. So where the nodes' time is scarce, an attempt at a
-// name at which no other client was met of late asks q nodes first. It asks the
-// deferred nodes when the first do not suffice, or after a while: a lock that
-// is kept survives the loss of as many nodes as ever. See [Claim.Start]. All
-// clients begin with the same nodes at a name, so the second client meets the
-// first one there.
+// Most locks are free, and given back at once. Where the nodes' time is scarce,
+// an attempt at such a name asks q nodes first, and the deferred nodes when
+// these do not suffice, or after a while. All clients begin with the same nodes
+// at a name, so the second client meets the first one there.
 type Fanout struct {
 	rules protocol.Rules
 	nodes []nodeTimes

@@ -12,12 +12,6 @@ import (
 // Waits, and Depart when the turn of what waits has come.
 
 // Outcome is what has become of a RegisterOp.
-//
-// The register of a name is a value with a version (ticket and id of the claim
-// that recorded it, and a count), and a promise: the version of the newest run
-// that has begun. A run opens the register at q nodes, which promise to take
-// nothing older, and then puts. So a put that is superseded by the next run is
-// refused at one of its q nodes at least.
 // Invariant: an outcome is final. What is heard later changes nothing, so a
 // caller that has its answer may be gone.
 type Outcome uint8

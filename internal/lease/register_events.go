@@ -265,9 +265,7 @@ func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Du
 
 // advance lets answers that are too old expire, decides, and asks again the
 // nodes that have not answered.
-// Invariant: an answer that is older than Fresh counts for nothing. The node
-// may have lost its data after it gave the answer, and have been repaired with
-// what others knew then.
+// Invariant: an answer that is older than Fresh counts for nothing (RuleFresh).
 func (q *RegisterOp) advance(now protocol.Time) {
 	refusals := uint32(0)
 	for i := range q.peers {

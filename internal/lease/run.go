@@ -76,8 +76,7 @@ func (r *Run) Expired() { r.step = RunOver }
 // Recorded says what has become of Op, as it was carried out, and whether it
 // has been decided as wanted.
 // Invariant: what an open has found on a minority is put again under the new
-// run's version before any caller gets it. The two steps are those of Paxos:
-// the promise of a majority, then the newest value.
+// run's version before any caller gets it (RuleAdopt).
 func (r *Run) Recorded(op *RegisterOp, ok bool) {
 	found := op.Stored
 	switch {

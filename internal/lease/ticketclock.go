@@ -10,10 +10,6 @@ import (
 // only because clocks have moved on. So each ticket stays within a Window of
 // the clocks, half of the guard time in both directions:
 // docs/internals/protocol.md, "Tickets and clocks".
-//
-//   - A node never raises a fence further above its own clock.
-//   - A claim does not count a node that takes it in at a ticket that is Old
-//     there.
 
 // TicketClock proposes the tickets T0 for one name: process.Client.Clock, but
 // above the highest ticket that this client has seen of the name, which saves a

@@ -22,12 +22,10 @@ const clockRate = 50
 // is ahead of the client's own, in nanoseconds. A reading narrows them. Time
 // widens them. It is not safe for concurrent use.
 //
-// The client's clock may stand still while an answer is on its way, and longer
-// than until the node gave it. Then the node is further ahead than the answer
-// shows. Invariant: the lower end is right in spite of that, as it only ever
-// rises with what the node has shown. The upper end is right for what the
-// client's clock did before asked. So nothing that follows shows a jump of this
-// node unless it excludes that the client's clock has stood still since asked.
+// Invariant: the lower end is right also if the client's clock stands still
+// while an answer is on its way. The upper end is right for what that clock did
+// before asked. So nothing shows a jump of this node unless it excludes that
+// the client's clock has stood still since asked.
 type ClockBounds struct {
 	span
 	known bool

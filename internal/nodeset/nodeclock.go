@@ -13,25 +13,11 @@ import (
 // sleeps. Both look the same: the node's clock is suddenly ahead of the
 // client's.
 //
-// ClockBounds notices that the two clocks have parted. Clocks judges which of
-// them it was, by what the other nodes show:
-//
-//	 a reading outside its bounds: nothing that the node says counts
-//	                |
-//	     ask all nodes for the time
-//	        |            |                         |
-//	q others cannot   q nodes, at least two,    neither, within Wait
-//	have parted as    may have parted by        |
-//	much              as much                   the node is in doubt: what it said
-//	        |            |                      counts no more, and it does not
-//	the node's clock  the client's clock        count until all leases of before
-//	jumped: a new     stood still: all its      have ended
-//	incarnation       leases end as much
-//	                  earlier
-//
-// A node in doubt is as a node that is down, which is always safe. To blame
-// every node that has parted is wrong: a client that slept would silence all
-// nodes.
+// ClockBounds notices that the two clocks have parted: a reading is outside its
+// bounds. Clocks judges which of them it was, by the three cases of
+// docs/internals/protocol.md, "Clocks". A node in doubt is as a node that is
+// down. To blame every node that has parted is wrong: a client that slept would
+// silence all nodes.
 
 // ClockEventKind is what is to be done about clocks.
 type ClockEventKind uint8

@@ -8,20 +8,8 @@ import (
 
 // A record is what the nodes keep of a name beside its claims: that something
 // is done, which claim leads, how many permits there are. It is written under a
-// claim, and what a majority has is what counts.
-//
-// It does not rest on leases. A run begins with open(T) on a majority: each of
-// these nodes promises to take nothing below T from then on, and tells what it
-// has. So of two runs the later one either finds what the earlier has recorded
-// on a majority, or keeps it from ever being recorded there. (That is Paxos,
-// with tickets for ballots; protocol.md, "The record".)
-//
-// What Paxos asks of its nodes and Redis does not keep is memory. A promise is
-// therefore only taken from a claim for which the node votes at that very
-// moment: a node that has forgotten a later run's promise votes for a claim
-// again only after its guard time, and then only for one that is still held.
-// And a node that has forgotten cannot attest that there is nothing: it is not
-// caught up until it has what the others have recorded and promised.
+// claim, and does not rest on leases: it is Paxos, with tickets for ballots, on
+// nodes that may forget: docs/internals/protocol.md, "The record".
 
 // Remember is how long a node keeps a promise at least. A put that goes on
 // after its claim has been lost must end well before: at LatePut.

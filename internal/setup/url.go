@@ -18,14 +18,11 @@ import (
 )
 
 // ParseNodes parses the addresses of nodes. Each element is one address, or
-// several with commas between them. White space around an address is ignored.
-// Each address is a URL of ParseURL, or host:port for redis://host:port, or the
-// URL of a Sentinel set or a cluster. Errors match ErrInvalid and name the node
-// by its place, from 1 on.
-// An empty address is an error, also behind a comma at the end. Invariant: all
-// clients use the same nodes. An address that is left out because a variable is
-// unset would break it: of "$A,$B" the client would use A alone, beside a
-// majority without A.
+// several with commas between them: a URL of ParseURL, host:port for
+// redis://host:port, or the URL of a Sentinel set or a cluster. Errors match
+// ErrInvalid and name the node by its place, from 1 on.
+// An empty address is an error, also behind a comma at the end. One that is
+// left out because a variable is unset would make another list.
 func ParseNodes(lists []string) ([]Address, error) {
 	var all []Address
 	for _, list := range lists {

@@ -10,16 +10,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Clock is the clock by which this process judges its leases. It never
-// goes back, setting the wall clock does not move it, and on Linux it counts
-// the time for which the machine was suspended. It is safe for concurrent use.
+// Clock is the clock by which this process judges its leases. It never goes
+// back, setting the wall clock does not move it, and on Linux it counts the
+// time for which the machine was suspended. It is safe for concurrent use.
 //
-// Go's monotonic clock stands still while the machine is suspended, and the
-// leases on the nodes do not. CLOCK_BOOTTIME counts that time, but to read it
-// is a system call, 150 ns instead of 30. So now reads what time.Now reads, the
-// wall clock and the monotonic one. The difference of these two changes when
-// the machine was suspended, and when the wall clock was set. Only then
-// CLOCK_BOOTTIME is read, to tell the one from the other.
+// Go's monotonic clock stands still then. CLOCK_BOOTTIME does not, but to read
+// it is a system call, 150 ns instead of 30. So it is read only when the
+// difference of the wall clock and the monotonic one has changed.
 type Clock struct {
 	base atomic.Pointer[clockBase]
 	mu   sync.Mutex // held by the one that replaces base

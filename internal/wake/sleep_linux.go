@@ -55,12 +55,8 @@ func readClock(id uintptr) (time.Duration, bool) {
 
 // Waker tells when the machine wakes up. It is a timer of the kernel that is
 // cancelled when the wall clock is set, which a wake-up does. It is set to a
-// time that does not come. Where times have 32 bits their last second is in
-// 2038: from then on Wait reports false, as after Close. Deadlines are right
-// all the same, since Clock counts the sleep at the next call, but an idle
-// holder's context ends late.
-// A read of it needs no thread: the file is in the runtime's poller, as a
-// socket is.
+// time that does not come; where times have 32 bits to 2038, and from then on
+// an idle holder's context ends late. A read of it needs no thread.
 type Waker struct{ f *os.File }
 
 // NewWaker returns one that never tells anything where the kernel has no such
