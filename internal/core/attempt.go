@@ -280,9 +280,8 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 }
 
 // warn calls the application once when less of a lease is left than it wants to
-// be warned of. It returns when that may be. A claim that a push has admitted
-// may have little left at first, so its first renewal is given time. Called
-// with a.mu held.
+// be warned of. It returns when that may be. The first renewal is given time: a
+// push may have admitted the claim. Called with a.mu held.
 func (a *attempt) warn(now protocol.Time) protocol.Time {
 	set := a.spec.Set
 	at := max(a.claim.Deadline().Add(-set.WarnBefore), a.since.Add(set.NodeTimeout))

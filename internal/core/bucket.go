@@ -34,8 +34,7 @@ import (
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
 // are tried again until Close. An error is about the settings or the clients,
-// never about a node: a process must start while a minority of its nodes is
-// down.
+// never about a node.
 func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	if err := set.Check(); err != nil {
 		return nil, err
@@ -251,9 +250,8 @@ func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 }
 
 // AwaitRepairs waits until every repair under way has been attempted once, ctx
-// ends, or ten node timeouts have passed. So a process that is about to end
-// does not leave a repair half-done, and waits neither for a guard time nor for
-// a node that cannot be reached.
+// ends, or ten node timeouts have passed: a process that is about to end does
+// not leave a repair half-done.
 func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	if q.buckets != nil {
 		for _, b := range q.buckets.begun() {

@@ -109,8 +109,7 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 
 // CutShort is the error of a call that has waited behind another call of this
 // process, which asks the nodes, until ctx ended. What was missing is the turn,
-// or nodes where no quorum is connected and votes. Where that other call has
-// the lock the turn is missing, and the caller says so by itself.
+// or nodes where no quorum is connected and votes.
 func (q *claims) CutShort(ctx context.Context) *fault.Failure {
 	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
 		return f.Cut(ctx)

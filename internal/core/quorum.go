@@ -27,8 +27,7 @@ import (
 
 // Quorum is one client's connections to N nodes and the claims it has on them.
 // It is safe for concurrent use: New sets its fields, and each part that
-// changes later has a lock of its own, named at its type. There is no lock of
-// the whole Quorum, so a call of one claim waits for no call of another one.
+// changes later has a lock of its own, named at its type.
 type Quorum struct {
 	operations
 	waker  wake.Waker

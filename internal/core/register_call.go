@@ -97,10 +97,9 @@ func (r *Register) start(i *registerCall) *registerCall {
 	return i
 }
 
-// wait waits until it is decided, and returns why it cannot be. It ends with
-// the context and when the Quorum closes. The operation ends then, too: a put
-// that has been sent may still be recorded, which is why an error of it never
-// says that nothing was recorded. One goroutine waits for one registerCall.
+// wait waits until it is decided, and returns why it cannot be. The operation
+// ends with the context and when the Quorum closes, too: a put that has been
+// sent may still be recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
 		changed := i.q.Members.Forgotten(false)

@@ -95,9 +95,8 @@ func (w *Watch) signal(c chan struct{}) {
 }
 
 // pushGrace is how long a watch waits for a majority to push a change before it
-// asks: the first node that has it is not worth asking all of them. 5 ms are
-// more than the nodes of one region differ by, and less than a person or a
-// failover notices.
+// asks. 5 ms are more than the nodes of one region differ by, and less than a
+// person or a failover notices.
 const pushGrace = 5 * time.Millisecond
 
 // run is the watch's goroutine. It reads when a majority has pushed, pushGrace

@@ -36,9 +36,8 @@ func (e *SetError) Error() string {
 func (e *SetError) Unwrap() error { return ErrInvalid }
 
 // MemberError says why a node of the list has no vote in its set. It is a
-// verdict of nodeset.Membership, not an answer of the node: the node may be
-// well. final has ForGood take the node for lost to the call. A call fails at
-// once where final errors leave no quorum.
+// verdict of nodeset.Membership: the node may be well. A call fails at once
+// where final errors leave no quorum.
 type MemberError struct {
 	Why   string
 	Final bool // it does not pass by itself

@@ -183,10 +183,9 @@ func (l *Connection) Err() error { return l.Link.State(time.Time{}).Err }
 // Info is what the node said of itself as the latest connection began.
 func (l *Connection) Info() *transport.Info { return l.Link.State(time.Time{}).Info }
 
-// Drain is a part of Close. Leaves that wait for room are sent first, or what
-// they release would stay taken for a lease. It waits until nothing waits for
-// the node any more, or the context ends. Then what still waits is given up,
-// and it returns how much that is.
+// Drain is a part of Close. It waits until nothing waits for the node any more,
+// leaves first, or the context ends. Then what still waits is given up, and it
+// returns how much that is.
 func (l *Connection) Drain(ctx context.Context) (unsent int) {
 	f := &l.flow
 	f.mu.Lock()

@@ -34,9 +34,7 @@ func (c *Request) Reply(v []resp.Value, err error) {
 }
 
 // Do has a node carry out one command, and waits for its answer until the
-// context ends: a node that hangs delays no other call. The caller holds no
-// lock. It must not be the reader of this node, which would wait for an answer
-// that it reads itself.
+// context ends. The caller holds no lock, and is not the reader of this node.
 func (l *Connection) Do(ctx context.Context, words ...string) ([]resp.Value, error) {
 	return l.Answer(ctx, resp.AppendCommand(nil, words...))
 }
@@ -101,9 +99,8 @@ func (c *Request) Transmit(l *Connection) bool {
 }
 
 // Notify sends a command whose answer is of no interest, the end of a watch,
-// after the operations on records that wait for room. watches.close may call it
-// for thousands of watches at once, of some kilobytes each. See
-// TestManyWatchesSurviveAReconnect.
+// after the operations on records that wait for room: thousands of watches may
+// end at once (TestManyWatchesSurviveAReconnect).
 func (l *Connection) Notify(command []byte) {
 	c := &Request{Command: command}
 	waits := l.Behind(protocol.Records) || !c.Transmit(l)

@@ -209,9 +209,7 @@ func (p *peer) resized(limit uint64, at protocol.Ticket) {
 func (v *views) distrustPushes(p *peer) { p.pushUnsure = v.Rules.On(protocol.RulePushOnce) }
 
 // forgetOthers has what was said under a number end when the number stands for
-// another member.
-// Invariant: what a claim knows of a number was said by the member that the
-// number stands for. See RuleSetNumber.
+// another member (RuleSetNumber).
 func (v *views) forgetOthers(now protocol.Time, others uint32) {
 	if !v.Rules.On(protocol.RuleSetNumber) {
 		return

@@ -211,8 +211,7 @@ func (q *RegisterOp) lacks(i int) bool {
 
 // Decides reports whether a reader follows a read by a run of its own. A
 // register is undecided if a minority has something that a later run may not
-// have found: that run, or the next one, decides whether it stands. One run
-// suffices: what it decides, a majority has.
+// have found: that run, or the next one, decides.
 func Decides(r protocol.Rules, undecided, decided bool) bool {
 	return undecided && !decided && r.On(protocol.RuleRepairDecide)
 }

@@ -266,9 +266,8 @@ func (c *Claim) Renew(now protocol.Time) {
 }
 
 // Shrink makes an admitted claim lighter: a writer becomes a reader, a
-// semaphore gets permits back. That frees capacity and takes none, so it is
-// safe at any time; every node is settled again, with the new weight. Where the
-// claim is not renewed its deadline stays, see leaseBrought.
+// semaphore gets permits back. Every node is settled again, with the new
+// weight. Where the claim is not renewed its deadline stays, see leaseBrought.
 func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 	if c.expire(now); c.phase != Holding || weight >= c.Weight {
 		return

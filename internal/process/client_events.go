@@ -195,9 +195,7 @@ func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do
 }
 
 // Up says that a connection to a node is ready for requests. Each claim asks:
-// the node may have lost claims or given votes meanwhile, and a push that was
-// sent while the connection was away is gone, and with it the only word of a
-// turn.
+// the node may have lost claims or given votes meanwhile, and pushes are gone.
 func (c *Client) Up(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
 	c.act(Action{Kind: ActAsk, Node: node})

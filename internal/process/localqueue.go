@@ -44,8 +44,6 @@ const HandOvers = 1 << 10
 
 // passShare: while a waiter is known at the nodes, the callers of one process
 // hand a claim over for such a part of the ttl at most, 31 ms with the default.
-// A process whose callers always wait would keep the name from every other
-// process.
 const passShare = 256
 
 // Standing is how a claim stands at one moment.
@@ -215,9 +213,8 @@ func (q *LocalQueue[C, H]) Calm() (in []C) {
 }
 
 // Admitted says that the claim that a caller has got is held, in that caller's
-// mode. Readers at the head of the queue come in too: they were here before any
-// writer of this process. The claim may have ended before q knew it: then the
-// end is what Ended returns.
+// mode. Readers at the head of the queue come in too. The claim may have ended
+// before q knew it: then the end is what Ended returns.
 func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome) {
 	q.mode, q.kind, q.callers = mode, mode, 1
 	q.claim, q.n, q.waited = claim, 0, false

@@ -50,10 +50,9 @@ func (r *Repair) Grow(nodes int) {
 	}
 }
 
-// DecideWithin returns how long a run may take that decides a register. It
-// claims the name and opens the register, which takes two round trips, and
-// three where claims meet. A client that sees the name held for longer may take
-// it for a run of the work.
+// DecideWithin returns how long a run may take that decides a register: two
+// round trips, and three where claims meet. A client that sees the name held
+// for longer may take it for a run of the work.
 func DecideWithin(nodeTimeout, ttl, trip time.Duration) time.Duration {
 	return max(nodeTimeout/2, min(4*trip, ttl/2))
 }

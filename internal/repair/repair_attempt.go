@@ -191,10 +191,9 @@ func (r *Repair) portion(n *nodeRepair, p *repairPeer, res RepairResult) {
 	}
 }
 
-// list lists the names of the next node, if it can help. What was recorded on a
-// majority is on one of any q nodes that are caught up. Failing these, all the
-// other nodes must be asked: one that cannot be asked may be the only one that
-// knows.
+// list lists the names of the next node, if it can help. Failing q nodes that
+// are caught up, all the other nodes must be asked: one that cannot be asked
+// may be the only one that knows.
 func (r *Repair) list(i int) {
 	n := &r.nodes[i]
 	n.listing = 0
@@ -251,9 +250,8 @@ func (r *Repair) bring(i int) {
 }
 
 // brought takes the end of a read or of a decision. A register that is
-// undecided is decided once in an attempt: if a later run has made it undecided
-// again, that run is alive, and the next attempt reads what it records
-// (repair-decides.txt).
+// undecided is decided once in an attempt: the run that makes it undecided
+// again is alive (repair-decides.txt).
 func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	n := &r.nodes[i]
 	err := res.Err

@@ -75,9 +75,8 @@ func (r *Repair) Hurry(now protocol.Time) {
 }
 
 // Look says that a node may have to be repaired: an answer of it has shown
-// that, or it has a new incarnation. If a repair is under way there, that may
-// have found the node caught up just before the node lost its data: it looks
-// once more in the end.
+// that, or it has a new incarnation. A repair under way there looks once more
+// in the end.
 func (r *Repair) Look(now protocol.Time, node int) {
 	n := &r.nodes[node]
 	switch {

@@ -42,9 +42,8 @@ func (e Error) Code() string {
 var ErrProtocol = errors.New("resp: malformed reply")
 
 // Numbers returns the values of an answer that is one text of numbers, with a
-// blank between them; every other answer as it is. A node writes such a text
-// with less work than a list. It is read into room, and has no more values than
-// that has.
+// blank between them; every other answer as it is. It is read into room, and
+// has no more values than that has.
 func Numbers(room, v []Value) []Value {
 	if len(v) != 1 || v[0].Str == nil {
 		return v

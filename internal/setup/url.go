@@ -47,9 +47,8 @@ func ParseNodes(lists []string) ([]Address, error) {
 }
 
 // ParseURL is redis.ParseURL with errors that quote nothing of the URL but the
-// name of an option. The parsers of Go and go-redis quote the part that they do
-// not understand, and that is part of the password where the password contains
-// a character that ends it.
+// name of an option: the parsers of Go and go-redis may quote a part of the
+// password.
 func ParseURL(raw string) (*redis.Options, error) {
 	scheme, _, found := strings.Cut(raw, "://")
 	if !found || scheme != "redis" && scheme != "rediss" && scheme != "unix" {

@@ -17,9 +17,8 @@ import (
 const MaxBatch = 32
 
 // busyThreshold is how many commands one caller has unanswered at the most, in
-// the usual case. With more, other callers are at work as well, and the writer,
-// which runs when they have had their turn, sends the commands of all in one
-// write.
+// the usual case. With more, other callers are at work as well, and the writer
+// sends the commands of all in one write.
 const busyThreshold = 4
 
 // push queues a command for writing and for its answer, in one step: the order

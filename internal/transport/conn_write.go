@@ -18,8 +18,7 @@ const directLimit = 32 << 10
 
 // writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
 // whether more has been appended since. Ordered.mu is held, and no goroutine is
-// writing. Two buffers take turns: while one is written without the lock,
-// commands are appended to the other.
+// writing. Two buffers take turns.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.closeBatch()
 	buf := c.out

@@ -78,9 +78,8 @@ type opened struct {
 func (o *opened) close() { discard(o.nc) }
 
 // open returns a connection that is dialed and encrypted, with nothing unread
-// on it. Each step may take as long as timeout. It runs on run's goroutine, or
-// on that of listen. The code of the client's owner that it calls may hang, so
-// it is left behind when ctx ends: see within.
+// on it. Each step may take as long as timeout. The code of the client's owner
+// that it calls may hang, so it is left behind when ctx ends: see within.
 func (d *dialer) open(ctx context.Context, timeout time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*d.cfg.Stall)
 	defer cancel()

@@ -17,9 +17,8 @@ import (
 )
 
 // NewOrdered begins to connect and returns at once. The client is a
-// *redis.Client or a *redis.ClusterClient. It is neither used for commands nor
-// closed. Its options say how to connect. Its hooks
-// (AddHook) do not run.
+// *redis.Client or a *redis.ClusterClient. Its options say how to connect. It
+// is neither used for commands nor closed, and its hooks do not run.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
@@ -132,8 +131,6 @@ func (l *Ordered) raise(c *conn) (room bool) {
 
 // giveUpKept takes why connecting has failed. It refuses the leaves that have
 // outlasted the lease that they end, and reports whether Room is to be called.
-// Without it leaves for a node that is down for hours would fill kept, and then
-// be refused at once.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

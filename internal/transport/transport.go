@@ -192,8 +192,7 @@ type Info struct {
 
 // Run names the memory that the server has: that of its process, until another
 // master's takes its place. A master that was a replica in between has lost
-// what that one did not have, though its process is the same and the marker
-// that it got back says so.
+// what that one did not have.
 func (i *Info) Run() string {
 	if i.RunID == "" || i.Former == "" {
 		return i.RunID

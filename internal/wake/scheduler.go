@@ -41,8 +41,7 @@ func NewScheduler[S any](kind int, now func() protocol.Time, wake func(due []Ala
 
 // Set makes sure that a is woken at t or earlier. The sleeper is locked. A
 // wake-up that moves to a later time is left where it is: it fires early, finds
-// nothing due, and is set again. So the common case, a claim whose answers
-// arrive, needs no work here.
+// nothing due, and is set again.
 func (s *Scheduler[S]) Set(a *Alarms[S], t protocol.Time) {
 	t = max(t, 1)
 	if at := a.At(s.kind); t == protocol.Never || at != 0 && t >= at {
@@ -62,8 +61,7 @@ func (s *Scheduler[S]) Set(a *Alarms[S], t protocol.Time) {
 
 // Look has the goroutine look at the clock now. Called without s.mu, by Set and
 // when the machine wakes up: a timer of the runtime stands still while the
-// machine sleeps. One signal that waits is enough, since the goroutine reads
-// the clock afresh.
+// machine sleeps.
 func (s *Scheduler[S]) Look() {
 	select {
 	case s.kick <- struct{}{}:
