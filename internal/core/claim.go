@@ -338,5 +338,6 @@ func (h *Hold) ValidUntil() time.Time {
 func (h *Hold) Standing() process.Standing {
 	standing, now, fixed := h.standing.Load(), h.q.Now(), h.spec.Set.NoRenewal
 	valid := int64(now) < standing&^3
-	return process.Standing{At: now, Valid: valid, Usable: valid && !fixed && standing&2 == 0, Fixed: fixed, Waiters: standing&1 != 0 && standing > shut}
+	over := standing <= shut
+	return process.Standing{At: now, Valid: valid, Over: over, Usable: valid && !fixed && standing&2 == 0, Fixed: fixed, Waiters: standing&1 != 0 && !over}
 }

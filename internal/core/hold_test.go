@@ -29,7 +29,7 @@ func TestStandingOfTheEnded(t *testing.T) {
 	for standing, cause := range map[int64]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
 		h.standing.Store(standing)
 		s := h.Standing()
-		assert.Equal(t, process.Standing{At: s.At}, s)
+		assert.Equal(t, process.Standing{At: s.At, Over: true}, s)
 		assert.Equal(t, cause, h.Cause())
 	}
 }

@@ -147,19 +147,16 @@ func (q *Queue) dropLingering() {
 
 // Ended is called when a claim has ended by itself. It may be an earlier one.
 // It returns after the contexts of the lease have ended: only then the leaves
-// are sent. It waits for nothing but q.mu. A claim that lingered is left too:
-// it may only look lost, and be renewed.
+// are sent. It waits for nothing but q.mu.
 func (q *Queue) Ended() {
 	q.mu.Lock()
-	var lingered *core.Hold
-	hold, _ := q.state.Claim()
+	defer q.mu.Unlock()
 	switch q.state.Ended() {
 	case process.EndedLinger:
-		lingered = hold
+		q.dropLingering()
 	case process.EndedHold:
-		q.lease.End(hold.Cause())
+		q.lease.End(q.lease.Hold().Cause())
 	}
-	q.giveUp(lingered)
 }
 
 // Extend waits for the nodes without mu, so other goroutines may unlock

@@ -131,6 +131,13 @@ func TestDowngradeOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	}
 }
 
+// looksLost has a claim that is held look as if its deadline were long past. An
+// answer from just before that renews it: see Hold.Renew.
+func looksLost(h *core.Hold) {
+	deadline := reflect.ValueOf(h).Elem().FieldByName("standing").Addr().UnsafePointer()
+	(*atomic.Int64)(deadline).Store(4)
+}
+
 // The end of an earlier claim comes late, as the one that lingers is about to
 // be renewed by an answer from just before its deadline. It looks lost, too; it
 // must not live on without an owner.
@@ -142,10 +149,27 @@ func TestEndWhileAnotherClaimLingers(t *testing.T) {
 	held := qs[0].state.Held(Write)
 	_, err := qs[0].Unlock(Write)
 	require.NoError(t, err)
-	deadline := reflect.ValueOf(held).Elem().FieldByName("standing").Addr().UnsafePointer()
-	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
+	looksLost(held)
 	qs[0].Ended()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	assert.NoError(t, qs[1].Lock(ctx, Write, false))
+}
+
+// So it does while readers have another claim. They go on, and so do those that
+// come in beside them.
+func TestEndWhileAnotherClaimIsHeld(t *testing.T) {
+	t.Parallel()
+	q := queues(t, 1)[0]
+	require.NoError(t, q.Lock(t.Context(), Read, false))
+	held := q.state.Held(Read)
+	looksLost(held)
+	q.Ended()
+	require.NoError(t, held.Renew(t.Context()))
+	require.NoError(t, q.Lock(t.Context(), Read, false))
+	assert.NoError(t, q.Lease(Read).Context().Err())
+	for range 2 {
+		_, err := q.Unlock(Read)
+		assert.NoError(t, err)
+	}
 }

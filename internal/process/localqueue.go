@@ -50,6 +50,7 @@ const passShare = 256
 type Standing struct {
 	At      protocol.Time
 	Valid   bool // it is held
+	Over    bool // it has ended for good: one that is not valid may be renewed yet, by an answer from just before its deadline
 	Usable  bool // and goes on being renewed, so it can serve another caller of this process as a fresh one would
 	Fixed   bool // no claim of this value is renewed by itself, so a fresh one is no better for a reader than what is left of this
 	Waiters bool // a claim is known to wait behind it
@@ -239,10 +240,12 @@ const (
 )
 
 // Ended says that a claim has ended by itself. It may be an earlier one.
+// Invariant: no caller learns of a loss while the claim goes on. Readers that
+// come in later would share a turn that has ended.
 func (q *LocalQueue[C, H]) Ended() EndOutcome {
 	var none H
 	switch {
-	case q.claim == none || q.claim.Standing().Valid:
+	case q.claim == none || !q.claim.Standing().Over:
 	case q.mode == idle:
 		q.drop()
 		return EndedLinger

@@ -220,7 +220,7 @@ func (v *Value) tell(news process.News) {
 func (a *Attempt) Standing() process.Standing {
 	at := a.Local().Add(a.Part.Value.Stall)
 	valid := a.Seen == lease.Holding && at < a.Deadline()
-	return process.Standing{At: at, Valid: valid, Usable: valid && !a.Mute, Waiters: valid && a.Waiters()}
+	return process.Standing{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute, Waiters: valid && a.Waiters()}
 }
 
 // Pass is Standing of a claim that is handed over if it is usable.
