@@ -122,7 +122,8 @@ func (l *loader[T]) run(ctx context.Context, t *core.Lease, f func(context.Conte
 	}()
 	rec, err := l.reg.Open(inner, t.Hold())
 	if err != nil {
-		if t.Lost() != nil && ctx.Err() == nil && !errors.Is(err, fault.ErrClosed) {
+		lost := t.Lost() != nil || errors.Is(err, fault.ErrLost) // which the lease may not tell yet
+		if lost && ctx.Err() == nil && !errors.Is(err, fault.ErrClosed) {
 			return v, errLostBefore
 		}
 		return v, err
