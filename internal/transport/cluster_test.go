@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -75,4 +76,23 @@ func TestSlotOfNoCluster(t *testing.T) {
 	l := open(t, client, transport.Config{Slot: "{t}", Stall: time.Second})
 	assert.ErrorContains(t, l.State(time.Now()).Err, "is no Redis Cluster")
 	require.NoError(t, shut(l))
+}
+
+// A client that makes those of its servers gives one what is refused.
+func TestServersOptionsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSharded(t, 1, false)
+	for want, set := range map[string]func(o *redis.Options){
+		"has a Limiter":    func(o *redis.Options) { o.Limiter = limiter{} },
+		"has an OnConnect": func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } },
+	} {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(), NewClient: func(o *redis.Options) *redis.Client {
+			set(o)
+			return redis.NewClient(o)
+		}})
+		l := open(t, client, transport.Config{Slot: "{t}", Stall: time.Second})
+		assert.ErrorContains(t, l.State(time.Now()).Err, want)
+		require.NoError(t, shut(l))
+		require.NoError(t, client.Close())
+	}
 }

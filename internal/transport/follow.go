@@ -82,7 +82,11 @@ func (d *dialer) aim(ctx context.Context) error {
 		}
 		return fmt.Errorf("ask the cluster for the master of a slot: %w", err)
 	}
-	d.at.Store(client.Options())
+	o := client.Options()
+	if err := usable(o.Limiter, o.OnConnect); err != nil { // of its ClusterOptions.NewClient
+		return err
+	}
+	d.at.Store(o)
 	return nil
 }
 
