@@ -128,6 +128,7 @@ type claims struct {
 
 	attempts registry[protocol.ID, *attempt]
 	intake   intake
+	pauses   pauses
 	waiting  atomic.Int64 // how many claims wait for their turn
 	telling  atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 }

@@ -14,7 +14,7 @@
 //	nodes.mu
 //	flow.mu or the one of a link, never both
 //
-// registry.mu, members.mu, Lease.mu, repairer.mu, tasks.mu,
+// registry.mu, pauses.mu, members.mu, Lease.mu, repairer.mu, tasks.mu,
 // reach.mu, recovering.mu, observer.mu and those of packages wake and setup are
 // leaves: no lock is taken under them. No lock is held while a node is waited
 // for: what waits for a lock does not end with its context, and fake time

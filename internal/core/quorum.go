@@ -136,6 +136,7 @@ func (q *Quorum) end(ctx context.Context) error {
 	// keys expire.
 	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
 	q.Tasks.Wait() // they end with Over or Life
+	q.pauses.end()
 	for _, a := range q.attempts.list() {
 		a.mu.Lock()
 		now := a.q.Now()

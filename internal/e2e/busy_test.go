@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,34 @@ func TestCloseInThePauseOfARelease(t *testing.T) {
 	next.Unlock()
 }
 
+// Leaves in their pauses are no goroutines: there may be one for each claim.
+func TestManyReleasesThatAreRefused(t *testing.T) {
+	const claims, ttl = 2000, 10 * time.Minute
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithNodeTimeout(ttl/4))
+	other := e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))
+	held := make([]*mutex.Mutex, claims)
+	for i := range held {
+		held[i] = mutex.New(q, fmt.Sprint("m", i))
+		require.NoError(t, held[i].LockContext(deadline(t)))
+	}
+	lacks := func(replicas string) {
+		require.NoError(t, c.Node(0).Client().ConfigSet(t.Context(), "min-replicas-to-write", replicas).Err())
+	}
+	lacks("1")
+	before := runtime.NumGoroutine()
+	for _, m := range held {
+		m.Unlock()
+	}
+	assert.True(t, e2e.Eventually(func() bool { return errorsOf(t, c.Node(0), "NOREPLICAS") >= claims }))
+	assert.Less(t, runtime.NumGoroutine(), before+claims/4)
+	lacks("0")
+	require.NoError(t, q.Close())
+	for i := range held {
+		require.NoError(t, mutex.New(other, fmt.Sprint("m", i)).LockContext(deadline(t)))
+	}
+}
+
 // A busy server does not get the leave again of a claim that it has refused.
 func TestBusyServerHasNoClaims(t *testing.T) {
 	t.Parallel()
@@ -74,7 +103,7 @@ func TestBusyServerHasNoClaims(t *testing.T) {
 	}
 	end()
 	// A join and its leave, and what has asked whether the server is busy.
-	assert.Less(t, saidBusy(t, c.Node(0)), 3*locks)
+	assert.Less(t, errorsOf(t, c.Node(0), "BUSY"), 3*locks)
 }
 
 // keepBusy has a server be busy with a script until end is called.
@@ -92,14 +121,14 @@ func keepBusy(t *testing.T, n *redistest.Server) (end func()) {
 	}
 }
 
-// saidBusy is how often a server has said BUSY.
-func saidBusy(t *testing.T, n *redistest.Server) (count int) {
+// errorsOf is how often a server has given an error.
+func errorsOf(t *testing.T, n *redistest.Server, code string) (count int) {
 	t.Helper()
 	info := n.Client().Info(t.Context(), "errorstats").Val()
-	_, after, found := strings.Cut(info, "errorstat_BUSY:count=")
-	require.True(t, found, info)
-	_, err := fmt.Sscan(after, &count)
-	require.NoError(t, err)
+	if _, after, found := strings.Cut(info, "errorstat_"+code+":count="); found {
+		_, err := fmt.Sscan(after, &count)
+		require.NoError(t, err)
+	}
 	return count
 }
 
