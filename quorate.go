@@ -126,11 +126,11 @@ func settings(opts []Option) (setup.Settings, error) {
 
 // Close releases all that is still held, ends every wait with [ErrClosed], and
 // closes the connections. It waits for the nodes to acknowledge the releases,
-// also those of an Unlock just before. It gives up a node that acknowledges
-// none for a node timeout, one that has begun to acknowledge after five of
-// these, and every node after the ttl. Close then returns the error of that
-// node, and what was held there ends with its lease. A second Close returns
-// ErrClosed.
+// also those of an Unlock just before. It gives up a node that refuses them,
+// one that acknowledges none for a node timeout, one that has begun to
+// acknowledge after five of these, and every node after the ttl. Close then
+// returns the error of that node, and what was held there ends with its lease.
+// A second Close returns ErrClosed.
 //
 // Calls that cannot return an error and must not return without the lock, such
 // as Lock, RLock and once.Do, do not return any more; the log says so. They do

@@ -155,7 +155,7 @@ func (q *Quorum) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
 	defer cancel()
-	return errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout))
+	return errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout), q.pauses.refusals())
 }
 
 // wakeUps looks at the clock whenever the machine wakes up, and has the

@@ -6,8 +6,6 @@ package core
 import (
 	"cmp"
 	"errors"
-	"sync"
-	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
@@ -85,72 +83,12 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 		return false
 	}
 	pause := a.claim.Refused(now, &c.req)
-	if pause > 0 && !a.q.pauses.put(c, a.q.Nodes.At(c.req.Node), pause) {
+	if n := a.q.Nodes.At(c.req.Node); pause > 0 && !a.q.pauses.put(c, n, pause) {
+		a.q.pauses.refuse(n, explain(a.spec, err))
 		a.claim.Fail(now, &c.req, false)
 		return false
 	}
 	return pause > 0
-}
-
-// pauses are the leaves that are to be sent again, each to the node that has
-// refused it. It is safe for concurrent use: mu guards what stands below it. A
-// leave is sent by its timer, or by end, whichever takes it out of all.
-//
-// Note: Here is an incorrect version, since a node may refuse the leaves of
-// 100,000 claims: a goroutine for each, which waits for the pause or Over.
-type pauses struct {
-	sending sync.WaitGroup // by timers
-
-	mu    sync.Mutex
-	ended bool
-	all   map[*call]paused
-}
-
-type paused struct {
-	node  *peers.Node
-	timer *time.Timer
-}
-
-// put has a leave sent after a pause. It reports false if end has been called.
-func (p *pauses) put(c *call, n *peers.Node, pause time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended {
-		return false
-	}
-	if p.all == nil {
-		p.all = map[*call]paused{}
-	}
-	p.all[c] = paused{n, time.AfterFunc(pause, func() { p.over(c, n) })}
-	return true
-}
-
-func (p *pauses) over(c *call, n *peers.Node) {
-	p.mu.Lock()
-	_, waits := p.all[c]
-	if waits {
-		delete(p.all, c)
-		p.sending.Add(1)
-	}
-	p.mu.Unlock()
-	if waits {
-		defer p.sending.Done()
-		n.Send(c)
-	}
-}
-
-// end sends all of them, and waits for those whose pause is over. Close calls
-// it: none is sent again after that.
-func (p *pauses) end() {
-	p.mu.Lock()
-	all := p.all
-	p.all, p.ended = nil, true
-	p.mu.Unlock()
-	for c, w := range all {
-		w.timer.Stop()
-		w.node.Send(c)
-	}
-	p.sending.Wait()
 }
 
 // failed notes why a request has come to nothing. What a node said before

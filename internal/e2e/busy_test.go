@@ -87,6 +87,24 @@ func TestManyReleasesThatAreRefused(t *testing.T) {
 	}
 }
 
+// Close says which node has refused what it releases, or has released before.
+func TestCloseAtAServerThatRefuses(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	e2e.Open(t, c, e2e.Timing(10*time.Minute))
+	for _, before := range []bool{false, true} {
+		q := e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute))
+		m := mutex.New(q, fmt.Sprint("m", before))
+		require.NoError(t, m.LockContext(deadline(t)))
+		end := keepBusy(t, c.Node(0))
+		if before {
+			m.Unlock()
+		}
+		assert.ErrorContains(t, q.Close(), " has refused releases, 1 in all: BUSY")
+		end()
+	}
+}
+
 // A busy server does not get the leave again of a claim that it has refused.
 func TestBusyServerHasNoClaims(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,105 @@
+package core
+
+// This file owns the leaves that a node has refused: they are sent again after
+// a pause, or as Close begins, and Close tells which are refused even then.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/peers"
+)
+
+// pauses are the leaves that are to be sent again, each to the node that has
+// refused it. It is safe for concurrent use: mu guards what stands below it. A
+// leave is sent by its timer, or by end, whichever takes it out of all.
+//
+// Note: Here is an incorrect version, since a node may refuse the leaves of
+// 100,000 claims: a goroutine for each, which waits for the pause or Over.
+type pauses struct {
+	sending sync.WaitGroup // by timers
+
+	mu      sync.Mutex
+	ended   bool
+	all     map[*call]paused
+	refused map[*peers.Node]refused // after end
+}
+
+type paused struct {
+	node  *peers.Node
+	timer *time.Timer
+}
+
+// refused are leaves that are not sent again.
+type refused struct {
+	leaves int
+	err    error // of the last one
+}
+
+// put has a leave sent after a pause. It reports false if end has been called.
+func (p *pauses) put(c *call, n *peers.Node, pause time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false
+	}
+	if p.all == nil {
+		p.all = map[*call]paused{}
+	}
+	p.all[c] = paused{n, time.AfterFunc(pause, func() { p.over(c, n) })}
+	return true
+}
+
+func (p *pauses) over(c *call, n *peers.Node) {
+	p.mu.Lock()
+	_, waits := p.all[c]
+	if waits {
+		delete(p.all, c)
+		p.sending.Add(1)
+	}
+	p.mu.Unlock()
+	if waits {
+		defer p.sending.Done()
+		n.Send(c)
+	}
+}
+
+// end sends all of them, and waits for those whose pause is over. Close calls
+// it: none is sent again after that.
+func (p *pauses) end() {
+	p.mu.Lock()
+	all := p.all
+	p.all, p.ended = nil, true
+	p.mu.Unlock()
+	for c, w := range all {
+		w.timer.Stop()
+		w.node.Send(c)
+	}
+	p.sending.Wait()
+}
+
+// refuse notes a leave that a node has refused after end.
+func (p *pauses) refuse(n *peers.Node, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused == nil {
+		p.refused = map[*peers.Node]refused{}
+	}
+	p.refused[n] = refused{p.refused[n].leaves + 1, err}
+}
+
+// refusals returns what nodes have refused after end.
+// Invariant: Close does not say that a claim is gone that stays for a lease.
+func (p *pauses) refusals() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range slices.SortedFunc(maps.Keys(p.refused), func(a, b *peers.Node) int { return cmp.Compare(a.Index, b.Index) }) {
+		err = errors.Join(err, fmt.Errorf("%s has refused releases, %d in all: %w", n.Addr, p.refused[n].leaves, p.refused[n].err))
+	}
+	return err
+}
