@@ -192,8 +192,14 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 
 // promised decides what is proposed, once all nodes have answered.
 // Invariant: what a node has accepted, and may have been recorded by all nodes
-// of its list, is proposed again or nothing is.
+// of its list, is proposed again or nothing is. Nothing is proposed to a list
+// that is known to have a server twice: it cannot be recorded, and what accepts
+// it takes no other one.
 func (r *Recording) promised() {
+	if i, j := r.twice(); i >= 0 {
+		r.Outcome, r.Node, r.Other = RecordTwice, r.at[j], r.at[i]
+		return
+	}
 	var accepted *NodeSet
 	for i, a := range r.answers {
 		r.blank = r.blank || a != nil && a.Config == nil
@@ -219,6 +225,17 @@ func (r *Recording) promised() {
 		r.Config = accepted.Config
 	}
 	r.ask(SetAccept)
+}
+
+// twice returns two addresses of one server, as far as its answers tell, or -1.
+func (r *Recording) twice() (one, other int) {
+	for j, b := range r.answers {
+		i := slices.IndexFunc(r.answers[:j], func(a *NodeSet) bool { return a != nil && b != nil && a.Run != "" && a.Run == b.Run })
+		if i >= 0 {
+			return i, j
+		}
+	}
+	return -1, -1
 }
 
 // void reports whether an accepted configuration cannot be recorded any more: a

@@ -113,16 +113,22 @@ func TestRecording(t *testing.T) {
 	w.at("C").up = false
 	assert.False(t, w.wanting(abc...).Due(), "C may know a set")
 
-	w = blank(protocol.Rules{})
-	w.servers["B"] = w.at("A")
-	p := w.wanting(abc...)
-	r := p.recording(false, nodeset.SetRetire)
-	assert.Equal(t, nodeset.RecordTwice, r.Outcome)
-	assert.Equal(t, []int{nodeset.Seed + 1, nodeset.Seed}, []int{r.Node, r.Other})
+	for _, run := range []string{"", "run of A"} {
+		w = blank(protocol.Rules{})
+		w.at("A").run = run
+		w.servers["B"] = w.at("A")
+		r := w.wanting(abc...).recording(false, nodeset.SetRetire)
+		assert.Equal(t, nodeset.RecordTwice, r.Outcome)
+		assert.Equal(t, []int{nodeset.Seed + 1, nodeset.Seed}, []int{r.Node, r.Other})
+		if run != "" { // else it is found once they have accepted
+			p := w.wanting("A", "C", "D")
+			assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(false, 0)), "they take another list")
+		}
+	}
 
 	w = blank(protocol.Rules{})
-	p = w.wanting(abc...)
-	r = p.recording(false, 0)
+	p := w.wanting(abc...)
+	r := p.recording(false, 0)
 	w.serve(setOf(2, "C", "D"), "C")
 	assert.Equal(t, nodeset.RecordOther, p.finish(r))
 	assert.Equal(t, nodeset.Seed+2, r.Node)
