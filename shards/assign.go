@@ -6,29 +6,55 @@ import (
 	"slices"
 )
 
-// assign returns which member each of n shards belongs to. Members are known by
-// their tokens, in rising order. Each gets n/len(members) shards, or one more.
-// Members that come and go move few shards of the others.
-//
-// Invariant: the result depends on nothing but the arguments, so all members
-// that know of each other agree.
-func assign(members []uint64, n int) []uint64 {
-	owners := make([]uint64, n)
-	if len(members) == 0 {
-		return owners
+// preferences are, for each shard, the places of the members in the order in
+// which they would have it: by a hash of both (rendezvous hashing).
+type preferences [][]int
+
+// prefer returns the preferences of members in rising order. To sort them is
+// most of the work of a division, so it is done once for all that are compared.
+func prefer(members []uint64, n int) preferences {
+	orders, score := make(preferences, n), make([]uint64, len(members))
+	for shard := range orders {
+		order := make([]int, len(members))
+		for i, m := range members {
+			order[i], score[i] = i, hash(m, shard)
+		}
+		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b)) })
+		orders[shard] = order
 	}
-	left := map[uint64]int{}
-	for i, m := range members {
-		left[m] = n / len(members)
-		if i < n%len(members) {
-			left[m]++
+	return orders
+}
+
+// everyMember is the place of no member.
+const everyMember = -1
+
+// assign returns the place of the member that each shard belongs to, as if the
+// one at the place without were none. Each has as many shards as the others, or
+// one more. Members that come and go move few shards of the others.
+//
+// Invariant: the result depends on nothing but the members, so all that know of
+// each other agree.
+func (p preferences) assign(members, without int) (owners []int) {
+	rest := members
+	if without != everyMember {
+		rest--
+	}
+	owners, left, more := make([]int, len(p)), make([]int, members), len(p)%rest
+	for i := range left {
+		if i == without {
+			continue
+		}
+		left[i] = len(p) / rest
+		if more > 0 {
+			left[i]++
+			more--
 		}
 	}
-	for shard := range owners {
-		for _, m := range preferred(members, shard) {
-			if left[m] > 0 {
-				owners[shard] = m
-				left[m]--
+	for shard, order := range p {
+		for _, i := range order {
+			if left[i] > 0 {
+				owners[shard] = i
+				left[i]--
 				break
 			}
 		}
@@ -36,22 +62,15 @@ func assign(members []uint64, n int) []uint64 {
 	return owners
 }
 
-// preferred returns the members in the order in which they would have a shard:
-// by a hash of both (rendezvous hashing).
-func preferred(members []uint64, shard int) []uint64 {
-	score := make(map[uint64]uint64, len(members))
-	for _, m := range members {
-		h := fnv.New64a()
-		var b [16]byte
-		for i := range 8 {
-			b[i], b[8+i] = byte(m>>(8*i)), byte(shard>>(8*i))
-		}
-		_, _ = h.Write(b[:]) // never fails
-		score[m] = mix(h.Sum64())
+// hash is how much a member prefers a shard.
+func hash(member uint64, shard int) uint64 {
+	h := fnv.New64a()
+	var b [16]byte
+	for i := range 8 {
+		b[i], b[8+i] = byte(member>>(8*i)), byte(shard>>(8*i))
 	}
-	order := slices.Clone(members)
-	slices.SortFunc(order, func(a, b uint64) int { return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b)) })
-	return order
+	_, _ = h.Write(b[:]) // never fails
+	return mix(h.Sum64())
 }
 
 // mix spreads what differs in few bits over all of them.
@@ -72,25 +91,25 @@ const (
 	owner      // the shard is its own
 )
 
-// parts returns the part of one member in each shard. Next in line is the
-// member that would own the shard without its owner.
+// parts returns the part of one member in each shard. Members are known by
+// their tokens, in rising order. Next in line is the member that would own the
+// shard without its owner.
 func parts(members []uint64, me uint64, n int) []part {
 	all := make([]part, n)
-	if !slices.Contains(members, me) {
+	place, is := slices.BinarySearch(members, me)
+	if !is {
 		return all
 	}
-	owners := assign(members, n)
-	without := map[uint64][]uint64{}
-	for shard, o := range owners {
-		if o == me {
+	p, without := prefer(members, n), make([][]int, len(members))
+	for shard, o := range p.assign(len(members), everyMember) {
+		if o == place {
 			all[shard] = owner
 			continue
 		}
 		if without[o] == nil {
-			rest := slices.DeleteFunc(slices.Clone(members), func(m uint64) bool { return m == o })
-			without[o] = assign(rest, n)
+			without[o] = p.assign(len(members), o)
 		}
-		if without[o][shard] == me {
+		if without[o][shard] == place {
 			all[shard] = next
 		}
 	}

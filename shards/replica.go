@@ -35,6 +35,7 @@ type replica struct {
 	asking chan struct{}
 	asked  atomic.Int64 // how often they were
 	token  uint64       // of this member; 0: it is none
+	shared []uint64     // the members that parts are of, by their tokens; nil: none
 	seen   bool         // the last answer had this member
 	failed error        // why the last time brought no answer
 }
@@ -145,7 +146,7 @@ func (r *replica) follow(ctx context.Context, l quorate.Lease) {
 // is sets by which token this replica is a member.
 func (r *replica) is(token uint64) {
 	r.asking <- struct{}{}
-	r.token, r.seen = token, token != 0
+	r.token, r.seen, r.shared = token, token != 0, nil
 	<-r.asking
 }
 
@@ -170,7 +171,10 @@ func (r *replica) divide(ctx context.Context) (seen bool, err error) {
 	}
 	slices.Sort(members)
 	r.seen = slices.Contains(members, r.token)
-	r.become(parts(members, r.token, len(r.s.specs)))
+	if !slices.Equal(members, r.shared) { // else nothing has changed, as mostly
+		r.shared = members
+		r.become(parts(members, r.token, len(r.s.specs)))
+	}
 	return r.seen, nil
 }
 
