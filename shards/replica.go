@@ -24,9 +24,10 @@ type replica struct {
 	s   *Shards
 	f   func(ctx context.Context, shard int, l quorate.Lease) error
 	all sync.WaitGroup
-	end context.CancelCauseFunc
+	end func(err error) // of the run, for an error that would come again
 
 	mu      sync.Mutex
+	broken  error // why Run ends before its context; nil: it does not
 	parts   []part
 	changed chan struct{} // closed when parts changes, and replaced
 
@@ -67,19 +68,30 @@ func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}), asking: make(chan struct{}, 1), end: cancel}
+	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}), asking: make(chan struct{}, 1)}
+	r.end = func(err error) { r.breaks(ctx, err); cancel(err) }
 	for shard := range s.specs {
 		r.all.Go(func() { r.serve(ctx, shard) })
 	}
 	r.member(ctx)
 	r.all.Wait()
-	switch err := context.Cause(ctx); {
-	case errors.Is(err, quorate.ErrClosed):
+	switch {
+	case errors.Is(r.broken, quorate.ErrClosed):
 		return core.WrapError("run", s.name, &fault.Failure{Err: fault.ErrClosed})
-	case fatal(err):
-		return core.WrapError("run", s.name, err)
+	case r.broken != nil:
+		return core.WrapError("run", s.name, r.broken)
 	}
 	return core.WrapError("run", s.name, &fault.Failure{Err: fault.ContextError(ctx)})
+}
+
+// breaks notes why Run ends, unless its context has ended before. The cause of
+// that is the caller's: it may be an error of another Quorum.
+func (r *replica) breaks(ctx context.Context, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken == nil && ctx.Err() == nil {
+		r.broken = err
+	}
 }
 
 // part returns the replica's part in a shard, and what is closed when that may

@@ -241,6 +241,11 @@ func TestMisuse(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, shards.New(q, "x", 3).Run(ctx, nothing), context.Canceled)
+		for _, of := range []error{quorate.ErrClosed, quorate.ErrInvalid} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(5*time.Second, func() { cancel(fmt.Errorf("another Quorum: %w", of)) })
+			require.ErrorIs(t, shards.New(q, "x", 3).Run(ctx, nothing), context.Canceled)
+		}
 
 		for n, other := range map[int]int{4: 5, 200: 201} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
