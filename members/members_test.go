@@ -344,6 +344,10 @@ func TestASentinelSetGetsProvidedCredentials(t *testing.T) {
 			defer cancel()
 			require.NoError(t, m.LockContext(soon), "it reaches the Sentinel set")
 			m.Unlock()
+
+			// It leaves by the address that the set has of it, which is no URL.
+			require.NoError(t, members.Replace(ctx, op, addrs(get(t, op))[0], first.URLs()[0]))
+			assert.Equal(t, first.Addrs(), addrs(get(t, op)))
 		})
 	}
 }

@@ -31,7 +31,7 @@ import (
 // runs once for each call, before the first round. Each of its errors is
 // ErrInvalid, and the set's epoch is what it was: TestExchangeIsRefused.
 func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error {
-	removed, err := setup.ParseNodes(x.ask.Remove)
+	removed, err := addresses(x.ask.Remove, c)
 	if err != nil {
 		return err
 	}
@@ -40,10 +40,10 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		// change.Exchange a node that is no member has been removed already.
 		// Without the check a typing error in the address would be reported as
 		// done, and the node that was meant would stay in the set.
-		if c.Place(a.Name()) < 0 {
-			return notMember(a.Name(), c)
+		if c.Place(a) < 0 {
+			return notMember(a, c)
 		}
-		x.goal.Remove = append(x.goal.Remove, a.Name())
+		x.goal.Remove = append(x.goal.Remove, a)
 	}
 	for _, m := range x.ask.Move {
 		if err := x.prepareMove(ctx, m, c); err != nil {
@@ -93,6 +93,24 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	return nil
 }
 
+// addresses returns the addresses of nodes that are given by these, or by URLs.
+// That of a Sentinel set is no URL, and has commas.
+func addresses(given []string, c *nodeset.Configuration) (all []string, err error) {
+	var others []string
+	for _, a := range given {
+		if c.Place(a) >= 0 {
+			all = append(all, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	nodes, err := setup.ParseNodes(others)
+	for _, a := range nodes {
+		all = append(all, a.Name())
+	}
+	return all, err
+}
+
 // notMember is the error for an address that is no member's.
 func notMember(addr string, c *nodeset.Configuration) error {
 	return fmt.Errorf("%w: %s is no node of the set, which is %s", fault.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
@@ -101,19 +119,23 @@ func notMember(addr string, c *nodeset.Configuration) error {
 // prepareMove finds out which member gets another address, and that it answers
 // there.
 func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
-	both, err := setup.ParseNodes([]string{m.From, m.To})
+	old, err := addresses([]string{m.From}, c)
+	if err != nil {
+		return err
+	}
+	moved, err := setup.ParseNodes([]string{m.To})
 	if err == nil {
-		err = x.set.PrepareAll(both)
+		err = x.set.PrepareAll(moved)
 	}
 	if err != nil {
 		return err
 	}
-	from, to := c.Place(both[0].Name()), both[1]
+	from, to := c.Place(old[0]), moved[0]
 	if from < 0 {
 		if c.Place(to.Name()) >= 0 {
 			return fmt.Errorf("%w: %s has that address already", fault.ErrInvalid, to.Name())
 		}
-		return notMember(both[0].Name(), c)
+		return notMember(old[0], c)
 	}
 	has, err := x.keeps(ctx, to, nil)
 	if err != nil {
@@ -121,7 +143,7 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	}
 	if has.Identity != c.Members[from].Identity {
 		return fmt.Errorf("%w: the server at %s is not the member %s: it does not have its data. "+
-			"A member moves with its data; to use another server, replace the node", fault.ErrInvalid, to.Name(), both[0].Name())
+			"A member moves with its data; to use another server, replace the node", fault.ErrInvalid, to.Name(), old[0])
 	}
 	x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: has.Identity, Addr: to.Name()})
 	return nil
