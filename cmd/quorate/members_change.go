@@ -94,9 +94,9 @@ the longer one of the guard times of before and after.
 }
 
 // interrupts says what a change would end, empty for nothing.
-func interrupts(x operator.Exchange, c *nodeset.Configuration) string {
+func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) string {
 	switch {
-	case len(x.Remove) > len(x.Add):
+	case smaller:
 		return "while several clients contend for a name, its holder may have a majority only with the nodes that leave. Then it loses what it holds within its ttl. If that is meant, say --yes"
 	case x.Shared == nil:
 		return ""
@@ -140,9 +140,9 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			x, before := what(args), (*nodeset.Configuration)(nil)
-			x.Allow = func(c *nodeset.Configuration) error {
+			x.Allow = func(c *nodeset.Configuration, smaller bool) error {
 				before = c
-				if ends := interrupts(x, c); ends != "" && !yes {
+				if ends := interrupts(x, c, smaller); ends != "" && !yes {
 					return cli.NewExit(1, errors.New("nothing was changed: "+ends))
 				}
 				return nil

@@ -39,6 +39,9 @@ func TestMembersChange(t *testing.T) {
 	held := m.Lease().Context()
 
 	require.NoError(t, c.Node(2).Kill())
+	status, _, errs = change("replace", c.Node(1).Addr()+","+c.Node(2).Addr(), c.Node(3).URL())
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "nothing was changed: while several clients contend", "two become one")
 	status, out, errs := change("replace", c.Node(2).Addr(), c.Node(3).URL())
 	require.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), c.Node(3).Addr()}, " ")+"\n")

@@ -25,9 +25,10 @@ type Exchange struct {
 	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(Progress)
 
-	// Allow is called once with the set as it is, before anything is done. An
-	// error of it is that of Run. nil: all is allowed.
-	Allow func(c *nodeset.Configuration) error
+	// Allow is called once with the set as it is, and whether it gets smaller,
+	// before anything is done. An error of it is that of Run. nil: all is
+	// allowed.
+	Allow func(c *nodeset.Configuration, smaller bool) error
 }
 
 // Move is a member that gets another address.

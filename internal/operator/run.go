@@ -44,7 +44,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	}
 	// What is wrong is refused first: it is no matter of what is allowed.
 	if ask.Allow != nil {
-		if err := ask.Allow(c); err != nil {
+		if err := ask.Allow(c, len(x.goal.Remove) > len(x.goal.Add)); err != nil {
 			return err
 		}
 	}
