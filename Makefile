@@ -172,7 +172,7 @@ lint: ## staticcheck; each module builds on its own
 
 .PHONY: sim
 sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
-	@go test $(JSON) ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
+	@go test $(JSON) $(if $(filter 1,$(SEEDS)),-v) ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
 
 # A fuzz target runs for as long as it is allowed to, so `make unit` plays its corpus only. An input that
 # fails is written below testdata/fuzz of its package, and `go test` plays it from then on.

@@ -22,7 +22,7 @@ var (
 	seeds = flag.Int("seeds", defaultSeeds, "how many schedules to play")
 	seed  = flag.Uint64("seed", 1, "the first schedule; with -seeds=1 its trace is printed")
 	only  = flag.String("gen", "", "play this generator only")
-	file  = flag.Bool("trace", false, "with -seeds=1: print the schedule as a trace file")
+	into  = flag.String("into", "", "with -seeds=1: write the schedule as a trace into this file, such as testdata/found.txt")
 )
 
 // leavesOut returns what the flag -without leaves out. Only a build with the
@@ -78,9 +78,11 @@ func chosen(seed uint64) generator {
 func TestSchedules(t *testing.T) {
 	if *seeds == 1 {
 		g := chosen(*seed)
-		if *file {
+		if *into != "" {
 			text, _ := printed(g, *seed, mutation(t))
-			fmt.Print(text)
+			if err := os.WriteFile(*into, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 			return
 		}
 		fmt.Printf("seed %d, %s\n", *seed, g.name)
@@ -118,6 +120,16 @@ func TestSchedules(t *testing.T) {
 	wg.Wait()
 	took := time.Since(began)
 	t.Logf("%v; %.0f schedules/s", total, float64(total.Schedules)/took.Seconds())
+}
+
+// The command go test takes its own flags for itself: a flag of that name would
+// never get here.
+func TestFlagsAreNoneOfGoTest(t *testing.T) {
+	flag.VisitAll(func(f *flag.Flag) {
+		if flag.Lookup("test."+f.Name) != nil {
+			t.Errorf("-%s is a flag of go test", f.Name)
+		}
+	})
 }
 
 // The same seed plays the same schedule.
