@@ -114,9 +114,15 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err
 	}
+	g.mu.Lock()
+	held := g.held
+	g.mu.Unlock()
+	if held == nil { // another goroutine has unlocked meanwhile, which is a mistake
+		return core.WrapError("do", g.parts[0].spec.Name, &fault.Failure{Err: fault.ErrNotHeld})
+	}
 	inner := ctx
-	stops := make([]func(), len(g.held))
-	for i, h := range g.held {
+	stops := make([]func(), len(held))
+	for i, h := range held {
 		inner, stops[i] = h.lease.Derive(inner)
 	}
 	defer func() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/quoratetest"
 )
 
 func TestMisuse(t *testing.T) {
@@ -130,3 +132,37 @@ func TestVetCatchesACopy(t *testing.T) {
 	}
 	assert.Equal(t, 3, strings.Count(string(out), "copied.go:"), "%s", out)
 }
+
+// A goroutine that unlocks what it has not locked may do so just as another one
+// gets the lock. That one then finds no hold, and the library says so.
+func TestUnlockRacesLock(t *testing.T) {
+	t.Parallel()
+	q := quoratetest.New(t, 1).Quorum(quorate.WithTracer(noTracer{}))
+	m, g := mutex.New(q, "m"), mutex.All(q, "a", "b")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for name, call := range map[string]func(){
+		"Lock": func() { _ = m.LockContext(ctx) }, "Unlock": m.Unlock, "Do": func() { _ = m.Do(ctx, nothing) },
+		"Unlock of a Group": g.Unlock, "Do of a Group": func() { _ = g.Do(ctx, nothing) },
+	} {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if says := panicText(call); says != "" && !strings.Contains(says, "unlock of unlocked") {
+					t.Error(name, says)
+					break
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func nothing(context.Context) error { return nil }
+
+// noTracer is a tracer that notes nothing.
+type noTracer struct{}
+
+func (noTracer) AcquireStart(ctx context.Context, _ quorate.AcquireInfo) context.Context { return ctx }
+func (noTracer) AcquireEnd(context.Context, quorate.AcquireResult)                       {}
+func (noTracer) HoldEnd(context.Context, quorate.HoldResult)                             {}

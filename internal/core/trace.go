@@ -45,7 +45,8 @@ func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 
 // End reports how the acquisition has ended: with an error, or with a lease,
 // under a claim that was got from the nodes, or under one of this process if
-// got is nil. If the tracer does not return, undo is called.
+// got is nil. There is no lease where another goroutine has unlocked meanwhile,
+// which is a mistake. If the tracer does not return, undo is called.
 func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 	if s == nil {
 		return
@@ -60,7 +61,11 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 	if got != nil {
 		(*attempt)(got).tell(s.since, &r)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case l == nil:
+		r.Shared = true // there is no hold that could end
+	default:
 		s.token = l.Token()
 		r.Token, r.Local = s.token, got == nil
 		r.Shared = !l.follow(s)

@@ -168,7 +168,11 @@ func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context
 	if err := q.Lock(ctx, mode, false); err != nil {
 		return core.WrapError(op, q.Name(), err)
 	}
-	inner, stop := q.Lease(mode).Derive(ctx)
+	l := q.Lease(mode)
+	if l == nil { // another goroutine has unlocked meanwhile, which is a mistake
+		return core.WrapError(op, q.Name(), &fault.Failure{Err: fault.ErrNotHeld})
+	}
+	inner, stop := l.Derive(ctx)
 	defer func() {
 		stop()
 		if _, uerr := q.Unlock(mode); uerr != nil {
