@@ -72,8 +72,8 @@ const MaxValue = 512 << 10
 // type that encoding/json can encode and decode. Options are those of every
 // primitive.
 //
-// A wrong or nil option, and a type that cannot be encoded, are programmer's
-// errors: New panics and names the remedy.
+// A wrong or nil option, and a type whose zero value cannot be encoded, are
+// programmer's errors: New panics and names the remedy.
 func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) *Group[T] {
 	_, err := json.Marshal(new(T))
 	if unfit, is := errors.AsType[*json.UnsupportedTypeError](err); is {
@@ -103,10 +103,10 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 // cannot be decoded as a T is replaced.
 //
 // Otherwise Do fails with a [*quorate.Error]: when ctx ends, one that matches
-// the context's error, and [quorate.ErrHeld] while another caller loads or
-// [quorate.ErrNoQuorum] while nodes are missing; ErrNoQuorum at once when
-// waiting for nodes cannot help; [quorate.ErrClosed]; or ErrInvalid for a name
-// that is unusable (empty, longer than 1024 bytes, or with braces).
+// the context's error, and [quorate.ErrHeld] while a caller loads, this one or
+// another, or [quorate.ErrNoQuorum] while nodes are missing; ErrNoQuorum at
+// once when waiting for nodes cannot help; [quorate.ErrClosed]; or ErrInvalid
+// for a name that is unusable (empty, longer than 1024 bytes, or with braces).
 //
 // It costs a round trip where a fresh result is recorded: a Group keeps none in
 // the process. The nodes keep it for an hour at least.

@@ -90,6 +90,8 @@ func TestFresh(t *testing.T) {
 		assert.EqualValues(t, 4, do(a, "EUR", time.Minute))
 		assert.EqualValues(t, 5, do(a, "EUR", 0))
 		assert.EqualValues(t, 6, do(a, "EUR", 0))
+		time.Sleep(59 * time.Minute)
+		assert.EqualValues(t, 6, do(b, "EUR", time.Hour), "it is kept for longer than its caller takes it for fresh")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // record is a result as the nodes keep it.
@@ -153,7 +154,7 @@ func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.q.Rounds(l.spec.Set, 2))
 	defer cancel()
-	keep := max(l.fresh, l.spec.Set.Retention).Truncate(time.Millisecond)
+	keep := max(l.fresh, l.spec.Set.Retention, protocol.Remember).Truncate(time.Millisecond) // another caller may take it for fresh for longer
 	if err := l.reg.Put(ctx, t.Hold(), 0, text, keep); err != nil {
 		l.spec.Set.Logger.Warn("quorate: a result could not be shared, and other processes may load it again", "name", l.spec.Name, "error", core.WrapError("share", l.spec.Name, err))
 	}
