@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/process"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/quoratetest"
 )
@@ -91,7 +91,7 @@ func TestAllOfMany(t *testing.T) {
 			c.Delay(i, trip)
 		}
 		var names []string
-		for i := range 2*process.Places + 100 {
+		for i := range 2*core.Places + 100 {
 			names = append(names, fmt.Sprint("name ", i))
 		}
 		g := mutex.All(q, names...)
