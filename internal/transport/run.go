@@ -171,6 +171,12 @@ func (l *Ordered) watch(c *conn) {
 	// A read or a write that hangs ends with its socket. The reader closes done
 	// when it has settled everything: only then may run open the next
 	// connection, or two could carry commands of one claim.
+	// What the node has not acknowledged must not arrive late: TCP would repeat
+	// a join for a minute. The next connection has the leaves. After Close
+	// there is none.
+	if tcp, ok := bare(c.nc).(interface{ SetLinger(sec int) error }); ok && c.cause != ErrClosed {
+		tcp.SetLinger(0)
+	}
 	discard(c.nc)
 	<-c.done
 	l.stale = l.stale || c.owed
