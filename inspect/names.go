@@ -42,8 +42,9 @@ const (
 )
 
 // Names lists the names that are held, waited for, or recorded, in no order. A
-// name that only has a last ticket is left out, and so is the redlock key of
-// another Redlock client. pattern is one of Redis, such as "job:*"; "" lists
+// name that only has a last ticket is left out, and so are the redlock key of
+// another Redlock client and the names that the library itself uses, which
+// begin with "quorate set ". pattern is one of Redis, such as "job:*"; "" lists
 // all.
 //
 // The nodes are listed in portions, by SCAN, and each name is asked for by

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -60,13 +59,12 @@ func (n *Node) scan(words []string) []resp.Value {
 			pattern = words[i+1]
 		}
 	}
-	is := glob(pattern)
 	v := str("0")
 	for _, key := range slices.Sorted(n.model.Names()) {
-		if is.MatchString(key) {
+		if matches(pattern, key) {
 			v = append(v, resp.Value{Str: []byte(key)})
 		}
-		if n.model.Name(key).HasRegister() && is.MatchString(key+":r") {
+		if n.model.Name(key).HasRegister() && matches(pattern, key+":r") {
 			v = append(v, resp.Value{Str: []byte(key + ":r")})
 		}
 	}
@@ -85,26 +83,6 @@ func (n *Node) recorded(now int64, name string) string {
 		erased = 1
 	}
 	return fmt.Sprintf("0 0 %s %d %s %d %d %d %s", protocol.ID{}, s.Ticket, s.ID, s.Seq, erased, end, s.Value)
-}
-
-// globs are what is special in a pattern of SCAN.
-var globs = regexp.MustCompile(`(?s)\\.|\*|\?|\[(\\.|[^\]])*\]|.`)
-
-// glob is a pattern of SCAN as a regular expression.
-func glob(pattern string) *regexp.Regexp {
-	return regexp.MustCompile(`(?s)^` + globs.ReplaceAllStringFunc(pattern, func(s string) string {
-		switch {
-		case s == "*":
-			return ".*"
-		case s == "?":
-			return "."
-		case len(s) > 1 && s[0] == '[':
-			return s
-		case len(s) > 1 && s[0] == '\\':
-			s = s[1:]
-		}
-		return regexp.QuoteMeta(s)
-	}) + `$`)
 }
 
 // info is what INFO says, of all sections.

@@ -9,9 +9,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
@@ -138,10 +141,24 @@ func (n *node) hook(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteMapLen(1)
 		c.WriteBulk("appendfsync")
 		c.WriteBulk("no")
+	case (cmd == "SCAN" || cmd == "KEYS" || cmd == "PSUBSCRIBE") && slices.ContainsFunc(args, strange):
+		c.WriteError("ERR this node is in memory, and does not know such a pattern")
 	default:
 		return false
 	}
 	return true
+}
+
+// classes are what is escaped in a pattern, and its brackets.
+var classes = regexp.MustCompile(`(?s)\\.|\[(\\.|[^\]\\])*(\]|$)`)
+
+// strange reports whether miniredis would panic at a pattern: it takes brackets
+// for those of a regular expression, as which [z-a] is wrong.
+func strange(pattern string) bool {
+	return !utf8.ValidString(pattern) || slices.ContainsFunc(classes.FindAllString(pattern, -1), func(class string) bool {
+		_, err := regexp.Compile(strings.TrimSuffix(class, "]") + "]")
+		return class[0] == '[' && err != nil
+	})
 }
 
 func (n *node) info() string {

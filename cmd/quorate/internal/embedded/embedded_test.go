@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -148,4 +149,33 @@ func TestBadStart(t *testing.T) {
 	ns := start(t, 1)
 	_, err = StartAt(1, ns.nodes[0].redis.Server().Addr().Port)
 	require.Error(t, err)
+}
+
+// A pattern that miniredis would panic at is refused. The others are answered.
+func TestPatterns(t *testing.T) {
+	ns := start(t, 3)
+	q := connect(t, ns, quorate.WithLogger(nil))
+	m := mutex.New(q, "ab")
+	require.NoError(t, m.LockContext(within(t, 2*time.Second)))
+	list := func(pattern string) (names []string, err error) {
+		for e, failed := range inspect.Names(within(t, 5*time.Second), q, pattern) {
+			if err = failed; err == nil {
+				names = append(names, e.Name)
+			}
+		}
+		return names, err
+	}
+	for _, pattern := range []string{"[z-a]b", `[\p]b`, "[z-a", "[[:x:]b", "\xff", `\\[z-a]`} {
+		_, err := list(pattern)
+		require.ErrorContains(t, err, "does not know such a pattern", pattern)
+	}
+	for _, pattern := range []string{"*", "", "a?", "[a-z]b", "[^z]*", `\a[b]`} {
+		names, err := list(pattern)
+		require.NoError(t, err, pattern)
+		assert.Equal(t, []string{"ab"}, names, pattern)
+	}
+	names, err := list(`\[z-a]`)
+	require.NoError(t, err)
+	assert.Empty(t, names)
+	m.Unlock()
 }
