@@ -70,6 +70,13 @@ func (e *Exchange) Decided(c *nodeset.Configuration) {
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
+	e.Begins(c)
+}
+
+// Begins notes whether the change has begun with a configuration that has been
+// decided, though the client may never count on that: another one may undo it
+// before.
+func (e *Exchange) Begins(c *nodeset.Configuration) {
 	e.begun = e.begun || c.Stage != nodeset.Stable && has(c, e.Goal, true)
 }
 

@@ -277,6 +277,9 @@ func (o *Operator) propose(now protocol.Time, guard time.Duration) {
 // The register keeps it, and the next operator finds it there.
 func (o *Operator) Succeeded(now protocol.Time, s OperatorStep, refused uint32) *nodeset.Configuration {
 	decided, known := s.Succession.Decided()
+	if decided != nil {
+		o.Begins(decided)
+	}
 	if s.round != o.round || !o.busy || o.end != OperatorGoesOn {
 		return decided
 	}

@@ -316,3 +316,14 @@ func TestACallThatUndoes(t *testing.T) {
 	assert.Equal(t, nodeset.Stable, o.c.Stage)
 	assert.Equal(t, []string{"A", "B", "C"}, o.c.Addrs())
 }
+
+// Another operator undoes the change before the client has counted on its first
+// configuration for a round: the call does not begin it once more.
+func TestAChangeThatIsUndoneAtOnce(t *testing.T) {
+	o := newCall(t, protocol.Rules{}, setOf(1, abc...), change.Goal{Add: []nodeset.Member{{Identity: "d", Addr: "D"}}})
+	o.until(o.stage(nodeset.Learning))
+	o.c = change.Undo(o.c, ballot(10))
+	o.until(o.stage(nodeset.Learning))
+	assert.Equal(t, change.OperatorUndone, o.End())
+	assert.Equal(t, nodeset.Stable, o.c.Stage)
+}
