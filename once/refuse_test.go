@@ -109,6 +109,12 @@ func TestRecordRefused(t *testing.T) {
 	assert.ErrorIs(t, err, once.ErrNotRecorded)
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.ErrorContains(t, err, "NOPERM")
+	for i := range c.Len() { // else the record may be on its way to the last one
+		require.True(t, e2e.Eventually(func() bool {
+			refused, err := c.Node(i).Client().ACLLog(t.Context(), 1).Result()
+			return err == nil && len(refused) > 0
+		}))
+	}
 	rule(t, c, "+evalsha", 0, 1, 2)
 	runs := 0
 	o.Do(func() { runs++ })
