@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/peers"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // pauses are the leaves that are to be sent again, each to the node that has
@@ -26,7 +27,7 @@ type pauses struct {
 
 	mu      sync.Mutex
 	ended   bool
-	all     map[*call]paused
+	all     map[transport.Command]paused
 	refused map[*peers.Node]refused // after end
 }
 
@@ -42,20 +43,20 @@ type refused struct {
 }
 
 // put has a leave sent after a pause. It reports false if end has been called.
-func (p *pauses) put(c *call, n *peers.Node, pause time.Duration) bool {
+func (p *pauses) put(c transport.Command, n *peers.Node, pause time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return false
 	}
 	if p.all == nil {
-		p.all = map[*call]paused{}
+		p.all = map[transport.Command]paused{}
 	}
 	p.all[c] = paused{n, time.AfterFunc(pause, func() { p.over(c, n) })}
 	return true
 }
 
-func (p *pauses) over(c *call, n *peers.Node) {
+func (p *pauses) over(c transport.Command, n *peers.Node) {
 	p.mu.Lock()
 	_, waits := p.all[c]
 	if waits {
