@@ -131,9 +131,9 @@ func (d *dialer) advise(err error) error {
 
 // overtake opens connections beside an attempt that is patient and has heard
 // nothing for a Stall, one at a time, a Stall each. When one of them is
-// answered or refused it calls lost, and the next attempt follows. They only
-// log in: no command that changes anything goes out on two connections. heard
-// is closed when something was heard.
+// answered it calls lost, and the next attempt follows. They only log in: no
+// command that changes anything goes out on two connections. heard is closed
+// when something was heard.
 //
 // Note: Here is an incorrect version: to wait for the patient one alone. TCP
 // sends what was lost again after up to 8 s, and what forwards connections
@@ -151,8 +151,9 @@ func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost conte
 		case <-ctx.Done():
 			return
 		}
+		began := time.Now()
 		if !d.responds(ctx) {
-			t.Reset(minBackoff)
+			t.Reset(max(minBackoff, d.cfg.Stall-time.Since(began)))
 			continue
 		}
 		select {
@@ -164,12 +165,13 @@ func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost conte
 	}
 }
 
-// responds reports whether the node answers, or refuses, a connection of its
-// own.
+// responds reports whether the node answers on a connection of its own. One
+// that is refused says nothing of the attempt beside it, which may have the
+// only place for this client.
 func (d *dialer) responds(ctx context.Context) bool {
 	o, err := d.open(ctx, d.cfg.Stall)
 	if err != nil {
-		return !slow(err)
+		return false
 	}
 	defer o.close()
 	stop := context.AfterFunc(ctx, o.close)
@@ -179,6 +181,6 @@ func (d *dialer) responds(ctx context.Context) bool {
 		return false
 	}
 	_, err = resp.NewReader(s).Read()
-	_, refused := err.(resp.Error)
-	return err == nil || refused
+	e, refused := err.(resp.Error)
+	return err == nil || refused && !strings.HasPrefix(string(e), "ERR max number of clients")
 }

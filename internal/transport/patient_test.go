@@ -1,10 +1,12 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,5 +155,63 @@ func TestCloseDuringAPatientDial(t *testing.T) {
 		await(t, both)
 		require.NoError(t, shut(l))
 		require.NoError(t, client.Close())
+	}
+}
+
+// late is a connection that sends what is written to it after a while.
+type late struct {
+	net.Conn
+	by     time.Duration
+	closed func()
+}
+
+func (c *late) Write(p []byte) (int, error) {
+	p = bytes.Clone(p)
+	time.AfterFunc(c.by, func() { _, _ = c.Conn.Write(p) })
+	return len(p), nil
+}
+
+func (c *late) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// full answers a connection as a node does that has as many as it may.
+func full() (net.Conn, error) {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		_, _ = server.Read(make([]byte, 1000))
+		_, _ = server.Write([]byte("-ERR max number of clients reached\r\n"))
+	}()
+	return client, nil
+}
+
+// A node that is slow, and takes one connection of this client, is used: those
+// that are refused beside it do not end a patient attempt.
+func TestPatientAttemptWithTheOnlyConnection(t *testing.T) {
+	t.Parallel()
+	const stall = 200 * time.Millisecond
+	for name, refuse := range map[string]func() (net.Conn, error){
+		"by the way": func() (net.Conn, error) { return nil, syscall.ECONNREFUSED }, "by the node": full,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, func(*fakeConn, []string) string { return ":1\r\n" })
+			var taken atomic.Bool
+			client := redis.NewClient(&redis.Options{Addr: f.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if taken.Swap(true) {
+					return refuse()
+				}
+				nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+				return &late{nc, 3 * stall / 2, sync.OnceFunc(func() { taken.Store(false) })}, err
+			}})
+			t.Cleanup(func() { client.Close() })
+			var log events
+			l, err := transport.NewOrdered(client, whole(log.config(transport.Config{Stall: stall})))
+			require.NoError(t, err)
+			eventually(t, "up", func() bool { return log.count("up") == 1 })
+			require.NoError(t, shut(l))
+		})
 	}
 }
