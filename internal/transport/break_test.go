@@ -177,6 +177,31 @@ func TestLeavesAreRepeatedBehindAStaleConnection(t *testing.T) {
 	assert.NoError(t, err, "answers still match")
 }
 
+// So they are when the next connection breaks in its first second, too.
+func TestLeavesAreRepeatedBehindTwoConnections(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(fc *fakeConn, _ []string) string {
+		if fc.id == 1 {
+			return ""
+		}
+		return ":1\r\n"
+	})
+	l := open(t, f.client(t), transport.Config{})
+	join, leave := newCall("JOIN"), lasting("LEAVE")
+	send(l, join)
+	eventually(t, "sent", func() bool { return len(f.commands()) == 1 })
+	f.drop()
+	_, err := join.wait(t)
+	require.ErrorIs(t, err, transport.ErrBroken)
+	send(l, leave)
+	_, err = leave.wait(t)
+	require.NoError(t, err)
+	f.drop()
+	want := []string{"JOIN", "LEAVE", "LEAVE"}
+	eventually(t, "repeated", func() bool { return len(f.commands()) >= len(want) })
+	assert.Equal(t, want, f.commands())
+}
+
 // Whatever a node sends, the link either understands it or connects again.
 func TestBadAnswers(t *testing.T) {
 	t.Parallel()

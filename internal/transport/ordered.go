@@ -48,7 +48,12 @@ type Ordered struct {
 	wanted   bool          // a command found no room: Room is to be called when there is some
 	drained  chan struct{} // Close waits for it; nil while it does not
 
-	stale  bool // only touched by run: the node may still read the last connection
+	// Only run touches these. The node may still read the last connection, and
+	// is to get leaves again that it had on one since.
+	stale  bool
+	again  []byte
+	agains int
+
 	pushes pushes
 }
 

@@ -106,7 +106,8 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
 	if l.stale {
-		c.resendUntil, l.stale = now+resendDelay, false
+		c.resendUntil, c.resend, c.resends = now+resendDelay, l.again, l.agains
+		l.stale, l.again, l.agains = false, nil, 0
 	}
 	l.subscribeTo(c, now)
 	for _, e := range l.kept {
@@ -179,7 +180,9 @@ func (l *Ordered) watch(c *conn) {
 	}
 	discard(c.nc)
 	<-c.done
-	l.stale = l.stale || c.owed
+	if l.stale = c.owed || c.resends > 0; l.stale {
+		l.again, l.agains = c.resend, c.resends
+	}
 }
 
 // progress is how many answers a connection had when inspect saw that there
