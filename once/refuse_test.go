@@ -70,7 +70,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	qs := fleet(t, c, 2, e2e.Timing(ttl), log.Option())
 	go once.New(qs[0], "o").Do(func() { rule(t, c, "-evalsha", 0, 1, 2) })
 	tells(t, &log, "done here, not recorded")
-	require.NoError(t, qs[0].Close())
+	require.ErrorContains(t, qs[0].Close(), "has refused releases")
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits forever")) == 1 }))
 	assert.Contains(t, log.Lines("waits forever")[0], "done here, not recorded: quorum closed")
 	rule(t, c, "+evalsha", 0, 1, 2)

@@ -88,6 +88,9 @@ func (p *pauses) end() {
 func (p *pauses) refuse(n *peers.Node, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.ended {
+		return
+	}
 	if p.refused == nil {
 		p.refused = map[*peers.Node]refused{}
 	}

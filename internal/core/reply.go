@@ -77,18 +77,21 @@ func forNow(err error) bool {
 // fail has the request fail with err, or has it sent again after a pause.
 // Called with a.mu held.
 func (c *call) fail(now protocol.Time, err error) (again bool) {
-	a := c.a
+	a, n := c.a, c.a.q.Nodes.At(c.req.Node)
+	stays := c.req.Op == protocol.OpLeave && a.claim.Holds(c.req.Node)
 	if !forNow(err) {
 		a.claim.Fail(now, &c.req, fault.ForGood(err))
-		return false
-	}
-	pause := a.claim.Refused(now, &c.req)
-	if n := a.q.Nodes.At(c.req.Node); pause > 0 && !a.q.pauses.put(c, n, pause) {
-		a.q.pauses.refuse(n, explain(a.spec, err))
+	} else if pause := a.claim.Refused(now, &c.req); pause > 0 {
+		if a.q.pauses.put(c, n, pause) {
+			return true
+		}
 		a.claim.Fail(now, &c.req, false)
-		return false
+		stays = true
 	}
-	return pause > 0
+	if _, refused := errors.AsType[resp.Error](err); refused && stays {
+		a.q.pauses.refuse(n, explain(a.spec, err))
+	}
+	return false
 }
 
 // failed notes why a request has come to nothing. What a node said before

@@ -103,6 +103,10 @@ func TestCloseAtAServerThatRefuses(t *testing.T) {
 		assert.ErrorContains(t, q.Close(), " has refused releases, 1 in all: BUSY")
 		end()
 	}
+	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute))
+	require.NoError(t, mutex.New(q, "right").LockContext(deadline(t)))
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+	assert.ErrorContains(t, q.Close(), " has refused releases, 1 in all: NOPERM")
 }
 
 // A busy server does not get the leave again of a claim that it has refused.
