@@ -195,6 +195,20 @@ func TestRunLoses(t *testing.T) {
 	})
 }
 
+// The health check knows when Close has ended a term, long before its lease
+// would have ended: another process may lead from then on.
+func TestHealthAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := nodes(t).Quorum()
+		a := leader.New(q, "e", leader.WithID("a"))
+		require.NoError(t, a.Campaign(soon(t), ""))
+		require.NoError(t, q.Close())
+		time.Sleep(time.Second)
+		require.NoError(t, a.HealthCheck(time.Second))
+		require.ErrorIs(t, a.HealthCheck(time.Second-1), quorate.ErrLost)
+	})
+}
+
 // The health check knows when a claim that the nodes have forgotten ended.
 func TestHealthAfterTheNodesForget(t *testing.T) {
 	t.Parallel()

@@ -282,6 +282,7 @@ func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 // Leave withdraws the claim everywhere (rule 7).
 func (c *Claim) Leave(now protocol.Time) {
 	if c.expire(now); !c.phase.Final() {
+		c.deadline = min(c.deadline, now) // it was held until now
 		c.End(now, Left)
 	}
 }
