@@ -25,17 +25,23 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-func TestTLS(t *testing.T) {
-	t.Parallel()
+// withTLS starts a server that speaks TLS at the address that it returns, too.
+func withTLS(t *testing.T, cert, key string) (node *redistest.Server, addr string) {
+	t.Helper()
 	skipWithoutTLS(t)
-	cert, key, pool := selfSigned(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	addr := ln.Addr().String()
+	addr = ln.Addr().String()
 	_, port, _ := net.SplitHostPort(addr)
 	ln.Close()
-	node := redistest.Start(t, 1, redistest.WithArgs("--tls-port", port, "--tls-cert-file", cert,
-		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")).Node(0)
+	return redistest.Start(t, 1, redistest.WithArgs("--tls-port", port, "--tls-cert-file", cert,
+		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")).Node(0), addr
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	cert, key, pool := selfSigned(t)
+	node, addr := withTLS(t, cert, key)
 	client := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: pool}})
 	defer client.Close()
 	l := open(t, client, transport.Config{Channel: "ch", Stall: 500 * time.Millisecond})
@@ -62,15 +68,8 @@ func TestTLS(t *testing.T) {
 // Where the server or the client alone speaks TLS, the error says so.
 func TestTLSOnOneSide(t *testing.T) {
 	t.Parallel()
-	skipWithoutTLS(t)
 	cert, key, pool := selfSigned(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := ln.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	ln.Close()
-	node := redistest.Start(t, 1, redistest.WithArgs("--tls-port", port, "--tls-cert-file", cert,
-		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")).Node(0)
+	node, addr := withTLS(t, cert, key)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(t, err)
 	proxy, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}}) // it answers with an alert
