@@ -78,7 +78,7 @@ func forNow(err error) bool {
 // Called with a.mu held.
 func (c *call) fail(now protocol.Time, err error) (again bool) {
 	a, n := c.a, c.a.q.Nodes.At(c.req.Node)
-	stays := c.req.Op == protocol.OpLeave && a.claim.Holds(c.req.Node)
+	stays, _ := a.claim.Node(c.req.Node, now)
 	if !forNow(err) {
 		a.claim.Fail(now, &c.req, fault.ForGood(err))
 	} else if pause := a.claim.Refused(now, &c.req); pause > 0 {
@@ -88,7 +88,7 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 		a.claim.Fail(now, &c.req, false)
 		stays = true
 	}
-	if _, refused := errors.AsType[resp.Error](err); refused && stays {
+	if _, refused := errors.AsType[resp.Error](err); refused && stays && c.req.Op == protocol.OpLeave {
 		a.q.pauses.refuse(n, explain(a.spec, err))
 	}
 	return false

@@ -159,9 +159,6 @@ func (v *views) Waiters() bool {
 // configuration that the claim counts on.
 func (v *views) Asks(node int) bool { return node < len(v.peers) && v.Absent&(1<<node) == 0 }
 
-// Holds reports whether a node has said that it holds the claim.
-func (v *views) Holds(node int) bool { return v.peers[node].held }
-
 func (v *views) Untouched(node int) bool { return v.peers[node].neverSent() }
 
 // running: the node holds the claim as far as this client knows. The node may
