@@ -109,6 +109,22 @@ func TestCloseAtAServerThatRefuses(t *testing.T) {
 	assert.ErrorContains(t, q.Close(), " has refused releases, 1 in all: NOPERM")
 }
 
+// It says nothing of a server that has refused the claim as well.
+func TestCloseBesideAServerThatRefusesAll(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(30*time.Second))
+	require.NoError(t, mutex.New(q, "first").Do(deadline(t), func(context.Context) error { return nil })) // all nodes are connected
+	require.True(t, e2e.Eventually(func() bool {
+		left, err := e2e.Leftovers(deadline(t), c.Node(0))
+		return err == nil && len(left) == 0
+	}))
+	end := keepBusy(t, c.Node(0))
+	require.NoError(t, mutex.New(q, "second").LockContext(deadline(t)))
+	assert.NoError(t, q.Close())
+	end()
+}
+
 // A busy server does not get the leave again of a claim that it has refused.
 func TestBusyServerHasNoClaims(t *testing.T) {
 	t.Parallel()
