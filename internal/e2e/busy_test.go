@@ -79,6 +79,7 @@ func TestManyReleasesThatAreRefused(t *testing.T) {
 		m.Unlock()
 	}
 	assert.True(t, e2e.Eventually(func() bool { return errorsOf(t, c.Node(0), "NOREPLICAS") >= claims }))
+	require.Error(t, mutex.New(q, "last").TryLockContext(deadline(t))) // its answer comes behind those to the releases
 	assert.Less(t, runtime.NumGoroutine(), before+claims/4)
 	lacks("0")
 	require.NoError(t, q.Close())
