@@ -1,6 +1,6 @@
 // Package doccheck compiles or runs each block of code in the documents, and
-// holds the documents to the code: links, commands, log lines, warnings, and
-// the words that they use.
+// checks the facts in them against the code: links, names of tests, rules,
+// commands, log lines and warnings.
 package doccheck
 
 import (

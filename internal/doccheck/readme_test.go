@@ -11,11 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The README fits on a few screens.
-func TestReadmeIsShort(t *testing.T) {
-	assert.LessOrEqual(t, strings.Count(documents(t)["README.md"], "\n"), 200)
-}
-
 // Each figure of the README's text about speed is one of
 // docs/internals/performance.md.
 func TestSpeedIsThatOfTheDocument(t *testing.T) {
