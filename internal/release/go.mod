@@ -3,6 +3,7 @@ module github.com/quorate/quorate/internal/release
 go 1.26.0
 
 require (
+	github.com/moby/patternmatcher v0.6.1
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/mod v0.42.0
 )
