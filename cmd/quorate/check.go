@@ -23,18 +23,16 @@ func checkCommand() *cobra.Command {
 	var t cli.Target
 	var j checkJob
 	cmd := &cobra.Command{
-		Use:   "check",
+		Use: "check", SuggestFor: []string{"doctor", "ping", "health"},
 		Short: "Ask every node what affects safety, and say what is wrong",
 		Long: `Asks every node for what affects safety and says what is wrong with it.
 
 Exit status:
-  0   one more node may be restarted, or fail with its data: a majority of the
-      others votes and is caught up, and nothing is wrong with the nodes that
-      answer. With one node or two, where no restart leaves a majority: all of
-      them are ready
-  1   locks can be acquired, but the next node must not be restarted yet, or
-      something is wrong
-  2   no majority votes: nothing can be locked
+  0   all is well. With three nodes or more, one more may be restarted, or fail
+      with its data. One node or two can spare none: they are ready
+  1   locks work, but something is wrong, or the next node must not be restarted
+      yet
+  2   nothing can be locked: no majority of the nodes votes
   64  the command line is wrong
   74  the report could not be written
 

@@ -180,7 +180,7 @@ func TestCheckWait(t *testing.T) {
 		status, out, errs = call("check", nodes, "--wait", "--timeout", d.String())
 	}
 	assert.Equal(t, 1, status)
-	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: none may fail.")
+	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: none may fail: with one more down nothing can be locked.")
 	assert.Contains(t, errs, "waiting: ")
 	assert.Contains(t, errs, "votes in ")
 	assert.Contains(t, errs, "not safe to restart a node: waited for ")

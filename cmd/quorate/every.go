@@ -30,7 +30,7 @@ type everyJob struct {
 func everyCommand() *cobra.Command {
 	var j everyJob
 	cmd := &cobra.Command{
-		Use:   "every PERIOD NAME [flags] -- CMD [ARG...]",
+		Use: "every NAME PERIOD [flags] -- CMD [ARG...]", SuggestFor: []string{"cron", "period", "schedule"},
 		Short: "Run a command in one process of all replicas, once per period",
 		Long: `Runs CMD in each PERIOD (10s, 15m, 24h) unless another process of that NAME has
 run it in this period, until a signal ends it. Start the same line on every
@@ -43,49 +43,45 @@ not repeated in its period unless --retry is given.
 
 The command finds its fencing token in QUORATE_TOKEN, and the start of its period
 in QUORATE_PERIOD (RFC 3339, UTC). If the claim is lost while it runs, the
-command and its children get SIGTERM, and SIGKILL after --grace. A signal is
-passed on to the command, and ends the waiting for the next period.
+command and its children get SIGTERM, and SIGKILL after --grace.
+
+` + signalHelp + `
+After the first of these four, no further period is waited for.
 
 --status tells of the newest run, with --json as a JSON document.
 
 Exit status: 128+n when signal n ended it; 69 if too few nodes could be asked at
 the start; 64 if the command line is wrong; 126 or 127 if the command cannot be
 run or is not there. With --status: 0 if there was a run, 1 if not.`,
-		Example: `  quorate every 1h report -- ./report.sh
-  quorate every 24h backup --retry -- ./backup.sh
-  quorate every 24h backup --status`,
+		Example: `  quorate every report 1h -- ./report.sh
+  quorate every backup 24h --retry -- ./backup.sh
+  quorate every backup 24h --status`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			switch dash := cmd.ArgsLenAtDash(); {
-			case j.status && (len(args) != 2 || dash >= 0):
-				return errors.New("every: --status takes a period and a name, and no command: quorate every PERIOD NAME --status")
-			case j.status:
-				return nil
-			case dash < 0:
-				return errors.New("every: put -- before the command to run: quorate every PERIOD NAME -- CMD")
-			case dash != 2:
-				return fmt.Errorf("every: a period and a name before the --, not %d arguments", dash)
-			case len(args) == 2:
-				return errors.New("every: there is no command after the --")
+			switch {
+			case !j.status:
+				return wantCommand(cmd, args, "NAME", "PERIOD")
+			case len(args) != 2 || cmd.ArgsLenAtDash() >= 0:
+				return errors.New("every: --status takes a name and a period, and no command: quorate every NAME PERIOD --status")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			switch j.every, err = time.ParseDuration(args[0]); {
+			_, first := time.ParseDuration(args[0])
+			switch j.every, err = time.ParseDuration(args[1]); {
+			case err != nil && first == nil:
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("every: the name comes before the period: quorate every %s %s", args[1], args[0]))
 			case err != nil || j.every < 10*time.Millisecond || j.every > 50*365*24*time.Hour || j.every%time.Millisecond != 0:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms and at most fifty years, as in 90s, 15m or 24h", args[0]))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms and at most fifty years, as in 90s, 15m or 24h", args[1]))
 			case j.grace < 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
 				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --status"))
 			}
-			j.name, j.argv, j.out, j.errs = args[1], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
+			j.name, j.argv, j.out, j.errs = args[0], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
 		},
 	}
-	j.NodeFlags(cmd)
-	j.GuardFlag(cmd, " (default: the set's)")
-	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().BoolVar(&j.retry, "retry", false, "repeat a run that failed or whose machine died, within its period, a tenth of it or a minute later")

@@ -32,13 +32,13 @@ func fileWith(t *testing.T, name string, lines int) []string {
 // Every replica runs the same line. No period has two runs, of rising tokens.
 func TestEvery(t *testing.T) {
 	startNodes(t, 3)
-	status, out, errs := call("every", "100ms", "report", "--status")
+	status, out, errs := call("every", "report", "100ms", "--status")
 	assert.Equal(t, 1, status, errs)
 	assert.Equal(t, "\"report\" has had no run\n", out)
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	var ps []*proc
 	for range 3 {
-		ps = append(ps, start(t, "every", "100ms", "report", "--", "sh", "-c", `echo "$QUORATE_PERIOD $QUORATE_TOKEN" >>"$0"`, ledger))
+		ps = append(ps, start(t, "every", "report", "100ms", "--", "sh", "-c", `echo "$QUORATE_PERIOD $QUORATE_TOKEN" >>"$0"`, ledger))
 	}
 	fileWith(t, ledger, 20)
 	for _, p := range ps {
@@ -56,10 +56,10 @@ func TestEvery(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, start.UnixMilli()%100)
 	}
-	status, out, errs = call("every", "100ms", "report", "--status")
+	status, out, errs = call("every", "report", "100ms", "--status")
 	assert.Equal(t, 0, status, errs)
 	assert.Regexp(t, `^"report" (is|began|runs)`, out) // the signal may have come in the middle of a run
-	status, out, errs = call("every", "100ms", "report", "--status", "--json")
+	status, out, errs = call("every", "report", "100ms", "--status", "--json")
 	assert.Equal(t, 0, status, errs)
 	var last struct{ State, Start, Token string }
 	require.NoError(t, json.Unmarshal([]byte(out), &last), out)
@@ -72,9 +72,9 @@ func TestEveryFails(t *testing.T) {
 	startNodes(t, 3)
 	for _, retry := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "runs")
-		args := []string{"every", "8760h", "fails"}
+		args := []string{"every", "fails", "8760h"}
 		if retry {
-			args = []string{"every", "20s", "fails again", "--retry"}
+			args = []string{"every", "fails again", "20s", "--retry"}
 		}
 		p := start(t, append(args, "--", "sh", "-c", `echo run >>"$0"; [ $(wc -l <"$0") -ge 2 ] || exit 3`, file)...)
 		lines := 1
@@ -86,36 +86,36 @@ func TestEveryFails(t *testing.T) {
 		p.signal(syscall.SIGINT)
 		assert.Equal(t, 128+2, p.status(), p.err.String())
 	}
-	_, out, _ := call("every", "8760h", "fails", "--status")
+	_, out, _ := call("every", "fails", "8760h", "--status")
 	assert.Contains(t, out, `"fails" is failed in the period from`)
 }
 
 // A signal is the command's, too, and ends the waiting for the next period.
 func TestEveryIsEnded(t *testing.T) {
 	startNodes(t, 3)
-	p := start(t, "every", "24h", "x", "--", "sh", "-c", `trap 'echo bye; exit 0' TERM; echo in; while :; do sleep 0.02; done`)
+	p := start(t, "every", "x", "24h", "--", "sh", "-c", `trap 'echo bye; exit 0' TERM; echo in; while :; do sleep 0.02; done`)
 	p.says("in")
-	status, out, errs := call("every", "24h", "x", "--status")
+	status, out, errs := call("every", "x", "24h", "--status")
 	assert.Equal(t, 0, status, errs)
 	assert.Contains(t, out, `"x" runs, in the period from`)
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, p.status(), p.err.String())
 	assert.Contains(t, p.out.String(), "bye")
-	p = start(t, "every", "24h", "y", "--", "no-such-command")
+	p = start(t, "every", "y", "24h", "--", "no-such-command")
 	assert.Equal(t, 127, p.status(), p.err.String())
 }
 
 func TestEveryUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"every", "1h", "x"}, {"every", "1h", "--", "true"}, {"every", "1h", "x", "--"}, {"every", "1d", "x", "--", "true"},
-		{"every", "1ms", "x", "--", "true"}, {"every", "1h", "x", "--json", "--", "true"}, {"every", "1h", "x", "--grace", "-1s", "--", "true"},
-		{"every", "1h", "x", "--status", "--", "true"}, {"every", "1h", "{x}", "--nodes", "127.0.0.1:1", "--status", "y"},
+		{"every", "x", "1h"}, {"every", "--", "x", "1h", "true"}, {"every", "x", "1h", "--"}, {"every", "x", "1d", "--", "true"},
+		{"every", "x", "1ms", "--", "true"}, {"every", "x", "1h", "--json", "--", "true"}, {"every", "x", "1h", "--grace", "-1s", "--", "true"},
+		{"every", "x", "1h", "--status", "--", "true"}, {"every", "{x}", "1h", "--nodes", "127.0.0.1:1", "--status", "y"},
 	} {
 		status, _, errs := call(args...)
 		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 		assert.NotEmpty(t, errs)
 	}
 	startNodes(t, 1)
-	status, _, errs := call("every", "1h", "{x}", "--", "true")
+	status, _, errs := call("every", "{x}", "1h", "--", "true")
 	assert.Equal(t, cli.ExitUsage, status, errs)
 }

@@ -18,7 +18,7 @@ func evictCommand() *cobra.Command {
 	var t cli.Target
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "evict NAME TOKEN",
+		Use: "evict NAME TOKEN", SuggestFor: []string{"kill", "unlock", "release", "steal"},
 		Short: "End the hold that has a token, so that the next process gets in",
 		Long: `Ends the hold of a name that has the token, as inspect prints it, and waits until
 it is over. The holder learns of it at once: its context ends, lock and its like

@@ -24,9 +24,9 @@ import (
 
 func inspectCommand() *cobra.Command {
 	var t cli.Target
-	var asJSON bool
+	var asJSON, held bool
 	cmd := &cobra.Command{
-		Use:   "inspect NAME",
+		Use: "inspect NAME", SuggestFor: []string{"show", "who", "status"},
 		Short: "Print which processes hold a name and wait for it, and what each node says",
 		Long: `Prints which processes hold a name, which wait for it and in which order, what is
 recorded, and what each node says of it. What a node says otherwise than a
@@ -36,11 +36,15 @@ It takes no claim and no vote, and no holder learns of it. A holder that is
 stopped or dead is shown until its lease ends. The time since when a process
 holds a name is that since when it asked for it.
 
+With --held the exit status says whether the name is held.
+
 Exit status:
-  0   a majority of the nodes could say
+  0   a majority of the nodes could say; with --held: a process holds the name
+  1   with --held: no process holds it
   69  too few could; what the others say is printed all the same
   64  the command line is wrong`,
 		Example: `  quorate inspect nightly-report
+  quorate inspect nightly-report --held >/dev/null && echo "it runs"
   quorate inspect nightly-report --json | jq -r '.holders[].token'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,12 +63,16 @@ Exit status:
 				if err != nil {
 					return cli.NewExit(cli.ExitNoQuorum, errors.New("too few nodes can say; what the others say is printed"))
 				}
+				if held && len(r.Holders) == 0 && r.Foreign == 0 {
+					return &cli.Exit{Code: 1}
+				}
 				return nil
 			})(cmd, args)
 		},
 	}
 	t.NodeFlags(cmd)
 	jsonFlag(cmd, &asJSON)
+	cmd.Flags().BoolVar(&held, "held", false, "exit with 1 if no process holds the name")
 	return cmd
 }
 
@@ -174,7 +182,7 @@ func listCommand() *cobra.Command {
 	var t cli.Target
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "ls [PATTERN]",
+		Use: "ls [PATTERN]", SuggestFor: []string{"list", "names"},
 		Short: "List the names that are held, waited for, or recorded",
 		Long: `Lists the names that are held, waited for, or recorded, with their kind, their
 first holder and how many wait. PATTERN is one of Redis, such as 'job:*'.

@@ -39,21 +39,22 @@ func leaderCommand() *cobra.Command {
 every machine: one runs the command, the others wait in line. When the command
 has ended, the leader resigns, and the next in line runs it at once.
 
-SIGTERM and SIGINT are passed on to the command, and the leader resigns when
-that has ended. A waiter leaves the queue. If the leadership is lost while the
-command runs, the command and its children get SIGTERM, and SIGKILL after
---grace; then quorate exits with 70, or, with --again, gets in line again.
+A waiter that a signal ends leaves the queue. If the leadership is lost while
+the command runs, the command and its children get SIGTERM, and SIGKILL after
+--grace. Then quorate exits with 70, or gets in line again with --again.
 
 The command finds the term in QUORATE_TOKEN: each leader's is higher than the
 last one's.
 
+` + signalHelp + `
+
 --who prints the leader, with --json as a JSON document; --watch prints it, and
 each change, until a signal.
 
-Exit status: the command's own, or 128+n if signal n ended it; 69 if too
-few nodes could be asked; 70 if the leadership was lost; 64 if the command line is wrong; 126 or 127 if the command
-cannot be run or is not there. With --who: 0 if there is a leader; 1 if there is
-none; 69 if too few nodes could be asked.`,
+Exit status: the command's own, or 128+n if signal n ended it; 69 if too few
+nodes could be asked; 70 if the leadership was lost; 64 if the command line is
+wrong; 126 or 127 if the command cannot be run or is not there. With --who: 0 if
+there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
 		Example: `  quorate leader scheduler -- ./scheduler
   quorate leader scheduler --value http://10.0.0.7:8080 -- ./scheduler
   quorate leader scheduler --who`,
@@ -73,9 +74,6 @@ none; 69 if too few nodes could be asked.`,
 			return j.lead(cmd, args)
 		},
 	}
-	j.NodeFlags(cmd)
-	j.GuardFlag(cmd, " (default: the set's)")
-	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")

@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,7 +40,7 @@ func lockCommand() *cobra.Command {
 	var j lockJob
 	var shared, exclusive bool
 	cmd := &cobra.Command{
-		Use:   "lock NAME [flags] -- CMD [ARG...]",
+		Use: "lock NAME [flags] -- CMD [ARG...]", SuggestFor: []string{"run", "with", "acquire", "flock"},
 		Short: "Run a command while holding a lock",
 		Long: `Waits for the lock NAME, runs CMD while holding it, and releases it.
 
@@ -52,6 +54,8 @@ than the last one's. It does not see QUORATE_NODES, which may contain passwords,
 unless --pass-nodes is given. If the lock is lost while the command runs, the
 command and its children get SIGTERM, and SIGKILL after --grace. If this process
 is killed, they get SIGKILL at once.
+
+` + signalHelp + `
 
 Exit status: the command's own, or 128+n if signal n ended it; 75 if
 another client held the lock, or was ahead, for all of --wait; 69 if too few
@@ -82,11 +86,13 @@ func semCommand() *cobra.Command {
 	var j lockJob
 	var permits, weight int64
 	cmd := &cobra.Command{
-		Use:   "sem NAME -n PERMITS [flags] -- CMD [ARG...]",
+		Use: "sem NAME -n PERMITS [flags] -- CMD [ARG...]", SuggestFor: []string{"semaphore"},
 		Short: "Run a command while holding permits of a semaphore",
 		Long: `Waits until --weight of the PERMITS of the semaphore NAME are free and no waiter
 is ahead, runs CMD while holding them, and gives them back. All users of the name
 must give the same -n.
+
+` + signalHelp + `
 
 Token, loss and exit status are those of "quorate lock".`,
 		Example: `  quorate sem encoders -n 3 -- ./encode.sh film.mkv`,
@@ -96,25 +102,45 @@ Token, loss and exit status are those of "quorate lock".`,
 			return j.start(cmd, args)
 		},
 	}
-	j.flags(cmd)
 	cmd.Flags().Int64VarP(&permits, "permits", "n", 0, "how many permits there are")
 	cmd.Flags().Int64Var(&weight, "weight", 1, "how many of them the command needs")
+	j.flags(cmd)
 	_ = cmd.MarkFlagRequired("permits")
 	return cmd
 }
 
 // commandArgs wants a name, --, and a command.
-func commandArgs(cmd *cobra.Command, args []string) error {
-	verb := cmd.Name()
-	switch dash := cmd.ArgsLenAtDash(); {
-	case dash < 0:
-		return fmt.Errorf("%s: put -- before the command to run: quorate %[1]s NAME -- CMD", verb)
-	case dash != 1:
-		return fmt.Errorf("%s: one name before the --, not %d", verb, dash)
-	case len(args) == 1:
-		return fmt.Errorf("%s: there is no command after the --", verb)
+func commandArgs(cmd *cobra.Command, args []string) error { return wantCommand(cmd, args, "NAME") }
+
+// wantCommand wants some words, --, and a command. The error names all that is
+// missing.
+func wantCommand(cmd *cobra.Command, args []string, words ...string) error {
+	verb, dash := cmd.Name(), cmd.ArgsLenAtDash()
+	usage := "quorate " + strings.Replace(cmd.Use, "[flags] ", "", 1)
+	before := dash
+	if dash < 0 {
+		before = len(args)
 	}
-	return nil
+	switch {
+	case dash < 0 && before > len(words):
+		return fmt.Errorf("%s: put -- before the command to run: %s", verb, usage)
+	case before > len(words):
+		return fmt.Errorf("%s: %d words before the --, not %d: %s", verb, len(words), before, usage)
+	}
+	missing := slices.Clone(words[before:])
+	if f := cmd.Flags().Lookup("permits"); f != nil && !f.Changed {
+		missing = append(missing, "-n PERMITS")
+	}
+	if dash < 0 {
+		missing = append(missing, "--")
+	}
+	if len(args) == before {
+		missing = append(missing, "CMD")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: missing %s: %s", verb, strings.Join(missing, ", "), usage)
 }
 
 // nameOrCommand wants a name alone with one of two flags, and what commandArgs
@@ -132,9 +158,6 @@ func nameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, oth
 }
 
 func (j *lockJob) flags(cmd *cobra.Command) {
-	j.NodeFlags(cmd)
-	j.GuardFlag(cmd, " (default: the set's)")
-	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
@@ -143,6 +166,10 @@ func (j *lockJob) flags(cmd *cobra.Command) {
 
 // commandFlags are for every verb that runs a command.
 func (j *lockJob) commandFlags(cmd *cobra.Command) {
+	j.NodeFlags(cmd)
+	j.GuardFlag(cmd, " (default: the set's)")
+	j.LeaseFlags(cmd)
+	cmd.Flags().BoolVarP(&j.Quiet, "quiet", "q", false, "say nothing on the standard error but why it fails")
 	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false, "leave $QUORATE_NODES, with its passwords, in the command's environment")
 }
 
@@ -182,10 +209,16 @@ func (j *lockJob) run(ctx context.Context) error {
 	case errors.Is(err, quorate.ErrLost):
 		return cli.NewExit(cli.ExitLost, fmt.Errorf("the lock %q was lost as the command ended", j.name))
 	case err != nil:
-		fmt.Fprintf(j.errs, "quorate: %q is released, but not every node knows yet: %v\n", j.name, cli.Plain(err))
+		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is released, but not every node knows yet: %v\n", j.name, cli.Plain(err))
 	}
 	return status
 }
+
+// signalHelp is the part of the help of each command that runs another one.
+const signalHelp = `INT, TERM, HUP and QUIT go to CMD and its children; while no CMD runs, they end
+the waiting. USR1, USR2, WINCH, ALRM, VTALRM, XCPU, XFSZ, IO, PWR and real-time
+signals go to CMD alone. Ctrl-Z, fg and bg stop and continue CMD as usual. A
+signal that was ignored at the start, as by nohup, stays ignored.`
 
 // ending are the signals that end a command.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
@@ -272,6 +305,15 @@ func (j *lockJob) refused(g grip, err error) error {
 	return cli.NewExit(cli.ExitNoQuorum, cli.Plain(err))
 }
 
+// lostText says in one line that a lock is lost, and why.
+func lostText(name string, lease quorate.Lease) string {
+	text := fmt.Sprintf("the lock %q (token %d) is lost", name, lease.Token())
+	if cause := context.Cause(lease.Context()); cause != nil {
+		text += ": " + cli.Plain(cause).Error()
+	}
+	return text
+}
+
 // hold runs the command for as long as the lease holds. It returns how the
 // command ended, and whether it has reported a loss to the user.
 func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, ended error) {
@@ -291,6 +333,9 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 		return false, cli.CannotRun(err)
 	}
 	defer c.Dismiss()
+	passed := make(chan os.Signal, 64)
+	notify(passed, child.Passed()...)
+	defer signal.Stop(passed)
 	lost := lease.Context().Done()
 	var kill <-chan time.Time
 	for {
@@ -305,9 +350,11 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 			return lost == nil, nil
 		case s := <-sigs:
 			c.Signal(s)
+		case s := <-passed:
+			c.Pass(s)
 		case <-lost:
 			lost = nil
-			fmt.Fprintf(j.errs, "quorate: the lock %q is lost; ending the command\n", j.name)
+			fmt.Fprintf(j.errs, "quorate: %s; ending the command\n", lostText(j.name, lease))
 			c.Terminate()
 			kill = time.After(j.grace)
 		case <-kill:

@@ -185,7 +185,7 @@ func TestIgnoredSignals(t *testing.T) {
 	startNodes(t, 3)
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
-	for _, verb := range [][]string{{"lock", "a"}, {"leader", "b"}, {"once", "c"}, {"every", "1h", "d"}} {
+	for _, verb := range [][]string{{"lock", "a"}, {"leader", "b"}, {"once", "c"}, {"every", "d", "1h"}} {
 		p := start(t, append(verb, "--", "sh", "-c", "echo runs; sleep 60")...)
 		p.says("runs")
 		p.signal(syscall.SIGHUP)

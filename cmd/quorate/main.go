@@ -21,12 +21,15 @@ func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 func execute(args []string, stdout, stderr io.Writer) int {
 	redis.SetLogger(silent{})
 	root := rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for those of the process
 	out := &sink{w: stdout}
 	root.SetOut(cli.Printable{W: out})
 	stderr = cli.Printable{W: stderr}
 	root.SetErr(stderr)
-	cmd, err := root.ExecuteC()
+	cmd, err := root, cli.Unknown(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteC()
+	}
 	e, ok := errors.AsType[*cli.Exit](err)
 	if out.err != nil && (err == nil || ok && e.Err == nil) { // the output was to say all
 		err = cli.NewExit(cli.ExitOutput, fmt.Errorf("the output could not be written: %w", out.err))
@@ -79,6 +82,7 @@ New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.Version = buildVersion()
+	root.SetUsageFunc(cli.Usage)
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), everyCommand(), listCommand(), inspectCommand(), evictCommand(), topCommand(), uiCommand(), checkCommand(), bootstrapCommand(), membersCommand(), nodesCommand(), demoCommand(), versionCommand())
 	root.AddCommand(demoParts()...)

@@ -15,7 +15,7 @@ import (
 func nodesCommand() *cobra.Command {
 	var n, port int
 	cmd := &cobra.Command{
-		Use:   "nodes",
+		Use: "nodes", SuggestFor: []string{"serve", "start"},
 		Short: "Serve Redis-compatible nodes from this process, to try things with",
 		Long: `Serves Redis-compatible nodes on the loopback interface until interrupted.
 

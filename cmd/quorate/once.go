@@ -51,6 +51,8 @@ The command finds its fencing token in QUORATE_TOKEN: each run's is higher than
 the last one's. If the claim is lost while the command runs, the command and its
 children get SIGTERM, and SIGKILL after --grace.
 
+` + signalHelp + `
+
 --status tells whether it is done, when and by which process, with --json as a
 JSON document. --reset makes it undone;
 processes that know it to be done already go on knowing it.
@@ -86,9 +88,6 @@ if too few nodes could be asked.`,
 			return j.start(cmd.Context())
 		},
 	}
-	j.NodeFlags(cmd)
-	j.GuardFlag(cmd, " (default: the set's)")
-	j.LeaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
@@ -230,7 +229,7 @@ func (j *onceJob) verdict(o *once.Once, err error) error {
 		if err != nil { // a command that did not run is never silent
 			says = fmt.Sprintf("%q was done before; by which process could not be read: %v", j.name, cli.Plain(err))
 		}
-		fmt.Fprintln(j.errs, "quorate:", says)
+		fmt.Fprintln(j.Notes(j.errs), "quorate:", says)
 		return nil
 	case err == nil:
 		return nil

@@ -111,8 +111,10 @@ func unfit(n *quorate.NodeReport) bool {
 func spare(r quorate.Report) string {
 	more := r.Ready - r.Quorum
 	switch {
+	case more <= 0 && len(r.Nodes) == 1:
+		return "none may fail: without this node nothing can be locked."
 	case more <= 0:
-		return "none may fail."
+		return "none may fail: with one more down nothing can be locked."
 	case !r.MayRestart:
 		return fmt.Sprintf("%d more may fail, but none may lose its data yet: do not restart the next one.", more)
 	}

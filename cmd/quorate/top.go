@@ -23,7 +23,7 @@ func topCommand() *cobra.Command {
 	var t cli.Target
 	var every time.Duration
 	cmd := &cobra.Command{
-		Use:   "top [PATTERN]",
+		Use: "top [PATTERN]", SuggestFor: []string{"watch", "monitor"},
 		Short: "Show nodes, names, holders and queues in the terminal, refreshed",
 		Long: `Shows the nodes, the names that are in use with their holders and queues, and
 what has happened in the last five minutes, until q is pressed. PATTERN is one

@@ -26,7 +26,7 @@ func uiCommand() *cobra.Command {
 	var listen string
 	var every time.Duration
 	cmd := &cobra.Command{
-		Use:   "ui [PATTERN]",
+		Use: "ui [PATTERN]", SuggestFor: []string{"web", "dashboard"},
 		Short: "Serve one page with nodes, names, holders and queues to a browser here",
 		Long: `Serves one page to a browser on this machine until interrupted: the nodes, the
 names that are in use with their holders and queues, and what has happened in

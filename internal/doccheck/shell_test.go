@@ -183,7 +183,7 @@ func repeats(t *testing.T, b block) {
 	p := newPlace(t, redistest.Start(t, 3).URLs()...)
 	p.run("quorate bootstrap")
 	p.program("report.sh", `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
-	const job = "quorate every 1h report -- ./report.sh\n"
+	const job = "quorate every report 1h -- ./report.sh\n"
 	require.Contains(t, b.text, job)
 	status := strings.Replace(b.text, job, "", 1)
 	out := p.run(job[:len(job)-1] + " &\nuntil { " + status + "} | grep 'is done'; do sleep 0.1; done\nkill %1\n")

@@ -34,6 +34,8 @@ func StartChild(cmd *exec.Cmd, _ func() bool) (*Process, error) {
 
 func (c *Process) Signal(os.Signal)        { c.Kill() }
 func (c *Process) Terminate()              { c.Kill() }
+func (c *Process) Pass(os.Signal)          {}
+func Passed() []os.Signal                  { return nil }
 func (c *Process) Kill()                   { _ = c.process.Kill() }
 func (c *Process) Dismiss()                {}
 func (c *Process) Finish(<-chan time.Time) {}

@@ -31,6 +31,9 @@ func StartChild(cmd *exec.Cmd, valid func() bool) (*Process, error) {
 	c := &Process{Done: make(chan int, 1), valid: valid}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
+	if err := hide(); err != nil {
+		fmt.Fprintf(os.Stderr, "quorate: the command can read this process's environment, with the nodes' passwords: %v\n", err)
+	}
 	// A group in the background cannot read from the terminal: the child would
 	// stop at the first question it asks. So it gets the terminal if we have
 	// it.
@@ -136,6 +139,7 @@ func (c *Process) setForeground(group int) {
 	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
 }
 
+// Signal sends a signal to all of the group.
 func (c *Process) Signal(s os.Signal) { _ = syscall.Kill(-c.pid, s.(syscall.Signal)) }
 
 // Terminate asks all of the group to end, also those that are stopped.

@@ -33,24 +33,33 @@ type Target struct {
 	access  access
 	flags   *pflag.FlagSet
 
+	Quiet bool // say only why the command fails
+
 	retention, skew time.Duration
 }
 
 func (t *Target) NodeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path (default: $QUORATE_NODES)")
-	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
-	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
-	t.access.flags(cmd.Flags())
+	connectionFlags(cmd, func(f *pflag.FlagSet) {
+		f.StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path. "+
+			"Other users of this machine see a password that stands here: use $QUORATE_NODES or --password-file (default: $QUORATE_NODES)")
+		f.StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
+		f.StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
+		t.access.flags(f)
+	})
 	t.flags = cmd.Flags()
 }
 
 func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 	t.guarded = true
-	cmd.Flags().DurationVar(&t.Guard, "guard", 0, "how long a node that lost its data does not vote"+what)
+	connectionFlags(cmd, func(f *pflag.FlagSet) {
+		f.DurationVar(&t.Guard, "guard", 0, "how long a node that lost its data does not vote"+what)
+	})
 }
 
-// SharedFlags are the settings of a set beside the guard time.
+// SharedFlags are the settings of a set. The guard time is one, so --guard is
+// shown with the others.
 func (t *Target) SharedFlags(cmd *cobra.Command, retention, skew string) {
+	cmd.Flags().Lookup("guard").Annotations = nil
 	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used (default: "+retention+")")
 	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between clocks (default: "+skew+")")
 }
@@ -81,7 +90,7 @@ func (t *Target) options(stderr io.Writer) []quorate.Option {
 		quorate.WithPrefix(t.prefix),
 		quorate.WithOwner(t.owner),
 		core.Option(func(s *setup.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
-		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
+		quorate.WithLogger(slog.New(&plainLog{w: t.Notes(stderr)})),
 	}
 	// What is not given is the set's. For a set that this process records it is
 	// the library's default.
@@ -95,6 +104,14 @@ func (t *Target) options(stderr io.Writer) []quorate.Option {
 		all = append(all, quorate.WithSkew(t.skew))
 	}
 	return all
+}
+
+// Notes is where to write what is no failure: nowhere with --quiet.
+func (t *Target) Notes(stderr io.Writer) io.Writer {
+	if t.Quiet {
+		return io.Discard
+	}
+	return stderr
 }
 
 // Connect waits for a majority of the nodes until ctx ends.
@@ -184,7 +201,16 @@ func (l *plainLog) Enabled(_ context.Context, level slog.Level) bool { return le
 func (l *plainLog) WithAttrs([]slog.Attr) slog.Handler               { return l }
 func (l *plainLog) WithGroup(string) slog.Handler                    { return l }
 
+// unsaid are lines that a command leaves out. It says itself that the lock is
+// lost. A node that is down matters only if too few are left, and the line or
+// the error about that names each node: a command that succeeds says nothing,
+// as cron mails what it says.
+var unsaid = []string{"node is down", "a hold was lost"}
+
 func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
+	if slices.ContainsFunc(unsaid, func(line string) bool { return strings.Contains(r.Message, line) }) {
+		return nil
+	}
 	var attrs []string
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, fmt.Sprintf("%s %v", a.Key, a.Value))
