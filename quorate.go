@@ -23,8 +23,8 @@ type Quorum struct {
 
 // New makes a Quorum of nodes that the caller has clients for: 1, 3, 5 …
 // independent masters, never replicas of each other. A Sentinel set
-// (redis.NewFailoverClient) is one node: see docs/sentinel.md. So is a Redis
-// Cluster (redis.NewClusterClient): see docs/cluster.md. An even number is
+// (redis.NewFailoverClient) is one node: see docs/operate/sentinel.md. So is a Redis
+// Cluster (redis.NewClusterClient): see docs/operate/cluster.md. An even number is
 // accepted; its last node adds no tolerance.
 //
 // The clients stay the caller's: the Quorum opens connections of its own with
@@ -32,7 +32,7 @@ type Quorum struct {
 // clients. Providers of credentials are asked for each connection, and a
 // streaming one authenticates the connections that are in use. Hooks (AddHook)
 // do not run: let Dialer connect, and an observer see what happens
-// ([WithObserver]). What applies stands in docs/security.md. New returns at
+// ([WithObserver]). What applies stands in docs/reference/security.md. New returns at
 // once. Nodes that cannot be reached are tried again until [Quorum.Close].
 //
 // It fails with [ErrInvalid] when there are no nodes or more than 31, when a
@@ -66,7 +66,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // redis.ParseFailoverURL takes it. So is a Redis Cluster:
 // redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
 // The nodes record which set they are, and the Quorum goes by what a majority
-// of urls names (docs/membership.md).
+// of urls names (docs/operate/membership.md).
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
 // cannot be parsed, and for a list that is not that of its nodes. The error

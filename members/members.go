@@ -6,7 +6,7 @@
 // A set has members, each with a number, an identity and an address, and the
 // settings that all clients share. The nodes keep them.
 // [quorate.Quorum.Bootstrap] has brand-new nodes record their set.
-// docs/membership.md is for operators.
+// docs/operate/membership.md is for operators.
 //
 // # What all changes have in common
 //

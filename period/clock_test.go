@@ -18,7 +18,7 @@ import (
 // The clocks of a majority were ahead by three days, and were set right. No
 // period is passed over in silence: Wait goes by the clocks as they are, and
 // each call says what the nodes refuse, until an operator has emptied these
-// nodes as docs/errors.md says.
+// nodes as docs/reference/errors.md says.
 func TestClocksThatWereAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := memory.NewNodes(3)

@@ -2,7 +2,7 @@
 // github.com/go-redsync/redsync/v4 on a quorum of independent Redis masters.
 // Code that uses redsync changes its import path, and what it gives to [New].
 //
-// It is for the time of the change, see docs/from-redsync.md: package mutex
+// It is for the time of the change, see docs/use/from-redsync.md: package mutex
 // renews its leases and has a context that ends with the hold. The two packages
 // and redsync exclude each other on the same nodes.
 //

@@ -30,7 +30,7 @@ func TestSurface(t *testing.T) {
 // The guide has a place for each function, method, option and error of redsync.
 // What it says of Lock holds for LockContext.
 func TestGuide(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/from-redsync.md")
+	guide, err := os.ReadFile("../../docs/use/from-redsync.md")
 	require.NoError(t, err)
 	for name, kind := range exported(t, redsyncDir(t)) {
 		of, method, is := strings.Cut(name, ".")

@@ -44,8 +44,8 @@ var trivial = map[string]string{
 	"members.Replace": "the package's example",
 
 	"quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",
-	"quoratetest.Cluster.Stop": "docs/testing.md", "quoratetest.Cluster.Start": "docs/testing.md", "quoratetest.Cluster.Forget": "docs/testing.md",
-	"quoratetest.Cluster.Partition": "docs/testing.md", "quoratetest.Cluster.Delay": "docs/testing.md",
+	"quoratetest.Cluster.Stop": "docs/learn/testing.md", "quoratetest.Cluster.Start": "docs/learn/testing.md", "quoratetest.Cluster.Forget": "docs/learn/testing.md",
+	"quoratetest.Cluster.Partition": "docs/learn/testing.md", "quoratetest.Cluster.Delay": "docs/learn/testing.md",
 
 	"leader.New": "the package's example", "leader.WithID": "the package's example", "leader.WithValue": "Observe", "leader.WithOneTerm": "Run",
 	"leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",

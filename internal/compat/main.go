@@ -1,7 +1,7 @@
 // Command compat runs the acceptance suite (TestCompatibility of internal/e2e)
 // on one server binary after the other, and writes what came of it as a table.
 //
-//	go run ./internal/compat [-md docs/internals/compatibility.md] /usr/bin/redis-server /opt/valkey/valkey-server
+//	go run ./internal/compat [-md docs/reference/compatibility.md] /usr/bin/redis-server /opt/valkey/valkey-server
 //
 // It exits with 1 if a part of the suite has failed on a server.
 package main

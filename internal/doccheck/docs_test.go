@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,12 +29,14 @@ const root = "../.."
 // vocabulary of traces.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
-	internals, err := filepath.Glob(filepath.Join(root, "docs", "internals", "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, internals)
-	files = append(files, internals...)
+	var files []string
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.NotEmpty(t, files)
 	files = append(files, filepath.Join(root, "internal", "sim", "testdata", "README.md"))
 	texts := map[string]string{}
 	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "CHANGELOG.md")) {

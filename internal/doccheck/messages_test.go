@@ -225,10 +225,10 @@ func TestLogLinesAreExplained(t *testing.T) {
 		texts = append(texts, strings.ToLower(m.level)+" "+m.text)
 	}
 	slices.Sort(texts)
-	for _, cells := range table(t, "docs/operations.md", "What the log says") {
+	for _, cells := range table(t, "docs/operate/operations.md", "What the log says") {
 		rows = append(rows, strings.ToLower(cells[1])+" "+cells[0])
 	}
-	agree(t, "docs/operations.md", slices.Compact(texts), rows)
+	agree(t, "docs/operate/operations.md", slices.Compact(texts), rows)
 }
 
 // The guide explains every warning of Check, and no other.
@@ -252,10 +252,10 @@ func TestWarningsAreExplained(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(texts), 5)
-	for _, cells := range table(t, "docs/operations.md", "What check warns of") {
+	for _, cells := range table(t, "docs/operate/operations.md", "What check warns of") {
 		rows = append(rows, cells[0])
 	}
-	agree(t, "docs/operations.md", texts, rows)
+	agree(t, "docs/operate/operations.md", texts, rows)
 }
 
 // The guide explains every kind of error that a user can test for.
@@ -279,12 +279,12 @@ func TestKindsOfErrorsAreExplained(t *testing.T) {
 			}
 		}
 	}
-	for _, cells := range table(t, "docs/errors.md", "Kinds") {
+	for _, cells := range table(t, "docs/reference/errors.md", "Kinds") {
 		if strings.Contains(cells[0], "Err") {
 			rows = append(rows, strings.TrimSuffix(cells[0], "`, beside `ErrNoQuorum"))
 		}
 	}
-	assert.ElementsMatch(t, texts, rows, "docs/errors.md, Kinds")
+	assert.ElementsMatch(t, texts, rows, "docs/reference/errors.md, Kinds")
 }
 
 // ours are errors of the library that no error of a node shows: kinds, and what
@@ -327,8 +327,8 @@ func TestErrorsOfNodesAreExplained(t *testing.T) {
 	}
 	texts = slices.DeleteFunc(texts, ours.MatchString)
 	slices.Sort(texts)
-	for _, cells := range table(t, "docs/errors.md", "What an error says of a node") {
+	for _, cells := range table(t, "docs/reference/errors.md", "What an error says of a node") {
 		rows = append(rows, cells[0])
 	}
-	agree(t, "docs/errors.md", slices.Compact(texts), rows)
+	agree(t, "docs/reference/errors.md", slices.Compact(texts), rows)
 }

@@ -95,12 +95,12 @@ func (p *place) run(script string) string {
 // shells are what is done with each block in sh: those of a document, in order.
 var shells = map[string][]func(*testing.T, block){
 	"README.md":                       {installs, demonstrates, locks, makes},
-	"docs/internals/compatibility.md": {makes},
-	"docs/deploying.md":               {bootstraps},
-	"docs/jobs.md":                    {repeats},
-	"docs/migrations.md":              {migrates},
-	"docs/operations.md":              {restarts, replaces},
-	"docs/testing.md":                 {serves},
+	"docs/reference/compatibility.md": {makes},
+	"docs/operate/deploying.md":       {bootstraps},
+	"docs/use/jobs.md":                {repeats},
+	"docs/use/migrations.md":          {migrates},
+	"docs/operate/operations.md":      {restarts, replaces},
+	"docs/learn/testing.md":           {serves},
 	"docs/internals/simulation.md":    {makes},
 	"docs/internals/performance.md":   {makes},
 	"CONTRIBUTING.md":                 {makes, makes},

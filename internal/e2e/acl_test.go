@@ -24,7 +24,7 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// needed are the rights that a client must have, as docs/security.md gives
+// needed are the rights that a client must have, as docs/reference/security.md gives
 // them; NAME is the tenant's.
 var needed = strings.Fields(`
 	~NAME:* ~NAME-job:* &NAME:push:*
@@ -103,7 +103,7 @@ func (u *tenant) serves(ctx context.Context) error {
 	return u.works(ctx, q)
 }
 
-// A client needs the rights that docs/security.md gives it, and each of them:
+// A client needs the rights that docs/reference/security.md gives it, and each of them:
 // with all of them everything works, and without any one of them something
 // fails.
 func TestRights(t *testing.T) {
@@ -176,10 +176,10 @@ func TestRightsForScripts(t *testing.T) {
 	}
 }
 
-// What docs/security.md says is what is tested.
+// What docs/reference/security.md says is what is tested.
 func TestRightsAsDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../docs/reference/security.md")
 	require.NoError(t, err)
 	_, line, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys resetchannels -@all ")
 	require.True(t, found)

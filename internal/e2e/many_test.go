@@ -103,8 +103,8 @@ func many(t *testing.T, variable string, n int) int {
 	return n
 }
 
-// A process has so many connections to a server as docs/deploying.md and
-// docs/sentinel.md say. TestThreeClusters counts those to clusters.
+// A process has so many connections to a server as docs/operate/deploying.md and
+// docs/operate/sentinel.md say. TestThreeClusters counts those to clusters.
 func TestConnectionsToANode(t *testing.T) {
 	t.Parallel()
 	servers, sentinels := set(t)

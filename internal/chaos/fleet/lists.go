@@ -13,7 +13,7 @@ import (
 // nodes of the set are exchanged.
 //
 // A redsync client has a list of nodes, and does not follow the set. The
-// harness gives it the new list after each exchange, as docs/membership.md asks
+// harness gives it the new list after each exchange, as docs/operate/membership.md asks
 // of operators. Two lists exclude each other if each majority of the one has a
 // node in common with each majority of the other. A hold of ours needs a
 // majority of each set that counts. So the list of before excludes ours until
@@ -23,7 +23,7 @@ import (
 // Present is a list of nodes as a process gets it when it starts: that of
 // before, or the set if most of its servers have left and were stopped. A
 // process that starts follows the word of a majority of its list, so operators
-// have to give it another one by then (docs/membership.md).
+// have to give it another one by then (docs/operate/membership.md).
 func Present(nodes []*Node, r *Roster, addrs []string) []string {
 	set, _ := r.Now()
 	var now []string

@@ -45,7 +45,7 @@ type Lists map[string]Listing
 func (ls Lists) of(o *Operation) Listing { return ls[o.life()] }
 
 // intrusions finds holds of ours that were valid while a rival's was, by its
-// own Until. README and docs/from-redsync.md promise that there is none, except
+// own Until. README and docs/use/from-redsync.md promise that there is none, except
 // where a node has lost its data: a rival waits for no guard time. That leaves:
 //
 //   - Theirs first, then ours: without a loss between our oldest vote, at most a ttl old, and the

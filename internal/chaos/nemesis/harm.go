@@ -212,7 +212,7 @@ func (n *Nemesis) back(nd *fleet.Node) {
 // caller holds mu of the node.
 //
 // Invariant: no such server runs. A client that starts with a list of such
-// servers takes them for nodes that have recorded no set (docs/membership.md,
+// servers takes them for nodes that have recorded no set (docs/operate/membership.md,
 // Limits of an exchange).
 func (n *Nemesis) retire(nd *fleet.Node) {
 	if n.Plan.Exchanges() && !n.Roster.Has(nd.ID) && !nd.KnowsSet() {
