@@ -94,10 +94,11 @@ func (p *place) run(script string) string {
 
 // shells are what is done with each block in sh: those of a document, in order.
 var shells = map[string][]func(*testing.T, block){
-	"README.md":                       {installs, demonstrates, locks, makes},
+	"README.md":                       {demonstrates, makes},
 	"docs/reference/compatibility.md": {makes},
 	"docs/operate/deploying.md":       {bootstraps},
-	"docs/use/jobs.md":                {repeats},
+	"docs/use/cron.md":                {repeats},
+	"docs/use/limit.md":               {encodes},
 	"docs/use/migrations.md":          {migrates},
 	"docs/operate/operations.md":      {restarts, replaces},
 	"docs/learn/testing.md":           {serves},
@@ -125,57 +126,40 @@ func TestShellBlocks(t *testing.T) {
 	}
 }
 
-// installs: internal/release installs from what a release publishes. Here the
-// names are looked at.
-func installs(t *testing.T, b block) {
-	for _, dir := range []string{".", "cmd/quorate"} {
-		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
-		require.NoError(t, err)
-		line, _, _ := strings.Cut(string(mod), "\n")
-		assert.Regexp(t, `(?m)^go (get|install) `+strings.TrimPrefix(line, "module ")+`(@latest)? `, b.text)
-		assert.Contains(t, string(mod), "\ngo "+regexp.MustCompile(`Go (\d+\.\d+)`).FindStringSubmatch(b.text)[1])
-	}
-}
-
 func demonstrates(t *testing.T, b block) {
 	p := newPlace(t)
 	assert.DirExists(t, filepath.Join(root, "cmd/quorate"))
 	assert.Contains(t, p.run(strings.Replace(b.text, "quorate demo", "quorate demo --seconds 2", 1)), "worker")
 }
 
-// The README's first program runs on nodes that have just been declared new.
+// The README's program runs on a server that an operator has declared new, and
+// prints what the README says that it prints.
 func TestFirstProgram(t *testing.T) {
 	t.Parallel()
-	program := of(t, "go")[0]
+	program, printed := of(t, "go")[0], of(t, "text")[0]
 	require.Equal(t, "README.md", program.name)
-	urls := redistest.Start(t, 3).URLs()
-	p := newPlace(t, urls...)
-	at := strings.NewReplacer("redis://a:6379", urls[0], "redis://b:6379", urls[1], "redis://c:6379", urls[2])
-	once := regexp.MustCompile("`(quorate bootstrap [^`]+)`").FindStringSubmatch(documents(t)["README.md"])
-	require.NotNil(t, once, "the README says how to declare nodes new")
-	p.run(at.Replace(once[1]))
+	require.Equal(t, "README.md", printed.name)
+	urls := redistest.Start(t, 1).URLs()
+	newPlace(t, urls...).run("quorate bootstrap")
 	dir, err := os.MkdirTemp(root, "_doccheck-") // inside the module, so that it resolves the imports, and in no ./...
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "main.go")
-	require.NoError(t, os.WriteFile(file, []byte(at.Replace(program.text)), 0o600))
+	text := strings.Replace(program.text, "redis://localhost:6379", urls[0], 1)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.Regexp(t, `no other process is here; token \d{19}`, string(out))
+	const line = `\d{4}/\d\d/\d\d \d\d:\d\d:\d\d no other process is here; token \d{19}\n`
+	assert.Regexp(t, line, string(out))
+	assert.Regexp(t, "^"+line+"$", printed.text)
 }
 
-func locks(t *testing.T, b block) {
+// encodes: the job gets a permit, and its token.
+func encodes(t *testing.T, b block) {
 	p := newPlace(t, redistest.Start(t, 3).URLs()...)
 	p.run("quorate bootstrap")
-	programs := []string{"report.sh", "encode.sh", "migrate", "scheduler"}
-	for _, name := range programs {
-		p.program(name, `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
-	}
-	out := p.run(b.text)
-	for _, name := range programs {
-		assert.Regexp(t, name+` ran with \d{19}`, out)
-	}
-	assert.Contains(t, out, "3 of 3 nodes are ready")
+	p.program("encode.sh", `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
+	assert.Regexp(t, `encode.sh ran with \d{19}`, p.run(b.text))
 }
 
 // repeats: the job runs in this hour, until the shell ends it.
