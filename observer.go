@@ -51,6 +51,15 @@ const (
 	// EventNodeCaughtUp ("node caught up"): this process has repaired a node
 	// that had lost its data. Node is set.
 	EventNodeCaughtUp EventKind = "node caught up"
+	// EventNodeRefuses ("node refuses"): a node answers, and refuses what a lock
+	// writes: it is full, lacks replicas, or its disk or its ACL forbids it.
+	// Node and Err are set. It comes once per cause, after a claim was refused
+	// or a [Quorum.Check] has found it out. EventNodeAccepts or EventNodeDown
+	// ends it.
+	EventNodeRefuses EventKind = "node refuses"
+	// EventNodeAccepts ("node accepts"): a node takes new locks again. Node is
+	// set.
+	EventNodeAccepts EventKind = "node accepts"
 	// EventClockJumped ("clock jumped"): a node's clock was set. Node and Took
 	// are set; Took is by how much. The node does not vote until a guard time
 	// later.

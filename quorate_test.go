@@ -71,6 +71,7 @@ func TestEventKinds(t *testing.T) {
 		quorate.EventLost: setup.EventLost, quorate.EventSetChanged: setup.EventSetChanged,
 		quorate.EventNodeUp: setup.EventNodeUp, quorate.EventNodeDown: setup.EventNodeDown, quorate.EventNodeLeft: setup.EventNodeLeft,
 		quorate.EventNodeRecovering: setup.EventNodeRecovering, quorate.EventNodeCaughtUp: setup.EventNodeCaughtUp,
+		quorate.EventNodeRefuses: setup.EventNodeRefuses, quorate.EventNodeAccepts: setup.EventNodeAccepts,
 		quorate.EventClockJumped: setup.EventClockJumped, quorate.EventRecovering: setup.EventWaiting,
 	} {
 		require.Equal(t, string(is), kind.String())

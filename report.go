@@ -16,7 +16,7 @@ import (
 type Report struct {
 	Nodes  []NodeReport // in the order of New or Connect
 	Quorum int          // nodes needed: N/2 + 1
-	Ready  int          // nodes that answer and vote
+	Ready  int          // nodes that answer, vote, and take new locks
 
 	// MayRestart: one more node may be restarted, or lost with its data: all
 	// vote and are caught up. Then a majority goes on to vote, nothing that was
@@ -101,6 +101,7 @@ type NodeReport struct {
 	Offset     time.Duration // its clock less the median of the nodes' clocks
 	RoundTrip  time.Duration
 	Recovering time.Duration // how much longer it does not vote
+	Refuses    error         // why it takes no new locks, in the server's words: it is full, its disk is, …; nil: it takes them
 	CaughtUp   bool          // it has all that was recorded; a node that lost its data is repaired after its guard time
 	Repair     Repair        // how far that is
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
@@ -127,7 +128,9 @@ var errReplica = errors.New("is a replica, not a master")
 func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
 
 // Check asks every node for what affects safety and says what is wrong with
-// it. It changes nothing itself. Connecting does: it starts the guard time of a
+// it. It has each node that votes write what a lock writes, at a key of its own
+// below the prefix that expires within a second: a node may answer all
+// questions and refuse every write. Connecting starts the guard time of a
 // brand-new node, and repairs a node that lost its data from the others. Check
 // waits until that has been tried.
 //
@@ -159,6 +162,8 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: n.Err})
 		case n.Recovering > 0:
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: &fault.RecoveringError{Wait: n.Recovering}})
+		case n.Refuses != nil:
+			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: n.Refuses})
 		case n.replica():
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: errReplica})
 		}
@@ -170,7 +175,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 func nodeReport(n *report.Node) NodeReport {
 	r := NodeReport{
 		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
-		Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
+		Recovering: n.Recovering, Refuses: n.Refuses, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
 		Membership: Membership(n.Standing), Number: n.Index,
 	}
 	if n.Index >= nodeset.Seed {

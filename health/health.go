@@ -1,5 +1,5 @@
 // Package health has handlers for the probes of an orchestrator, such as
-// Kubernetes. They answer from what this process knows, and ask no node.
+// Kubernetes. They answer from what this process knows, and wait for no node.
 //
 //	mux.Handle("GET /readyz", health.Ready(q))
 //	mux.Handle("GET /livez", health.Live(time.Minute, election))
@@ -18,9 +18,11 @@ import (
 )
 
 // Ready returns a handler for a readiness probe. It answers 200 while q can
-// lock: a majority of the nodes is connected and votes, as this process knows.
-// Otherwise it answers 503, with the address and the error of each node that is
-// missing. It is safe for concurrent use.
+// lock: a majority of the nodes is connected, votes and takes new locks, as this
+// process knows. Otherwise it answers 503, with the address and the error of
+// each node that is missing. A node may answer and refuse every write, so a
+// probe has each node write a key of its own, once in five seconds at most. The
+// next probe has the result. It is safe for concurrent use.
 func Ready(q *quorate.Quorum) http.Handler {
 	c := core.CoreOf(q)
 	return probe(func() error { return core.WrapError("ready", "", c.Serving()) })

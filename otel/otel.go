@@ -14,6 +14,7 @@
 //	quorate.lock.lost           counter           holds that ended without a release
 //	quorate.leader              up-down counter   elections that this process leads
 //	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
+//	quorate.node.refuses        gauge             by quorate.node: 1 it answers and takes no new locks, else 0
 //
 // The durations have quorate.outcome too: acquired, local (no node was asked)
 // or failed; released or lost. What failed or was lost has error.type: held,
@@ -60,12 +61,12 @@ type Telemetry struct {
 
 	known sync.Map // of *series, by kind and name
 	kept  atomic.Int64
-	nodes sync.Map // of int64, by address: 1 or 0
+	nodes sync.Map // of node, by address
 
 	wait, hold            metric.Float64Histogram
 	waiting, held, leader metric.Int64ObservableUpDownCounter
 	lost                  metric.Int64Counter
-	nodeUp                metric.Int64ObservableGauge
+	nodeUp, nodeRefuses   metric.Int64ObservableGauge
 }
 
 var (
@@ -108,7 +109,7 @@ func New(opts ...Option) *Telemetry {
 	}
 	m := c.meters.Meter(scope)
 	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
-	var errs [8]error
+	var errs [9]error
 	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of calls that acquire, also of those that failed."), metric.WithExplicitBucketBoundaries(bounds...))
 	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
@@ -118,14 +119,19 @@ func New(opts ...Option) *Telemetry {
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+	t.nodeRefuses, errs[8] = m.Int64ObservableGauge("quorate.node.refuses", metric.WithUnit("{node}"),
+		metric.WithDescription("1 while the node answers and takes no new locks, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an
 	// instrument takes longer.
-	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader, t.nodeUp)
+	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader, t.nodeUp, t.nodeRefuses)
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
 	}
 	return t
 }
+
+// node is what the last event of a node says of it: 1 or 0.
+type node struct{ up, refuses int64 }
 
 // series is what the calls of one kind and name have in common. To make a set
 // of attributes costs more than all else here, so none is made twice.
@@ -192,8 +198,10 @@ func (t *Telemetry) tell(_ context.Context, o metric.Observer) error {
 			o.ObserveInt64(t.leader, s.held.Load(), s.set)
 		}
 	}
-	for addr, up := range t.nodes.Range {
-		o.ObserveInt64(t.nodeUp, up.(int64), metric.WithAttributes(nodeKey.String(addr.(string))))
+	for addr, v := range t.nodes.Range {
+		n, of := v.(node), metric.WithAttributes(nodeKey.String(addr.(string)))
+		o.ObserveInt64(t.nodeUp, n.up, of)
+		o.ObserveInt64(t.nodeRefuses, n.refuses, of)
 	}
 	return nil
 }
@@ -278,10 +286,12 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 // Observe see [quorate.Observer].
 func (t *Telemetry) Observe(e quorate.Event) {
 	switch e.Kind {
-	case quorate.EventNodeUp:
-		t.nodes.Store(e.Node, int64(1))
+	case quorate.EventNodeUp, quorate.EventNodeAccepts:
+		t.nodes.Store(e.Node, node{up: 1})
+	case quorate.EventNodeRefuses:
+		t.nodes.Store(e.Node, node{up: 1, refuses: 1})
 	case quorate.EventNodeDown:
-		t.nodes.Store(e.Node, int64(0))
+		t.nodes.Store(e.Node, node{})
 	case quorate.EventNodeLeft:
 		t.nodes.Delete(e.Node)
 	}

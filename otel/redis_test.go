@@ -253,7 +253,7 @@ func TestANodeThatLeaves(t *testing.T) {
 		t.Helper()
 		want := map[string]float64{}
 		for i, v := range up {
-			want["quorate.node.up "+c.Node(i).Addr()] = v
+			want["quorate.node.up "+c.Node(i).Addr()], want["quorate.node.refuses "+c.Node(i).Addr()] = v, 0
 		}
 		require.True(t, e2e.Eventually(func() bool { return maps.Equal(want, s.metrics()) }), "%v", s.metrics())
 	}

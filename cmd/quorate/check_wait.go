@@ -106,6 +106,8 @@ func (j *checkJob) safe(r quorate.Report) bool {
 func waitsFor(r quorate.Report) (text string) {
 	for i := range r.Nodes {
 		switch n := &r.Nodes[i]; {
+		case n.Refuses != nil:
+			text += n.Node + " " + refusesLocks + ";"
 		case n.Err == nil && n.Recovering > 0:
 			text += n.Node + " recovers;"
 		case n.Err == nil && !n.CaughtUp:

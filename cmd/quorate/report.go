@@ -156,6 +156,10 @@ func tellSet(w io.Writer, r quorate.Report) {
 // noVote is the state of a node that answers, and does not count in the set.
 const noVote = "no vote"
 
+// refusesLocks is the state of a node that answers, and refuses what a lock
+// writes.
+const refusesLocks = "takes no locks"
+
 // state says in a few words how a node is.
 func state(n *quorate.NodeReport) string {
 	switch {
@@ -165,6 +169,8 @@ func state(n *quorate.NodeReport) string {
 		return noVote
 	case n.Err != nil:
 		return "unreachable"
+	case n.Refuses != nil:
+		return refusesLocks
 	case n.Recovering > 0:
 		return "votes in " + n.Recovering.Round(100*time.Millisecond).String()
 	case n.CaughtUp:

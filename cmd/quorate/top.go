@@ -33,7 +33,8 @@ The arrows choose a name, enter shows its queue in order and what each node says
 of it, and / filters by what is typed. A node that is down and a holder that
 does not renew its lease come first, with a "!".
 
-To look takes no claim and no vote. 200 names are looked at closely, those for
+To look takes no claim and no vote. Once per look each node writes a key of its
+own that expires, to show whether it takes locks. 200 names are looked at closely, those for
 which most wait; the others are counted.`,
 		Example: `  quorate top
   quorate top 'job:*' --every 5s`,

@@ -36,7 +36,8 @@ It prints the URL, which has a random token: a browser without it sees nothing.
 The page only shows. It is served without encryption, so on loopback only; from
 another machine it is reached through ssh -L.
 
-To look takes no claim and no vote. 200 names are looked at closely, those for
+To look takes no claim and no vote. Once per look each node writes a key of its
+own that expires, to show whether it takes locks. 200 names are looked at closely, those for
 which most wait; the others are counted.`,
 		Example: `  quorate ui
   quorate ui 'job:*' --listen 127.0.0.1:8080`,

@@ -158,8 +158,8 @@ func boardNodes(r quorate.Report) []board.Node {
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		nodes[i] = board.Node{Name: n.Node, State: state(n), Up: n.Err == nil, Recovering: n.Recovering.Seconds()}
-		if n.Err != nil {
-			nodes[i].Cause = cause(n.Err)
+		if err := cmp.Or(n.Err, n.Refuses); err != nil {
+			nodes[i].Cause = cause(err)
 		}
 	}
 	return nodes

@@ -206,7 +206,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 }
 
 // Serving returns nil if a quorum is connected and votes, as far as this
-// process knows, else what is known of the nodes. It asks no node.
+// process knows, else what is known of the nodes. It waits for no node. It has
+// nodes tried that have not been for a while, for the next call to know.
 func (q *Quorum) Serving() error {
 	if q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
@@ -218,6 +219,9 @@ func (q *Quorum) Serving() error {
 			}
 		}
 		return nil
+	}
+	for _, n := range q.Nodes.Live() {
+		n.TryLater()
 	}
 	return q.Peers.Serving()
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -53,8 +52,8 @@ func explain(s *Spec, err error) error {
 		return fmt.Errorf("%w: the node %w", err, fault.ErrClusterMode)
 	}
 	e, ok := errors.AsType[resp.Error](err)
-	if ok && strings.Contains(e.Error(), "OOM command not allowed") { // before Redis 7.0 the code is ERR
-		return fmt.Errorf("%w: holds go on, and the node accepts no new locks until memory is free: raise maxmemory of that server", err)
+	if remedy := fault.WriteRemedy(err); remedy != "" {
+		return fmt.Errorf("%w: %s", err, remedy)
 	}
 	if ok && e.Code() == "WRONGTYPE" {
 		k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)

@@ -298,6 +298,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		c.loads++
 		i.q.Nodes.At(node).Reload(c)
 	case err != nil:
+		i.q.Nodes.At(node).Suspect(err)
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, fault.ForGood(err))
 	case !verdict.Counts():

@@ -48,6 +48,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var do []process.Action
 	switch {
 	case err != nil:
+		q.Nodes.At(c.req.Node).Suspect(err)
 		a.failed(&c.req, explain(a.spec, err))
 		if c.fail(now, err) {
 			a.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 
 // This file owns what an onlooker finds out about one node, and about all.
 
-// Check asks every node for what affects safety. It begins no claim and changes
-// nothing on a node. report gets one report at a time, with a lock of Check
+// Check asks every node for what affects safety, and has it write as a lock
+// does: see peers.Node.TryWrite. report gets one report at a time, with a lock of Check
 // held, until it says that it has heard enough; no node is waited for then. The
 // whole takes as long as the slowest node, ten node timeouts at most. Check
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
@@ -115,6 +115,9 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 		r.Fsync = flow.Text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
 	o.lookAtMarker(n, &r, at, allowed)
+	if r.Err == nil && !n.Seed() && r.Recovering == 0 { // a node that recovers refuses before it writes
+		r.Refuses, r.Err = n.TryWrite(ctx)
+	}
 	if r.Err != nil {
 		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
 	}

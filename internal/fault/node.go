@@ -3,6 +3,7 @@ package fault
 // This file owns the errors of one node, and which of them do not pass.
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -84,6 +85,35 @@ func kind(capacity uint64) string {
 		return "an rwmutex"
 	}
 	return fmt.Sprintf("a semaphore of %d permits", capacity)
+}
+
+// WriteError is a node that answers and refuses the write by which a lock
+// begins. Err is what the server says.
+type WriteError struct{ Err error }
+
+func (e *WriteError) Error() string {
+	return "takes no new locks: " + e.Err.Error() + ": " + cmp.Or(WriteRemedy(e.Err), "see the log of that server")
+}
+
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// WriteRemedy is what to do about a server that refuses a write with err, empty
+// if that is not known.
+func WriteRemedy(err error) string {
+	e, refused := errors.AsType[resp.Error](err)
+	switch code := e.Code(); {
+	case !refused:
+		return ""
+	case strings.Contains(e.Error(), "OOM command not allowed"): // before Redis 7.0 the code is ERR
+		return "holds go on, and the node accepts no new locks until memory is free: raise maxmemory of that server"
+	case code == "NOREPLICAS":
+		return "start its replicas, or lower min-replicas-to-write of that server"
+	case code == "MISCONF":
+		return "free its disk, or see the log of that server"
+	case code == "NOPERM":
+		return "give its user the rights in docs/security.md"
+	}
+	return ""
 }
 
 // ForGood reports whether a node's error will not go away by waiting. It goes

@@ -85,6 +85,7 @@ func (n *Node) warnOfEviction() {
 func (n *Node) down(err error) {
 	ps := n.ps
 	ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
+	n.writes.forget()
 	if !n.Seed() {
 		ps.Driver.CarryOut(ps.Driver.Client.Down(ps.Now(), n.Index))
 	}

@@ -118,6 +118,7 @@ type Node struct {
 	pause  time.Duration        // before that; as probed
 	evicts string               // the policy that was warned of; only touched as a connection begins
 	Jump   atomic.Pointer[Jump] // nil: none
+	writes writes
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	Dropped atomic.Bool   // it ends or has ended

@@ -95,7 +95,7 @@ func (ps *Peers) Serving() error {
 		if wait := ps.recovering.left(n.Index); wait > 0 {
 			return cmp.Or(n.Unfit(), error(&fault.RecoveringError{Wait: wait}))
 		}
-		return n.Unfit()
+		return cmp.Or(n.Unfit(), n.Refuses())
 	})
 	if met {
 		return nil

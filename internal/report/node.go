@@ -31,6 +31,7 @@ type Node struct {
 	Repairing  *script.Repairing // what the client says that repairs it; nil: none does now
 	Jumped     time.Duration
 	JumpedAt   time.Time
+	Refuses    error // why it takes no new locks; nil: it takes them
 	Warnings   []string
 	Standing   string // how it stands to the set; empty: unknown
 	Server     string // that the connection goes to
@@ -79,6 +80,9 @@ func (r *Node) Warn(skew time.Duration) {
 	if r.Role != "" && r.Role != "master" {
 		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
 	}
+	if r.Refuses != nil {
+		w = append(w, r.Refuses.Error())
+	}
 	if Evicts(r.Eviction) {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
 	}
@@ -114,11 +118,11 @@ func (r *Node) lacks() string {
 	return Remedy
 }
 
-// Votes reports whether the node answers and votes. An empty role is unknown:
+// Votes reports whether the node answers and votes for new locks. An empty role is unknown:
 // the user may not ask INFO, and the handshake refuses a replica only where it
 // can tell.
 func (r *Node) Votes() bool {
-	return r.Err == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
+	return r.Err == nil && r.Refuses == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
 }
 
 // Remedy is what to do about a node that cannot be repaired.

@@ -167,6 +167,9 @@ func (r *Node) worsen(o *Node) {
 	if r.Repairing == nil {
 		r.Repairing = o.Repairing
 	}
+	if r.Refuses == nil {
+		r.Refuses = o.Refuses
+	}
 	if r.RepairErr == nil {
 		r.RepairErr = o.RepairErr
 	}

@@ -49,6 +49,10 @@ func (k Keys) At(home Home) Keys {
 // recorded. No other name's keys can be the same, as none contains a brace.
 const Number = ":n"
 
+// TrialKeys are those of a name that no lock can have, for a write that finds
+// out whether the node takes any.
+func TrialKeys(prefix string) Keys { return NewKeysBeside(prefix, "", ":try") }
+
 // NewKeysBeside returns the keys of one side of name: for a lock of its own,
 // and a record, that concern the name. The empty side is the name itself.
 func NewKeysBeside(prefix, name, side string) Keys {

@@ -209,6 +209,8 @@ const (
 	EventNodeLeft       EventKind = "node left"
 	EventNodeRecovering EventKind = "node recovering"
 	EventNodeCaughtUp   EventKind = "node caught up"
+	EventNodeRefuses    EventKind = "node refuses"
+	EventNodeAccepts    EventKind = "node accepts"
 	EventWaiting        EventKind = "recovering"
 	EventClockJumped    EventKind = "clock jumped"
 	EventSetChanged     EventKind = "set changed"

@@ -41,6 +41,10 @@ func (b *Board) nodeEvent(at time.Time, was, is Node) {
 		b.event(at, NodeDown, is.Name, text)
 	case !was.Up && is.Up:
 		b.event(at, NodeUp, is.Name, is.State)
+	case is.Up && was.Cause == "" && is.Cause != "":
+		b.event(at, NodeDown, is.Name, is.State+": "+is.Cause)
+	case is.Up && was.Cause != "" && is.Cause == "":
+		b.event(at, NodeUp, is.Name, is.State)
 	case is.Up && was.Recovering == 0 && is.Recovering > 0:
 		b.event(at, NodeDown, is.Name, "is new or lost its data: "+is.State)
 	case is.Up && was.Recovering > 0 && is.Recovering == 0:

@@ -102,6 +102,8 @@ func (v *View) problems() []string {
 			all = append(all, fmt.Sprintf("%s is down: %s: %s", n.Name, n.State, n.Cause))
 		case !n.Up:
 			all = append(all, fmt.Sprintf("%s is down: %s", n.Name, n.State))
+		case n.Cause != "":
+			all = append(all, fmt.Sprintf("%s %s: %s", n.Name, n.State, n.Cause))
 		case n.Recovering > 0:
 			all = append(all, fmt.Sprintf("%s is recovering: %s", n.Name, n.State))
 		}

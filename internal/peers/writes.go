@@ -1,0 +1,173 @@
+package peers
+
+// This file owns whether a node takes the write by which a lock begins. A
+// server may answer every question and refuse every write: at maxmemory,
+// without enough replicas, with a full disk, or as its ACL has changed.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/setup"
+)
+
+// tryFor is how long the keys of a trial last. Only a node that could not be
+// told of its end keeps them for that long.
+const tryFor = time.Second
+
+// A node that has refused a write is tried again until it takes one, each
+// writePause at first and each longestWritePause later. A client that uses no
+// lock tries each node again when a probe asks, once in tryEvery.
+const (
+	writePause        = time.Second
+	longestWritePause = 10 * time.Second
+	tryEvery          = 5 * time.Second
+)
+
+// writes is what a node made of the last trial. It is safe for concurrent use;
+// mu guards its fields.
+type writes struct {
+	mu     sync.Mutex
+	refuse error     // nil: nothing is known against the node
+	trying bool      // tryAgain runs
+	tried  time.Time // when the last trial began
+}
+
+// TryWrite has the node carry out what a lock begins and ends with: a claim
+// joins the queue of a name that no lock can have, and leaves. It returns why
+// the node refuses that, nil if it does not, and err if it is not known.
+func (n *Node) TryWrite(ctx context.Context) (refuses, err error) {
+	ps := n.ps
+	n.writes.begin()
+	named := ps.Members.Named.Load()
+	keys := script.TrialKeys(ps.Set.Prefix).At(named.Home)
+	terms := protocol.Terms{ID: NewID(), TTL: tryFor, Weight: 1, Capacity: 1}
+	command := func(op protocol.Op) []byte {
+		return script.AppendCommand(nil, keys, &terms, ps.Channel, named.Guard, 0, protocol.Request{Op: op})
+	}
+	v, err := n.Answer(ctx, command(protocol.OpJoin))
+	err = ps.Members.CheckSet(n.Index, err)
+	if _, refused := errors.AsType[resp.Error](err); refused && !fault.ClusterMode(err) {
+		refuses = &fault.WriteError{Err: err}
+		n.noteWrites(refuses)
+		return refuses, nil
+	}
+	if err == nil {
+		_, err = script.Decode(v)
+	}
+	if err == nil {
+		n.noteWrites(nil)
+		n.Send(&flow.Request{Command: command(protocol.OpLeave)})
+	}
+	return nil, err
+}
+
+func (w *writes) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tried = time.Now()
+}
+
+// Refuses returns why the node took no new lock when it was last tried, nil if
+// it did or has not been tried.
+func (n *Node) Refuses() error {
+	w := &n.writes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refuse
+}
+
+// noteWrites notes what came of a trial, and tells of it where that is news.
+func (n *Node) noteWrites(refuses error) {
+	ps, w := n.ps, &n.writes
+	w.mu.Lock()
+	was := w.refuse
+	w.refuse = refuses
+	w.mu.Unlock()
+	switch {
+	case refuses != nil && (was == nil || was.Error() != refuses.Error()):
+		ps.Set.Logger.Warn("quorate: a node takes no new locks", "node", n.Addr, "error", refuses)
+		ps.Observer.Call(setup.Event{Kind: setup.EventNodeRefuses, Node: n.Addr, Err: refuses})
+		n.tryAgain()
+	case refuses == nil && was != nil:
+		ps.Set.Logger.Info("quorate: a node takes new locks again", "node", n.Addr)
+		ps.Observer.Call(setup.Event{Kind: setup.EventNodeAccepts, Node: n.Addr})
+	}
+}
+
+// forget forgets what was found out: the connection has ended.
+func (w *writes) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = nil
+}
+
+// Suspect has the node tried because it has refused a claim with err. That may
+// concern one name alone, such as a key that the user has no right to: the
+// trial finds out.
+func (n *Node) Suspect(err error) {
+	e, refused := errors.AsType[resp.Error](err)
+	if refused && e.Code() != "WRONGTYPE" && !flow.Forgotten(err) {
+		n.tryAgain()
+	}
+}
+
+// TryLater has the node tried unless that was done lately, or it is known not to
+// vote.
+func (n *Node) TryLater() {
+	if n.writes.last() >= tryEvery && n.Unfit() == nil && n.ps.recovering.left(n.Index) == 0 {
+		n.tryAgain()
+	}
+}
+
+// last is how long ago the last trial began.
+func (w *writes) last() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.tried)
+}
+
+// tryAgain has the node tried, until it takes a write, by a task of its own. It
+// blocks for nothing.
+func (n *Node) tryAgain() {
+	w := &n.writes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !n.Seed() && !w.trying {
+		w.trying = n.ps.Tasks.Start(n.tryUntilTaken)
+	}
+}
+
+// It is a task. A node is tried once in writePause at most, however many claims
+// it refuses.
+func (n *Node) tryUntilTaken() {
+	ps, w := n.ps, &n.writes
+	for pause := writePause; ; pause = min(2*pause, longestWritePause) {
+		select {
+		case <-time.After(pause - w.last()):
+		case <-ps.Over:
+		}
+		ctx, cancel := context.WithTimeout(ps.Life, 10*ps.Set.NodeTimeout)
+		_, _ = n.TryWrite(ctx) // it is noted
+		cancel()
+		if !n.goesOn() {
+			return
+		}
+	}
+}
+
+// goesOn reports whether tryUntilTaken has more to do.
+func (n *Node) goesOn() bool {
+	w := &n.writes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trying = w.refuse != nil && !n.ps.IsClosed() && !n.Dropped.Load()
+	return w.trying
+}
