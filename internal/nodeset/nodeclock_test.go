@@ -90,7 +90,7 @@ func newCourt(t *testing.T, nodes int) *court {
 	bounds := make([]*ClockBounds, nodes)
 	for i := range bounds {
 		bounds[i] = new(ClockBounds)
-		c.ahead[i] = int64(1e9 * i)
+		c.ahead[i] = 1e9 * int64(i)
 	}
 	c.Clocks = NewClocks(bounds, 200*time.Millisecond, 20*time.Second)
 	for i := range 3 * nodes {

@@ -282,7 +282,7 @@ func TestClockIsKnownBeforeUp(t *testing.T) {
 	p.Connect(p.now, 0, time.Millisecond)
 	p.Show(p.now, 0, 1)
 	p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: 1_700_000_000_000 * 1000})
-	assert.InDelta(t, 1_700_000_000_000_000, int64(p.Clock(p.now)), 10_000)
+	assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.Clock(p.now)), 10_000)
 }
 
 // An attempt that starts before any node's clock is known gets its T0 when it
@@ -316,9 +316,9 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 		p.a.Up(p.now, i)
 		r := offer(i)
 		assert.Equal(t, protocol.OpJoin, r.Op)
-		assert.InDelta(t, 1_700_000_000_000_000, int64(r.Ticket), 10_000, "node %d gets the T0 of the first", i)
+		assert.InDelta(t, int64(1_700_000_000_000_000), int64(r.Ticket), 10_000, "node %d gets the T0 of the first", i)
 	}
-	assert.InDelta(t, 1_700_000_001_000_000, int64(p.Clock(p.now)), 10_000, "the median")
+	assert.InDelta(t, int64(1_700_000_001_000_000), int64(p.Clock(p.now)), 10_000, "the median")
 }
 
 // The first node that a client meets has a wrong clock. An attempt with a T0 by
@@ -341,6 +341,6 @@ func TestT0OfAWrongClock(t *testing.T) {
 		assert.Equal(t, lease.Expired, p.a.Phase())
 		p.a = process.Attempt{}
 		p.start(protocol.Rules{})
-		assert.InDelta(t, 1_700_000_000_000_000, int64(p.a.Ticket()), 10_000)
+		assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.a.Ticket()), 10_000)
 	}
 }

@@ -75,7 +75,7 @@ func TestNoScriptReadsALongValue(t *testing.T) {
 			require.NoError(t, c.SetRange(ctx, key, long, "end").Err())
 			before := lua(t, c)
 			_ = c.Do(ctx, command...).Err() // may be refused, at once
-			assert.Less(t, lua(t, c)-before, long/2, "%s with a long value at %s", what, key)
+			assert.Less(t, lua(t, c)-before, int64(long/2), "%s with a long value at %s", what, key)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestALongValueIsNotOurs(t *testing.T) {
 
 // lua is how much memory scripts have, with what they have read and do not need
 // any more.
-func lua(t *testing.T, c redis.UniversalClient) int {
+func lua(t *testing.T, c redis.UniversalClient) int64 {
 	t.Helper()
 	info, err := c.Info(t.Context(), "memory").Result()
 	require.NoError(t, err)

@@ -179,8 +179,8 @@ func later(c *nodeset.Configuration) *nodeset.Configuration {
 	return change.Finish(c, "19a0000000000000008")
 }
 
-func number(t *testing.T, word string) int {
-	n, err := strconv.Atoi(word)
+func number(t *testing.T, word string) int64 {
+	n, err := strconv.ParseInt(word, 10, 64)
 	require.NoError(t, err)
 	return n
 }
