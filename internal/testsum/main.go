@@ -5,7 +5,8 @@
 //
 // Each target runs, whatever came of those before it, and has JSON=-json set,
 // which it hands to go test. Of tests that fail the output is shown, and of
-// others nothing. The last line is the sum. A target that fails without a Go
+// others nothing. While a stage runs, a line says for how long, how many tests
+// have passed and which packages are being tested. The last line is the sum. A target that fails without a Go
 // test that fails counts as one failure. In CI a skipped test is a failure.
 package main
 
@@ -20,7 +21,11 @@ import (
 )
 
 func main() {
-	s := sum{out: os.Stdout, strict: os.Getenv("CI") != ""}
+	out := newScreen(os.Stdout)
+	s := sum{out: out, progress: out.progress, strict: os.Getenv("CI") != ""}
+	ticker := time.NewTicker(out.every)
+	defer ticker.Stop()
+	s.ticks = ticker.C
 	for _, stage := range os.Args[1:] {
 		s.run(stage, exec.Command("make", append(strings.Fields(stage), "-s", "JSON=-json")...))
 	}
@@ -33,7 +38,8 @@ func main() {
 func (s *sum) run(stage string, cmd *exec.Cmd) {
 	fmt.Fprintf(s.out, "== %s\n", stage)
 	began, failed := time.Now(), s.failed
-	cmd.Stderr = os.Stderr
+	s.stage, s.start = stage, began
+	cmd.Stderr = s.out
 	output, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -64,18 +70,46 @@ func (s *sum) run(stage string, cmd *exec.Cmd) {
 // read takes in what a stage writes, line by line. What is no event of go test
 // is shown as it is.
 func (s *sum) read(r io.Reader) {
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadString('\n')
-		if e, ok := parse(line); ok {
-			s.event(e)
-		} else {
-			fmt.Fprint(s.out, line)
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		in := bufio.NewReader(r)
+		for {
+			line, err := in.ReadString('\n')
+			lines <- line
+			if err != nil {
+				return
+			}
 		}
-		if err != nil {
-			return
+	}()
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return
+			}
+			if e, ok := parse(line); ok {
+				s.event(e)
+			} else {
+				fmt.Fprint(s.out, line)
+			}
+		case now := <-s.ticks:
+			s.progress(s.status(now))
 		}
 	}
+}
+
+// status is the line of progress: how long the stage has been running, how many
+// tests have passed, and which packages are being tested.
+func (s *sum) status(now time.Time) string {
+	line := fmt.Sprintf("   %s %v: %d passed", s.stage, now.Sub(s.start).Round(time.Second), s.passed)
+	if s.failed > 0 {
+		line += fmt.Sprintf(", %d failed", s.failed)
+	}
+	if len(s.running) > 0 {
+		line += "; now " + strings.Join(s.running, ", ")
+	}
+	return line
 }
 
 // report writes what failed and what was skipped, and the sum. It returns

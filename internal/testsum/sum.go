@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is a line of `go test -json`.
@@ -32,8 +33,14 @@ func (t test) String() string { return strings.TrimSpace(t.pkg + " " + t.name) }
 
 // sum adds up events. It is not safe for concurrent use.
 type sum struct {
-	out    io.Writer
-	strict bool // a skipped test is a failure
+	out      io.Writer
+	strict   bool // a skipped test is a failure
+	progress func(line string)
+	ticks    <-chan time.Time // when a line of progress is due
+
+	stage   string    // the one that runs
+	start   time.Time // when it began
+	running []string  // its packages whose tests run
 
 	passed, failed, skipped int
 	stages                  []string // those that failed
@@ -51,6 +58,8 @@ func (s *sum) event(e event) {
 	}
 	t := test{e.Package, e.Test}
 	switch e.Action {
+	case "start":
+		s.running = append(s.running, path.Base(t.pkg))
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
 	case "run":
@@ -61,6 +70,9 @@ func (s *sum) event(e event) {
 		}
 	case "pass", "fail", "skip":
 		if t.name == "" {
+			if i := slices.Index(s.running, path.Base(t.pkg)); i >= 0 {
+				s.running = slices.Delete(s.running, i, i+1)
+			}
 			if e.Elapsed > 30 {
 				s.slow = append(s.slow, fmt.Sprintf("%s %.0fs", path.Base(t.pkg), e.Elapsed))
 			}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // stage runs a shell script as a stage.
@@ -83,4 +86,51 @@ func TestSumOfNoProgram(t *testing.T) {
 	s := sum{out: &strings.Builder{}}
 	s.run("unit", exec.Command("/nonexistent"))
 	assert.False(t, s.report())
+}
+
+// While a stage runs, each tick shows what passed and what runs.
+func TestProgress(t *testing.T) {
+	ticks := make(chan time.Time)
+	r, w := io.Pipe()
+	lines := make(chan string)
+	s := sum{out: &strings.Builder{}, stage: "unit", start: time.Unix(100, 0), ticks: ticks}
+	s.progress = func(line string) { lines <- line }
+	done := make(chan struct{})
+	go func() { defer close(done); s.read(r) }()
+	say := func(events ...string) {
+		for _, e := range events {
+			_, err := io.WriteString(w, e+"\n")
+			assert.NoError(t, err)
+		}
+	}
+	ticks <- time.Unix(101, 0)
+	assert.Equal(t, "   unit 1s: 0 passed", <-lines)
+	say(`{"Action":"start","Package":"x/core"}`, `{"Action":"start","Package":"x/mutex"}`, `{"Action":"pass","Package":"x/core","Test":"TestGood"}`)
+	line := ""
+	for !strings.Contains(line, "1 passed") { // the last events may still be on their way
+		ticks <- time.Unix(172, 0)
+		line = <-lines
+	}
+	assert.Equal(t, "   unit 1m12s: 1 passed; now core, mutex", line)
+	say(`{"Action":"pass","Package":"x/core"}`, `{"Action":"fail","Package":"x/mutex","Test":"TestBad"}`)
+	require.NoError(t, w.Close())
+	<-done
+	assert.Equal(t, "   unit 1m30s: 1 passed, 1 failed; now mutex", s.status(time.Unix(190, 0)))
+}
+
+// On a terminal output takes the place of the line of progress.
+func TestScreen(t *testing.T) {
+	var out strings.Builder
+	s := screen{out: &out, live: true}
+	s.progress("one")
+	s.progress(strings.Repeat("é", 100))
+	_, err := s.Write([]byte("FAILED\n"))
+	require.NoError(t, err)
+	_, err = s.Write([]byte("again\n"))
+	require.NoError(t, err)
+	assert.Equal(t, "\r\x1b[Kone\r\x1b[K"+strings.Repeat("é", 78)+"…\r\x1b[KFAILED\nagain\n", out.String())
+	out.Reset()
+	s.live = false
+	s.progress("two")
+	assert.Equal(t, "two\n", out.String())
 }
