@@ -8,6 +8,10 @@ MAKEFLAGS   += --no-print-directory
 # The modules of go.work.
 MODULES := . cmd/quorate compat/cron compat/gocron compat/goose compat/migrate compat/redsync examples internal/bench internal/chaos internal/release otel
 
+# The modules of the library, with its test kit, and of the command. `make test` tests these two; `make verify` tests the others.
+MAIN  := . cmd/quorate
+OTHER := $(filter-out $(MAIN),$(MODULES))
+
 # The rooms of the pure part, from the lowest one up.
 ROOMS := ./internal/protocol ./internal/lease ./internal/nodeset ./internal/change ./internal/repair ./internal/process
 
@@ -33,7 +37,7 @@ export GORACE := atexit_sleep_ms=20
 
 # With the default, 100, the garbage collector of a process with few megabytes is always at work: it takes a third of the
 # simulator's time. Benchmarks have the default, and so has the search of all states, which fills the memory.
-unit race servers sim histories mutants quick: export GOGC := 400
+unit others race servers small sim histories mutants quick: export GOGC := 400
 states: export GOGC := 100
 
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -54,8 +58,8 @@ JSON ?=
 SUM  := go run ./internal/testsum
 
 .PHONY: test
-test: ## gofmt, go vet, the tests of all modules, 5,000 schedules: about five minutes on two idle processors
-	@$(SUM) redis vet unit 'sim SEEDS=5000'
+test: ## gofmt, go vet and the tests of the library, the command and the test kit, 5,000 schedules: about five minutes on two idle processors
+	@$(SUM) redis format unit 'sim SEEDS=5000'
 
 .PHONY: weight
 weight: ## How many lines of Go and Lua a program imports with the five primitives, and how many rules there are
@@ -64,13 +68,14 @@ weight: ## How many lines of Go and Lua a program imports with the five primitiv
 	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
 
 .PHONY: verify
-verify: ## What takes longer: staticcheck, the race detector, fleets, 5,000 more schedules, chaos, mutants, all states, fuzzing
-	@$(SUM) redis lint race servers 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=10000x'
+verify: ## What takes longer: the other modules, staticcheck, the race detector, fleets, 5,000 more schedules, chaos, mutants, all states, fuzzing
+	@$(SUM) redis lint others race servers small 'sim SEEDS=5000 SEED=5001' 'histories HISTORIES=5000' mutants states faults 'fuzz FUZZTIME=10000x'
 
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
-# little else than wait for the end of leases and guard times. The stage vet has vetted them.
+# little else than wait for the end of leases and guard times.
 ALL    = $(MODULES:%=./%/...)
-GOTEST = QUORATE_REQUIRE_REDIS=1 go test -vet=off -tags search $(JSON) -p 3 -parallel 6 -timeout 8m
+RUN    = QUORATE_REQUIRE_REDIS=1 go test -tags search $(JSON) -p 3 -parallel 6 -timeout 8m
+GOTEST = $(RUN) -vet=off
 
 # The packages whose tests start many servers or processes for minutes, or compile a user's programs.
 SERVERS := ./internal/doccheck ./internal/operator ./internal/chaos ./internal/bench ./internal/bench/libraries ./internal/compat ./internal/release ./compat/goose ./compat/migrate
@@ -81,41 +86,57 @@ FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermit
 # Other stages run TestSchedules and TestCompatibility.
 SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
 
-# The packages whose tests drive servers and commands, share nothing between goroutines, or are for another library. The
-# slowest come first: what is last would run alone for minutes.
-OTHERS := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/...
-PURE   := ./internal/e2e ./cmd/quorate ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum $(OTHERS)
+# The packages whose tests drive servers and commands, or share nothing between goroutines. The slowest come first: what is
+# last would run alone for minutes.
+PURE := ./internal/e2e ./cmd/quorate ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum
 
-# The others.
-SHARED = ./internal/core ./mutex $$(go list $(ALL) | grep -vxFf <(go list $(PURE) $(SERVERS) ./internal/sim/exhaustive ./internal/core ./mutex))
+# The packages for other libraries, and the examples.
+SATELLITES := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/...
+
+# The others, of the modules of `make test` and of the rest.
+LISTED  = $(PURE) $(SERVERS) $(SATELLITES) ./internal/sim/exhaustive ./internal/core ./mutex
+SHARED  = ./internal/core ./mutex $$(go list $(MAIN:%=./%/...) | grep -vxFf <(go list $(LISTED)))
+SHARING = $$(go list $(OTHER:%=./%/...) | grep -vxFf <(go list $(LISTED)))
 
 # In CI `make test` has the race detector, too, so that `make verify` finds in go's cache what its tests said.
+# Vetting beside the tests takes no time of its own: the tests leave the processors idle.
 .PHONY: unit
-unit: ## The tests of all modules, but for those of `make servers` and `make states`
+unit: ## go vet and the tests of the library, the command and the test kit, but for those of `make servers` and `make states`
 ifdef CI
-	@failed=0; $(GOTEST) $(SKIP) $(PURE) || failed=1; $(GOTEST) $(SKIP) $(RACE) $(SHARED) || failed=1; exit $$failed
+	@failed=0; $(RUN) -vet=all $(SKIP) $(PURE) || failed=1; $(RUN) -vet=all $(SKIP) $(RACE) $(SHARED) || failed=1; exit $$failed
 else
-	@$(GOTEST) $(SKIP) $(PURE) $(SHARED)
+	@$(RUN) -vet=all $(SKIP) $(PURE) $(SHARED)
 endif
+
+.PHONY: others
+others: ## The tests of the packages for other libraries, and of the examples
+	@$(GOTEST) $(SATELLITES)
 
 .PHONY: race
 race: ## The tests in which goroutines share, with the race detector; the acceptance suite on redis-server
 	@if [ -z '$(RACE)' ]; then echo 'The race detector needs a C compiler.'; exit 1; fi
 	@failed=0; \
-	$(GOTEST) $(SKIP) $(RACE) $(SHARED) || failed=1; \
+	$(RUN) -vet=all $(SKIP) $(RACE) $(SHARED) || failed=1; \
+	$(GOTEST) $(SKIP) $(RACE) $(SHARING) || failed=1; \
 	QUORATE_COMPAT=1 $(GOTEST) -count=1 -run '^TestCompatibility$$' ./internal/e2e || failed=1; \
 	exit $$failed
 
 .PHONY: servers
 servers: ## The tests with fleets of servers and processes, and of a release
 	@failed=0; \
-	$(GOTEST) $(SERVERS) || failed=1; \
+	$(RUN) -vet=all $(SERVERS) || failed=1; \
 	$(GOTEST) -run '$(FLEETS)' ./internal/e2e || failed=1; \
 	exit $$failed
 
+# A processor with 64 bits runs programs for one with 32, and they need no C compiler.
+.PHONY: small
+small: ## The tests of the pure packages and of the scripts on a 32-bit processor: GOARCH=386
+	@if [ "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" != linux/amd64 ]; then echo 'GOARCH=386 runs on linux/amd64 only.'; exit 0; fi; \
+	GOARCH=386 CGO_ENABLED=0 $(GOTEST) $(ROOMS) ./internal/model ./internal/localqueue ./internal/resp ./internal/script
+
 .PHONY: histories
 histories: ## Random histories of a set of nodes
-	@go test $(JSON) -count=1 -timeout 15m ./internal/nodeset -run Histories -seeds=$(HISTORIES)
+	@$(GOTEST) -count=1 -timeout 15m ./internal/nodeset -run Histories -seeds=$(HISTORIES)
 
 .PHONY: mutants
 mutants: ## The library without one of its rules at a time: a test must see it
@@ -127,7 +148,7 @@ HUGE := ^TestExhaustive$$/^(prompt,_cut_off,_restart|messages_take_any_time,_a_c
 
 .PHONY: states
 states: ## The search of all states, the large worlds too: 2 GiB
-	@go test $(JSON) -tags search -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full $(if $(HUGE),-skip '$(HUGE)')
+	@$(RUN) -vet=all -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full $(if $(HUGE),-skip '$(HUGE)')
 
 .PHONY: faults
 faults: ## A quarter of a minute of chaos on five servers; TestChaos has three
@@ -139,12 +160,11 @@ soak: ## What a night finds: a million schedules, all states, an hour of chaos
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
-	@unformatted=$$(gofmt -l .); \
-	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
+	@$(MAKE) format
 	@go vet -tags search ./...
-	@go test -tags search ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
-	@go test -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
-	@go test ./internal/doccheck -run 'TestLinks|TestRuleTable|TestNamedTestsExist'
+	@go test -vet=off -tags search ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
+	@go test -vet=off -tags search -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
+	@go test -vet=off -tags search ./internal/doccheck -run 'TestLinks|TestRuleTable|TestNamedTestsExist'
 
 # GOWORK=off shows that each module builds on its own. What users install requires a released version of
 # the library, which may not be published yet: a copy of the module's go.mod takes the library from here.
@@ -154,15 +174,14 @@ ALONE = alone() { \
 	go mod edit -replace=github.com/quorate/quorate=$(CURDIR) $$t/alone.mod; \
 	}; t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT
 
-.PHONY: vet
-vet: ## gofmt and go vet
-	@failed=0; unformatted=$$(gofmt -l .); \
-	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; failed=1; fi; \
-	go vet -tags search $(ALL) || failed=1; exit $$failed
+.PHONY: format
+format: ## gofmt
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
 
 .PHONY: lint
-lint: ## staticcheck; each module builds on its own
-	@failed=0; \
+lint: ## go vet of the modules that make test leaves out; staticcheck; each module builds on its own
+	@failed=0; go vet -tags search $(OTHER:%=./%/...) || failed=1; \
 	echo '== staticcheck'; $(STATICCHECK) -tags search $(ALL) || failed=1; \
 	$(ALONE); \
 	for m in $(filter-out .,$(MODULES)); do \
@@ -172,7 +191,7 @@ lint: ## staticcheck; each module builds on its own
 
 .PHONY: sim
 sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
-	@go test $(JSON) $(if $(filter 1,$(SEEDS)),-v) ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
+	@$(GOTEST) $(if $(filter 1,$(SEEDS)),-v) ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
 
 # A fuzz target runs for as long as it is allowed to, so `make unit` plays its corpus only. An input that
 # fails is written below testdata/fuzz of its package, and `go test` plays it from then on.
