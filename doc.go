@@ -1,47 +1,66 @@
-// Package quorate is the sync package, across processes: Mutex, RWMutex, a
-// weighted Semaphore, Once and leader election, kept by a majority of N
-// independent Redis masters.
+// Package quorate is Go's sync package, across processes, on one Redis or on a
+// majority of N independent Redis masters.
 //
-// A [Quorum] is this process's connection to the nodes. The primitives are in
-// packages of their own: [mutex], [rwmutex], [semaphore], [once] and [leader].
+// A [Quorum] is this process's connection to the nodes. Everything else is made
+// from it:
 //
-//	q, err := quorate.Connect(ctx, []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"})
+//	q, err := quorate.Connect(ctx, []string{"redis://localhost:6379"})
 //	...
 //	m := mutex.New(q, "invoices")
-//	m.Lock()
-//	defer m.Unlock()
+//	err = m.Do(ctx, func(ctx context.Context) error { return number(ctx) })
+//
+// # Packages
+//
+//   - [mutex]: sync.Mutex, and several names as one lock
+//   - [rwmutex]: sync.RWMutex
+//   - [semaphore]: at most N at once over the whole fleet
+//   - [once]: sync.Once, with a result that all processes share
+//   - [leader]: one leader at a time
+//   - [period]: a job at most once per period
+//   - [flight]: load a value once for all processes
+//   - [shards]: divide work among replicas
+//   - [quoratetest]: nodes inside a test, with faults and fake time
+//   - [inspect]: who holds which name, and who waits
+//   - [members]: change the nodes while locks are held
+//   - [health]: handlers for probes
+//
+// Metrics and traces for OpenTelemetry are in the module otel, and adapters for
+// other libraries in modules below compat.
 //
 // # What is guaranteed
 //
-// The algorithm is Redlock, completed with an order among claims, a fencing
-// token, and wake-ups instead of polling. Redlock is the same key and a random
-// id on N masters, a majority, a validity time measured from before the send,
-// extension, release on all nodes, and delayed restarts.
-//
-// The guarantee rests on three conditions: fewer than half of the nodes fail at
-// a time, clocks run at the same speed within 1%, and a node that lost its data
-// does not vote for the guard time. While they hold, no two processes hold a
-// name at the same time by their own clocks, and each holder's token is higher
-// than that of every earlier holder.
+// No two processes hold a name at the same time, each by its own clock, and a
+// later holder has a higher token than every earlier one. This rests on three
+// conditions: fewer than half of the nodes fail at a time, clocks run at the
+// same speed within 1%, and the clocks of a majority of the nodes agree within
+// [WithSkew]. docs/reference/guarantees.md has the whole list.
 //
 // # What is not
 //
-// No lock service can stop a process that has been paused. When the process
-// goes on, its lease's context has ended, but code that does not look at the
-// context does not know that. So where a late write does harm, give
-// [Lease.Token] to the resource, and let the resource refuse a token that is
-// lower than one it has seen.
+// No lock can stop a process that has been paused. When the process wakes up,
+// its lease's context has ended, but it may write once more before it looks. If
+// a late write does harm, give [Lease.Token] to the resource, and let the
+// resource refuse a token that is lower than one it has seen.
 //
 // # Errors
 //
 // An operation that fails returns an [*Error] of one of the kinds [ErrHeld],
-// [ErrNoQuorum], [ErrLost], [ErrNotHeld], [ErrClosed] and
-// [ErrInvalid]. [New] and [Connect] refuse wrong nodes and options with
-// ErrInvalid. A wrong option of a primitive is a programmer's error and panics.
+// [ErrNoQuorum], [ErrLost], [ErrNotHeld], [ErrClosed] and [ErrInvalid]. [New]
+// and [Connect] refuse wrong nodes and options with ErrInvalid. A wrong option
+// of a primitive is a programmer's error and panics.
+//
+// Everything in this package is safe for concurrent use.
 //
 // [mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex
 // [rwmutex]: https://pkg.go.dev/github.com/quorate/quorate/rwmutex
 // [semaphore]: https://pkg.go.dev/github.com/quorate/quorate/semaphore
 // [once]: https://pkg.go.dev/github.com/quorate/quorate/once
 // [leader]: https://pkg.go.dev/github.com/quorate/quorate/leader
+// [period]: https://pkg.go.dev/github.com/quorate/quorate/period
+// [flight]: https://pkg.go.dev/github.com/quorate/quorate/flight
+// [shards]: https://pkg.go.dev/github.com/quorate/quorate/shards
+// [quoratetest]: https://pkg.go.dev/github.com/quorate/quorate/quoratetest
+// [inspect]: https://pkg.go.dev/github.com/quorate/quorate/inspect
+// [members]: https://pkg.go.dev/github.com/quorate/quorate/members
+// [health]: https://pkg.go.dev/github.com/quorate/quorate/health
 package quorate

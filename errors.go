@@ -48,10 +48,9 @@ var (
 	errEvicted                                = fault.ErrEvicted
 )
 
-// An Error is how an operation failed. Err is one of the kinds, alone or with
-// the error of the context that ended the wait. [errors.Is] and [errors.As] see
-// Err and the error of each node. No error contains a password. An Error is
-// safe for concurrent use: the library does not change it any more.
+// An Error tells how an operation failed. Err is one of the kinds, alone or
+// together with the error of the context that ended the wait. [errors.Is] and
+// [errors.As] see Err and the error of each node. No error contains a password.
 type Error struct {
 	Op     string      // "lock", "unlock", ...
 	Name   string      // of the primitive; empty where there is none
@@ -61,15 +60,14 @@ type Error struct {
 	Nodes  []NodeError // the nodes that did not agree
 }
 
-// A NodeError is what one node had against an operation. It is a plain value,
-// safe for concurrent use as long as no goroutine changes it.
+// A NodeError is one node's reason for not agreeing to an operation.
 type NodeError struct {
 	Node string // address
 	Err  error
 }
 
 // Error returns the operation, the name, the kind, the votes, each node's own
-// error, and what to do about brand-new nodes.
+// error, and what to do.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "quorate: %s", e.Op)

@@ -5,54 +5,51 @@ import (
 	"time"
 )
 
-// A Lease is one hold: from the moment that a Lock, or its like, returned until
-// the release or the loss. A logger of log/slog prints its name, its token and
-// how much of it is left. It is safe for concurrent use.
+// A Lease is one hold, from the moment Lock returned until the release or the
+// loss. A log/slog logger prints its name, its token and how much of it is
+// left.
 type Lease interface {
-	// Token returns the fencing token. It rises with every holder of the name,
-	// over all processes. So a resource that remembers the highest token it has
-	// seen, and refuses lower ones, cannot be written to by a holder that lost
-	// its lock and has not noticed yet. The token is below 2^63, and about
-	// 1.8e18 today. That is above 2^53, the largest integer that numbers of
-	// JavaScript and Lua hold exactly.
+	// Token returns the fencing token. It rises with every holder of the name, over
+	// all processes. A resource that remembers the highest token it has seen, and
+	// refuses lower ones, cannot be written to by a holder that has lost its lock
+	// and does not know it yet. Tokens are below 2^63 and about 1.8e18 today.
+	// JavaScript and Lua round numbers above 2^53, so pass tokens to them as
+	// strings.
 	Token() uint64
-	// Context returns a context that ends when the hold ends. [context.Cause]
-	// then is [ErrReleased], [ErrLost], [ErrEvicted] or [ErrClosed].
+	// Context returns a context that ends when the hold ends. [context.Cause] then
+	// is [ErrReleased], [ErrLost], [ErrEvicted] or [ErrClosed].
 	//
-	// Its Err compares with the deadline. So Err says that the hold has ended
-	// from the deadline on, and before another process can hold the name. It
-	// does so in a process so busy that no other goroutine has run since, too.
-	// The clock must keep to the drift of 1%.
+	// Its Err compares the clock with the deadline. So Err reports the end from the
+	// deadline on, before another process can hold the name. This holds even if no
+	// other goroutine has been scheduled since. It rests on a clock that drifts by
+	// less than 1%.
 	//
-	// Done is closed by a timer, or by the first call of Err after the
-	// deadline: on a busy process it may be late. A context that package
-	// context derives from this one, as [context.WithCancel] does, ends with it
-	// at once, but its own Err knows only what Done knows. Where a late end
-	// does harm, ask this context before each step, and give the token to the
-	// resource.
+	// Done is closed by a timer, or by the first call of Err after the deadline, so
+	// it may be late on a busy process. A context derived from this one, for
+	// example by [context.WithCancel], ends with it, but its own Err knows only
+	// what Done knows. If a late end does harm, ask this context before each step,
+	// and give the token to the resource.
 	//
-	// The contexts that the Do methods and packages once and leader give to a
-	// function are of the same kind.
+	// The contexts that the Do methods, once and leader pass to functions are of
+	// the same kind.
 	Context() context.Context
-	// ValidUntil returns when the hold ends unless it is renewed before, on
-	// this process's monotonic clock. Renewal moves it every third of the TTL.
+	// ValidUntil returns when the hold ends unless it is renewed, on this process's
+	// monotonic clock. Renewal moves it every third of the TTL.
 	ValidUntil() time.Time
 	// Wanted returns a channel that is closed when another claim, or another
-	// goroutine with the same Mutex, RWMutex or Group, has begun to wait behind
-	// the hold: a holder with work that can stop may give way. It stays closed
-	// if that one gives up. It is not closed by the end of the hold: see
-	// Context.
+	// goroutine with the same value, has begun to wait behind the hold. A holder
+	// whose work can stop may then give way. The channel stays closed if the waiter
+	// gives up. The end of the hold does not close it: see Context.
 	//
-	// The nodes of a mutex, an rwmutex and shards tell that at once, and those
-	// of the other primitives with a renewal, a third of the TTL later at most.
-	// It is a hint: what a node says is lost if its connection breaks.
+	// For a mutex, an rwmutex and shards the nodes tell at once; for the other
+	// primitives with a renewal, at most a third of the TTL later. It is a hint: it
+	// is lost if a node's connection breaks.
 	Wanted() <-chan struct{}
 }
 
 // A Holder is the process that holds a name, as a majority of the nodes sees
-// it: every primitive has a method Holder. If several hold it, it is the one
-// that has for the longest. It is a plain value, safe for concurrent use as
-// long as no goroutine changes it.
+// it. If several processes hold the name, it is the one that has held it for
+// the longest.
 type Holder struct {
 	Token   uint64        // of its claim's first hold; a hand-over inside its process is not visible from outside
 	Host    string        // of the process

@@ -18,16 +18,15 @@ func WithObserver(o Observer) Option {
 }
 
 // An Observer gets the events of a [Quorum] that no caller waits for, for
-// metrics and tests, see [WithObserver]. A [Tracer] gets the calls. It must be
-// safe for concurrent use.
+// metrics and tests, see [WithObserver]. A [Tracer] gets the calls.
 //
-// Observe is called in a goroutine of its own, for one event after the other:
-// the library waits for no call, and some may come after [Quorum.Close]. Events
-// that wait for a slow Observe take memory. A panic in it ends the process.
+// The library calls Observe from one goroutine, for one event after the other,
+// and does not wait for it. Some events may come after [Quorum.Close]. Events
+// that wait for a slow Observer take memory. A panic in Observe ends the
+// process.
 type Observer interface{ Observe(Event) }
 
-// EventKind is the kind of an [Event]. It is a plain value, safe for concurrent
-// use.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 // The kinds of events.
@@ -76,8 +75,7 @@ const (
 // String returns the kind's string, as it stands at each kind.
 func (k EventKind) String() string { return string(k) }
 
-// An Event is one thing that happened, see [Observer]. It is a plain value,
-// safe for concurrent use as long as no goroutine changes it.
+// An Event is something that happened, see [Observer].
 type Event struct {
 	Kind  EventKind
 	Name  string        // of the primitive; empty for events of nodes

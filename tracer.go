@@ -17,45 +17,43 @@ func WithTracer(t Tracer) Option {
 }
 
 // A Tracer follows the calls that acquire, of all primitives of a [Quorum], and
-// what they hold, for traces and metrics: see [WithTracer]. Module otel has one
-// for OpenTelemetry. An [Observer] gets what no caller waits for.
+// what they hold: see [WithTracer]. Module otel has one for OpenTelemetry. An
+// [Observer] gets what no caller waits for.
 //
 // Each AcquireStart is followed by one AcquireEnd, and that by one HoldEnd if
-// it has no Err and is not Shared. The two get the context that AcquireStart
-// returned, with which the call goes on: it must be the call's own, perhaps
-// with more values.
+// the result has no Err and is not Shared. Both get the context that
+// AcquireStart returned, and the call goes on with that context: return the one
+// you got, or one derived from it that adds only values.
 //
-// [mutex.All] acquires each of its names, and tries some more than once. A call
-// with a context that has ended, or an unusable name, acquires nothing.
+// A [mutex.Group] acquires each of its names, and tries some more than once. A
+// call with a context that has ended, or an invalid name, acquires nothing.
 //
-// A Tracer must be safe for concurrent use. Its methods are called without a
-// lock, in the goroutine of the caller; HoldEnd also in one of its own. They
-// must return soon and must not call the library. If one panics, the panic is
-// the caller's: Lock then has not locked, and Unlock has unlocked. HoldEnd of a
-// hold that was lost ends the process then.
+// A Tracer must be safe for concurrent use. The library calls it without
+// holding a lock, in the goroutine of the caller; HoldEnd also in a goroutine
+// of its own. The methods must return soon and must not call the library. If
+// one panics, the panic reaches the caller: Lock then has not locked, and
+// Unlock has unlocked. A panic in HoldEnd of a lost hold ends the process.
 //
-// [mutex.All]: https://pkg.go.dev/github.com/quorate/quorate/mutex#All
+// [mutex.Group]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Group
 type Tracer interface {
 	AcquireStart(ctx context.Context, a AcquireInfo) context.Context
 	AcquireEnd(ctx context.Context, r AcquireResult)
 	HoldEnd(ctx context.Context, r HoldResult)
 }
 
-// An AcquireInfo is an acquisition that begins, see [Tracer]. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it.
+// An AcquireInfo describes an acquisition that begins, see [Tracer].
 type AcquireInfo struct {
 	Kind, Name string // Kind is the package: mutex, rwmutex, semaphore, once, leader, flight, period or shards
 	Try        bool   // it does not wait for a turn
 }
 
-// An AcquireResult is how an acquisition has ended, see [Tracer]. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it.
+// An AcquireResult describes how an acquisition ended, see [Tracer].
 type AcquireResult struct {
 	Kind, Name string        // see AcquireInfo
 	Try        bool          // see AcquireInfo
-	Contended  bool          // a node has refused its vote, as other claims were ahead
-	Local      bool          // under a claim that this process had: no node was asked
-	Shared     bool          // beside readers of this process, whose hold it joins: it has no HoldEnd
+	Contended  bool          // other claims were ahead at some node
+	Local      bool          // handed over inside the process; no node was asked
+	Shared     bool          // joined the read hold that this process already has; no HoldEnd follows
 	Wait       time.Duration // since AcquireStart
 	Queue      int           // the most claims that were before it at a node, those that held the name, too; 0 with Err
 	RoundTrips int           // the most requests that one node was sent, until the claim was admitted; 0 with Err
@@ -64,8 +62,7 @@ type AcquireResult struct {
 	Err        error         // nil: it is held; mostly an *Error
 }
 
-// A HoldResult is how a hold has ended, see [Tracer]. It is a plain value, safe
-// for concurrent use as long as no goroutine changes it.
+// A HoldResult describes how a hold ended, see [Tracer].
 type HoldResult struct {
 	Kind, Name string // see AcquireInfo
 	Token      uint64

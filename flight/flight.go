@@ -1,12 +1,14 @@
-// Package flight is singleflight over a fleet: of all callers that want one
+// Package flight is singleflight over a fleet. Of all callers that want one
 // thing at one time, in whatever processes, one loads it, and the others get
 // its result.
 //
 //	rates := flight.New[Rates](q, "rates:")
 //	r, err := rates.Do(ctx, "EUR", time.Minute, load)
 //
-// A result is shared for as long as the callers take it for fresh. It is
-// recorded on a majority of the nodes of a [quorate.Quorum].
+// The result is recorded on a majority of the nodes of a [quorate.Quorum], and
+// shared for as long as callers accept its age.
+//
+// All types of this package are safe for concurrent use.
 package flight
 
 import (
@@ -24,16 +26,15 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Group is a set of things that can be loaded, by their keys. It must be made
-// by [New] and must not be copied. The zero value has no quorum, and its
-// methods panic. It is safe for concurrent use.
+// A Group is a set of things that can be loaded, by their keys. It must be
+// created by [New] and must not be copied.
 //
-// The process that loads holds a claim, as the holder of a mutex does. When it
-// dies, another caller loads after the lease. It is not guaranteed that one
-// load has ended when another begins: a process may sleep through its lease. So
-// a load should read, and write nothing.
+// While a process loads, it holds a claim, as the holder of a mutex does. If it
+// dies, another caller loads when the lease has expired. A load may still be
+// going on when another one begins, because its process can sleep through its
+// lease. So a load should read and write nothing.
 //
-// A name is claimed as a mutex's is. Do not use it for another primitive too.
+// Do not use the names of a Group for another primitive.
 type Group[T any] struct {
 	_      core.NoCopy
 	q      *core.Quorum
@@ -69,11 +70,12 @@ type call[T any] struct {
 const MaxValue = 512 << 10
 
 // New returns a Group of the things whose names are prefix and key. T must be a
-// type that encoding/json can encode and decode. Options are those of every
-// primitive.
+// type that encoding/json can encode and decode.
 //
-// A wrong or nil option, and a type whose zero value cannot be encoded, are
-// programmer's errors: New panics and names the remedy.
+// Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. Their defaults are those
+// of q. New panics if an option is wrong or nil, or if the zero value of T
+// cannot be encoded.
 func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) *Group[T] {
 	_, err := json.Marshal(new(T))
 	if unfit, is := errors.AsType[*json.UnsupportedTypeError](err); is {
@@ -84,32 +86,32 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 	return &Group[T]{q: c, opts: slices.Clone(opts), prefix: prefix, calls: map[wanted]*call[T]{}}
 }
 
-// Do returns the recorded result of the key if it is younger than fresh, by the
-// nodes' clocks, or that of a load which was under way when Do was called.
-// Otherwise it calls f, unless another caller does: then it waits for that. So
-// a fresh of 0 shares a result with those alone that wait for it. A negative
-// one is a programmer's error, and Do panics. Processes that reach other nodes
-// may be apart by the difference of these clocks, see [quorate.WithSkew]: by so
-// much a result may be older, or its load over before Do was called.
+// Do returns the recorded result of key if it is younger than fresh, or the
+// result of a load that was under way when Do was called. Otherwise it calls f,
+// unless another caller is already loading: then Do waits for that. With fresh
+// = 0, only callers that are already waiting share the result. Do panics if
+// fresh is negative. Ages go by the nodes' clocks, which may differ by up to
+// [quorate.WithSkew], so a result may be that much older than fresh.
 //
-// Callers of one process act as one. They get one result, error or panic of f,
-// which runs in a goroutine of its own, with a context that has the values of
-// one of them and ends when none of them waits any more, or when the claim is
-// lost. An error is not recorded: another process calls its own f.
+// Callers of one process share one result, error or panic of f. f runs in a
+// goroutine of its own. Its context has the values of one caller, and ends when
+// no caller waits any more or when the claim is lost. An error is not recorded:
+// other processes call their own f.
 //
-// A value that f has returned is the result, also where it could not be
-// recorded, which is logged; but one that cannot be encoded, or is longer than
-// [MaxValue], is an error that matches [quorate.ErrInvalid]. A record that
-// cannot be decoded as a T is replaced.
+// If the result could not be recorded, Do logs that and returns it anyway. A
+// record that cannot be decoded as a T is replaced. A Group keeps no result in
+// the process, so a call costs a round trip even if a fresh result is recorded.
+// The nodes keep a result for at least an hour.
 //
-// Otherwise Do fails with a [*quorate.Error]: when ctx ends, one that matches
-// the context's error, and [quorate.ErrHeld] while a caller loads, this one or
-// another, or [quorate.ErrNoQuorum] while nodes are missing; ErrNoQuorum at
-// once when waiting for nodes cannot help; [quorate.ErrClosed]; or ErrInvalid
-// for a name that is unusable (empty, longer than 1024 bytes, or with braces).
+// Besides f's error, Do returns a [*quorate.Error] that matches
 //
-// It costs a round trip where a fresh result is recorded: a Group keeps none in
-// the process. The nodes keep it for an hour at least.
+//   - ctx's error, and [quorate.ErrHeld] while a caller loads or
+//     [quorate.ErrNoQuorum] while nodes are missing;
+//   - ErrNoQuorum alone if waiting for nodes is pointless;
+//   - [quorate.ErrClosed];
+//   - [quorate.ErrInvalid] if the name is empty, longer than 1024 bytes or
+//     contains braces, or if the value cannot be encoded or is longer than
+//     [MaxValue].
 func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	switch {
 	case g == nil || g.q == nil:

@@ -1,9 +1,11 @@
-// Package health has handlers for the probes of an orchestrator, such as
+// Package health has handlers for the probes of an orchestrator such as
 // Kubernetes. They answer from what this process knows, and wait for no node.
 //
-//	mux.Handle("GET /readyz", health.Ready(q))
 //	mux.Handle("GET /livez", health.Live(time.Minute, election))
 //	mux.Handle("GET /leaderz", health.Leader(election))
+//	mux.Handle("GET /readyz", health.Ready(q))
+//
+// All handlers are safe for concurrent use.
 package health
 
 import (
@@ -17,22 +19,25 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// Ready returns a handler for a readiness probe. It answers 200 while q can
-// lock: a majority of the nodes is connected, votes and takes new locks, as this
-// process knows. Otherwise it answers 503, with the address and the error of
-// each node that is missing. A node may answer and refuse every write, so a
-// probe has each node write a key of its own, once in five seconds at most. The
-// next probe has the result. It is safe for concurrent use.
+// Ready returns a handler for the readiness probe of a service that can do
+// nothing without a lock. It answers 200 while a majority of the nodes is
+// connected, votes and accepts writes, and 503 otherwise, with the address and
+// the error of each node that is missing. A node can answer and still refuse
+// every write, so Ready has each node write a key of its own, at most once in
+// five seconds; the next probe has the result.
+//
+// If your service also serves requests that need no lock, do not use Ready: an
+// outage of Redis would take every replica out of the load balancer.
 func Ready(q *quorate.Quorum) http.Handler {
 	c := core.CoreOf(q)
 	return probe(func() error { return core.WrapError("ready", "", c.Serving()) })
 }
 
-// Live returns a handler for a liveness probe. It answers 200, also when no
-// node can be reached: to restart a process brings no node back, and loses what
-// it holds. It answers 503 only while one of these elections acts as a leader
-// more than maxExpired after its lease has ended, see
-// [leader.Election.HealthCheck]. It is safe for concurrent use.
+// Live returns a handler for a liveness probe. It answers 200 even if no node
+// can be reached, because a restart of the process brings no node back and
+// loses what the process holds. It answers 503 only while one of these
+// elections acts as the leader more than maxExpired after its lease has ended,
+// see [leader.Election.HealthCheck].
 func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler {
 	return probe(func() error {
 		for _, e := range elections {
@@ -45,9 +50,9 @@ func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler 
 }
 
 // Leader returns a handler that answers 200 while this process leads, and 503
-// otherwise: for a load balancer that is to reach the leader only. A process
-// may still be asked after its term has ended: what the leader writes needs the
-// term's token. It is safe for concurrent use.
+// otherwise. It is for a load balancer that should reach the leader only. A
+// request may still arrive after the term has ended, so fence what the leader
+// writes with the term.
 func Leader(e *leader.Election) http.Handler {
 	return probe(func() error {
 		if l := e.Lease(); l == nil || l.Context().Err() != nil {

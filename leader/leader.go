@@ -1,23 +1,39 @@
-// Package leader elects one process of a fleet: a mutex claim on the nodes of a
-// [quorate.Quorum], first come first served, and a record beside it that says
-// which process has it.
+// Package leader elects one process at a time. Candidates queue in order, and
+// every process can see who leads.
 //
 //	e := leader.New(q, "scheduler") // the same line in every process
 //	err := e.Run(ctx, leader.Callbacks{
 //		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { schedule(ctx, lease.Token()) },
 //	})
 //
-// A term is the time from winning an election to resigning or losing it. Its
-// number is the fencing token of the claim: it rises with every term, over all
-// processes. At most one process leads at a time, each judged by its own clock.
-// Invariant: a process is reported as the leader only while a majority has
-// recorded it, and the lease of the claim that recorded it runs. So a record
-// that a dead leader has left behind means nothing.
+// A term lasts from winning an election to resigning or losing it. Its number
+// is a fencing token: it rises with every term, over all processes. A process
+// is reported as the leader only while a majority of the nodes of a
+// [quorate.Quorum] has recorded its term and its lease runs.
 //
-// No election can stop a process that sleeps through its lease. When the
-// process goes on, it acts as the leader until it looks at its context. So give
-// the term to the resource that the leader writes to, and let the resource
-// refuse a lower term than it has seen.
+// No election can stop a process that sleeps through its lease. When it wakes
+// up, it acts as the leader until it looks at its context. So give the term to
+// whatever the leader writes to, and let that refuse a lower term.
+//
+// # Errors
+//
+// Methods with a context return a [*quorate.Error]. Test for its kind with
+// [errors.Is]:
+//
+//   - [quorate.ErrHeld]: another participant leads or is ahead in the queue;
+//   - [ErrNoLeader]: nobody leads;
+//   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
+//     at once if so many nodes refuse for good that waiting is pointless;
+//   - [quorate.ErrLost]: the term has ended by itself;
+//   - [quorate.ErrNotHeld]: this participant does not lead;
+//   - [quorate.ErrClosed]: the Quorum has been closed;
+//   - [quorate.ErrInvalid]: the name, the id or the value is not valid, see
+//     [New], or the call does not go with [Election.Run].
+//
+// If the context ends first, the error matches the context's error and also
+// ErrHeld or ErrNoQuorum, whichever the call was waiting for.
+//
+// All types of this package are safe for concurrent use.
 package leader
 
 import (
@@ -37,15 +53,13 @@ import (
 // has ended.
 var ErrNoLeader = errors.New("no leader")
 
-// An Election is one participant of the election of its name: it can lead, wait
-// to lead, and see which process leads. It must be made by [New] and must not
-// be copied. The zero value has no quorum, and its methods panic. It is safe
-// for concurrent use, and can be used again after it has resigned or lost.
+// An Election is one participant in the election of its name. It can lead, wait
+// to lead, and see who leads. It must be created by [New] and must not be
+// copied. It can be used again after it has resigned or lost.
 //
-// One value is one participant: goroutines that share it lead together. Two
-// values of one name exclude each other as two processes do. So does a
-// [mutex.Mutex] of that name: it is the same claim, and while the mutex is
-// locked, no process leads.
+// Goroutines that share a value lead together. Two values of one name exclude
+// each other as two processes do. So does a [mutex.Mutex] of that name: the
+// claim is the same.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type Election struct {
@@ -71,14 +85,14 @@ type term struct {
 	writes atomic.Uint64 // under the hold: the next one's seq
 }
 
-// New returns a participant of the election of the given name. Options are
-// those of every primitive ([quorate.SharedOption]), and [WithID], [WithValue]
-// and [WithOneTerm].
+// New returns a participant in the election of the given name.
 //
-// A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with braces), id
-// (longer than [MaxID], not UTF-8) or value (longer than [MaxValue], not UTF-8)
-// is reported by every call, with [quorate.ErrInvalid].
+// Options: [WithID], [WithValue], [WithOneTerm], [quorate.WithTTL],
+// [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
+// and [quorate.WithWarning]. The defaults of the last five are those of q. New
+// panics if an option is wrong or nil. Every call reports an invalid name
+// (empty, longer than 1024 bytes, or with braces), id (longer than [MaxID], not
+// UTF-8) or value (longer than [MaxValue], not UTF-8).
 func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election {
 	c := core.CoreOf(q).For(name)
 	set := apply(c, opts)
@@ -93,8 +107,7 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election
 	return e
 }
 
-// ID returns what others see as the ID of the [Leader] when this participant
-// leads.
+// ID returns the ID under which others see this participant when it leads.
 func (e *Election) ID() string {
 	e.usable()
 	return e.set.id
@@ -123,10 +136,10 @@ func (e *Election) notRunning() error {
 	return nil
 }
 
-// Lease returns the term that this participant has won: the token is the term's
-// number, and the context ends with it. It is nil when this participant has not
-// won, or has resigned. After a loss it is the lost term, until Resign or the
-// next Campaign.
+// Lease returns the term that this participant has won: its token is the term's
+// number, and its context ends with the term. Lease returns nil if this
+// participant has not won or has resigned. After a loss it returns the lost
+// term until Resign or the next Campaign.
 func (e *Election) Lease() quorate.Lease {
 	e.usable()
 	if t := e.current(); t != nil {
@@ -135,12 +148,10 @@ func (e *Election) Lease() quorate.Lease {
 	return nil
 }
 
-// HealthCheck is for a readiness probe. It fails with [quorate.ErrLost] when
-// this participant still acts as a leader more than maxExpired after its lease
-// has ended: under [Election.Run], when OnStartedLeading has not returned yet;
-// after [Election.Campaign], when neither Resign nor Campaign has been called.
-// It returns nil while the term runs and while this participant does not lead.
-// It asks no node.
+// HealthCheck is for a liveness probe. It fails with [quorate.ErrLost] if this
+// participant still acts as the leader more than maxExpired after its lease has
+// ended: OnStartedLeading has not returned, or neither Resign nor Campaign has
+// been called. It returns nil in all other cases. It asks no node.
 func (e *Election) HealthCheck(maxExpired time.Duration) error {
 	e.usable()
 	t := e.current()

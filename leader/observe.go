@@ -13,8 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Leader is the process that leads, as a majority of the nodes has recorded it.
-// It is a plain value, safe for concurrent use as long as no goroutine changes
+// A Leader is the process that leads, as a majority of the nodes has recorded
 // it.
 type Leader struct {
 	ID    string        // see WithID
@@ -26,11 +25,9 @@ type Leader struct {
 	Left  time.Duration // of its lease, unless it is renewed, when the nodes were asked
 }
 
-// Leader asks the nodes which process leads. It fails with [ErrNoLeader] when
-// none does, with [quorate.ErrNoQuorum] when too few nodes answer before the
-// context ends, with [quorate.ErrInvalid] when what is recorded under the name
-// is not a leader, and with [quorate.ErrClosed]. The answer may be out of date
-// when it arrives.
+// Leader asks the nodes who leads. It fails with [ErrNoLeader] if nobody does,
+// and with [quorate.ErrInvalid] if what is recorded under the name is not a
+// leader. The answer may be out of date when it arrives.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
 	var l Leader
@@ -45,11 +42,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 // Holder asks the nodes which process holds the election's claim: the leader,
-// also before what it tells about itself is recorded. It fails with
-// [quorate.ErrNotHeld] when no process does, with [quorate.ErrNoQuorum] when
-// too few nodes answer, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
-// The answer may be out of date when it arrives. [Election.Leader] returns the
-// leader's ID and Value.
+// even before its ID and Value are recorded. It fails with [quorate.ErrNotHeld]
+// if none does, and with [quorate.ErrNoQuorum] if too few nodes answer. The
+// answer may be out of date when it arrives.
 func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
 	e.usable()
 	if e.err != nil {
@@ -70,26 +65,23 @@ func leaderOf(rec core.Record) (Leader, error) {
 	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since, Left: rec.Left}, nil
 }
 
-// Observe yields the leader, as soon as the nodes have said so, and then each
-// change, pushed by the nodes:
+// Observe yields the leader, and then each change, pushed by the nodes:
 //
-//   - another leader, or another value of the same one (the term tells them apart);
-//   - no leader: an error that matches [ErrNoLeader];
-//   - too few nodes can be asked: an error that matches [quorate.ErrNoQuorum].
+//   - a [Leader]: another process leads, or the same one has another value
+//     (the term tells them apart);
+//   - an error that matches [ErrNoLeader]: nobody leads;
+//   - an error that matches [quorate.ErrNoQuorum]: too few nodes answer.
 //
-// With an error the [Leader] is zero, and the observation goes on. After
-// ErrNoQuorum it yields what holds, changed or not, when the nodes can be asked
-// again.
+// After an error the observation goes on. After ErrNoQuorum it yields the state
+// again when the nodes answer, whether the state has changed or not.
 //
-// A loop that is slow gets the newest state: changes in between are left out,
-// and an older state never comes after a newer one. Waiting costs the nodes a
-// question every third of the TTL.
+// A slow loop gets the newest state. Changes in between are left out, and an
+// older state never comes after a newer one. Observing costs the nodes one
+// request every third of the TTL.
 //
-// The sequence ends, without a last element, when the context ends or the
-// Quorum is closed. For an unusable name it consists of one error,
-// [quorate.ErrInvalid]. It may be ranged over more than once, also
-// concurrently; each range begins with the state of its time. Leaving the range
-// leaves nothing behind.
+// The sequence ends when ctx ends or the Quorum is closed. If the name is
+// invalid it consists of one error. It may be ranged over more than once, also
+// concurrently.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e.usable()
 	return func(yield func(Leader, error) bool) {

@@ -73,22 +73,22 @@ type own struct {
 // Apply leaves the settings of other primitives as they are, see apply.
 func (own) Apply(*setup.Settings) {}
 
-// WithID sets what others see as the ID of the [Leader]. It decides nothing,
-// and participants may share one. Default, also for "": the host, the process
-// and something random. At most [MaxID] bytes of UTF-8.
+// WithID sets the ID under which others see this participant when it leads. It
+// decides nothing, and participants may share an ID. Default: made from the
+// host, the process and a random part. At most [MaxID] bytes of UTF-8.
 func WithID(id string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.id = id }}
 }
 
-// WithValue sets what others see as the Value of the [Leader] when
-// [Election.Run] has won: an address, say. [Election.Proclaim] replaces it for
-// a term. Default "". At most [MaxValue] bytes of UTF-8.
+// WithValue sets the value that others see when [Election.Run] has won, for
+// example an address. [Election.Proclaim] replaces it for one term. Default "".
+// At most [MaxValue] bytes of UTF-8.
 func WithValue(value string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.value = value }}
 }
 
-// WithOneTerm makes [Election.Run] return at the end of the first term.
-// Default: it campaigns again.
+// WithOneTerm makes [Election.Run] return at the end of the first term. By
+// default Run campaigns again.
 func WithOneTerm() quorate.LeaderOption {
 	return own{set: func(s *settings) { s.oneTerm = true }}
 }

@@ -11,50 +11,44 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Callbacks are what [Election.Run] calls. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it. The functions of one
-// participant are called from two goroutines, OnNewLeader from the second.
+// Callbacks are the functions that [Election.Run] calls. OnNewLeader is called
+// from a goroutine of its own.
 type Callbacks struct {
-	// OnStartedLeading is the leader's work, and must be given. Its context
-	// ends when the term is lost, no later than a lock's would ([context.Cause]
-	// then is [quorate.ErrLost] or [quorate.ErrClosed]), and when Run's context
-	// ends; it has the values of that. The lease's token is the term. Run gives
-	// the leadership up when OnStartedLeading returns, and not before.
+	// OnStartedLeading is the leader's work. It is required. Its context ends when
+	// the term is lost, no later than a lock's would ([context.Cause] then is
+	// [quorate.ErrLost] or [quorate.ErrClosed]), and when Run's context ends. The
+	// token of lease is the term. Run gives up the leadership when OnStartedLeading
+	// has returned, never before.
 	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
 
-	// OnStoppedLeading is called once for each OnStartedLeading, after that has
-	// returned or panicked and the leadership has been given up. err is nil
-	// when this participant has resigned, and otherwise matches
-	// [quorate.ErrLost], or [quorate.ErrClosed] when the Quorum was closed. To
-	// learn of a loss while OnStartedLeading still runs, use
-	// [context.AfterFunc] with its context.
+	// OnStoppedLeading is called once for each OnStartedLeading, after it has
+	// returned or panicked and the leadership has been given up. err is nil if this
+	// participant has resigned; otherwise it matches [quorate.ErrLost] or
+	// [quorate.ErrClosed]. To learn of a loss while OnStartedLeading still runs,
+	// use [context.AfterFunc] with its context.
 	OnStoppedLeading func(err error)
 
-	// OnNewLeader is called for each new term that is seen, this participant's
-	// own included. As [Election.Observe], it may leave out terms that are over
-	// already. Calls come from one goroutine, one after the other, while Run
-	// runs.
+	// OnNewLeader is called for each new term that is seen, including this
+	// participant's own. It may leave out terms that are already over, as
+	// [Election.Observe] does. Calls come one after the other while Run runs.
 	OnNewLeader func(Leader)
 }
 
 // Run campaigns, and calls OnStartedLeading when this participant leads. When
 // the term has ended, because it was lost or because OnStartedLeading has
-// returned, Run gets in line again, behind all waiting participants. It does so
-// until the context ends or the [quorate.Quorum] is closed, through outages
-// too. A node that refuses for good (a wrong password, a key of another type)
-// is logged and asked again. When no other participant waits, an
+// returned, Run queues again behind all waiting participants. It does so until
+// ctx ends or the Quorum is closed, through outages too. If a node refuses for
+// good, Run logs that and keeps trying. If nobody else waits, an
 // OnStartedLeading that returns at once is called again at once.
 //
-// It returns an error that matches the context's when that has ended;
-// [quorate.ErrClosed]; and [quorate.ErrInvalid] when there is no
-// OnStartedLeading, when the name, the id or the value is unusable, when Run is
-// running already, or when this participant campaigns or leads by
-// [Election.Campaign]. With [WithOneTerm] it returns, at the end of the first
-// term, what OnStoppedLeading was given.
+// Run returns an error that matches ctx's error when ctx has ended;
+// [quorate.ErrClosed]; or [quorate.ErrInvalid] if there is no OnStartedLeading,
+// if the name, the id or the value is invalid, or if this participant already
+// runs, campaigns or leads. With [WithOneTerm] it returns what OnStoppedLeading
+// was given.
 //
-// When it returns, or panics because a callback has, every callback has
-// returned and the leadership has been given up. It does not wait for the nodes
-// to confirm that.
+// When Run returns or panics, every callback has returned and the leadership
+// has been given up. Run does not wait for the nodes to confirm that.
 func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	e.usable()
 	return core.WrapError("run", e.name, e.run(ctx, cb))
@@ -176,22 +170,14 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 	}
 }
 
-// Campaign waits until this participant is the leader, behind the participants
-// that asked before it, and until a majority of the nodes has recorded so, with
-// the value: an address, say, for those that look for the leader.
-// [Election.Lease] then is the term. A participant that leads already stays
-// leader, and only the value is new. A goroutine that campaigns while another
-// one does waits for that one.
+// Campaign waits until this participant leads, behind the participants that
+// asked before it, and until a majority of the nodes has recorded that together
+// with value. [Election.Lease] then returns the term. If this participant
+// already leads, Campaign only replaces the value.
 //
-// It fails with a [*quorate.Error]:
-//
-//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the turn, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help;
-//   - [quorate.ErrClosed];
-//   - [quorate.ErrInvalid], also while [Election.Run] runs, which campaigns by itself, and for a value longer than [MaxValue] or not UTF-8.
-//
-// The claim is then withdrawn from every node. The end of the context ends the
-// waiting, not the term.
+// The end of ctx ends the waiting, not the term. Campaign fails with
+// [quorate.ErrInvalid] while [Election.Run] runs, and for a value that is
+// longer than [MaxValue] or not UTF-8.
 func (e *Election) Campaign(ctx context.Context, value string) error {
 	e.usable()
 	return core.WrapError("campaign", e.name, e.campaign(ctx, value))
@@ -232,12 +218,10 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 
 // Proclaim replaces the value while this participant leads, and waits until a
 // majority of the nodes has recorded it. The term stays. It fails with
-// [quorate.ErrNotHeld] when this participant does not lead, with
-// [quorate.ErrLost] or [quorate.ErrClosed] when the term ended by itself, and
-// with [quorate.ErrInvalid] for a value longer than [MaxValue] or not UTF-8.
-// When too few nodes have confirmed before the context ended, it fails with the
-// context's error and [quorate.ErrNoQuorum]: which value holds is then unknown
-// until the next Proclaim.
+// [quorate.ErrNotHeld] if this participant does not lead, and with
+// [quorate.ErrLost] or [quorate.ErrClosed] if the term has ended by itself. If
+// ctx ends before enough nodes have confirmed, it fails with ctx's error and
+// [quorate.ErrNoQuorum], and either value may apply until the next Proclaim.
 func (e *Election) Proclaim(ctx context.Context, value string) error {
 	e.usable()
 	return core.WrapError("proclaim", e.name, e.proclaim(ctx, value))
@@ -254,17 +238,15 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 	return e.write(ctx, t, value)
 }
 
-// Resign ends the term, and waits until a majority of the nodes has confirmed
-// it. The next in line does not wait for that: each node erases the record, and
-// wakes the next, when the release arrives.
+// Resign ends the term and waits until a majority of the nodes has confirmed
+// that. The next in line does not wait for that: each node wakes it when the
+// release arrives.
 //
-// It fails with [quorate.ErrNotHeld] when this participant does not lead (the
-// context of a Campaign under way ends that), with [quorate.ErrLost] or
-// [quorate.ErrClosed] when the term ended by itself, and with
-// [quorate.ErrInvalid] while [Election.Run] runs. It fails with
-// [quorate.ErrNoQuorum] when too few nodes confirmed within the node timeout or
-// before the context ended. The participant has resigned all the same, and the
-// term ends on the other nodes when they come back or when the lease ends.
+// It fails with [quorate.ErrNotHeld] if this participant does not lead, with
+// [quorate.ErrLost] or [quorate.ErrClosed] if the term has ended by itself, and
+// with [quorate.ErrInvalid] while [Election.Run] runs. It fails with
+// [quorate.ErrNoQuorum] if too few nodes confirmed within the node timeout or
+// before ctx ended. The participant has resigned in any case.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
 	return core.WrapError("resign", e.name, e.resign(ctx))

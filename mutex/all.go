@@ -12,16 +12,14 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Group is several names as one lock: all of them are held, or none. It must
-// be made by [All] and must not be copied. The zero value has no names. It is
-// safe for concurrent use.
+// A Group locks several names as one: all of them are held, or none. It must be
+// created by [All] and must not be copied.
 //
-// Each name excludes the Mutexes and Groups of that name, in every process. One
-// value is one participant: goroutines that share it wait for each other.
-//
-// There is no deadlock between Groups, in whatever order their callers give the
-// names. A goroutine that holds a Mutex and waits for a Group, or the other way
-// round, can be in a deadlock with another, as with [sync.Mutex].
+// Each name excludes the Mutexes and Groups of that name, in every process.
+// Goroutines that share a Group wait for each other. Groups do not deadlock
+// with each other, whatever the order of their names. A goroutine that holds a
+// Mutex and waits for a Group, or the other way round, can deadlock with
+// another one, as with [sync.Mutex].
 type Group struct {
 	_     core.NoCopy
 	parts []part        // in the order of their names, each name once
@@ -40,9 +38,9 @@ type part struct {
 	spec *core.Spec
 }
 
-// All returns one lock of all these names, with the settings of q. A name that
-// is given twice counts once. A name that is unusable, or no name at all, is
-// reported by every call that would lock, with [quorate.ErrInvalid].
+// All returns a Group of the given names, with the settings of q. A name that
+// is given twice counts once. An invalid name, or no name at all, is reported
+// by every call that would lock.
 func All(q *quorate.Quorum, names ...string) *Group {
 	g := &Group{turn: make(chan struct{}, 1)}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
@@ -63,36 +61,32 @@ func All(q *quorate.Quorum, names ...string) *Group {
 
 var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one", fault.ErrInvalid)
 
-// LockContext locks all names. When all are free that takes one round trip for
-// up to 1024 names, and one more for as many more. When some are not, it waits
-// for one of them at a time, first come first served at each, and holds only
-// names that come before that one in the order of their bytes. So no two Groups
-// wait for each other.
+// LockContext locks all names. If all are free it takes one round trip for each
+// 1024 names. Otherwise it waits for one name at a time, first come, first
+// served, while it holds only names that come before that one in byte order. So
+// no two Groups wait for each other.
 //
-// The time of [quorate.WithMaxHold] and of [quorate.WithoutRenewal] begins when
-// all names are held.
-//
-// It fails as [Mutex.LockContext] does, with the error of the first name that
-// could not be locked. No name is held then.
+// The times of [quorate.WithMaxHold] and [quorate.WithoutRenewal] begin when
+// all names are held. If LockContext fails, its error is that of the first name
+// that could not be locked, and no name is held.
 func (g *Group) LockContext(ctx context.Context) error { return g.lock(ctx, "lock", false) }
 
-// TryLockContext locks all names if all are free. It fails as
-// [Mutex.TryLockContext] does, with the error of the first name that could not
-// be locked. No name is held then. Of two Groups that share names and try at
-// the same moment, both may fail.
+// TryLockContext locks all names if all are free. If it fails, its error is
+// that of the first name that could not be locked, and no name is held. If two
+// Groups that share names try at the same moment, both may fail.
 func (g *Group) TryLockContext(ctx context.Context) error { return g.lock(ctx, "try lock", true) }
 
 // Unlock unlocks all names. It does not wait for the nodes. It panics if g is
-// not locked. Of names that were lost meanwhile nothing is left to unlock.
+// not locked. It does nothing for names that were lost meanwhile.
 func (g *Group) Unlock() {
 	if _, ok := g.unlock(); !ok {
 		panic("quorate: unlock of unlocked mutex.Group")
 	}
 }
 
-// Lease returns the hold of one of the names, with its own token, or nil if g
-// is not locked or has no such name. Each name has its own context and can be
-// lost on its own. Take it after locking: the next lock has another.
+// Lease returns the hold of one name, or nil if g is not locked or has no such
+// name. Each name has its own token and context, and can be lost on its own.
+// Call it after locking: the next lock has other leases.
 func (g *Group) Lease(name string) quorate.Lease {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,12 +98,12 @@ func (g *Group) Lease(name string) quorate.Lease {
 	return nil
 }
 
-// Do runs f while all names are locked. The context of f ends with ctx, and
-// when any of the names is lost; [context.Cause] then is [quorate.ErrLost] or
-// [quorate.ErrClosed]. Do unlocks g also when f panics. It returns how locking
-// failed (see [Group.LockContext]), or f's error, joined with ErrLost or
-// ErrClosed of the first name whose hold ended before f returned. Profiles show
-// f with the labels quorate_kind and quorate_name, which is the first name.
+// Do runs f while all names are locked, and unlocks g even if f panics. The
+// context of f ends with ctx, and when any of the names is lost;
+// [context.Cause] then is [quorate.ErrLost] or [quorate.ErrClosed]. Do returns
+// why locking failed, or f's error, joined with ErrLost or ErrClosed of the
+// first name whose hold ended before f returned. Profiles show f with the
+// labels quorate_kind and quorate_name, which is the first name.
 func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err

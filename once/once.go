@@ -1,9 +1,33 @@
-// Package once is sync.Once across processes: of all callers, one runs the
-// work, and the others wait until it has completed. That it has is recorded on
-// a majority of the nodes of a [quorate.Quorum].
+// Package once is sync.Once across processes. One process runs the work, and
+// all others wait until it is done.
 //
 //	o := once.New(q, "migrate to v7")
 //	err := o.DoContext(ctx, migrate)
+//
+// That the work is done is recorded on a majority of the nodes of a
+// [quorate.Quorum].
+//
+// # Errors
+//
+// Methods with a context return a [*quorate.Error]. Test for its kind with
+// [errors.Is]:
+//
+//   - [quorate.ErrHeld]: another process is running the work, or another
+//     Redlock client holds the name;
+//   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
+//     at once if so many nodes refuse for good that waiting is pointless;
+//   - [quorate.ErrLost]: the claim under which the work ran has been lost;
+//   - [ErrNotRecorded]: the function has returned, and that could not be
+//     recorded;
+//   - [ErrNotDurable]: see [WithDurable]; the function has not been run;
+//   - [quorate.ErrClosed]: the Quorum has been closed;
+//   - [quorate.ErrInvalid]: the name is empty, longer than 1024 bytes or
+//     contains braces, or another kind of primitive uses it.
+//
+// If the context ends first, the error matches the context's error and also
+// ErrHeld or ErrNoQuorum, whichever the call was waiting for.
+//
+// All types and functions of this package are safe for concurrent use.
 package once
 
 import (
@@ -14,47 +38,43 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A Once is one piece of work that all processes share. It must be made by
-// [New] and must not be copied. The zero value has no quorum, and its methods
-// panic. It is safe for concurrent use.
+// A Once is one piece of work that all processes share. It must be created by
+// [New] and must not be copied.
 //
-// The work is done when its function has returned, without an error where it
-// can return one, and that has been recorded on a majority of the nodes. The
-// record is kept forever unless [KeepFor] says otherwise. The process that
-// runs the work holds a claim on the name, as the holder of a mutex does. When
-// that process dies, the next one runs the work after the lease. A process that
-// lost its claim cannot record over a run that began later.
+// The work is done when its function has returned without an error, and a
+// majority of the nodes has recorded that. They keep the record forever, unless
+// [KeepFor] says otherwise. While the function runs, its process holds a claim
+// on the name, as the holder of a mutex does. If the process dies, the next one
+// runs the function when the lease has expired.
 //
-// It is guaranteed that the work completes: two runs are never both recorded,
-// and no call returns before one is. It is not guaranteed that the function
-// begins only once. A process may die in the middle of it, or before it is
-// recorded, and other processes cannot tell the difference. So the function
-// should be fit to be run again, or be fenced at the resource with the token of
-// [Lease].
+// Two runs are never both recorded, and no call returns before one is. But the
+// function may begin more than once: a process can die in the middle of it, or
+// before it is recorded, and other processes cannot tell the difference. So
+// write the function such that it can run again, or fence what it writes to
+// with the token of [Lease].
 //
-// Goroutines of a process that share a value act as one: one of them asks the
-// nodes, the others wait for it, each with its own context. Once the work is
-// known to be done, a call costs an atomic load and asks no node.
+// Goroutines that share a value act as one: one of them asks the nodes, and the
+// others wait for it. Once the work is known to be done, a call costs an atomic
+// load.
 //
 // In the terminology of the Go memory model, the return from f "synchronizes
 // before" the return from any call of [Once.Do] on the same value. Across
-// processes there is no shared memory: what f has written to a resource,
-// another process sees as far as the resource itself promises.
+// processes there is no shared memory.
 //
-// The name is claimed as a mutex's is. Do not use it for a mutex too. A call
-// waits for another Redlock client that holds the key of that name.
+// Do not use the name for a mutex too: the claim is the same.
 type Once struct {
 	_ core.NoCopy
 	runner
 }
 
 // New returns the Once of the given name. All values of the name share the
-// work, in every process. Options are those of every primitive
-// ([quorate.SharedOption]), and [KeepFor] and [WithDurable].
+// work, in every process.
 //
-// A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with braces) is
-// reported by every call, with [quorate.ErrInvalid].
+// Options: [KeepFor], [WithDurable], [quorate.WithTTL],
+// [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
+// and [quorate.WithWarning]. The defaults of the last five are those of q. New
+// panics if an option is wrong or nil. An invalid name is reported by every
+// call.
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
 	o := &Once{runner: runner{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}}
@@ -67,23 +87,21 @@ func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	return o
 }
 
-// Do runs f unless the work is done, and returns when it is done: as
-// [sync.Once.Do] does, over all processes. It waits for its turn and through
-// outages, with f done also until that is recorded. It panics where waiting
-// cannot help: an unusable name, or nodes that keep too little on disk for
-// [WithDurable]. When the [quorate.Quorum] is closed, Do does not return, see
-// [quorate.Quorum.Close]. A node that refuses for good (a wrong password, a key
-// of another type) is logged and asked again; f is not run again for that.
+// Do runs f unless the work is done, and returns when it is done, as
+// [sync.Once.Do] does. It waits for its turn and through outages, and after f
+// has returned also until that is recorded. If a node refuses for good, Do logs
+// that and keeps trying; it does not run f again for that. Do panics if waiting
+// cannot help: if the name is invalid, or the nodes keep too little on disk for
+// [WithDurable]. It does not return if the Quorum is closed, see
+// [quorate.Quorum.Close].
 //
-// If f panics, or ends its goroutine with [runtime.Goexit], that goes on as if
-// f had been called directly, and the work is not done: the next caller runs
-// it. (To sync.Once a panic is a completion. Here the next caller may be a
-// process on another machine, which has seen no panic and would go on as if the
-// work had been done.) f runs again as well when a later run began before f
-// could be recorded, and that run failed.
+// If f panics or calls [runtime.Goexit], so does Do, and the work is not done:
+// the next caller runs it. (For sync.Once a panic counts as done. Here the next
+// caller may be on another machine, and would continue as if the work had been
+// done.)
 //
-// As with sync.Once, f must not call Do on the same value, nor on another value
-// of that name: it would wait for itself.
+// f must not call Do on this value or another one of the same name: it would
+// wait for itself.
 func (o *Once) Do(f func()) {
 	// Note: Here is an incorrect implementation, of which sync.Once warns too:
 	//
@@ -109,26 +127,17 @@ func (o *Once) doSlow(f func()) {
 	})
 }
 
-// DoContext runs f unless the work is done, and returns nil when it is done.
+// DoContext runs f unless the work is done, and returns nil when it is done. If
+// f returns an error, so does DoContext, and the work is not done: the next
+// waiter runs it. For other errors see the package comment.
 //
 // The context of f ends with ctx, and when the claim is lost; [context.Cause]
-// then is [quorate.ErrLost], and another process may have begun. If f returns
-// an error, so does DoContext, and the work is not done: the next waiter runs
-// it. For a panic see [Once.Do].
+// then is [quorate.ErrLost], and another process may have begun. After f has
+// returned nil, DoContext tries to record that for at least one node timeout,
+// even if ctx has ended.
 //
-// Otherwise it fails with a [*quorate.Error]:
-//
-//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the end of another run, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, or cannot be asked for [WithDurable];
-//   - [ErrNotDurable] before f is run;
-//   - [ErrNotRecorded] when f has returned and that could not be recorded;
-//   - [quorate.ErrClosed] or [quorate.ErrInvalid].
-//
-// When f has returned nil, recording it is tried for one node timeout at least,
-// also when ctx has ended: work that is done should not be done again.
-//
-// f must not call DoContext on the same value or another of the same name: it
-// would wait for itself until its context ends.
+// f must not call DoContext on this value or another one of the same name: it
+// would wait for itself until ctx ends.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		panic("quorate: once.DoContext of a nil function")
@@ -144,8 +153,7 @@ func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error)
 }
 
 // Func returns a function that calls [Once.Do] with f, as [sync.OnceFunc] does.
-// It is safe for concurrent use. If f panics, the next call runs it again;
-// sync.OnceFunc would panic again.
+// If f panics, the next call runs it again; sync.OnceFunc would panic again.
 func Func(q *quorate.Quorum, name string, f func(), opts ...quorate.OnceOption) func() {
 	o := New(q, name, opts...)
 	return func() { o.Do(f) }

@@ -46,25 +46,24 @@ type own struct {
 func (own) Apply(*setup.Settings) {}
 
 // KeepFor sets how long the nodes remember that the work is done. After that
-// the next call runs it again. What a process knows ends then too, by its wall
-// clock. Whole milliseconds, at least the retention ([quorate.WithRetention],
-// by default 5 min). Default 0: forever.
+// the next call runs it again. Whole milliseconds, at least the retention
+// ([quorate.WithRetention], 5 min by default). Default 0: forever.
 func KeepFor(d time.Duration) quorate.OnceOption {
 	return own{set: func(s *settings) { s.keep = d }}
 }
 
-// WithDurable makes sure, before the work is run, that a majority of the nodes
-// keeps an append-only file that is flushed every second or always. So the
-// record survives a restart of all nodes. Snapshots alone do not suffice: the
-// next may be an hour away. Default: nothing is asked of the nodes' disks.
+// WithDurable checks, before the work runs, that a majority of the nodes keeps
+// an append-only file that is flushed every second or always. The record then
+// survives a restart of all nodes. Snapshots alone do not count, because the
+// next snapshot may be an hour away. By default nothing is checked.
 //
-// The call fails with [ErrNotDurable] and says which node lacks what; or with
-// [quorate.ErrNoQuorum], when so many nodes cannot be asked that it is unknown.
-// [Once.Do] waits through the latter.
+// The call fails with [ErrNotDurable], which names what each node lacks, or
+// with [quorate.ErrNoQuorum] if too many nodes cannot be asked. [Once.Do] waits
+// in the latter case.
 //
-// With appendfsync everysec a node that loses its power may lose the last
-// second. The record is lost only if a majority loses it within the second
-// after it was made.
+// With appendfsync everysec a node that loses power can lose its last second.
+// The record is lost only if a majority loses it within the second after it was
+// made.
 func WithDurable() quorate.OnceOption {
 	return own{set: func(s *settings) { s.durable = true }}
 }

@@ -133,9 +133,9 @@ var errLostBefore = errors.New("lost before the work began")
 // leaseKey is where f's context has its lease.
 type leaseKey struct{}
 
-// Lease returns the hold under which f runs, of the context that f got from
-// [Once.DoContext] or [ValueContext]; nil for any other context. Its token is
-// the one to fence with what f writes to, and it is recorded with the work.
+// Lease returns the hold under which f runs. ctx is the context that f got from
+// [Once.DoContext] or [ValueContext]; for any other context Lease returns nil.
+// Use its token to fence what f writes to.
 func Lease(ctx context.Context) quorate.Lease {
 	if l, ok := ctx.Value(leaseKey{}).(*core.Lease); ok {
 		return l

@@ -2,7 +2,7 @@ package once
 
 import "time"
 
-// State is how far the work is. It is a plain value, safe for concurrent use.
+// State tells how far the work is.
 type State string
 
 // The states of the work.
@@ -19,8 +19,7 @@ const (
 // String returns the state's string, as it stands at each state.
 func (s State) String() string { return string(s) }
 
-// Status is what the nodes know about the work. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
+// Status is what the nodes know about the work.
 type Status struct {
 	State State
 	Host  string // of the process that did it, or runs it

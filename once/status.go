@@ -12,11 +12,10 @@ import (
 )
 
 // Status asks the nodes whether the work is done, when and by which process, or
-// which process runs it. It does not wait for that. It fails with
-// [quorate.ErrNoQuorum] when too few nodes can be asked within two node
-// timeouts or before ctx ends, with [quorate.ErrHeld] when another Redlock
-// client holds the name's key, and with [quorate.ErrClosed] or
-// [quorate.ErrInvalid]. The answer may be out of date when it arrives.
+// which process runs it. It does not wait for the work. It fails with
+// [quorate.ErrNoQuorum] if too few nodes answer within two node timeouts or
+// before ctx ends, and with [quorate.ErrHeld] if another Redlock client holds
+// the name. The answer may be out of date when it arrives.
 func (o *Once) Status(ctx context.Context) (Status, error) {
 	o.usable()
 	s, err := o.status(ctx)
@@ -79,10 +78,8 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 }
 
 // Holder asks the nodes which process runs the work. It fails with
-// [quorate.ErrNotHeld] when no process does, with [quorate.ErrNoQuorum] when
-// too few nodes answer, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
-// The answer may be out of date when it arrives. [Once.Status] also says
-// whether the work is done.
+// [quorate.ErrNotHeld] if none does, and with [quorate.ErrNoQuorum] if too few
+// nodes answer. The answer may be out of date when it arrives.
 func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	o.usable()
 	if o.err != nil {
@@ -94,13 +91,11 @@ func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 
 // Reset makes the work undone: the next call runs it again. It waits for its
 // turn, so not while the work is running, and until a majority of the nodes has
-// confirmed. What this value knows is forgotten. Other values and processes
-// that know the work to be done do not ask the nodes again, so they go on as
-// before.
+// confirmed. This value forgets what it knows. Other values and processes that
+// know the work to be done do not ask the nodes again.
 //
-// It fails as the waiting of [Once.DoContext] does. The work may then be undone
-// all the same, if some nodes have heard of it. The nodes remember a Reset
-// forever, or with [KeepFor] for that time; use the same as for the work.
+// If Reset fails, the work may or may not be undone. The nodes remember a Reset
+// forever, or for the time of [KeepFor]; use the same one as for the work.
 func (o *Once) Reset(ctx context.Context) error {
 	o.usable()
 	return o.wrapError("reset", o.reset(ctx))

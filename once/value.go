@@ -16,24 +16,22 @@ import (
 // [Values] it bounds the sum of both.
 const MaxValue = 512 << 10
 
-// Value returns a function that returns what f has returned in the process that
-// ran it, as [sync.OnceValue] does, over all processes. The function is safe
-// for concurrent use. It waits and panics as [Once.Do] does. It panics also if
-// the value cannot be encoded, is larger than [MaxValue], or cannot be decoded.
-// If the encoding is too large, f has run by then and runs again at the next
-// call.
+// Value returns a function that returns what f returned in the process that ran
+// it, as [sync.OnceValue] does. The function waits and panics as [Once.Do]
+// does. It also panics if the value cannot be encoded, is larger than
+// [MaxValue], or cannot be decoded.
 //
-// Values are shared as encoding/json encodes them. All callers get what that
-// makes of the value, the one that ran f included. So fields that are not
-// exported are lost to all of them alike.
+// The value is shared as encoding/json encodes it. Every caller gets the
+// decoded value, including the one that ran f, so fields that are not exported
+// are lost to all of them.
 func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.OnceOption) func() T {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func() T { return s.must("value", f) }
 }
 
-// Values is [Value] for functions of two results, as [sync.OnceValues] is. If
-// the second one is an error, only nil can be shared: an error has no encoding.
-// For work that may fail use [ValueContext], where an error is no completion.
+// Values is [Value] for functions with two results, as [sync.OnceValues] is. If
+// the second result is an error, only nil can be shared, because an error has
+// no encoding. For work that may fail use [ValueContext].
 func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...quorate.OnceOption) func() (T1, T2) {
 	type both struct {
 		v1 T1
@@ -49,11 +47,11 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts 
 	}
 }
 
-// ValueContext is [Value] with a context, and with an error where Value panics:
-// that of f, or one as [Once.DoContext] returns it. The error matches
-// [quorate.ErrInvalid] and names the type when a value cannot be encoded (with
-// [ErrNotRecorded] beside it if f has run by then), is larger than [MaxValue],
-// or cannot be decoded.
+// ValueContext is [Value] with a context. The function returns an error where
+// that of Value panics: the error of f, or one as [Once.DoContext] returns it.
+// The error matches [quorate.ErrInvalid] and names the type if the value cannot
+// be encoded, is larger than [MaxValue], or cannot be decoded. It also matches
+// [ErrNotRecorded] if f has run by then.
 func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...quorate.OnceOption) func(ctx context.Context) (T, error) {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func(ctx context.Context) (T, error) {

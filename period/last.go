@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// State is how far a run is. It is a plain value, safe for concurrent use.
+// State tells how far a run is.
 type State string
 
 // The states of a run.
@@ -26,8 +26,7 @@ const (
 // String returns the state's string, as it stands at each state.
 func (s State) String() string { return string(s) }
 
-// Run is a run as a majority of the nodes has it. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
+// A Run is a run as a majority of the nodes has recorded it.
 type Run struct {
 	Start time.Time     // of its period, by the nodes' clocks, in UTC; zero: there was no run yet
 	Token uint64        // the fencing token
@@ -67,10 +66,9 @@ func read(rec core.Record) (Run, error) {
 	return last, nil
 }
 
-// Last asks the nodes for the newest run, which may be of an earlier period. It
-// fails with [quorate.ErrNoQuorum] when too few nodes answer before ctx ends,
-// and with [quorate.ErrClosed] or [quorate.ErrInvalid]. The answer may be out
-// of date when it arrives.
+// Last asks the nodes for the newest run, which may belong to an earlier
+// period. It fails with [quorate.ErrNoQuorum] if too few nodes answer before
+// ctx ends. The answer may be out of date when it arrives.
 func (p *Period) Last(ctx context.Context) (Run, error) {
 	if err := p.usable(); err != nil {
 		return Run{}, core.WrapError("last", p.spec.Name, err)

@@ -1,12 +1,15 @@
-// Package period runs work at most once per period over all processes, however
-// short or long it is, and whatever the clocks of the processes show.
+// Package period runs a job at most once per period over all processes,
+// whatever their clocks show.
 //
 //	p := period.New(q, "report", time.Hour)
 //	ran, err := p.Do(ctx, report) // called by a scheduler, or in a loop with Wait
 //
-// Periods are the nodes' time: they begin at the multiples of their length
-// since 1970-01-01 00:00 UTC, so those of 24 h begin at midnight UTC. That a
-// run begins is recorded on a majority of the nodes before it does.
+// Periods go by the nodes' clocks. They are the multiples of their length since
+// 1970-01-01 00:00 UTC, so a period of 24 h begins at midnight UTC. Before a
+// run begins, a majority of the nodes of a [quorate.Quorum] has recorded that
+// it begins.
+//
+// All types of this package are safe for concurrent use.
 package period
 
 import (
@@ -21,26 +24,23 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// A Period is work that one process at a time does, once per period. It must be
-// made by [New] and must not be copied. The zero value has no quorum, and its
-// methods panic. It is safe for concurrent use: goroutines that share it act as
-// processes do.
+// A Period is a job that runs at most once per period. It must be created by
+// [New] and must not be copied. Goroutines that share it act as processes do.
 //
-// It is guaranteed that no period has two runs. That rests neither on clocks
-// nor on leases: the period of a run is recorded before it begins, and recorded
-// periods only rise. It is not guaranteed that one run has ended when that of a
-// later period begins: a process may sleep through its lease. So fence what it
-// writes to with the token of [Lease].
+// No period has two runs. That rests neither on clocks nor on leases: the
+// period is recorded before the run begins, and recorded periods only rise. But
+// a run may still be going on when the run of a later period begins, because
+// its process can sleep through its lease. So fence what it writes to with the
+// token of [Lease].
 //
-// A period in which no process calls [Period.Do] has no run, and it is not made
-// up for. A run that lasts into later periods keeps others from running
-// meanwhile. A run that fails, or whose process dies, is not repeated in its
-// period unless [WithRetry] says so.
+// If no process calls [Period.Do] in a period, that period is skipped. A run
+// that lasts into later periods keeps others from running meanwhile. A run that
+// fails, or whose process dies, is repeated only with [WithRetry].
 //
 // A run begins within its period by the nodes' clocks, give or take their
-// difference, see [quorate.WithSkew]. The name is claimed as a mutex's is. Do
-// not use it for another primitive too. Its newest run stays recorded, so
-// choose no name that changes from day to day.
+// difference, see [quorate.WithSkew]. Do not use the name for another
+// primitive. The newest run stays recorded, so choose a name that does not
+// change from day to day.
 type Period struct {
 	_      core.NoCopy
 	q      *core.Quorum
@@ -61,24 +61,24 @@ type own struct {
 // Apply leaves the settings of other primitives as they are, see New.
 func (own) Apply(*setup.Settings) {}
 
-// WithRetry has a run whose function returned an error, or whose process died,
-// not count: a later call of [Period.Do] in the same period runs the function
-// again. Default: a period has one run at most, however that ends.
+// WithRetry lets a later call of [Period.Do] in the same period run the
+// function again if it returned an error or its process died. By default a
+// period has at most one run, whatever comes of it.
 func WithRetry() quorate.PeriodOption { return own{set: func(p *Period) { p.retry = true }} }
 
 // A period that is shorter than a few round trips would be skipped most of the
 // time. They are counted from 1970 on, so one that is too long never begins.
 const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 
-// New returns the work of the given name, once in every period of that length.
-// All values of the name share the work, in every process, and should have the
-// same length and options. Options are those of every primitive
-// ([quorate.SharedOption]), and [WithRetry].
+// New returns the job of the given name. All values of the name share the job,
+// in every process, and should have the same period and options.
 //
-// A length that is below 10 ms, above fifty years or no whole number of
-// milliseconds is a programmer's error, and so is a wrong or nil option: New
-// panics and names the remedy. An unusable name (empty, longer than 1024 bytes,
-// or with braces) is reported by every call, with [quorate.ErrInvalid].
+// Options: [WithRetry], [quorate.WithTTL], [quorate.WithNodeTimeout],
+// [quorate.WithMaxHold], [quorate.WithoutRenewal] and [quorate.WithWarning].
+// The defaults of the last five are those of q. New panics if an option is
+// wrong or nil, or if every is below 10 ms, above fifty years, or not a whole
+// number of milliseconds. Every call reports an invalid name (empty, longer
+// than 1024 bytes, or with braces) with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
 		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most fifty years", every, shortest))
@@ -137,11 +137,11 @@ func (p *Period) begun(waited int64, now time.Time) time.Time {
 	return start
 }
 
-// Wait waits until a period has begun, by the nodes' clocks, for which Wait of
-// this value has not returned yet. The first call returns at once. With
-// [WithRetry] it also returns when a tenth of a period or a minute is over,
-// whichever is less, so that a failed run is repeated. So this runs f in one
-// process of the fleet in each period:
+// Wait waits until a period has begun for which Wait of this value has not
+// returned yet. The first call returns at once. With [WithRetry] it also
+// returns after a tenth of a period or a minute, whichever is less, so that a
+// failed run is repeated. This loop runs f in one process of the fleet in each
+// period:
 //
 //	for p.Wait(ctx) == nil {
 //		if _, err := p.Do(ctx, f); err != nil {
@@ -149,9 +149,9 @@ func (p *Period) begun(waited int64, now time.Time) time.Time {
 //		}
 //	}
 //
-// It asks no node: this process knows what the nodes' clocks show, once a
-// majority has answered. It fails when ctx ends, with an error that matches the
-// context's, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
+// Wait asks no node: once a majority has answered, this process knows what the
+// nodes' clocks show. It fails when ctx ends, with an error that matches ctx's
+// error, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
 func (p *Period) Wait(ctx context.Context) error {
 	if err := p.usable(); err != nil {
 		return core.WrapError("wait", p.spec.Name, err)

@@ -10,28 +10,30 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Do runs f unless this period has had its run, or a run is under way. It
-// reports whether it called f. It does not wait for the end of a run that is
-// under way elsewhere: it returns false at once.
+// Do runs f unless this period has had its run or a run is under way. It
+// reports whether it called f. If a run is under way elsewhere, Do returns
+// false at once.
 //
 // The context of f ends with ctx, and when the claim is lost; [context.Cause]
 // then is [quorate.ErrLost], and the run of a later period may begin. The error
 // is f's, joined with ErrLost or [quorate.ErrClosed] if the claim ended before
-// f returned. If f panics, or ends its goroutine, that goes on as if f had been
-// called directly, and the run has not succeeded.
+// f returned. If f panics, so does Do, and the run has failed.
 //
-// Without a run it fails with a [*quorate.Error]: one that matches the
-// context's error and [quorate.ErrNoQuorum], or [quorate.ErrHeld] when another
-// Redlock client holds the name; ErrNoQuorum at once when waiting for nodes
-// cannot help; ErrLost when the claim was lost before f began; ErrClosed; or
-// [quorate.ErrInvalid], also for a record that is another primitive's. The
-// period may then have no run. With [WithRetry] it also fails with ErrNoQuorum
-// or ErrLost when f has returned nil and that could not be recorded: f may be
-// run again.
+// If f has not run, Do fails with a [*quorate.Error] that matches
 //
-// A call that is early by a moment belongs to the period before. So a scheduler
-// that calls Do at each full hour by its own clock may find that the hour has
-// had its run, and miss the next one: call it more often, or use [Period.Wait].
+//   - ctx's error and [quorate.ErrNoQuorum], or [quorate.ErrHeld] if another
+//     Redlock client holds the name;
+//   - ErrNoQuorum alone if waiting for nodes is pointless;
+//   - [quorate.ErrLost] if the claim was lost before f began;
+//   - [quorate.ErrClosed] or [quorate.ErrInvalid].
+//
+// The period may then have no run. With [WithRetry] Do also fails with
+// ErrNoQuorum or ErrLost if f has returned nil and that could not be recorded;
+// f may run again.
+//
+// A call a moment before the hour counts for the previous hour. So a scheduler
+// that calls Do at each full hour by its own clock can find that the hour has
+// had its run, and miss the next one. Call Do more often, or use [Period.Wait].
 func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		panic("quorate: period.Do of a nil function")
@@ -81,8 +83,8 @@ type scope struct {
 
 type scopeKey struct{}
 
-// Lease returns the hold under which f runs, of the context that f got from
-// [Period.Do]; nil for any other context. Its token is the one to fence with
+// Lease returns the hold under which f runs. ctx is the context that f got from
+// [Period.Do]; for any other context Lease returns nil. Use its token to fence
 // what f writes to.
 func Lease(ctx context.Context) quorate.Lease {
 	if s, ok := ctx.Value(scopeKey{}).(scope); ok {
@@ -91,8 +93,9 @@ func Lease(ctx context.Context) quorate.Lease {
 	return nil
 }
 
-// Start returns when the period began that f runs for, in UTC, of the context
-// that f got from [Period.Do]; the zero time for any other context.
+// Start returns when the period began that f runs for, in UTC. ctx is the
+// context that f got from [Period.Do]; for any other context Start returns the
+// zero time.
 func Start(ctx context.Context) time.Time {
 	s, _ := ctx.Value(scopeKey{}).(scope)
 	return s.start

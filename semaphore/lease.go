@@ -9,9 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A Lease is a number of permits held as one, and a [quorate.Lease]. It is made
-// by [Weighted.AcquireLease] and [Weighted.TryAcquireLease]. It is safe for
-// concurrent use.
+// A Lease is a number of permits held as one, and a [quorate.Lease].
+// [Weighted.AcquireLease] and [Weighted.TryAcquireLease] create it.
 type Lease struct {
 	lease *core.Lease
 	name  string
@@ -26,24 +25,25 @@ var _ quorate.Lease = (*Lease)(nil)
 // Token returns the fencing token of the hold, see [quorate.Lease].
 func (l *Lease) Token() uint64 { return l.lease.Token() }
 
-// Context returns a context that ends when the hold ends, see [quorate.Lease].
+// Context returns a context that ends when the permits are lost or released,
+// see [quorate.Lease].
 func (l *Lease) Context() context.Context { return l.lease.Context() }
 
-// ValidUntil returns when the hold ends unless it is renewed before, see
+// ValidUntil returns when the hold ends unless it is renewed, see
 // [quorate.Lease].
 func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
 
-// Wanted returns a channel that is closed when another waits, see
+// Wanted returns a channel that is closed when another claim waits, see
 // [quorate.Lease].
 func (l *Lease) Wanted() <-chan struct{} { return l.lease.Wanted() }
 
-// LogValue see [quorate.Lease].
+// LogValue returns the name, the token and the time left, for [log/slog].
 func (l *Lease) LogValue() slog.Value { return l.lease.LogValue() }
 
 // Release gives the permits back. It does not wait for the nodes. It fails with
-// [quorate.ErrLost] or [quorate.ErrClosed] if the hold has ended by itself, and
-// with [quorate.ErrNotHeld] when it was released before. On a nil Lease it does
-// nothing.
+// [quorate.ErrLost] or [quorate.ErrClosed] if the permits have been lost, and
+// with [quorate.ErrNotHeld] if they were released before. On a nil Lease it
+// does nothing.
 func (l *Lease) Release() error {
 	if l == nil {
 		return nil

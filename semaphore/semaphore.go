@@ -1,10 +1,36 @@
-// Package semaphore is x/sync's weighted semaphore across processes: permits
-// are held on a majority of the nodes of a [quorate.Quorum], first come first
-// served over all processes.
+// Package semaphore is x/sync's weighted semaphore across processes. Over the
+// whole fleet no more permits are in use than there are, and waiters are served
+// first come, first served.
 //
 //	s := semaphore.NewWeighted(q, "encoders", 16)
 //	if err := s.Acquire(ctx, 1); err != nil { ... }
 //	defer s.Release(1)
+//
+// Permits are leases on a majority of the nodes of a [quorate.Quorum]. The
+// library renews them. The permits of a process that dies are free when its
+// leases expire.
+//
+// # Errors
+//
+// Methods with a context return a [*quorate.Error]. Test for its kind with
+// [errors.Is]:
+//
+//   - [quorate.ErrHeld]: too few permits are free, or others are ahead in the
+//     queue;
+//   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
+//     at once if so many nodes refuse for good that waiting is pointless;
+//   - [quorate.ErrLost]: the permits have been lost;
+//   - [quorate.ErrNotHeld]: the lease was released before;
+//   - [quorate.ErrClosed]: the Quorum has been closed;
+//   - [quorate.ErrInvalid]: the name is empty, longer than 1024 bytes or
+//     contains braces, another kind of primitive uses it, or the number of
+//     permits is wrong.
+//
+// If the context ends first, the error matches the context's error and also
+// ErrHeld or ErrNoQuorum, whichever the call was waiting for. No permit is then
+// taken on any node.
+//
+// All types of this package are safe for concurrent use.
 package semaphore
 
 import (
@@ -19,15 +45,12 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Weighted is a number of permits that all processes share. It must be made by
-// [NewWeighted] and must not be copied. The zero value has no quorum, and its
-// methods panic. It is safe for concurrent use.
+// A Weighted is a number of permits that all processes share. It must be
+// created by [NewWeighted] and must not be copied.
 //
-// It is first come first served: a large request is not starved by small ones,
-// and no later claim overtakes it. Over all processes, no more permits are in
-// use than there are. That is decided by counting the other claims on the
-// nodes, not by votes alone (docs/internals/protocol.md, rule 3). The permits
-// of a process that dies are free when their leases end.
+// A large request is not starved by small ones: no later request overtakes an
+// earlier one. A permit counts as free only if the claims on the nodes say so;
+// votes alone do not decide (docs/internals/protocol.md, rule 3).
 type Weighted struct {
 	q    *core.Quorum
 	spec *core.Spec
@@ -42,11 +65,12 @@ type Weighted struct {
 // NewWeighted returns a semaphore of n permits, from 1 to 2^48. All users of
 // the name must agree on n: a call with another n fails with
 // [quorate.ErrInvalid] and names both numbers. Once [Weighted.Resize] has been
-// called, its number is in force, whatever n says.
+// called, its number applies, whatever n is.
 //
-// A wrong or nil option is a programmer's error: NewWeighted panics and names
-// the remedy. An unusable n or name (empty, longer than 1024 bytes, or with
-// braces) is reported by every Acquire, with [quorate.ErrInvalid].
+// Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. Their defaults are those
+// of q. NewWeighted panics if an option is wrong or nil. An invalid n or name
+// is reported by every Acquire.
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.SharedOption) *Weighted {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
@@ -71,35 +95,28 @@ func checkSize(n int64) error {
 	return nil
 }
 
-// Acquire takes n permits, at least 0. It waits for its turn. It fails with a
-// [*quorate.Error]:
+// Acquire takes n permits, at least 0. It waits for its turn until ctx ends.
+// For errors see the package comment.
 //
-//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], permits, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help;
-//   - [quorate.ErrClosed] or [quorate.ErrInvalid].
-//
-// Nothing is then taken on any node.
-//
-// Acquire of more permits than there are fails at once with ErrInvalid, where
-// x/sync waits for the context to end: no release can make it succeed, and with
-// a context without an end it would never return.
+// If n is more than there are, Acquire fails at once with [quorate.ErrInvalid],
+// because no release can make it succeed. (x/sync waits for the context to
+// end.)
 func (s *Weighted) Acquire(ctx context.Context, n int64) error {
 	return s.acquire(ctx, "acquire", n, false)
 }
 
 // TryAcquire takes n permits without waiting for a turn, and reports whether it
-// did. It waits for the answers of a majority only, and never longer than the
-// node timeout. For more permits than NewWeighted said, it also asks for the
-// number that [Weighted.Resize] set, for at most two node timeouts.
+// did. It waits only for the answers of a majority, for one node timeout at
+// most. If n is more than NewWeighted said, it also asks for the number that
+// [Weighted.Resize] has set, for two node timeouts at most.
 func (s *Weighted) TryAcquire(n int64) bool {
 	return s.acquire(context.Background(), "try acquire", n, true) == nil
 }
 
-// Release gives n permits back, of those that [Weighted.Acquire] and
-// [Weighted.TryAcquire] took. It does not wait for the nodes. It panics if
-// fewer are held, or n is negative. Permits are alike: Release first accounts
-// for permits whose hold was lost meanwhile, so it never gives back permits
-// that another goroutine still uses.
+// Release gives back n permits that [Weighted.Acquire] or [Weighted.TryAcquire]
+// took. It does not wait for the nodes. It panics if fewer are held or n is
+// negative. Release first accounts for permits that were lost meanwhile, so it
+// never gives back permits that another goroutine still uses.
 func (s *Weighted) Release(n int64) {
 	s.usable()
 	if n < 0 {
@@ -145,19 +162,15 @@ func releaseAll(ls []*Lease) {
 	}
 }
 
-// AcquireLease takes n permits as one hold of its own, with a token and a
-// context that ends when the hold is lost. [Lease.Release] gives them back, not
-// [Weighted.Release]. Otherwise it is as [Weighted.Acquire], but for n = 0: no
-// permits are no hold and have no token, so it fails with [quorate.ErrInvalid].
+// AcquireLease is [Weighted.Acquire] for permits that have a token, and a
+// context that ends when they are lost. Give them back with [Lease.Release],
+// not with [Weighted.Release]. n must be at least 1.
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, false)
 	return l, core.WrapError("acquire lease", s.spec.Name, err)
 }
 
-// TryAcquireLease is [Weighted.AcquireLease] without waiting for a turn. It
-// fails with [quorate.ErrHeld] when too few permits are free or other claims
-// are ahead, with [quorate.ErrNoQuorum] when too few nodes answered, and
-// otherwise as AcquireLease does.
+// TryAcquireLease is [Weighted.AcquireLease] without waiting for a turn.
 func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, true)
 	return l, core.WrapError("try acquire lease", s.spec.Name, err)
@@ -172,22 +185,19 @@ func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 }
 
 // Resize changes the number of permits to n, from 1 to 2^48, for all users of
-// the name, until the next Resize. The nodes keep the number forever, also
-// while the semaphore is not in use. More permits admit waiting claims at once.
-// Fewer take effect as permits come back: no holder loses its permits. A claim
-// that waits for more than there are then fails with [quorate.ErrInvalid]
-// within a third of the TTL.
+// the name, until the next Resize. The nodes keep the number forever. More
+// permits admit waiting claims at once. Fewer permits take effect as permits
+// come back: no holder loses its permits. A claim that waits for more than n
+// fails with [quorate.ErrInvalid] within a third of the TTL.
 //
-// The number survives the data loss of a minority of the nodes if the others
-// repair those nodes within a guard time. If they cannot, because more nodes
-// are down, the nodes without their data use the number of NewWeighted until
-// they are repaired.
+// The number survives if a minority of the nodes loses its data and the others
+// can repair those nodes within a guard time. Until they are repaired, nodes
+// without their data use the number of NewWeighted.
 //
-// It fails with ErrInvalid, with [quorate.ErrNoQuorum] and the context's error
-// when a majority did not confirm before the context ended, with
-// [quorate.ErrLost] when another Resize came between, or with
-// [quorate.ErrClosed]. After a failure the number may or may not have changed;
-// call it again.
+// Resize fails with [quorate.ErrNoQuorum] and the context's error if a majority
+// did not confirm before ctx ended, and with [quorate.ErrLost] if another
+// Resize came in between. After a failure the number may or may not have
+// changed; call Resize again.
 func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	s.usable()
 	err := errors.Join(s.err, checkSize(n))
@@ -197,11 +207,9 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	return core.WrapError("resize", s.spec.Name, err)
 }
 
-// Size asks the nodes how many permits there are: as the last [Weighted.Resize]
-// said, or else as [NewWeighted] did. It fails with [quorate.ErrHeld] while a
-// Resize is under way, with [quorate.ErrNoQuorum] and the context's error when
-// too few nodes answered before the context ended, and with
-// [quorate.ErrInvalid] or [quorate.ErrClosed].
+// Size asks the nodes how many permits there are: the number of the last
+// [Weighted.Resize], or else that of [NewWeighted]. It fails with
+// [quorate.ErrHeld] while a Resize is under way.
 func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	s.usable()
 	if s.err != nil {
@@ -211,11 +219,9 @@ func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	return int64(n), core.WrapError("size", s.spec.Name, err)
 }
 
-// Holder asks the nodes which process holds permits: of several the one that
-// has for the longest. It fails with [quorate.ErrNotHeld] when no process does,
-// with [quorate.ErrNoQuorum] when too few nodes answer, and with
-// [quorate.ErrClosed] or [quorate.ErrInvalid]. The answer may be out of date
-// when it arrives.
+// Holder asks the nodes which process has held permits for the longest. It
+// fails with [quorate.ErrNotHeld] if none does, and with [quorate.ErrNoQuorum]
+// if too few nodes answer. The answer may be out of date when it arrives.
 func (s *Weighted) Holder(ctx context.Context) (quorate.Holder, error) {
 	s.usable()
 	if s.err != nil {

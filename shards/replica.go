@@ -41,22 +41,21 @@ type replica struct {
 	failed error        // why the last time brought no answer
 }
 
-// Run takes part until ctx ends. For each shard that this replica has it calls
-// f, in a goroutine of its own, with the number of the shard, from 0 on, and
-// its lease. The context of f has the values of ctx. It ends when ctx does,
-// when the shard is to be handed over, and when it is lost: [context.Cause]
-// then is [quorate.ErrLost]. f must return soon then: the shard is not given up
-// before.
+// Run takes part until ctx ends. For each shard that this replica has, it calls
+// f in a goroutine of its own, with the number of the shard, from 0 on, and its
+// lease. The context of f ends when ctx does, when the shard is to be handed
+// over, and when the shard is lost; in the last case [context.Cause] is
+// [quorate.ErrLost]. f must return soon then: the shard is not given up before.
 //
-// When f returns though its context has not ended, the shard is given up, and a
+// If f returns although its context has not ended, the shard is given up, and a
 // second later this or another replica takes it. An error that f returns is
-// logged. A panic of f ends the process, as that of any goroutine.
+// logged. A panic of f ends the process, as in any goroutine.
 //
-// Run waits through outages. It returns an error that matches the context's
-// when that has ended, [quorate.ErrClosed], and [quorate.ErrInvalid] for a name
-// that is unusable or is shared with users of another n. When it returns each
-// call of f has returned, and all shards have been given up. Several calls of
-// Run are several replicas.
+// Run waits through outages. It returns an error that matches ctx's error when
+// ctx has ended, [quorate.ErrClosed], or [quorate.ErrInvalid] if the name is
+// invalid or is shared with users of another n. When Run returns, every f has
+// returned and all shards have been given up. Several calls of Run are several
+// replicas.
 func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int, l quorate.Lease) error) error {
 	switch {
 	case s == nil || s.q == nil:

@@ -1,4 +1,4 @@
-// Package shards divides work among the replicas of a service: each of n shards
+// Package shards divides work among the replicas of a service. Each of n shards
 // runs in one replica at a time, and each replica has its fair share.
 //
 //	s := shards.New(q, "mailboxes", 64)
@@ -6,7 +6,9 @@
 //		return serve(ctx, shard, l.Token())
 //	})
 //
-// A shard is a claim on a quorum of independent Redis masters, as a lock is.
+// A shard is a lease on a majority of independent Redis masters, as a lock is.
+//
+// All types of this package are safe for concurrent use.
 package shards
 
 import (
@@ -21,24 +23,21 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// Shards are n shards that all replicas share. It must be made by [New] and
-// must not be copied. The zero value has no quorum, and its methods panic. It
-// is safe for concurrent use.
+// Shards are n shards that all replicas share. They must be created by [New]
+// and must not be copied.
 //
-// It is guaranteed that no two holders have a shard at one time, as far as a
-// lock guarantees that: a process may sleep through its lease. So fence what a
-// shard writes to with the token of its lease, which rises with each holder of
-// the shard.
+// No two replicas hold a shard at one time, as far as a lock can guarantee
+// that: a process can sleep through its lease. So fence what a shard writes to
+// with the token of its lease, which rises with each holder of the shard.
 //
-// Replicas that run divide the shards: each has n divided by their number, or
-// one more. A replica that joins or leaves moves little more than its own
-// share. One that stops by its context hands its shards over at once. When one
-// dies, the next in line of each of its shards has it after the lease and a
-// round trip. At most as many replicas as there are shards take part, and 100
-// at most; further ones stand by.
+// Each replica has n divided by the number of replicas, or one more. A replica
+// that joins or leaves moves little more than its own share. A replica whose
+// context ends hands its shards over at once. When a replica dies, the next in
+// line takes its shards when the lease has expired. At most n replicas take
+// part, and at most 100; further ones stand by.
 //
 // The claims are those of mutexes with the names name:0 to name:n-1, and of a
-// semaphore name:members. Do not use these for other primitives too.
+// semaphore name:members. Do not use these names for other primitives.
 type Shards struct {
 	_       core.NoCopy
 	q       *quorate.Quorum
@@ -54,13 +53,14 @@ type Shards struct {
 // most is how many replicas take part: package inspect shows no more.
 const most = 100
 
-// New returns n shards of the given name. n is 1 to 10000, and the same for all
-// users of the name: to change it, choose another name. Options are those of
-// every primitive.
+// New returns n shards of the given name, 1 to 10000. All users of the name
+// must agree on n: to change it, choose another name.
 //
-// A wrong n and a wrong or nil option are programmer's errors: New panics and
-// names the remedy. An unusable name (empty, longer than 1016 bytes, or with
-// braces) is reported by [Shards.Run], with [quorate.ErrInvalid].
+// Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. Their defaults are those
+// of q. New panics if n or an option is wrong. [Shards.Run] reports an invalid
+// name (empty, longer than 1016 bytes, or with braces) with
+// [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *Shards {
 	if n < 1 || n > 10_000 {
 		panic(fmt.Sprintf("quorate: shards.New: %d shards; choose 1 to 10000", n))
