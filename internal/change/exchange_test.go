@@ -290,6 +290,27 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.Equal(t, exchangeWait, learning.Left(at(time.Second)), "it has not begun while D learns")
 }
 
+// The clocks of two nodes may differ by the skew: a claim at nodes of before may
+// have a ticket ahead of ours by it, and one at new nodes a ticket behind. With
+// a skew of 300 ms the wait is 600 ms longer, whatever is changed meanwhile.
+func TestTheWaitHasTwiceTheSkew(t *testing.T) {
+	t.Parallel()
+	const skew = 300 * time.Millisecond
+	set := setOf(1, "A", "B", "C")
+	set.Now.Skew, set.Next.Skew = skew, skew
+	joint := change.Join(change.Begin(set, entering("DEF", "ABC"), ballot(2)), ballot(3))
+	const now = protocol.Time(time.Hour)
+	e := decided(change.Exchange{}, now, joint, 3, 4, 5)
+	for i := range joint.Members {
+		e.Moved(now, now, i, true)
+		e.Looked(i, true, true)
+	}
+	serve(e, now, 0, 1, 2)
+	assert.Equal(t, exchangeWait+2*skew, e.Left(now))
+	assert.False(t, e.Next(now.Add(exchangeWait+2*skew-1)))
+	assert.True(t, e.Next(now.Add(exchangeWait+2*skew)))
+}
+
 // A change that takes an address away is over when clients have had half a
 // guard time to follow. One that takes none away is over at once.
 func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {

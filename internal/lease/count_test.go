@@ -53,6 +53,32 @@ func (c *permit) answers(a ...protocol.Answer) {
 	}
 }
 
+// A holder of three permits gives two back, and only one node has heard of it.
+// Claims only get lighter, so that node is right, whichever of the two lists is
+// read first: one permit is in use, and there is room for one more of three.
+func TestAListThatIsNewerCounts(t *testing.T) {
+	t.Parallel()
+	for _, weights := range [][2]uint64{{3, 1}, {1, 3}} {
+		c := &permit{now: 1, Claim: NewClaim(Config{
+			Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
+		})}
+		c.Start(c.now, mine, 0, 0)
+		totals, lists := make([]protocol.Answer, 2), make([]protocol.Answer, 2)
+		for i, w := range weights {
+			totals[i] = protocol.Answer{Sum: w, Digest: 4 + w}
+			lists[i] = protocol.Answer{Sum: w, Digest: 4 + w, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: w}}}
+		}
+		c.answers(totals...)
+		if c.Phase() != Waiting {
+			t.Fatalf("phase %d: by the totals four permits may be in use", c.Phase())
+		}
+		c.answers(lists...)
+		if c.Phase() != Holding {
+			t.Errorf("phase %d with lists of %v: one permit is in use", c.Phase(), weights)
+		}
+	}
+}
+
 // A semaphore's holder hears from one node first how that has gone on, and what
 // it hears does not compare with what the other has told: it is not lost.
 func TestHolderHearsOfOneNodeFirst(t *testing.T) {

@@ -266,6 +266,37 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+// The guard time of the set grows from 20 s to 40 s. Another client may have a
+// lease of 20 s by then, so a node in doubt does not count for 20 s, even if its
+// clock had parted from ours before the change.
+func TestDoubtLastsHalfOfALongerGuardTime(t *testing.T) {
+	t.Parallel()
+	const guard = 40 * time.Second
+	for what, before := range map[string]bool{"before the clocks part": true, "while a node is in doubt": false} {
+		c := newCourt(t, 1)
+		if before {
+			c.Regroup(c.Sets, guard)
+		}
+		c.ahead[0] += 300
+		began := c.now
+		c.receive(0)
+		c.Tick(c.Wake())
+		assert.Contains(t, c.kinds(), ClockDoubted)
+		if !before {
+			c.Regroup(c.Sets, guard)
+		}
+		for c.Open() && c.now < began.Add(time.Minute) {
+			at := c.Wake()
+			require.NotEqual(t, protocol.Never, at, what)
+			c.now = max(c.now+testMS, at)
+			c.Tick(c.now)
+			open := c.Open()
+			assert.Equal(t, !open, c.receive(0), what)
+		}
+		assert.InDelta(t, guard/2, c.now.Sub(began), float64(20*time.Millisecond), "the guard time grows %s", what)
+	}
+}
+
 // Another node that has not parted from us shows that we have not slept: only
 // the leases of the suspect end.
 func TestDoubtOfOneNode(t *testing.T) {

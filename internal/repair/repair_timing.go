@@ -29,8 +29,8 @@ func (r *Repair) Tick(now protocol.Time) {
 		switch {
 		case n.stage == repairPaused && now >= n.retry:
 			r.begin(now, i)
-		// At half of the turn: one request that is lost must not let a second
-		// client begin.
+		// At half of the turn, so that a request which takes a whole node
+		// timeout arrives before the turn ends.
 		case n.stage == repairing && n.turn && !n.failed && now >= n.prolong:
 			n.prolong = now.Add(r.turn() / 2)
 			count := -1 // the names are being listed
