@@ -5,8 +5,8 @@ SHELL       := bash
 MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
 
-# The modules of go.work.
-MODULES := . cmd/quorate compat/cron compat/gocron compat/goose compat/migrate compat/redsync examples internal/bench internal/chaos internal/release otel
+# The modules of go.work: . cmd/quorate compat/cron …
+MODULES := $(shell sed -n 's,^	\.$$,.,p; s,^	\./,,p' go.work)
 
 # The modules of the library, with its test kit, and of the command. `make test` tests these two; `make verify` tests the others.
 MAIN  := . cmd/quorate
@@ -90,8 +90,8 @@ SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
 # last would run alone for minutes.
 PURE := ./internal/e2e ./cmd/quorate ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum
 
-# The packages for other libraries, and the examples.
-SATELLITES := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/...
+# The packages for other libraries, the examples, and the manifests.
+SATELLITES := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/... ./deploy/...
 
 # The others, of the modules of `make test` and of the rest.
 LISTED  = $(PURE) $(SERVERS) $(SATELLITES) ./internal/sim/exhaustive ./internal/core ./mutex
@@ -109,7 +109,7 @@ else
 endif
 
 .PHONY: others
-others: ## The tests of the packages for other libraries, and of the examples
+others: ## The tests of the packages for other libraries, of the examples and of the manifests
 	@$(GOTEST) $(SATELLITES)
 
 .PHONY: race
