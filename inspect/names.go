@@ -3,7 +3,6 @@ package inspect
 // This file owns the listing of names.
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -51,7 +50,8 @@ const (
 // itself. So no node is blocked, however many names there are, and a name that
 // comes or goes meanwhile may be missing. The keys that a node has altogether
 // are looked at, also those of other programs. A node that has not answered for
-// two seconds is not asked any more.
+// two seconds is not asked any more, nor is one whose listing goes round in a
+// circle, has no end, or ends two seconds later than those of a majority.
 //
 // A name whose nodes cannot say is an [Entry] with its name alone. When fewer
 // than a majority of the nodes could be listed the last element is an error,
@@ -114,59 +114,41 @@ func (l *lister) heard(addr string, err error) {
 	}
 }
 
-// list lists the servers of one part, a portion of each at a time.
+// list lists the servers of one part, a portion of each at a time. Once the
+// nodes that have ended suffice, it waits for the others for patience at most.
 func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err error) {
-	cursors, here, unlisted := map[int]string{}, map[string]bool{}, map[int]error{}
-	for first := true; ; first = false {
-		// A server of a Redis Cluster has many buckets, and is listed once.
-		pending := func(s *core.Said) bool {
-			return (first || cursors[s.Index] != "") && (!l.asked[s.Server] || here[s.Server])
-		}
+	p := listing{lister: l, scans: map[int]*scan{}, here: map[string]bool{}, unlisted: map[int]error{}}
+	for {
 		if err := ctx.Err(); err != nil {
 			return false, fault.CutShort(fault.ErrNoQuorum, ctx)
 		}
 		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
-			if !pending(s) || l.failure(s) != nil {
+			if !p.pending(s) || l.failure(s) != nil {
 				return nil
 			}
-			return resp.AppendCommand(dst, "SCAN", cmp.Or(cursors[s.Index], "0"), "MATCH", script.Pattern(keys("x"), l.pattern), "COUNT", portion)
+			return resp.AppendCommand(dst, "SCAN", p.at(s), "MATCH", script.Pattern(keys("x"), l.pattern), "COUNT", portion)
 		})
 		if err != nil {
 			return false, err
 		}
 		var names []string
-		more, again := false, false
-		for _, s := range said {
-			next := ""
-			if s.Err == nil && len(s.Values) == 0 && pending(&s) {
-				s.Err = l.failure(&s) // it has not been asked
+		more, again := uint32(0), false
+		for i := range said {
+			s := &said[i]
+			found, unheard := p.take(s)
+			names, again = append(names, found...), again || unheard
+			if p.scans[s.Index].cursor != "" {
+				more |= 1 << s.Index
 			}
-			switch {
-			case s.Err != nil:
-				l.heard(s.Addr, s.Err)
-				if fault.Refused(s.Err) || l.failure(&s) != nil {
-					unlisted[s.Index] = s.Err
-				} else {
-					next = cmp.Or(cursors[s.Index], "0")
-				}
-				again = again || next != ""
-			case len(s.Values) > 0:
-				l.heard(s.Addr, nil)
-				l.asked[s.Server], here[s.Server] = true, true
-				if next = string(s.Values[0].Str); next == "0" {
-					next = ""
-				}
-				for _, v := range s.Values[1:] {
-					if name, ok := nameOf(string(v.Str)); ok && !l.named[name] {
-						l.named[name] = true
-						names = append(names, name)
-					}
-				}
-			}
-			cursors[s.Index], more = next, more || next != ""
 		}
 		if !l.tell(ctx, names) {
 			return true, nil
+		}
+		if p.suffices(said, sets, more) {
+			more = 0
+		}
+		if more == 0 {
+			return false, l.listed(said, sets, p.unlisted)
 		}
 		if again {
 			select {
@@ -174,11 +156,94 @@ func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err e
 			case <-time.After(pause):
 			}
 		}
-		if more {
-			continue
-		}
-		return false, l.listed(said, sets, unlisted)
 	}
+}
+
+// listing is the listing of one part.
+type listing struct {
+	*lister
+	scans    map[int]*scan   // of the nodes that have been asked, by index
+	here     map[string]bool // servers that are listed in this part
+	unlisted map[int]error
+	enough   time.Time // since when the nodes that have ended suffice
+}
+
+// pending reports whether a node has more to list. A server of a Redis Cluster
+// has many buckets, and is listed once.
+func (p *listing) pending(s *core.Said) bool {
+	scan := p.scans[s.Index]
+	return (scan == nil || scan.cursor != "") && (!p.asked[s.Server] || p.here[s.Server])
+}
+
+// at is the cursor of a node's next portion.
+func (p *listing) at(s *core.Said) string {
+	if scan := p.scans[s.Index]; scan != nil {
+		return scan.cursor
+	}
+	return "0"
+}
+
+// take takes what a node has said to a question. It returns the names that are
+// new, and whether the node has not answered and is to be asked again.
+func (p *listing) take(s *core.Said) (names []string, unheard bool) {
+	pending, at := p.pending(s), p.at(s)
+	of := p.scans[s.Index]
+	if of == nil {
+		of = &scan{}
+		p.scans[s.Index] = of
+	}
+	if s.Err == nil && len(s.Values) == 0 && pending {
+		s.Err = p.failure(s) // it has not been asked
+	}
+	var err error
+	switch {
+	case s.Err != nil:
+		p.heard(s.Addr, s.Err)
+		if fault.Refused(s.Err) || p.failure(s) != nil {
+			err = s.Err
+		} else if of.cursor = at; !pending {
+			of.cursor = ""
+		}
+	case len(s.Values) > 0:
+		p.heard(s.Addr, nil)
+		p.asked[s.Server], p.here[s.Server] = true, true
+		err = of.advance(string(s.Values[0].Str))
+		for _, v := range s.Values[1:] {
+			if name, ok := nameOf(string(v.Str)); ok && !p.named[name] && err == nil {
+				p.named[name] = true
+				names = append(names, name)
+				err = of.add(name)
+			}
+		}
+	}
+	if err != nil {
+		p.unlisted[s.Index], of.cursor = err, ""
+	}
+	return names, s.Err != nil && of.cursor != ""
+}
+
+// suffices reports whether the listing is to end though some nodes have more:
+// what a majority has is at one of the others, and those have had their time.
+func (p *listing) suffices(said []core.Said, sets protocol.Quorums, more uint32) bool {
+	bad := more
+	for i := range p.unlisted {
+		bad |= 1 << i
+	}
+	switch {
+	case more == 0 || sets.Blocked(bad):
+		return false
+	case p.enough.IsZero():
+		p.enough = time.Now()
+	}
+	if time.Since(p.enough) < patience {
+		return false
+	}
+	for _, s := range said {
+		if more&(1<<s.Index) != 0 {
+			p.unlisted[s.Index] = errSlowScan
+		}
+	}
+	return true
 }
 
 // listed returns nil if the nodes that could be listed make a quorum.

@@ -208,7 +208,12 @@ Exit status:
 			defer done()
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return list(ctx, cmd.OutOrStdout(), q, strings.Join(args, ""), asJSON)
+			began := time.Now()
+			err = list(ctx, cmd.OutOrStdout(), q, strings.Join(args, ""), asJSON)
+			if took := time.Since(began); took > staleAfter {
+				fmt.Fprintf(cmd.ErrOrStderr(), "quorate: the listing took %v; what it says of a name may be as old\n", took.Round(100*time.Millisecond))
+			}
+			return err
 		},
 	}
 	t.NodeFlags(cmd)

@@ -66,11 +66,7 @@ func showTop(ctx context.Context, q *quorate.Quorum, pattern string, every time.
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() {
-		b := board.New()
-		watch(ctx, q, pattern, every, func(o board.Observation) {
-			b.Observe(o)
-			p.Send(b.View())
-		})
+		watch(ctx, q, pattern, every, func(v board.View) { p.Send(v) })
 	})
 	_, err := p.Run()
 	cancel()

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/cmd/quorate/internal/board"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/page"
 )
@@ -79,11 +78,7 @@ func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.List
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
-		b := board.New()
-		watch(ctx, q, pattern, every, func(o board.Observation) {
-			b.Observe(o)
-			p.Show(b.View())
-		})
+		watch(ctx, q, pattern, every, p.Show)
 	})
 	all.Go(func() {
 		<-ctx.Done()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -20,14 +19,22 @@ const (
 	mostListed   = 1000                // names that are listed; the listing goes on in the next round
 	mostFollowed = board.MostNames / 2 // names that are looked at closely: these, and those of the listing before
 	looksAtOnce  = 16
+	listFor      = 2 * time.Second // the listing goes on in the next round
+	staleAfter   = 3 * time.Second // what is shown says how old it is, if it is older than that and the pause
 )
+
+// listed is an element of a listing.
+type listed struct {
+	entry inspect.Entry
+	err   error
+}
 
 // A watcher observes the nodes and the names, round after round.
 type watcher struct {
 	q       *quorate.Quorum
 	pattern string
 
-	next    func() (inspect.Entry, error, bool) // of the listing that is under way; nil: none is
+	listing chan listed // that is under way; nil: none is
 	stop    func()
 	listed  int             // names of it
 	found   []inspect.Entry // those of it that are most in demand
@@ -36,16 +43,21 @@ type watcher struct {
 	counted bool            // one has ended
 }
 
-// watch observes until ctx ends, with a pause of every between two rounds.
-func watch(ctx context.Context, q *quorate.Quorum, pattern string, every time.Duration, tell func(board.Observation)) {
+// watch observes until ctx ends, with a pause of every between two rounds, and
+// shows what a board makes of it. While a round takes long it shows the last
+// view again, with its age.
+func watch(ctx context.Context, q *quorate.Quorum, pattern string, every time.Duration, show func(board.View)) {
 	w := &watcher{q: q, pattern: pattern}
 	defer w.end()
+	b := board.New()
 	for ctx.Err() == nil {
-		o := w.round(ctx)
+		round := make(chan board.Observation, 1)
+		go func() { round <- w.round(ctx) }()
+		b.Observe(await(round, b.View(), every, show))
 		if ctx.Err() != nil {
 			return
 		}
-		tell(o)
+		show(b.View())
 		select {
 		case <-time.After(every):
 		case <-ctx.Done():
@@ -53,12 +65,48 @@ func watch(ctx context.Context, q *quorate.Quorum, pattern string, every time.Du
 	}
 }
 
+// await waits for the end of a round, and shows the last view with its age
+// meanwhile.
+func await(round <-chan board.Observation, last board.View, every time.Duration, show func(board.View)) board.Observation {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case o := <-round:
+			return o
+		case now := <-tick.C:
+			if age := now.Sub(last.At); !last.At.IsZero() && age > staleAfter+every {
+				show(last.Aged(age))
+			}
+		}
+	}
+}
+
 // end ends the listing that is under way.
 func (w *watcher) end() {
-	if w.stop != nil {
+	if w.listing != nil {
 		w.stop()
+		for range w.listing {
+		}
 	}
-	w.next, w.stop = nil, nil
+	w.listing = nil
+}
+
+// begin begins a listing.
+func (w *watcher) begin(ctx context.Context) {
+	ctx, w.stop = context.WithCancel(ctx)
+	all := make(chan listed)
+	w.listing, w.listed, w.found = all, 0, nil
+	go func() {
+		defer close(all)
+		for e, err := range inspect.Names(ctx, w.q, w.pattern) {
+			select {
+			case all <- listed{e, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 func (w *watcher) round(ctx context.Context) board.Observation {
@@ -70,7 +118,7 @@ func (w *watcher) round(ctx context.Context) board.Observation {
 		r, _ := w.q.Check(asked) // the report says what is wrong
 		o.Nodes, o.Quorum, o.Ready = boardNodes(r), r.Quorum, r.Ready
 	})
-	began := w.next == nil
+	began := w.listing == nil
 	ended, err := w.list(ctx)
 	if err != nil {
 		o.Trouble = cli.InFlags(cli.Plain(err).Error())
@@ -85,27 +133,32 @@ func (w *watcher) round(ctx context.Context) board.Observation {
 	return o
 }
 
-// list goes on with the listing. It reports whether that has come to its end.
+// list goes on with the listing, for listFor at most. It reports whether that
+// has come to its end.
 func (w *watcher) list(ctx context.Context) (ended bool, err error) {
-	if w.next == nil {
-		w.next, w.stop = iter.Pull2(inspect.Names(ctx, w.q, w.pattern))
-		w.listed, w.found = 0, nil
+	if w.listing == nil {
+		w.begin(ctx)
 	}
+	late := time.After(listFor)
 	for range mostListed {
-		e, err, ok := w.next()
-		if err != nil {
-			w.end()
-			return false, err
-		}
-		if !ok {
-			w.end()
-			w.found = foremost(w.found)
-			w.total, w.counted = w.listed, true
-			return true, nil
-		}
-		w.listed++
-		if w.found = append(w.found, e); len(w.found) >= 2*mostFollowed {
-			w.found = foremost(w.found)
+		select {
+		case l, more := <-w.listing:
+			switch {
+			case !more:
+				w.end()
+				w.found = foremost(w.found)
+				w.total, w.counted = w.listed, true
+				return true, nil
+			case l.err != nil:
+				w.end()
+				return false, l.err
+			}
+			w.listed++
+			if w.found = append(w.found, l.entry); len(w.found) >= 2*mostFollowed {
+				w.found = foremost(w.found)
+			}
+		case <-late:
+			return false, nil
 		}
 	}
 	return false, nil

@@ -9,6 +9,7 @@ package board
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -188,6 +189,13 @@ func (b *Board) View() View {
 	if v.Events == nil {
 		v.Events = []Event{}
 	}
+	return v
+}
+
+// Aged returns the view with a problem that says how old it is. It is for a
+// view that is shown again because the next one is late.
+func (v View) Aged(age time.Duration) View {
+	v.Problems = append([]string{fmt.Sprintf("what is shown is %.0f s old: the nodes are slow to answer", age.Seconds())}, v.Problems...)
 	return v
 }
 

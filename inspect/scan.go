@@ -1,0 +1,67 @@
+package inspect
+
+// This file owns how far the listing of one node is, and where it ends though
+// the node would go on: a node may answer SCAN without end.
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// What one node may list. 1<<20 portions are a hundred million keys, and
+// mostBytes some 600,000 names.
+const (
+	mostPortions = 1 << 20
+	mostBytes    = 64 << 20
+	nameBytes    = 64 // that a name takes beside its text
+)
+
+var (
+	errRepeats  = errors.New("lists its keys over and over: its SCAN came back to a cursor that it gave before")
+	errEndless  = fmt.Errorf("lists its keys without end: its SCAN has not ended after %d portions", mostPortions)
+	errTooMany  = errors.New("lists more names than a listing has room for; list a part of them, by a pattern such as 'job:*'")
+	errCursor   = errors.New("answers SCAN with a cursor that is no number")
+	errSlowScan = errors.New("is still being listed, and the other nodes that were listed suffice")
+)
+
+// scan is how far the listing of a node is.
+type scan struct {
+	cursor   string // of the portion that is due; empty: the listing has ended
+	portions int
+	mark     string // a cursor of before, see advance
+	bytes    int    // of the names that no other node had listed before
+}
+
+// advance takes the cursor that came with a portion. A node whose cursors go
+// round in a circle meets the mark: that is moved to the newest cursor after 1,
+// 2, 4, 8 … portions, so it is in the circle sometime, and then stays for longer
+// than one turn takes. No cursor but the mark is kept.
+func (s *scan) advance(next string) error {
+	if next == "0" {
+		s.cursor = ""
+		return nil
+	}
+	if _, err := strconv.ParseUint(next, 10, 64); err != nil {
+		return errCursor
+	}
+	s.portions++
+	switch {
+	case next == s.mark:
+		return errRepeats
+	case s.portions > mostPortions:
+		return errEndless
+	case s.portions&(s.portions-1) == 0:
+		s.mark = next
+	}
+	s.cursor = next
+	return nil
+}
+
+// add counts a name that no other node had listed before.
+func (s *scan) add(name string) error {
+	if s.bytes += len(name) + nameBytes; s.bytes > mostBytes {
+		return errTooMany
+	}
+	return nil
+}
