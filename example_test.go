@@ -96,16 +96,13 @@ func ExampleNew_tls() {
 	mutex.New(q, "invoices").Lock() // waits for the nodes too
 }
 
-// A client of a Sentinel set that is made by hand needs the set's name, the
-// same one for all programs.
-func ExampleWithNodeNames() {
+// Three Sentinel sets are three nodes.
+func ExampleNewFailoverClient() {
 	var nodes []redis.UniversalClient
-	var names []string
 	for _, sentinels := range []string{"a1:26379,a2:26379,a3:26379", "b1:26379,b2:26379,b3:26379", "c1:26379,c2:26379,c3:26379"} {
-		nodes = append(nodes, redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: strings.Split(sentinels, ",")}))
-		names = append(names, "sentinel:mymaster@"+sentinels)
+		nodes = append(nodes, quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: strings.Split(sentinels, ",")}))
 	}
-	q, err := quorate.New(nodes, quorate.WithNodeNames(names...))
+	q, err := quorate.New(nodes)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -174,8 +174,8 @@ func WithOwner(label string) Option {
 
 // WithNodeNames sets the addresses of the nodes given to [New], one for each,
 // as the set records them and other clients dial them: host:port, or
-// sentinel:MASTER@HOST:PORT,HOST:PORT with the Sentinels in order. Required for
-// Sentinel, because a failover client does not expose its master's name.
+// sentinel:MASTER@HOST:PORT,HOST:PORT with the Sentinels in order. Use it if
+// this process reaches the nodes at other addresses than other clients do.
 // Default: the addresses in the clients' options. [Connect] takes them from its
 // URLs.
 func WithNodeNames(names ...string) Option {

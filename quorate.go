@@ -23,7 +23,7 @@ type Quorum struct {
 
 // New makes a Quorum of nodes that the caller has clients for: 1, 3, 5 …
 // independent masters, never replicas of each other. A Sentinel set
-// (redis.NewFailoverClient) is one node: see docs/operate/sentinel.md. So is a Redis
+// ([NewFailoverClient]) is one node: see docs/operate/sentinel.md. So is a Redis
 // Cluster (redis.NewClusterClient): see docs/operate/cluster.md. An even number is
 // accepted; its last node adds no tolerance.
 //

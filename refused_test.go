@@ -98,5 +98,5 @@ func TestFailoverClusterClientIsRefused(t *testing.T) {
 	defer c.Close()
 	_, err := quorate.New([]redis.UniversalClient{c}, quorate.WithLogger(nil), quorate.WithNodeNames("sentinel:m@127.0.0.1:1"))
 	assert.ErrorIs(t, err, quorate.ErrInvalid)
-	assert.ErrorContains(t, err, "use redis.NewFailoverClient")
+	assert.ErrorContains(t, err, "use quorate.NewFailoverClient")
 }

@@ -73,6 +73,8 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		switch c := c.(type) {
 		case *redis.Client:
 			missing = c == nil
+		case *transport.SentinelClient:
+			missing = c == nil
 		case *redis.ClusterClient:
 			missing = c == nil
 		default:
@@ -84,15 +86,15 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		// That of redis.NewFailoverClusterClient leads to a Sentinel set. It
 		// would have buckets, and exclude no other client of the set.
 		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
-			return fmt.Errorf("%w: node %d is the client of a cluster that names no server: give ClusterOptions the Addrs, or, for a Sentinel set, use redis.NewFailoverClient", fault.ErrInvalid, i+1)
+			return fmt.Errorf("%w: node %d is the client of a cluster that names no server: give ClusterOptions the Addrs, or, for a Sentinel set, use quorate.NewFailoverClient", fault.ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
 		// server show one identity once they have recorded their set.
-		name := set.NameOf(c, i)
-		if name == transport.SentinelAddr {
-			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
-				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", fault.ErrInvalid, i+1)
+		if single, is := setup.Single(c); is && single.Options().Addr == transport.FailoverAddr {
+			return fmt.Errorf("%w: node %d was made by redis.NewFailoverClient, which sends the password to whatever address the first Sentinel names: "+
+				"make it with quorate.NewFailoverClient and the same options, or give Connect its URL", fault.ErrInvalid, i+1)
 		}
+		name := set.NameOf(c, i)
 		if j, dup := at[name]; dup {
 			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
 		}

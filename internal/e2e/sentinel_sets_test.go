@@ -69,7 +69,7 @@ func TestSentinelsWithTLSAndPasswords(t *testing.T) {
 	o, err := redis.ParseFailoverURL(s.URL() + "&password=secret")
 	require.NoError(t, err)
 	o.TLSConfig.RootCAs = g.pool
-	client := redis.NewFailoverClient(o)
+	client := quorate.NewFailoverClient(o)
 	defer client.Close()
 	log := &e2e.Log{}
 	q, err := quorate.New([]redis.UniversalClient{client}, e2e.Guarded(time.Second, 3*time.Second), log.Option(), quorate.WithNodeNames("sentinel:mymaster@"+s.Addrs()[0]))
@@ -86,7 +86,7 @@ func TestSentinelsWithTLSAndPasswords(t *testing.T) {
 	assert.NotContains(t, after, "ootstrap")
 
 	o.SentinelPassword = "wrong"
-	wrong := redis.NewFailoverClient(o)
+	wrong := quorate.NewFailoverClient(o)
 	defer wrong.Close()
 	refused, err := quorate.New([]redis.UniversalClient{wrong}, quorate.WithLogger(nil), quorate.WithNodeNames("sentinel:mymaster@"+s.Addrs()[0]))
 	require.NoError(t, err)

@@ -118,7 +118,7 @@ func TestSentinelAlone(t *testing.T) {
 	const ttl, guard = time.Second, 3 * time.Second
 	c, s := set(t)
 	timing := e2e.Guarded(ttl, guard)
-	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: s.Addrs()})
+	failover := quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: s.Addrs()})
 	defer failover.Close()
 	given, err := quorate.New([]redis.UniversalClient{failover}, timing, quorate.WithNodeNames("sentinel:mymaster@"+strings.Join(slices.Sorted(slices.Values(s.Addrs())), ",")))
 	require.NoError(t, err)

@@ -17,8 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/peers"
@@ -225,7 +223,7 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	if own {
 		defer func() { _ = c.Close() }()
 	}
-	client, single := c.(*redis.Client)
+	client, single := setup.Single(c)
 	if !single {
 		return has, fmt.Errorf("%w: %s is a cluster", fault.ErrInvalid, a.Name())
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // This file owns what a node that is a Sentinel set, or a cluster, has of its
@@ -33,7 +35,7 @@ func (a Address) Client() redis.UniversalClient {
 	o := *a.failover
 	o.DialTimeout, o.ReadTimeout = a.DialTimeout, a.ReadTimeout
 	o.MaxRetries, o.DialerRetries = a.MaxRetries, a.DialerRetries
-	return redis.NewFailoverClient(&o)
+	return transport.NewSentinelClient(&o)
 }
 
 // Prepare has f change the credentials and the TLS of the node. Those of a
@@ -56,11 +58,8 @@ func (a Address) Prepare(f func(*redis.Options) error) error {
 	return err
 }
 
-// The names of nodes that are no single server begin so.
-const (
-	sentinelName = "sentinel:"
-	clusterName  = "cluster:"
-)
+// clusterName begins the name of a node that is a cluster.
+const clusterName = "cluster:"
 
 func (a Address) IsCluster() bool { return a.cluster != nil }
 
@@ -78,7 +77,7 @@ func (a Address) Name() string {
 	case a.cluster != nil:
 		return clusterName + sorted(a.cluster.Addrs)
 	case a.failover != nil:
-		return sentinelName + a.failover.MasterName + "@" + sorted(a.failover.SentinelAddrs)
+		return transport.SentinelName(a.failover)
 	}
 	return a.Addr
 }

@@ -12,8 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/transport"
 )
+
+func options(c redis.UniversalClient) *redis.Options {
+	single, _ := Single(c)
+	return single.Options()
+}
 
 // The URL of a Sentinel set is one node beside others. What is wrong with it is
 // said without a word of it.
@@ -23,18 +27,18 @@ func TestURLsOfSentinelSets(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, nodes, 2)
 	set := nodes[0]
-	assert.Equal(t, transport.SentinelAddr, set.Addr)
+	assert.Equal(t, "sentinel:m@a:26379,b:26379", set.Addr)
 	assert.Equal(t, 3*time.Second, set.DialTimeout)
 	assert.Equal(t, []string{"a:26379", "b:26379"}, set.failover.SentinelAddrs)
 	set.DialTimeout = time.Second
 	client := set.Client()
 	defer client.Close()
-	o := client.(*redis.Client).Options()
+	o := options(client)
 	assert.Equal(t, "u secret", o.Username+" "+o.Password)
 	assert.Equal(t, 2, o.DB)
 	assert.Equal(t, time.Second, o.DialTimeout)
 	own := Defaults()
-	assert.Equal(t, transport.SentinelAddr, own.NameOf(client, 2), "New asks for its name")
+	assert.Equal(t, set.Addr, own.NameOf(client, 2))
 	server := nodes[1].Client()
 	defer server.Close()
 	assert.Equal(t, "c:6379", own.NameOf(server, 1))
@@ -90,18 +94,18 @@ func TestNameInACertificate(t *testing.T) {
 		first := list[0].Client()
 		defer first.Close()
 		if name != "" {
-			first.(*redis.Client).Options().TLSConfig.ServerName = name
+			options(first).TLSConfig.ServerName = name
 		}
 		c, own, err := NewClients([]redis.UniversalClient{first}, &Settings{Names: []string{list[0].Name()}}).At(addr)
 		require.NoError(t, err)
 		require.True(t, own)
 		defer c.Close()
-		return c.(*redis.Client).Options().TLSConfig.ServerName
+		return options(c).TLSConfig.ServerName
 	}
 	const server, set = "rediss://:secret@lock-a:6379", "rediss://s1:26379?master_name=m&addr=s2:26379"
 	const other = "sentinel:m@s3:26379,s4:26379"
 	assert.Equal(t, "lock-b", at(server, "", "lock-b:6379"))
-	assert.Empty(t, at(server, "", other), "each of its servers has its own")
+	assert.Empty(t, at(server, "", other), "the hosts of its Sentinels are its names")
 	assert.Equal(t, "lock-b", at(set, "", "lock-b:6379"))
 	assert.Empty(t, at(set, "", other))
 	for _, first := range []string{server, set} {
@@ -122,8 +126,8 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@s3:26379")
 	require.NoError(t, err)
 	defer c.Close()
-	o := c.(*redis.Client).Options()
-	assert.Equal(t, transport.SentinelAddr, o.Addr)
+	o := options(c)
+	assert.Equal(t, "sentinel:m@s3:26379", o.Addr)
 	require.Equal(t, []any{"locks", 2, 3, "u", "secret"}, []any{o.ClientName, o.Protocol, o.DB, o.Username, o.Password})
 	_, password := o.CredentialsProvider()
 	assert.Equal(t, "provided", password)
@@ -145,7 +149,7 @@ func TestDialerOfASentinelSet(t *testing.T) {
 	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@localhost:1")
 	require.NoError(t, err)
 	defer c.Close()
-	o := c.(*redis.Client).Options()
+	o := options(c)
 	_, err = o.Dialer(t.Context(), "tcp", o.Addr)
 	require.Error(t, err)
 	assert.Equal(t, "localhost:1", dialled.Load())
@@ -170,7 +174,7 @@ func TestOffers(t *testing.T) {
 			defer c.Close()
 		}
 		assert.Equal(t, addr != "a:6379", own)
-		return c.(*redis.Client).Options().Password
+		return options(c).Password
 	}
 	const b = "b:6379"
 	failed := clients.Offer(parse("redis://:failed@b:6379"))

@@ -35,8 +35,7 @@ func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
 	return s
 }
 
-// NameOf is the address that the set records for the node of a client. A client
-// of a Sentinel set does not tell which it is: its name is given by an option.
+// NameOf is the address that the set records for the node of a client.
 func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	if i < len(s.Names) && s.Names[i] != "" {
 		return s.Names[i]
@@ -44,7 +43,18 @@ func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	if c, is := c.(*redis.ClusterClient); is {
 		return clusterName + sorted(c.Options().Addrs)
 	}
-	return c.(*redis.Client).Options().Addr
+	single, _ := Single(c)
+	return single.Options().Addr
+}
+
+// Single returns the client of a node that has one master at a time, a server
+// or a Sentinel set.
+func Single(c redis.UniversalClient) (*redis.Client, bool) {
+	if s, is := c.(*transport.SentinelClient); is && s != nil {
+		return s.Client, true
+	}
+	single, is := c.(*redis.Client)
+	return single, is
 }
 
 // List has the addresses of the list, in its order.
@@ -103,7 +113,7 @@ func (s *Clients) like(addr string) (c redis.UniversalClient, own bool, err erro
 	if c = s.by[addr]; c != nil {
 		return c, false, nil
 	}
-	if rest, is := strings.CutPrefix(addr, sentinelName); is {
+	if rest, is := strings.CutPrefix(addr, transport.SentinelPrefix); is {
 		c, err = s.failoverAt(rest)
 		return c, true, err
 	}
@@ -142,7 +152,7 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redis.NewFailoverClient(&redis.FailoverOptions{
+	return transport.NewSentinelClient(&redis.FailoverOptions{
 		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
@@ -160,8 +170,8 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	var first *redis.Client
 	var was string // its address in the record
 	for _, name := range s.list {
-		c, single := s.by[name].(*redis.Client)
-		if single && (first == nil || first.Options().Addr == transport.SentinelAddr) {
+		c, single := Single(s.by[name])
+		if single && (first == nil || isSentinel(first.Options().Addr)) {
 			first, was = c, name
 		}
 	}
@@ -169,7 +179,7 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 		return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", fault.ErrInvalid)
 	}
 	o := *first.Options()
-	if o.Addr == transport.SentinelAddr || o.TLSConfig != nil {
+	if isSentinel(o.Addr) || o.TLSConfig != nil {
 		o.Dialer = nil // it asks the Sentinels, or names the address of before
 	}
 	own := append(hosts(was), hosts(o.Addr)...)
@@ -186,10 +196,12 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	return &o, nil
 }
 
+func isSentinel(addr string) bool { return strings.HasPrefix(addr, transport.SentinelPrefix) }
+
 // hosts returns the hosts in an address: those of the Sentinels, if it is that
 // of a Sentinel set.
 func hosts(addr string) (all []string) {
-	if rest, is := strings.CutPrefix(addr, sentinelName); is {
+	if rest, is := strings.CutPrefix(addr, transport.SentinelPrefix); is {
 		addr = rest[strings.LastIndexByte(rest, '@')+1:]
 	}
 	for a := range strings.SplitSeq(addr, ",") {

@@ -4,7 +4,6 @@ package setup
 // configuration.
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -114,11 +113,8 @@ func parseAddress(raw string) (Address, error) {
 		return Address{}, errors.New("the URL of a Sentinel set asks for replicas: a node must be a master; leave out replica_only")
 	}
 	o.MinIdleConns = 0
-	// A connection is tried again by the Quorum itself. With the retries of
-	// go-redis it takes 2 s to find out that all Sentinels refuse.
-	o.MaxRetries, o.DialerRetries = cmp.Or(o.MaxRetries, -1), cmp.Or(o.DialerRetries, 1)
 	return Address{Options: &redis.Options{
-		Addr: transport.SentinelAddr, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
+		Addr: transport.SentinelName(o), DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
 		MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
 	}, failover: o}, nil
 }

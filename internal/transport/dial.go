@@ -40,6 +40,7 @@ func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) 
 type dialer struct {
 	cfg     Config
 	cluster *redis.ClusterClient          // nil: the node is no cluster
+	asker   *asker                        // of the Sentinels; nil: the node is no Sentinel set
 	at      atomic.Pointer[redis.Options] // of the server that the connection goes to
 	guests  sync.WaitGroup                // attempts beside that of run; they end with their context
 }
@@ -48,19 +49,10 @@ type dialer struct {
 // one while there is none.
 func (d *dialer) to() *redis.Options { return d.at.Load() }
 
-// SentinelAddr is the address in the options of each redis.NewFailoverClient.
-const SentinelAddr = "FailoverClient"
-
-func (d *dialer) sentinels() bool { return d.cluster == nil && d.to().Addr == SentinelAddr }
-
-// ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
-// whenever they are asked.
-var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
-
 // name is the node's in errors.
 func (d *dialer) name() string {
 	switch {
-	case d.sentinels():
+	case d.asker != nil:
 		return "the master that the Sentinels name"
 	case d.to() == nil:
 		return "the master of a slot"
@@ -71,6 +63,7 @@ func (d *dialer) name() string {
 // opened is a connection to a node, and what belongs to it.
 type opened struct {
 	nc    net.Conn
+	addr  string      // of the server: of a Sentinel set the master that the Sentinels named
 	login []loginStep // what the node answers first
 }
 
@@ -90,12 +83,8 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 	o := d.to()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
+	nc, addr, err := d.reach(dialing, o, timeout)
 	if err != nil {
-		// Each Sentinel was reached, and has answered nil.
-		if _, away := errors.AsType[net.Error](err); d.sentinels() && !away && errors.Is(err, redis.Nil) {
-			err = ErrNoMaster
-		}
 		return nil, err
 	}
 	asking, cancel := context.WithTimeout(ctx, timeout)
@@ -105,7 +94,19 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 		discard(nc)
 		return nil, err
 	}
-	return &opened{nc: nc, login: steps}, nil
+	return &opened{nc: nc, addr: addr, login: steps}, nil
+}
+
+// reach dials the server, and says at which address it is.
+func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Duration) (nc net.Conn, addr string, err error) {
+	if d.asker == nil {
+		nc, err = within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
+		return nc, o.Addr, err
+	}
+	if addr, err = d.asker.masterAddr(ctx, timeout/2); err == nil { // the dial has the other half
+		nc, err = d.asker.dial(ctx, addr)
+	}
+	return nc, addr, err
 }
 
 // advise adds the remedy to an error of connecting. Where the client or the

@@ -10,16 +10,15 @@ package transport
 // leaves are sent again on the next one, the other commands get ErrBroken, and
 // no handshake succeeds until one server serves the whole slot.
 //
-// The Dialer of the client of a Sentinel set asks the Sentinels at each dial. A
-// Sentinel that makes a master a replica ends the connections to it, and the
-// next dial goes to the new one. That does not happen if the old master is cut
-// off from the Sentinels, so this file asks now and then.
+// The Sentinels of a set are asked at each dial. A Sentinel that makes a master
+// a replica ends the connections to it, and the next dial goes to the new one.
+// That does not happen if the old master is cut off from the Sentinels, so this
+// file asks now and then.
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -36,7 +35,6 @@ const followEvery = time.Second
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()
-	at := c.nc.RemoteAddr().String()
 	for {
 		select {
 		case <-c.dead:
@@ -44,7 +42,7 @@ func (l *Ordered) follow(c *conn) {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Stall)
-		moved := l.sentinels() && l.isRenamed(ctx, at) || l.cluster != nil && l.hasMoved(ctx)
+		moved := l.asker != nil && l.isRenamed(ctx, c.info.Addr) || l.cluster != nil && l.hasMoved(ctx)
 		cancel()
 		if moved {
 			l.mu.Lock()
@@ -56,16 +54,10 @@ func (l *Ordered) follow(c *conn) {
 }
 
 // isRenamed reports whether the Sentinels name another master than that at an
-// address. A dial is the only question that a client of go-redis lets us ask:
-// the connection is closed at once.
+// address.
 func (d *dialer) isRenamed(ctx context.Context, at string) bool {
-	o := d.to()
-	nc, err := within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
-	if err != nil {
-		return false
-	}
-	defer discard(nc)
-	return nc.RemoteAddr().String() != at
+	addr, err := d.asker.masterAddr(ctx, d.cfg.Stall)
+	return err == nil && addr != at
 }
 
 // aim finds out where the next connection goes. It runs on run's goroutine.

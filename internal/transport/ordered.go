@@ -249,6 +249,9 @@ func (l *Ordered) Close(ctx context.Context) error {
 	l.cancel()
 	l.wg.Wait()
 	l.guests.Wait() // they leave behind what hangs: see within
+	if l.asker != nil {
+		l.asker.close()
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,6 +7,7 @@ package transport
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 // NewOrdered begins to connect and returns at once. The client is a
-// *redis.Client or a *redis.ClusterClient. Its options say how to connect. It
+// *redis.Client, a *SentinelClient or a *redis.ClusterClient. Its options say how to connect. It
 // is neither used for commands nor closed, and its hooks do not run.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
@@ -33,18 +34,31 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 			return nil, err
 		}
 		l.cluster, l.resp3 = c, c.Options().Protocol != 2
-	case *redis.Client:
-		o := c.Options()
-		if err := usable(o.Limiter, o.OnConnect); err != nil {
+	case *SentinelClient:
+		if c.set.master == "" || len(c.set.addrs) == 0 {
+			return nil, errors.New("the options of the Sentinel set have no MasterName or no SentinelAddrs")
+		}
+		if err := l.server(c.Client); err != nil {
 			return nil, err
 		}
-		l.resp3 = o.Protocol != 2
-		l.at.Store(o)
+		l.asker = newAsker(c.set)
+	case *redis.Client:
+		if err := l.server(c); err != nil {
+			return nil, err
+		}
 	}
 	l.idle = sync.NewCond(&l.mu)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.wg.Go(l.run)
 	return l, nil
+}
+
+// server takes the options of a client that is no cluster's.
+func (l *Ordered) server(c *redis.Client) error {
+	o := c.Options()
+	l.resp3 = o.Protocol != 2
+	l.at.Store(o)
+	return usable(o.Limiter, o.OnConnect)
 }
 
 // resendDelay is how long after connecting leaves are repeated when the node
@@ -124,7 +138,7 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
-	if l.cluster != nil || l.sentinels() { // it can have another master while the connection lasts
+	if l.cluster != nil || l.asker != nil { // it can have another master while the connection lasts
 		l.wg.Go(func() { l.follow(c) })
 	}
 	return room
@@ -261,8 +275,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	}
 	c := &conn{
 		nc: nc, rd: resp.NewReader(step), batcher: l.cfg.Batch, slotted: l.cluster != nil,
-		info: &Info{Protocol: 2, Addr: l.to().Addr}, // RESP2 until the node has accepted HELLO 3
-		wake: make(chan struct{}, 1),                // one that comes while the writer is writing is not lost
+		info: &Info{Protocol: 2, Addr: o.addr}, // RESP2 until the node has accepted HELLO 3
+		wake: make(chan struct{}, 1),           // one that comes while the writer is writing is not lost
 		dead: make(chan struct{}), done: make(chan struct{}),
 		reading: reading{look: make(chan struct{}, 1)}, window: window{size: firstWindow},
 	}

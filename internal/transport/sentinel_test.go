@@ -1,9 +1,10 @@
 package transport_test
 
 import (
-	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,43 +13,166 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// A connection follows the master that the Sentinels name, also when the one of
-// before still answers, for commands and for pushes.
+// named is what a Sentinel answers, as it is on the wire.
+func named(t *testing.T, addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	return string(resp.AppendCommand(nil, host, port))
+}
+
+// guards starts n Sentinels that answer as they are told, and counts the
+// questions.
+type guards struct {
+	addrs []string
+	say   []atomic.Value // string; empty: nothing at all
+	asked atomic.Int32
+}
+
+func newGuards(t *testing.T, n int, say string) *guards {
+	g := &guards{say: make([]atomic.Value, n)}
+	for i := range n {
+		g.say[i].Store(say)
+		g.addrs = append(g.addrs, redistest.Answer(t, func(words []string) string {
+			if words[0] != "SENTINEL" {
+				return "+OK\r\n"
+			}
+			g.asked.Add(1)
+			return g.say[i].Load().(string)
+		}))
+	}
+	return g
+}
+
+func (g *guards) tell(say string, which ...int) {
+	for _, i := range which {
+		g.say[i].Store(say)
+	}
+}
+
+func (g *guards) client(protocol int) *transport.SentinelClient {
+	return transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: g.addrs, Protocol: protocol})
+}
+
+// A connection follows the master that a majority of the Sentinels names, also
+// when the one of before still answers, for commands and for pushes. One
+// Sentinel changes nothing.
 func TestFollowsTheMaster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Start(t, 2)
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
 			t.Parallel()
-			var at atomic.Value
-			var dials atomic.Int32
-			at.Store(nodes.Node(0).Addr())
-			client := redis.NewClient(&redis.Options{
-				Addr: transport.SentinelAddr, Protocol: protocol,
-				Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-					dials.Add(1)
-					return new(net.Dialer).DialContext(ctx, network, at.Load().(string))
-				},
-			})
+			g := newGuards(t, 3, named(t, nodes.Node(0).Addr()))
+			client := g.client(protocol)
 			defer client.Close()
 			var log events
 			name := fmt.Sprint("ch", protocol)
 			l := open(t, client, log.config(transport.Config{Channel: name, Stall: time.Second}))
 			eventually(t, "subscribed", func() bool { return log.count("subscribed") == 1 })
-			first, before := l.State(time.Now()).Info.RunID, dials.Load()
-			eventually(t, "asked", func() bool { return dials.Load() > before })
+			info := l.State(time.Now()).Info
+			assert.Equal(t, nodes.Node(0).Addr(), info.Addr)
+			g.tell(named(t, nodes.Node(1).Addr()), 0)
+			before := g.asked.Load()
+			eventually(t, "asked", func() bool { return g.asked.Load() >= before+6 })
 			assert.Zero(t, log.count("down"), "the same master")
-			at.Store(nodes.Node(1).Addr())
-			eventually(t, "the other master", func() bool { s := l.State(time.Now()); return s.Err == nil && s.Info.RunID != first })
+			g.tell(named(t, nodes.Node(1).Addr()), 1)
+			eventually(t, "the other master", func() bool {
+				s := l.State(time.Now())
+				return s.Err == nil && s.Info.RunID != info.RunID
+			})
 			eventually(t, "its pushes", func() bool {
 				nodes.Node(1).Client().Publish(t.Context(), name, "x")
 				return log.count("push x") > 0
 			})
 			require.NoError(t, shut(l))
 		})
+	}
+}
+
+// A Sentinel that says nothing, and one that says nonsense, delay nothing: two
+// of four would be no majority, three of five are.
+func TestSentinelsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	good := named(t, node.Addr())
+	for name, c := range map[string]struct {
+		bad  string
+		n    int
+		says string
+	}{
+		"silent, 2 of 5":         {"", 5, ""},
+		"silent, 2 of 4":         {"", 4, "has not answered"},
+		"knows none, 2 of 5":     {"*-1\r\n", 5, ""},
+		"knows none, 2 of 4":     {"*-1\r\n", 4, "knows no master of that name"},
+		"knows none, 2 of 3":     {"*-1\r\n", 3, "the Sentinels know no master of that name"},
+		"no address, 2 of 4":     {"*2\r\n$1\r\na\r\n$5\r\n99999\r\n", 4, "answers with what is no address"},
+		"a forged line, 2 of 4":  {"*2\r\n$3\r\na\nb\r\n$1\r\n1\r\n", 4, "answers with what is no address"},
+		"one word, 2 of 4":       {"$1\r\na\r\n", 4, "answers with what is no address"},
+		"refuses, 2 of 4":        {"-NOPERM no\r\n", 4, "NOPERM no"},
+		"no protocol, 2 of 4":    {"hello\r\n", 4, "malformed reply"},
+		"not even one, 2 of two": {"*-1\r\n", 2, "the Sentinels know no master of that name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGuards(t, c.n, good)
+			g.tell(c.bad, 0, 1)
+			client := g.client(3)
+			defer client.Close()
+			l := open(t, client, transport.Config{Stall: time.Second})
+			if c.says == "" {
+				assert.NoError(t, l.State(time.Now()).Err)
+			} else {
+				assert.ErrorContains(t, l.State(time.Now()).Err, c.says)
+			}
+			require.NoError(t, shut(l))
+		})
+	}
+}
+
+// With most Sentinels gone the master that they named last is connected to
+// again, as long as one of them still names it and none names another.
+func TestSentinelsThatAreGone(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	g := newGuards(t, 3, named(t, node.Addr()))
+	client := g.client(3)
+	defer client.Close()
+	var log events
+	l := open(t, client, log.config(transport.Config{Stall: 200 * time.Millisecond}))
+	require.NoError(t, l.State(time.Now()).Err)
+	g.tell("", 0, 1)
+	require.NoError(t, node.Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err())
+	eventually(t, "connected again", func() bool { return log.count("up") == 2 })
+	g.tell(named(t, "127.0.0.1:1"), 2)
+	require.NoError(t, node.Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err())
+	eventually(t, "no majority", func() bool {
+		err := l.State(time.Now()).Err
+		return err != nil && strings.Contains(err.Error(), "fewer than a majority of the 3 listed Sentinels")
+	})
+	require.NoError(t, shut(l))
+}
+
+// What the certificate of a server must name is in the options: a Sentinel
+// chooses no name.
+func TestNamesOfSentinelSets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ given, addr, want string }{
+		{"s1", "s1:26379", "s1"},
+		{"s1", "s2:26379", "s2"},
+		{"s1", "s2:6379", "s2"},
+		{"s1", "evil:6379", "s1"},
+		{"", "s2:6379", "s2"},
+		{"", "evil:6379", "s1"},
+		{"redis.internal", "s1:26379", "redis.internal"},
+		{"redis.internal", "evil:6379", "redis.internal"},
+	} {
+		o := &redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s1:26379", "s2:26379"}, TLSConfig: &tls.Config{ServerName: c.given}}
+		assert.Equal(t, c.want, transport.CertificateName(o, c.addr), "%+v", c)
+		assert.Equal(t, c.given, o.TLSConfig.ServerName)
 	}
 }

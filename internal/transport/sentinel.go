@@ -1,0 +1,354 @@
+package transport
+
+// This file owns a node that is a Sentinel set: how its Sentinels are asked for
+// the master, and which answer counts.
+// Invariant: nothing is dialled but the Sentinels of the list, and an address
+// that a majority of that list has named. A Sentinel that lies would otherwise
+// get the master's password.
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// SentinelPrefix begins the address of each node that is a Sentinel set.
+const SentinelPrefix = "sentinel:"
+
+// FailoverAddr is the address in the options of each redis.NewFailoverClient.
+const FailoverAddr = "FailoverClient"
+
+// ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
+// whenever they are asked.
+var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
+
+// SentinelClient is the client of a Sentinel set. It takes the place of
+// redis.NewFailoverClient, which dials what the first Sentinel to answer names.
+type SentinelClient struct {
+	*redis.Client
+	set *sentinels
+}
+
+// NewSentinelClient returns a client of the master that a majority of the
+// Sentinels names. It connects to nothing yet. Of a list that names a Sentinel
+// twice the second one does not count.
+func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
+	s := &sentinels{
+		master: o.MasterName, addrs: each(o.SentinelAddrs), tls: o.TLSConfig, dialer: o.Dialer,
+		login: &redis.Options{Username: o.SentinelUsername, Password: o.SentinelPassword, ClientName: o.ClientName},
+	}
+	for _, addr := range o.SentinelAddrs {
+		if host, _, err := net.SplitHostPort(addr); err == nil {
+			s.hosts = append(s.hosts, host)
+		}
+	}
+	return &SentinelClient{set: s, Client: redis.NewClient(&redis.Options{
+		Addr: SentinelName(o), Network: "tcp",
+		Dialer: s.dialMaster, OnConnect: o.OnConnect, ClientName: o.ClientName, Protocol: o.Protocol,
+		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
+		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // as go-redis has it for a Sentinel set
+	})}
+}
+
+// SentinelName is the address that the set records for a Sentinel set: the name
+// of its master and its Sentinels, in order.
+func SentinelName(o *redis.FailoverOptions) string {
+	return SentinelPrefix + o.MasterName + "@" + strings.Join(each(o.SentinelAddrs), ",")
+}
+
+// each returns the addresses of a list in order, each once.
+func each(addrs []string) []string { return slices.Compact(slices.Sorted(slices.Values(addrs))) }
+
+// sentinels is how the Sentinels of one set, and its servers, are reached. It
+// does not change.
+type sentinels struct {
+	master string   // its name
+	addrs  []string // of the Sentinels, each once
+	hosts  []string // of the Sentinels, in the order of the list
+	login  *redis.Options
+	tls    *tls.Config // nil: none
+	dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// dial connects to a Sentinel, or to the master that a majority has named.
+func (s *sentinels) dial(ctx context.Context, addr string) (net.Conn, error) {
+	return within(ctx, func() (net.Conn, error) {
+		switch {
+		case s.dialer != nil:
+			return s.dialer(ctx, "tcp", addr)
+		case s.tls != nil:
+			return (&tls.Dialer{Config: s.tlsFor(addr)}).DialContext(ctx, "tcp", addr)
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}, discard)
+}
+
+// tlsFor says which name the certificate of a server must have: the one in the
+// options. If that is the host of a Sentinel, as a URL has it, or missing, the
+// host that is dialled will do, but only if the list has it: no Sentinel may
+// choose a name.
+func (s *sentinels) tlsFor(addr string) *tls.Config {
+	c := s.tls.Clone()
+	host, _, _ := net.SplitHostPort(addr)
+	switch {
+	case c.ServerName != "" && !slices.Contains(s.hosts, c.ServerName):
+	case slices.Contains(s.hosts, host):
+		c.ServerName = host
+	case c.ServerName == "" && len(s.hosts) > 0:
+		c.ServerName = s.hosts[0]
+	}
+	return c
+}
+
+// dialMaster is the Dialer of the client, for whoever uses that by itself.
+func (s *sentinels) dialMaster(ctx context.Context, _, _ string) (net.Conn, error) {
+	a := newAsker(s)
+	defer a.close()
+	addr, err := a.masterAddr(ctx, askTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return s.dial(ctx, addr)
+}
+
+// askTimeout bounds a question where nothing else does.
+const askTimeout = 5 * time.Second
+
+// asker asks the Sentinels of a set, all at once, and keeps a connection to
+// each of them. It is safe for concurrent use. mu guards what stands below it.
+type asker struct {
+	*sentinels
+	ctx    context.Context // ends with close
+	cancel context.CancelFunc
+	all    sync.WaitGroup // questions
+
+	mu     sync.Mutex
+	closed bool
+	idle   map[string]*sentinelConn // by address
+	named  string                   // what a majority named last
+}
+
+func newAsker(s *sentinels) *asker {
+	a := &asker{sentinels: s, idle: map[string]*sentinelConn{}}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	return a
+}
+
+// close ends the questions and the connections.
+func (a *asker) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.cancel()
+	a.all.Wait()
+	for _, c := range a.idle {
+		discard(c.nc)
+	}
+}
+
+// said is what one Sentinel says: the address of the master, that it knows
+// none (an empty one), or an error.
+type said struct {
+	sentinel int
+	master   string
+	err      error
+}
+
+// masterAddr returns the address of the master. It returns as soon as a
+// majority of the list names one, so no Sentinel that hangs delays it, and
+// waits for at most timeout. Questions that are still under way end by
+// themselves within that time.
+func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	heard, answers := make([]*said, len(a.addrs)), make(chan said, len(a.addrs))
+	if !a.begin(timeout, answers) {
+		return "", ErrClosed
+	}
+	votes := map[string]int{}
+	for range a.addrs {
+		select {
+		case s := <-answers:
+			heard[s.sentinel] = &s
+			if s.err == nil {
+				votes[s.master]++
+			}
+			if s.err == nil && 2*votes[s.master] > len(a.addrs) {
+				return a.decided(s.master)
+			}
+		case <-ctx.Done():
+			return a.undecided(heard, votes)
+		}
+	}
+	return a.undecided(heard, votes)
+}
+
+// begin asks all Sentinels; false: after close.
+func (a *asker) begin(timeout time.Duration, answers chan<- said) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return false
+	}
+	for i, addr := range a.addrs {
+		a.all.Go(func() {
+			ctx, cancel := context.WithTimeout(a.ctx, timeout)
+			defer cancel()
+			master, err := a.ask(ctx, addr)
+			answers <- said{i, master, err}
+		})
+	}
+	return true
+}
+
+func (a *asker) decided(master string) (string, error) {
+	if master == "" {
+		return "", ErrNoMaster
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.named = master
+	return master, nil
+}
+
+// undecided is what follows if no majority agrees. The master that a majority
+// named last is dialled again while at least one Sentinel names it and none
+// contradicts: with most Sentinels down nothing can take its place.
+func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
+	a.mu.Lock()
+	named := a.named
+	a.mu.Unlock()
+	if named != "" && len(votes) == 1 && votes[named] > 0 {
+		return named, nil
+	}
+	e := &noMajorityError{}
+	for i, addr := range a.addrs {
+		switch s := heard[i]; {
+		case s == nil || errors.Is(s.err, context.DeadlineExceeded):
+			e.say("%s has not answered: %w", addr, context.DeadlineExceeded) // so the next attempt is more patient
+		case s.err != nil:
+			e.say("%s: %w", addr, s.err)
+		case s.master == "":
+			e.say("%s knows no master of that name", addr)
+		default:
+			e.say("%s names %s", addr, s.master)
+		}
+	}
+	return "", e
+}
+
+// noMajorityError says what each Sentinel has said.
+type noMajorityError struct{ each []error }
+
+func (e *noMajorityError) say(format string, args ...any) {
+	e.each = append(e.each, fmt.Errorf("Sentinel "+format, args...))
+}
+
+func (e *noMajorityError) Error() string {
+	text := fmt.Sprintf("fewer than a majority of the %d listed Sentinels name the same master", len(e.each))
+	for i, each := range e.each {
+		text += []string{": ", "; "}[min(i, 1)] + each.Error()
+	}
+	return text
+}
+
+func (e *noMajorityError) Unwrap() []error { return e.each }
+
+// sentinelConn is a connection to a Sentinel, used by one question at a time.
+type sentinelConn struct {
+	nc net.Conn
+	rd *resp.Reader
+}
+
+// ask asks one Sentinel, on the connection that is left of an earlier question
+// if that still works.
+func (a *asker) ask(ctx context.Context, addr string) (string, error) {
+	a.mu.Lock()
+	c := a.idle[addr]
+	delete(a.idle, addr)
+	a.mu.Unlock()
+	if c != nil {
+		if master, err := a.put(ctx, addr, c, nil); err == nil || ctx.Err() != nil {
+			return master, err
+		}
+	}
+	nc, err := a.dial(ctx, addr)
+	if err != nil {
+		return "", err
+	}
+	steps, err := login(ctx, a.login)
+	if err != nil {
+		discard(nc)
+		return "", err
+	}
+	return a.put(ctx, addr, &sentinelConn{nc, resp.NewReader(nc)}, steps)
+}
+
+// put puts the question on a connection, behind the login of a new one, and
+// keeps the connection unless that failed.
+func (a *asker) put(ctx context.Context, addr string, c *sentinelConn, login []loginStep) (string, error) {
+	stop := context.AfterFunc(ctx, func() { discard(c.nc) })
+	master, err := c.question(a.master, login)
+	if !stop() && err != nil {
+		err = context.Cause(ctx)
+	}
+	a.mu.Lock()
+	had := a.idle[addr]
+	if err == nil && ctx.Err() == nil && had == nil {
+		a.idle[addr] = c
+	}
+	kept := a.idle[addr] == c
+	a.mu.Unlock()
+	if !kept {
+		discard(c.nc)
+	}
+	return master, err
+}
+
+// question returns the address of the master, or an empty one if the Sentinel
+// knows none of that name.
+func (c *sentinelConn) question(name string, login []loginStep) (string, error) {
+	out := appendSteps(nil, login)
+	if _, err := c.nc.Write(resp.AppendCommand(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)); err != nil {
+		return "", err
+	}
+	for range login {
+		if _, err := c.rd.Read(); err != nil && !needless(err) {
+			return "", err
+		}
+	}
+	v, err := c.rd.Read()
+	switch {
+	case err != nil:
+		return "", err
+	case len(v) == 1 && v[0].Str == nil:
+		return "", nil
+	case len(v) != 2:
+		return "", errNoAddress
+	}
+	host, port := strings.ToLower(string(v[0].Str)), string(v[1].Str)
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || len(host) > maxHost || strings.ContainsFunc(host, odd) {
+		return "", errNoAddress
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+const maxHost = 253 // the longest name of a host
+
+var errNoAddress = errors.New("answers with what is no address of a master")
