@@ -78,6 +78,7 @@ func allBenches(set settings) []bench {
 	add(locals()...)
 	add(seen(1), seen(5), listing(set.leases))
 	add(whereTime(1), whereTime(5))
+	add(countedLocks(), countedRequests())
 
 	for _, k := range []int{1, 10, 100, 1000, 10_000, 100_000} {
 		if k <= set.leases {

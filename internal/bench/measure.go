@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -33,6 +34,10 @@ func measureAll(s settings) (*report.Results, error) {
 	for _, b := range todo {
 		fmt.Fprintf(os.Stderr, "%5.0fs %s: %s\n", time.Since(began).Seconds(), b.Name, b.Title)
 		result, err := measureOne(ctx, b, s)
+		if errors.Is(err, servers.ErrNoCounter) {
+			fmt.Fprintf(os.Stderr, "%s: left out: %v\n", b.Name, err)
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.Name, err)
 		}

@@ -35,6 +35,12 @@ const (
 	FirstServed = "first_served_ms"
 	Longest     = "longest_ms"
 	Listed      = "listed_per_second"
+	LockCount   = "lock_instructions"
+	UnlockCount = "unlock_instructions"
+	BothCount   = "instructions"
+	JoinCount   = "join_instructions"
+	BeatCount   = "beat_instructions"
+	LeaveCount  = "leave_instructions"
 
 	ToFirstWrite  = "to_first_write_us"
 	InWrites      = "in_writes_us"
@@ -80,6 +86,12 @@ var Units = map[string]string{
 	FirstServed: "until the first has it, ms",
 	Longest:     "longest script or SCAN at a node, ms",
 	Listed:      "names listed/s",
+	LockCount:   "thousand instructions per lock",
+	UnlockCount: "thousand instructions per unlock",
+	BothCount:   "thousand instructions, both",
+	JoinCount:   "thousand instructions per join",
+	BeatCount:   "thousand instructions per beat",
+	LeaveCount:  "thousand instructions per leave",
 
 	ToFirstWrite:  "from the call to the first write, µs",
 	InWrites:      "in writes, µs",

@@ -20,4 +20,7 @@ const (
 	HealthyName = "quorate, all nodes well"
 	HopName     = "one publish-to-subscriber hop"
 	HopsName    = "the hop from a majority"
+	AloneName   = "by itself"
+	BatchName   = "one of 16 in a request"
+	QueueName   = "with a claim that waits"
 )

@@ -21,6 +21,7 @@ type config struct {
 	ownClock bool
 	ownDisk  bool
 	bus      bool
+	under    []string // the command that runs the server; empty: none
 }
 
 // WithAOF makes the servers keep an append-only file, so that [Server.Restart]
@@ -54,4 +55,12 @@ func WithClock() Option {
 // and a C compiler; where that is missing, [Run] returns [ErrNoCompiler].
 func WithDisk() Option {
 	return func(c *config) { c.ownDisk = true }
+}
+
+// Under has another program run each server, as in
+// Under("valgrind", "--tool=callgrind"). The program gets the server's command
+// line as its last arguments. It must become the server's process, not start
+// one.
+func Under(command ...string) Option {
+	return func(c *config) { c.under = command }
 }

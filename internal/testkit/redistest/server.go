@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -262,7 +263,8 @@ func (s *Server) start() error {
 	if s.bus > 0 {
 		args = append(args, "--cluster-port", strconv.Itoa(s.bus))
 	}
-	cmd := exec.Command(s.binary, append(args, s.cfg.args...)...)
+	line := slices.Concat(s.cfg.under, []string{s.binary}, args, s.cfg.args)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.machine() {

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/bench/libraries"
+	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// countedNames is over how many names a count is taken.
+const countedNames = 256
+
+// countedLocks is what a lock and its unlock cost the server in instructions.
+func countedLocks() bench {
+	return bench{
+		Name: "instructions/lock", Group: "instructions", Title: "1 client, N=1",
+		Show: []string{report.LockCount, report.UnlockCount, report.BothCount},
+		open: func(ctx context.Context, st *stage) error {
+			st.single = true
+			n, err := servers.Count(ctx)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = n.Close() })
+			for _, l := range libraries.Of(libraries.Working) {
+				switch l.Name {
+				case report.AsyncName, report.FastName, report.SyncName:
+					continue
+				}
+				if st.libs.MatchString(l.Name) {
+					st.sides = append(st.sides, side{l.Name, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
+						return countLocks(ctx, n, l)
+					}})
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// countLocks has one caller lock names that have been used before, one after
+// the other, and then unlock them.
+func countLocks(ctx context.Context, n *servers.Counted, l libraries.Library) (report.Figures, error) {
+	c, err := l.Open(ctx, n.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var ms []libraries.Locker
+	for i := range countedNames {
+		ms = append(ms, c.Mutex(fmt.Sprintf("%.2s counted %08d", l.Name, i)))
+	}
+	each := func(f func(libraries.Locker) error) func() error {
+		return func() error {
+			for _, m := range ms {
+				if err := f(m); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	lock := each(func(m libraries.Locker) error { return m.Lock(ctx) })
+	unlock := each(func(m libraries.Locker) error { return m.Unlock(ctx) })
+	if err := errors.Join(lock(), unlock()); err != nil {
+		return nil, err
+	}
+	locks, err := n.Of(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	unlocks, err := n.Of(ctx, unlock)
+	f := report.Figures{report.LockCount: thousands(locks), report.UnlockCount: thousands(unlocks)}
+	f[report.BothCount] = f[report.LockCount] + f[report.UnlockCount]
+	return f, err
+}
+
+func thousands(counted float64) float64 { return counted / countedNames / 1e3 }
+
+// countedRequests is what each request of the library costs the server: by
+// itself, as one of 16 names in a request, and where another claim waits.
+func countedRequests() bench {
+	return bench{
+		Name: "instructions/requests", Group: "requests", Title: "a mutex",
+		Show: []string{report.JoinCount, report.BeatCount, report.LeaveCount},
+		open: func(ctx context.Context, st *stage) error {
+			st.single = true
+			n, err := servers.Count(ctx)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = n.Close() })
+			r, err := newRequests(ctx, n)
+			if err != nil {
+				return err
+			}
+			for _, s := range []struct {
+				name string
+				many int  // names in one request
+				wait bool // another claim waits at each name
+			}{{report.AloneName, 1, false}, {report.BatchName, 16, false}, {report.QueueName, 1, true}} {
+				st.sides = append(st.sides, side{s.name, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
+					return r.count(ctx, s.many, s.wait)
+				}})
+			}
+			return nil
+		},
+	}
+}
+
+// requests sends what a client of the library sends, one request after the
+// other.
+type requests struct {
+	n      *servers.Counted
+	marker string
+	home   script.Home
+	ticket protocol.Ticket
+	turns  byte
+}
+
+const countedOwner = "quorate:push:a-host:12345:ABCDEFGHIJKL"
+
+func newRequests(ctx context.Context, n *servers.Counted) (*requests, error) {
+	c := n.Node(0).Client()
+	for _, s := range script.All() {
+		if err := c.ScriptLoad(ctx, s.Source).Err(); err != nil {
+			return nil, err
+		}
+	}
+	r := &requests{n: n, home: script.HomeOf("1.home"), ticket: protocol.Ticket(time.Now().UnixMicro())}
+	r.marker = r.home.Marker("quorate")
+	return r, c.Set(ctx, r.marker, "1234567890123456 0 run 0", 0).Err() // a node that has served for long
+}
+
+// of is request number i.
+func (r *requests) of(i int, waiter bool) (script.Keys, *protocol.Terms) {
+	t := &protocol.Terms{Weight: 1, Capacity: 1, TTL: libraries.TTL}
+	t.ID[0], t.ID[1], t.ID[2], t.ID[15] = 1, byte(i), r.turns, byte(i)
+	if waiter {
+		t.ID[0] = 2
+	}
+	return script.NewKeys("quorate", fmt.Sprintf("qu counted %08d", i)).At(r.home), t
+}
+
+// send sends one request for each name, in so many at a time.
+func (r *requests) send(ctx context.Context, op protocol.Op, many int, waiter bool) func() error {
+	ticket := r.ticket
+	if waiter {
+		ticket += protocol.Residues
+	}
+	return func() error {
+		for first := 0; first < countedNames; first += many {
+			var keys, args, command []byte
+			nKeys, nArgs := 0, 0
+			for i := first; i < first+many; i++ {
+				k, t := r.of(i, waiter)
+				q := protocol.Request{Op: op, Ticket: t.ID.Next(ticket)}
+				if many == 1 {
+					command = script.AppendCommand(nil, k, t, countedOwner, 0, time.Minute, q)
+					continue
+				}
+				var nk, na int
+				keys, args, nk, na = script.AppendItem(keys, args, k, t, q)
+				nKeys, nArgs = nKeys+nk, nArgs+na
+			}
+			if many > 1 {
+				kind := script.Kind(&protocol.Terms{TTL: libraries.TTL}, protocol.Request{Op: op})
+				command = script.AppendBatch(nil, r.marker, 0, time.Minute, countedOwner, kind, keys, args, nKeys, nArgs)
+			}
+			if err := r.do(ctx, command); err != nil {
+				return fmt.Errorf("%v: %w", op, err)
+			}
+		}
+		return nil
+	}
+}
+
+func (r *requests) do(ctx context.Context, command []byte) error {
+	words, err := resp.NewReader(bytes.NewReader(command)).Read()
+	if err != nil {
+		return err
+	}
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = string(w.Str)
+	}
+	return r.n.Node(0).Client().Do(ctx, args...).Err()
+}
+
+// count counts a join, a beat and a leave. Where another claim waits, the join
+// is that of the claim that waits, and the leave lets it in.
+func (r *requests) count(ctx context.Context, many int, wait bool) (report.Figures, error) {
+	f := report.Figures{}
+	for _, warm := range []bool{true, false} {
+		r.turns++
+		r.ticket += 64 * protocol.Residues
+		if wait {
+			if err := r.send(ctx, protocol.OpJoin, 1, false)(); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range []struct {
+			figure string
+			op     protocol.Op
+			waiter bool
+		}{{report.JoinCount, protocol.OpJoin, wait}, {report.BeatCount, protocol.OpBeat, wait}, {report.LeaveCount, protocol.OpLeave, false}} {
+			send := r.send(ctx, s.op, many, s.waiter)
+			if warm {
+				if err := send(); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			counted, err := r.n.Of(ctx, send)
+			if err != nil {
+				return nil, err
+			}
+			f[s.figure] = thousands(counted)
+		}
+		if wait {
+			if err := r.send(ctx, protocol.OpLeave, 1, true)(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,86 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// ErrNoCounter says that instructions cannot be counted on this machine.
+var ErrNoCounter = errors.New("callgrind is not installed: apt-get install valgrind")
+
+// Counted is one server whose instructions in user mode are counted. The count
+// does not depend on the machine, nor on what else the machine does. The server
+// is fifty times slower than it would be otherwise.
+type Counted struct {
+	Nodes
+	out   string // what callgrind writes begins with this path
+	pid   string
+	dumps int
+}
+
+// Count starts the server.
+func Count(ctx context.Context) (*Counted, error) {
+	if _, err := exec.LookPath("callgrind_control"); err != nil {
+		return nil, ErrNoCounter
+	}
+	dir, err := os.MkdirTemp("", "counted-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Counted{out: filepath.Join(dir, "out")}
+	// The server's own chores run once a second instead of ten times.
+	cluster, err := redistest.Run(1, redistest.WithArgs("--hz", "1"),
+		redistest.Under("valgrind", "--tool=callgrind", "--callgrind-out-file="+c.out))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	c.Nodes = Direct(cluster)
+	info, err := c.Node(0).Client().InfoMap(ctx, "server").Result()
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.pid = info["Server"]["process_id"]
+	return c, nil
+}
+
+// Close ends the server.
+func (c *Counted) Close() error {
+	return errors.Join(c.Nodes.Close(), os.RemoveAll(filepath.Dir(c.out)))
+}
+
+// Of returns how many instructions the server has carried out during f.
+func (c *Counted) Of(ctx context.Context, f func() error) (float64, error) {
+	if err := c.control(ctx, "--zero"); err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	if err := c.control(ctx, "--dump"); err != nil {
+		return 0, err
+	}
+	c.dumps++
+	text, err := os.ReadFile(c.out + "." + strconv.Itoa(c.dumps))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\ntotals: ")
+	total, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseFloat(total, 64)
+}
+
+func (c *Counted) control(ctx context.Context, what string) error {
+	said, err := exec.CommandContext(ctx, "callgrind_control", what, c.pid).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("callgrind_control %s: %w: %s", what, err, said)
+	}
+	return nil
+}
