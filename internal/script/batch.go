@@ -7,8 +7,6 @@ package script
 // once more by itself.
 
 import (
-	"encoding/hex"
-	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -19,7 +17,8 @@ import (
 // one. 0: r is nothing for it. Requests of semaphores have no kind: their
 // answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
-	if t.Counting || r.List || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
+	// The scripts take a claim with a redlock key for one of weight 1.
+	if t.Counting || r.List || t.Capacity == 1 && t.Weight != 1 || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
 		return 0
 	}
 	kind := uint64(t.TTL.Milliseconds()) * 2
@@ -43,10 +42,7 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 	dst = resp.AppendInt(dst, guard.Milliseconds())
 	dst = resp.AppendInt(dst, int64(kind/2))
 	dst = resp.AppendInt(dst, int64(kind/2)+retention.Milliseconds())
-	var tail [128]byte
-	t := strconv.AppendUint(append(tail[:0], ' '), 2+kind%2, 10)
-	dst = resp.AppendBytes(dst, append(append(t, ' '), owner...))
-	return append(dst, args...)
+	return append(appendTail(dst, kind%2 == 1, owner), args...)
 }
 
 // AppendItem appends what r, which must be of a kind, adds to the keys and
@@ -54,29 +50,24 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 // Invariant: what a state begins with is, byte for byte, what the scripts store
 // for a claim that is alone. A beat of a batch compares it with what is stored.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
-	kinds := "jbl"
-	if t.Capacity == 1 && tagOf(k.prefix) == "" {
-		kinds = "JBL"
-	}
+	var buf [lifeSize]byte
+	l, one := newLife(buf[:0], k, t, r.Ticket), isOne(k, t)
 	keys = k.appendOurs(k.appendPlain(keys), "")
-	if r.Op == protocol.OpLeave {
-		args = resp.AppendString(args, kinds[2:])
-		return keys, resp.AppendBytes(args, hex.AppendEncode(make([]byte, 0, 2*len(t.ID)), t.ID[:])), 2, 2
+	switch {
+	case r.Op == protocol.OpLeave && one:
+		return keys, resp.AppendBytes(args, l.fence()), 2, 1
+	case r.Op == protocol.OpLeave:
+		return keys, resp.AppendBytes(resp.AppendString(args, "l"), l.fence()), 2, 2
+	case r.Op == protocol.OpBeat && one:
+		args = resp.AppendBytes(args, l.text[l.plus-idSize:l.plus+1])
+		return keys, resp.AppendBytes(args, l.text), 2, 2
+	case r.Op == protocol.OpBeat:
+		return keys, resp.AppendBytes(resp.AppendString(args, "b"), l.text), 2, 2
+	case one:
+		return keys, resp.AppendBytes(resp.AppendBytes(args, l.id()), l.ticket()), 2, 2
 	}
-	var buf [160]byte // of one claim: see open.lua
-	b := strconv.AppendUint(append(buf[:0], 'S'), uint64(r.Ticket), 10)
-	ticket := b[1:]
-	b = hex.AppendEncode(append(b, ' '), t.ID[:])
-	id := b[len(b)-2*len(t.ID):]
-	b = append(k.capacity(append(b, '+'), t.Capacity), ' ')
-	b = append(strconv.AppendUint(b, t.Weight, 10), ' ')
-	if r.Op == protocol.OpBeat {
-		args = resp.AppendBytes(resp.AppendString(args, kinds[1:2]), id)
-		return keys, resp.AppendBytes(args, b), 2, 3
-	}
-	args = resp.AppendBytes(resp.AppendString(args, kinds[:1]), id)
-	args = resp.AppendBytes(args, ticket)
-	return keys, resp.AppendBytes(args, b), 2, 4
+	args = resp.AppendBytes(resp.AppendString(args, "j"), l.ticket())
+	return keys, resp.AppendBytes(args, l.text), 2, 3
 }
 
 // BatchHead is how many values the answer to a batch begins with.

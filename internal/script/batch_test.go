@@ -28,7 +28,7 @@ func TestSuccessionInABatch(t *testing.T) {
 		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat, protocol.OpLeave, protocol.OpJoin} {
 			terms := n.terms([]uint64{1, 1, 2, 2, 2, 3}[i], capacity)
 			var k, a int
-			keys, words, k, a = script.AppendItem(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 640 * protocol.Ticket(terms.ID[0])})
+			keys, words, k, a = script.AppendItem(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 1280 * protocol.Ticket(terms.ID[0])})
 			nKeys, nArgs = nKeys+k, nArgs+a
 		}
 		last := n.terms(3, capacity)

@@ -6,19 +6,20 @@ package script
 // (scripts/open.lua).
 
 import (
+	"bytes"
 	"encoding/hex"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Flags of a request, argument 6 of the scripts: one number for four booleans,
-// because each word of a command costs the node more than the addition.
+// Flags of a request, one number, because each word of a command costs the node
+// more than the addition.
 const (
-	flagNotify = 1 << iota
-	flagList
-	flagSettle
+	flagList   = 2
+	flagSettle = 4
 )
 
 // ReadShort is the command that reads a marker or a turn. Other programs may
@@ -38,55 +39,125 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	if r.Op >= protocol.OpRead {
 		return appendRecord(dst, k, t, owner, guard, r)
 	}
-	sha, args := built().leave.SHA, 5
-	flags := 0
-	switch r.Op {
-	case protocol.OpJoin, protocol.OpSettle:
-		sha, args = built().enter.SHA, 9
-		if t.Notify {
-			flags |= flagNotify
-		}
-		if r.Op == protocol.OpSettle {
-			flags |= flagSettle
-		}
-	case protocol.OpBeat:
-		sha, args = built().beat.SHA, 6
-	}
-	if r.List {
-		flags |= flagList
-		if r.Op == protocol.OpBeat {
-			args = 7
-		}
-	}
-
 	keys := 5
 	if t.Counting {
 		keys = 6
 	}
-	dst = resp.AppendArray(dst, 3+keys+args)
-	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, sha)
-	dst = k.appendClaims(dst, keys)
-	var id [2 * len(t.ID)]byte
-	hex.Encode(id[:], t.ID[:])
-	dst = resp.AppendBytes(dst, id[:])
-	dst = resp.AppendInt(dst, t.TTL.Milliseconds())
-	dst = resp.AppendInt(dst, guard.Milliseconds())
-	dst = resp.AppendInt(dst, (t.TTL + retention).Milliseconds())
-	var word [20]byte
-	dst = resp.AppendBytes(dst, k.capacity(word[:0], t.Capacity))
-	if args >= 6 {
-		dst = resp.AppendInt(dst, int64(flags))
-	}
-	if args == 7 {
-		dst = resp.AppendInt(dst, int64(r.Ticket))
-	}
-	if args == 9 {
-		dst = resp.AppendInt(dst, int64(r.Ticket))
-		dst = resp.AppendInt(dst, int64(t.Weight))
-		dst = resp.AppendString(dst, owner)
+	var buf [lifeSize]byte
+	l, one := newLife(buf[:0], k, t, r.Ticket), isOne(k, t)
+	ttl, keep := t.TTL.Milliseconds(), (t.TTL + retention).Milliseconds()
+	switch r.Op {
+	case protocol.OpLeave:
+		dst = appendEval(dst, built().leave.SHA, k, keys, pick(one, 3, 4))
+		dst = resp.AppendBytes(dst, l.fence())
+		dst = resp.AppendInt(dst, keep)
+		dst = resp.AppendInt(dst, guard.Milliseconds())
+		if !one {
+			dst = resp.AppendBytes(dst, l.capacity())
+		}
+	case protocol.OpBeat:
+		usual := one && !r.List
+		dst = appendEval(dst, built().beat.SHA, k, keys, pick(usual, 4, pick(r.List, 7, 5)))
+		dst = resp.AppendBytes(dst, l.id())
+		dst = resp.AppendInt(dst, ttl)
+		dst = resp.AppendInt(dst, keep)
+		dst = resp.AppendInt(dst, guard.Milliseconds())
+		if !usual {
+			dst = resp.AppendBytes(dst, l.capacity())
+		}
+		if r.List {
+			dst = resp.AppendInt(resp.AppendInt(dst, flagList), int64(r.Ticket))
+		}
+	default: // join and settle
+		flags := flagsOf(r)
+		usual := one && flags == 0
+		dst = appendEval(dst, built().enter.SHA, k, keys, pick(usual, 6, pick(flags == 0, 7, 8)))
+		dst = resp.AppendBytes(dst, l.id())
+		dst = resp.AppendBytes(dst, l.ticket())
+		dst = resp.AppendInt(dst, ttl)
+		dst = resp.AppendInt(dst, keep)
+		dst = resp.AppendInt(dst, guard.Milliseconds())
+		dst = appendTail(dst, t.Notify, owner)
+		if !usual {
+			dst = resp.AppendBytes(dst, l.weights())
+		}
+		if flags != 0 {
+			dst = resp.AppendInt(dst, int64(flags))
+		}
 	}
 	return dst
+}
+
+func appendEval(dst []byte, sha string, k Keys, keys, args int) []byte {
+	dst = resp.AppendArray(dst, 3+keys+args)
+	dst = resp.AppendString(resp.AppendString(dst, "EVALSHA"), sha)
+	return k.appendClaims(dst, keys)
+}
+
+func pick(first bool, a, b int) int {
+	if first {
+		return a
+	}
+	return b
+}
+
+func flagsOf(r protocol.Request) (flags int) {
+	if r.List {
+		flags |= flagList
+	}
+	if r.Op == protocol.OpSettle {
+		flags |= flagSettle
+	}
+	return flags
+}
+
+// isOne reports whether the scripts need not be told capacity and weight: those
+// of a mutex.
+func isOne(k Keys, t *protocol.Terms) bool {
+	return t.Capacity == 1 && t.Weight == 1 && !t.Counting && tagOf(k.prefix) == ""
+}
+
+// life is the beginning of the state of a claim that is alone and at the fence,
+// up to the expiry: "S<ticket> <id>+<capacity> <weight> ".
+// Invariant: these are the bytes that the scripts store. They compare them with
+// what is stored. See scripts/open.lua.
+type life struct {
+	text []byte
+	plus int // where the + is
+}
+
+const (
+	lifeSize = 160
+	idSize   = 2 * len(protocol.ID{})
+)
+
+func newLife(buf []byte, k Keys, t *protocol.Terms, ticket protocol.Ticket) life {
+	b := strconv.AppendUint(append(buf, 'S'), uint64(ticket), 10)
+	b = hex.AppendEncode(append(b, ' '), t.ID[:])
+	plus := len(b)
+	b = append(k.capacity(append(b, '+'), t.Capacity), ' ')
+	return life{append(strconv.AppendUint(b, t.Weight, 10), ' '), plus}
+}
+
+func (l life) fence() []byte   { return l.text[:l.plus] }
+func (l life) id() []byte      { return l.text[l.plus-idSize : l.plus] }
+func (l life) ticket() []byte  { return l.text[1 : l.plus-idSize-1] }
+func (l life) weights() []byte { return l.text[l.plus:] }
+
+func (l life) capacity() []byte {
+	w := l.weights()[1:]
+	return w[:bytes.IndexByte(w, ' ')]
+}
+
+// appendTail appends what such a state ends with, behind the expiry. Of the
+// flags the lower one says that the claim wants to hear of waiters, the higher
+// one that it has the vote.
+func appendTail(dst []byte, notify bool, owner string) []byte {
+	flags := " 2 "
+	if notify {
+		flags = " 3 "
+	}
+	return resp.AppendJoined(dst, flags, owner)
 }
 
 // AppendMark appends the EVALSHA by which a client that has just connected

@@ -27,7 +27,7 @@ func (s *sequence) anything() (parts []part) {
 		}
 		switch s.rng.IntN(6) {
 		case 0, 1:
-			p.r = protocol.Request{Op: protocol.OpLeave}
+			p.r = s.leave(p.terms.ID)
 		case 2, 3:
 			p.r.Op = protocol.OpBeat
 			for _, c := range s.node.Claims(s.now) {
@@ -48,7 +48,7 @@ func (s *sequence) succession() (parts []part) {
 	for _, c := range s.node.Claims(s.now) {
 		for _, a := range s.actors {
 			if a.terms.ID == c.ID {
-				parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpLeave}})
+				parts = append(parts, part{a.terms, a.owner, s.leave(a.terms.ID)})
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func (s *sequence) succession() (parts []part) {
 			parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpBeat, Ticket: fence}})
 		}
 		if s.rng.IntN(3) > 0 {
-			parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpLeave}})
+			parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpLeave, Ticket: fence}})
 		}
 	}
 	return parts

@@ -185,6 +185,18 @@ func (s *sequence) ticket(a *actor) protocol.Ticket {
 	}
 }
 
+// leave mostly has the ticket that the claim has, as that of a client. Then the
+// scripts take the short way. Any other way the node must come to the same.
+func (s *sequence) leave(id protocol.ID) protocol.Request {
+	r := protocol.Request{Op: protocol.OpLeave}
+	for _, c := range s.node.Claims(s.now) {
+		if c.ID == id && s.rng.IntN(4) > 0 {
+			r.Ticket = c.Ticket
+		}
+	}
+	return r
+}
+
 // ahead is a ticket that is too far ahead of the node's clock, at times by more
 // than any clock can be.
 func (s *sequence) ahead(clock protocol.Ticket) protocol.Ticket {

@@ -27,7 +27,7 @@ func (s *sequence) run(ctx context.Context) error {
 		}
 	}
 	for _, a := range s.actors {
-		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpLeave}); err != nil {
+		if err := s.request(ctx, a, s.leave(a.terms.ID)); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (s *sequence) gather(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.request(ctx, s.actors[0], protocol.Request{Op: protocol.OpLeave})
+	return s.request(ctx, s.actors[0], s.leave(s.actors[0].terms.ID))
 }
 
 func (s *sequence) step(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (s *sequence) step(ctx context.Context) error {
 		}
 		return s.request(ctx, a, r)
 	case k < 82:
-		err := s.request(ctx, a, protocol.Request{Op: protocol.OpLeave})
+		err := s.request(ctx, a, s.leave(a.terms.ID))
 		if s.rng.IntN(2) == 0 {
 			s.renew(a)
 		}

@@ -8,9 +8,10 @@
 --
 -- KEYS  1 marker, and of each its redlock key and its state
 -- ARGV  1 guard  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
---       each what it is ("J", "B" and "L" of a name with a redlock key, "j", "b" and "l" of one
---       without), id; of a join its ticket; of a join and a beat what the state begins with, before
---       the expiry, when the claim is alone and has the highest ticket
+--       each what its claim is alone with. The first word tells by its length which request it is.
+--       With a redlock key:    join "<id>" "<ticket>"    beat "<id>+" HEAD    leave "S<ticket> <id>"
+--       without one:           join "j" "<ticket>" HEAD  beat "b" HEAD        leave "l" "S<ticket> <id>"
+--       HEAD is "S<ticket> <id>+<capacity> <weight> ", which the state begins with, before the expiry
 local K, A, call, try, match, sub = KEYS, ARGV, redis.call, redis.pcall, string.match, string.sub
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -18,20 +19,24 @@ local guard, ttl, kept = A[1], A[2], A[3]
 local marker = try('GETRANGE', K[1], '0', '1023')
 local inc, born = match(marker.err and '' or marker, '^(%d+) (%d+) ')
 local votes = inc and born + guard <= now
-local top = now * 1000 + guard * 500
-local ends, tail = string.format('%.0f', now + ttl), A[4]
+local top = string.format('%.0f', now * 1000 + guard * 500)
+local tail = string.format('%.0f', now + ttl) .. A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
-  local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
+  local plain, key, what = K[k], K[k + 1], A[a]
   -- An earlier request of the batch may be of the same name: then it has the
   -- redlock key, or its claim has left. A key of another type matches nothing.
-  local state, done = new[key] or try('GETRANGE', key, '0', '4095'), ' 0'
+  local state, done, long = new[key] or try('GETRANGE', key, '0', '4095'), ' 0', #what
   if state.err then state = '?' end
-  if what == 'L' or what == 'l' then
+  if long > 33 or what == 'l' then
     -- As leave.lua does it, but for the redlock keys, which go all at once.
-    local fence, only = match(state, '^(S%d+ (%x+))%+')
-    if only == id then
-      local ours = what == 'L' and (new[key] or try('GETRANGE', plain, '0', '32') == id)
+    local fence = what
+    if what == 'l' then
+      a = a + 1
+      fence = A[a]
+    end
+    if sub(state, 1, #fence + 1) == fence .. '+' then
+      local ours = what ~= 'l' and (new[key] or try('GETRANGE', plain, '0', '32') == sub(fence, -32))
       if written then
         if ours then gone[#gone + 1] = plain end
       elseif ours then
@@ -42,39 +47,40 @@ for k = 2, #K, 2 do
       call('SET', key, fence, 'PX', kept)
       new[key], done, written = fence, ' 1', true
     end
-    a = a + 2
-  elseif what == 'B' or what == 'b' then
+    a = a + 1
+  elseif long == 33 or what == 'b' then
     -- As beat.lua does it for a claim that has the vote and, where there is
     -- one, the redlock key.
-    local head = A[a + 2]
+    local head, id = A[a + 1], sub(what, 1, 32)
     if votes and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
       and (what == 'b' or new[key] or try('GETRANGE', plain, '0', '32') == id) then
-      if what == 'B' then
+      if what ~= 'b' then
         if call('PEXPIRE', plain, ttl) == 0 then call('SET', plain, id, 'PX', ttl) end
       elseif not written then
         call('PEXPIRE', key, kept)
       end
-      state = head .. ends .. tail
+      state = head .. tail
       call('SET', key, state, 'PX', kept)
       new[key], done, written = state, ' 1', true
     end
-    a = a + 3
+    a = a + 2
   else
-    -- As enter.lua does it with a ticket that is above the fence.
-    local fence = match(state, '^S(%d+) %x+$') or state == '' and 0
-    local ticket = A[a + 2] + 0
-    if votes and fence and ticket <= top and ticket - fence > 0 then
+    -- As enter.lua does it at its beginning.
+    local ticket = A[a + 1]
+    local begins = 'S' .. ticket
+    if votes and ticket ~= '0' and (state == '' or #state == #begins + 33 and state < begins and state > 'S')
+      and (#ticket == #top and ticket <= top or #ticket < #top) then
       if new[key] and gone[1] then
         call('DEL', unpack(gone))
         gone = {}
       end
-      if what == 'j' or call('SET', plain, id, 'PX', ttl, 'NX') then
-        state = A[a + 3] .. ends .. tail
+      if what == 'j' or call('SET', plain, what, 'PX', ttl, 'NX') then
+        state = (what == 'j' and A[a + 2] or begins .. ' ' .. what .. '+1 1 ') .. tail
         call('SET', key, state, 'PX', kept)
         new[key], done, written = state, ' 1', true
       end
     end
-    a = a + 4
+    a = a + (what == 'j' and 3 or 2)
   end
   answer[#answer + 1] = done
 end

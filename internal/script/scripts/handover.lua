@@ -3,16 +3,15 @@
 -- leaves the state that queue.lua and advance.lua would leave. The slow path
 -- takes all exceptions: a young marker, a lease that has ended, votes to be passed
 -- on, keys of another type or size, an expiry to be moved.
-if plain == ARGV[1] and not KEYS[6] then
-  local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
-  local F, unvoted, soon, late, keys = match(state, '^Q(%d+ %x+) 1 1 %d+ %d+ 1 ([1-9]%d*) %d+ (%d+) (%d+) (%d+) 0$')
-  local inc, born = match(call('GETRANGE', K[5], '0', '1023'), '^(%d+) (%d+) ')
+if plain == id and not K[6] then
+  local F, unvoted, soon, late, keys = string.match(state, '^Q(%d+ %x+) 1 1 %d+ %d+ 1 ([1-9]%d*) %d+ (%d+) (%d+) (%d+) 0$')
+  local inc, born = string.match(call('GETRANGE', K[5], '0', '1023'), '^(%d+) (%d+) ')
   local clock = call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  if F and inc and born + A[3] <= now and soon + 0 > now and late + 0 <= now + A[4] and late + A[4] <= keys + 0
+  if F and inc and born + guard <= now and soon + 0 > now and late + 0 <= now + keep and late + keep <= keys + 0
     and try('ZCARD', K[3]) == unvoted + 1 and try('HLEN', K[4]) == unvoted + 1 then
     local first, head = unpack(call('ZRANGE', K[3], '0', '1'))
-    local t, x, f, o = match(call('HGET', K[4], head) or '', '^(%d+) 1 (%d+) (%d) (.*)$')
+    local t, x, f, o = string.match(call('HGET', K[4], head) or '', '^(%d+) 1 (%d+) (%d) (.*)$')
     if first == plain and t then
       call('ZREM', K[3], plain)
       call('HDEL', K[4], plain)

@@ -15,7 +15,7 @@ if t - bound <= 0 then
   elseif plain and plain ~= id then
     voted, unvoted, sum, digest, bound, notify = 0, unvoted + 1, '0', '0', '0', '0'
   else
-    call('SET', K[1], id, 'PX', A[2])
+    call('SET', K[1], id, 'PX', px)
     plain, mine = id, nil
   end
 end

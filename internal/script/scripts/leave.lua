@@ -4,19 +4,26 @@
 -- of one claim at the fence in open.lua, with this claim's id. Neither the time
 -- nor the marker matters. A leave is carried out also at maxmemory: see
 -- full.lua. The DEL of the redlock key is such a write as well.
-local state, plain = redis.pcall('GETRANGE', KEYS[2], '0', '4095'), redis.pcall('GETRANGE', KEYS[1], '0', '32')
-local fence, only = string.match(state.err and '' or state, '^(S%d+ (%x+))%+')
-if only == ARGV[1] then
-  if plain == only and ARGV[5] == '1' and not KEYS[6] then
-    redis.call('DEL', KEYS[1])
+--
+-- ARGV  1 what the state begins with when the claim is alone: "S<ticket> <id>"  2 how long the state is
+--       kept  3 guard; 4 capacity, if not 1
+local K, A, call, try = KEYS, ARGV, redis.call, redis.pcall
+local state, plain = try('GETRANGE', K[2], '0', '4095'), try('GETRANGE', K[1], '0', '32')
+local fence, keep, guard = A[1], A[2], A[3]
+local id = string.sub(fence, -32)
+if state.err then return state end
+if string.sub(state, 1, #fence + 1) == fence .. '+' then
+  if plain == id and not A[4] and not K[6] then
+    call('DEL', K[1])
   else
-    redis.call('PEXPIRE', KEYS[2], ARGV[4])
+    call('PEXPIRE', K[2], keep)
   end
-  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
+  call('SET', K[2], fence, 'PX', keep)
   return 1
 end
-if state.err then return state end
 --@ handover
+--@ read
+local px, capacity, flags = '0', A[4] or '1'
 --@ open
 --@ full
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then

@@ -1,14 +1,9 @@
--- How every request to a name begins: read, check the types, see whether this
--- node may vote. No function is defined before the uncontended case has been
--- dealt with: creating closures would cost as much as the work itself.
---
--- KEYS  1 redlock key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
---       6 of a semaphore: the record that says how many permits there are since a Resize
--- ARGV  1 id  2 ttl  3 guard  4 how long the state is kept: ttl and retention  5 capacity
---       6 flags: 1 notify, 2 list, 4 settle  7 ticket; of a beat: list from there  8 weight  9 owner
-local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, string.match, string.format
-local id, ttl = A[1], tonumber(A[2])
-local clock = call('TIME')
+-- open: see whether this node may vote, and what the state says. A script that
+-- has read.lua before it sets what the request says: id, px (the ttl), keep (how
+-- long the state is kept: ttl and retention), guard, capacity, and flags (2 list,
+-- 4 settle), which a leave has not.
+local match, format = string.match, string.format
+local ttl = tonumber(px)
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- An answer begins with its status and with when it was given: a client sees by
 -- that whether this clock has jumped. It is a text of numbers, or of one alone
@@ -18,10 +13,6 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- to write a number takes longer than to read one.
 local at = now * 8
 
--- An error must never strike after a write, so what may be of another type is
--- read first. No script reads more of a key than a text of its own has: any
--- program that may write here could stop the server by a value of 100 MB.
-local state, marker = try('GETRANGE', K[2], '0', '4095'), try('GETRANGE', K[5], '0', '1023')
 if state.err then return state end
 if marker.err then return marker end
 if state == '' then
@@ -36,9 +27,8 @@ end
 -- claim away is safe all the same: a leave, which has no flags, goes on as on a
 -- node that does not vote.
 local inc, born = match(marker, '^(%d+) (%d+) ')
-local keep, guard = A[4], A[3]
 if not inc then
-  if A[6] then return redis.error_reply('OTHERSET this node is not of that set') end
+  if flags then return redis.error_reply('OTHERSET this node is not of that set') end
   inc, born = '0', now + 1
 end
 local recovering = born + guard - now
@@ -55,7 +45,7 @@ if K[6] then
   -- A Resize of the future (record.lua) hides the last true one.
   if since and since - now * 1000 > math.min(guard * 500, 172800000000) then recovering = math.max(100, recovering) end
 end
-local classic = A[5] == '1' and not K[6]
+local classic = capacity == '1' and not K[6]
 
 -- The state of no claim is "S<fence> <its claim>". Of one claim, when the fence is its own ticket, it is
 -- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else

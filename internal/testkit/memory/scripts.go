@@ -15,7 +15,7 @@ import (
 
 // Flags of a request and of an answer, see internal/script.
 const (
-	notify, list, settle                                               = 1, 2, 4
+	list, settle                                                       = 2, 4
 	vote, waiters, foreign, totals, listed, limit, barred, ranks int64 = 1, 2, 4, 8, 16, 32, 64, 128
 )
 
@@ -23,25 +23,35 @@ func ms(s string) time.Duration { return time.Duration(integer(s)) * time.Millis
 
 // claim carries out enter, beat and leave.
 func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value {
-	t := protocol.Terms{TTL: ms(args[1]), Capacity: uint64(integer(args[4])), Counting: len(keys) == 6}
-	t.ID, _ = protocol.ParseID(args[0])
-	r := protocol.Request{Op: protocol.OpLeave}
-	owner, flags := "", int64(0)
-	if len(args) > 5 {
-		flags = integer(args[5])
-		r.List, t.Notify = flags&list != 0, flags&notify != 0
+	word := func(i int, usual string) string {
+		if i < len(args) {
+			return args[i]
+		}
+		return usual
 	}
+	t := protocol.Terms{Counting: len(keys) == 6}
+	var r protocol.Request
+	id, capacity, owner := args[0], "1", ""
 	switch script {
 	case "enter":
-		r.Op, r.Ticket, t.Weight, owner = protocol.OpJoin, protocol.Ticket(integer(args[6])), uint64(integer(args[7])), args[8]
-		if flags&settle != 0 {
+		r.Op, r.Ticket, t.TTL = protocol.OpJoin, protocol.Ticket(integer(args[1])), ms(args[2])
+		weights := strings.Fields(word(6, "+1 1 "))
+		capacity, t.Weight = weights[0][1:], uint64(integer(weights[1]))
+		tail := strings.SplitN(args[5], " ", 3)
+		t.Notify, owner = tail[1] == "3", tail[2]
+		flags := integer(word(7, "0"))
+		if r.List = flags&list != 0; flags&settle != 0 {
 			r.Op = protocol.OpSettle
 		}
 	case "beat":
-		if r.Op = protocol.OpBeat; len(args) > 6 {
-			r.Ticket = protocol.Ticket(integer(args[6]))
-		}
+		r.Op, t.TTL, capacity = protocol.OpBeat, ms(args[1]), word(4, "1")
+		r.List, r.Ticket = integer(word(5, "0"))&list != 0, protocol.Ticket(integer(word(6, "0")))
+	case "leave":
+		r.Op, capacity = protocol.OpLeave, word(3, "1")
+		_, id, _ = strings.Cut(id, " ")
 	}
+	t.ID, _ = protocol.ParseID(id)
+	t.Capacity = uint64(integer(capacity))
 	m := n.model.Name(keys[1])
 	if t.Counting {
 		if s := n.model.Name(strings.TrimSuffix(keys[5], ":r")).Recorded(); len(s.Value) > 0 && !s.Erased {
