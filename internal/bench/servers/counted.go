@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -24,6 +25,7 @@ type Counted struct {
 	out   string // what callgrind writes begins with this path
 	pid   string
 	dumps int
+	idle  float64 // instructions in a second in which nothing is asked of it
 }
 
 // Count starts the server.
@@ -48,6 +50,11 @@ func Count(ctx context.Context) (*Counted, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	c.pid = info["Server"]["process_id"]
+	const rest = 3 * time.Second
+	if c.idle, err = c.Of(ctx, func() error { time.Sleep(rest); return nil }); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.idle /= rest.Seconds()
 	return c, nil
 }
 
@@ -56,17 +63,20 @@ func (c *Counted) Close() error {
 	return errors.Join(c.Nodes.Close(), os.RemoveAll(filepath.Dir(c.out)))
 }
 
-// Of returns how many instructions the server has carried out during f.
+// Of returns how many instructions the server has carried out during f, and
+// because of it: its chores, which it has in any case, are not counted.
 func (c *Counted) Of(ctx context.Context, f func() error) (float64, error) {
 	if err := c.control(ctx, "--zero"); err != nil {
 		return 0, err
 	}
+	began := time.Now()
 	if err := f(); err != nil {
 		return 0, err
 	}
 	if err := c.control(ctx, "--dump"); err != nil {
 		return 0, err
 	}
+	chores := c.idle * time.Since(began).Seconds()
 	c.dumps++
 	text, err := os.ReadFile(c.out + "." + strconv.Itoa(c.dumps))
 	if err != nil {
@@ -74,7 +84,8 @@ func (c *Counted) Of(ctx context.Context, f func() error) (float64, error) {
 	}
 	_, rest, _ := strings.Cut(string(text), "\ntotals: ")
 	total, _, _ := strings.Cut(rest, "\n")
-	return strconv.ParseFloat(total, 64)
+	counted, err := strconv.ParseFloat(total, 64)
+	return counted - chores, err
 }
 
 func (c *Counted) control(ctx context.Context, what string) error {

@@ -25,7 +25,9 @@ func (s *sequence) anything() (parts []part) {
 		if len(parts) > 0 && s.rng.IntN(3) == 0 {
 			p.r.Ticket += 64
 		}
-		switch s.rng.IntN(6) {
+		switch s.rng.IntN(7) {
+		case 6:
+			p.r.Ticket = s.ahead(protocol.Ticket(s.now) * 1000)
 		case 0, 1:
 			p.r = s.leave(p.terms.ID)
 		case 2, 3:

@@ -189,6 +189,9 @@ func (s *sequence) ticket(a *actor) protocol.Ticket {
 // scripts take the short way. Any other way the node must come to the same.
 func (s *sequence) leave(id protocol.ID) protocol.Request {
 	r := protocol.Request{Op: protocol.OpLeave}
+	if s.rng.IntN(4) == 0 { // it may have left already
+		r.Ticket = s.node.Fence()
+	}
 	for _, c := range s.node.Claims(s.now) {
 		if c.ID == id && s.rng.IntN(4) > 0 {
 			r.Ticket = c.Ticket

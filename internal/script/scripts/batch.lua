@@ -9,8 +9,8 @@
 -- KEYS  1 marker, and of each its redlock key and its state
 -- ARGV  1 guard  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
 --       each what its claim is alone with. The first word tells by its length which request it is.
---       With a redlock key:    join "<id>" "<ticket>"    beat "<id>+" HEAD    leave "S<ticket> <id>"
---       without one:           join "j" "<ticket>" HEAD  beat "b" HEAD        leave "l" "S<ticket> <id>"
+--       With a redlock key:    join "<id>" "S<ticket>"   beat "<id>+" HEAD    leave "S<ticket> <id>"
+--       without one:           join "j" "S<ticket>" HEAD  beat "b" HEAD        leave "l" "S<ticket> <id>"
 --       HEAD is "S<ticket> <id>+<capacity> <weight> ", which the state begins with, before the expiry
 local K, A, call, try, match, sub = KEYS, ARGV, redis.call, redis.pcall, string.match, string.sub
 local clock = call('TIME')
@@ -19,14 +19,13 @@ local guard, ttl, kept = A[1], A[2], A[3]
 local marker = try('GETRANGE', K[1], '0', '1023')
 local inc, born = match(marker.err and '' or marker, '^(%d+) (%d+) ')
 local votes = inc and born + guard <= now
-local top = string.format('%.0f', now * 1000 + guard * 500)
+local top = string.format('S%.0f', now * 1000 + guard * 500)
 local tail = string.format('%.0f', now + ttl) .. A[4]
-local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
+local answer, n, gone, going, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, 1, {}, {}, 5, false
 for k = 2, #K, 2 do
   local plain, key, what = K[k], K[k + 1], A[a]
-  -- An earlier request of the batch may be of the same name: then it has the
-  -- redlock key, or its claim has left. A key of another type matches nothing.
-  local state, done, long = new[key] or try('GETRANGE', key, '0', '4095'), ' 0', #what
+  -- A key of another type matches nothing.
+  local state, done, long = try('GETRANGE', key, '0', '4095'), ' 0', #what
   if state.err then state = '?' end
   if long > 33 or what == 'l' then
     -- As leave.lua does it, but for the redlock keys, which go all at once.
@@ -35,17 +34,17 @@ for k = 2, #K, 2 do
       a = a + 1
       fence = A[a]
     end
-    if sub(state, 1, #fence + 1) == fence .. '+' then
-      local ours = what ~= 'l' and (new[key] or try('GETRANGE', plain, '0', '32') == sub(fence, -32))
+    if string.find(state, fence .. '+', 1, true) == 1 then
+      local ours = what ~= 'l' and try('GETRANGE', plain, '0', '32') == sub(fence, -32)
       if written then
-        if ours then gone[#gone + 1] = plain end
+        if ours then gone[#gone + 1], going[plain] = plain, true end
       elseif ours then
         call('DEL', plain)
       else
         call('PEXPIRE', key, kept)
       end
       call('SET', key, fence, 'PX', kept)
-      new[key], done, written = fence, ' 1', true
+      done, written = ' 1', true
     end
     a = a + 1
   elseif long == 33 or what == 'b' then
@@ -53,36 +52,34 @@ for k = 2, #K, 2 do
     -- one, the redlock key.
     local head, id = A[a + 1], sub(what, 1, 32)
     if votes and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
-      and (what == 'b' or new[key] or try('GETRANGE', plain, '0', '32') == id) then
+      and (what == 'b' or try('GETRANGE', plain, '0', '32') == id) then
       if what ~= 'b' then
         if call('PEXPIRE', plain, ttl) == 0 then call('SET', plain, id, 'PX', ttl) end
       elseif not written then
         call('PEXPIRE', key, kept)
       end
-      state = head .. tail
-      call('SET', key, state, 'PX', kept)
-      new[key], done, written = state, ' 1', true
+      call('SET', key, head .. tail, 'PX', kept)
+      done, written = ' 1', true
     end
     a = a + 2
   else
     -- As enter.lua does it at its beginning.
-    local ticket = A[a + 1]
-    local begins = 'S' .. ticket
-    if votes and ticket ~= '0' and (state == '' or #state == #begins + 33 and state < begins and state > 'S')
-      and (#ticket == #top and ticket <= top or #ticket < #top) then
-      if new[key] and gone[1] then
+    local begins = A[a + 1]
+    if votes and begins ~= 'S0' and (state == '' or #state == #begins + 33 and state < begins and state > 'S')
+      and (#begins == #top and begins <= top or #begins < #top) then
+      if going[plain] then -- an earlier leave of the batch is of the same name
         call('DEL', unpack(gone))
-        gone = {}
+        gone, going = {}, {}
       end
       if what == 'j' or call('SET', plain, what, 'PX', ttl, 'NX') then
-        state = (what == 'j' and A[a + 2] or begins .. ' ' .. what .. '+1 1 ') .. tail
-        call('SET', key, state, 'PX', kept)
-        new[key], done, written = state, ' 1', true
+        call('SET', key, what == 'j' and A[a + 2] .. tail or begins .. ' ' .. what .. '+1 1 ' .. tail, 'PX', kept)
+        done, written = ' 1', true
       end
     end
     a = a + (what == 'j' and 3 or 2)
   end
-  answer[#answer + 1] = done
+  n = n + 1
+  answer[n] = done
 end
 if gone[1] then call('DEL', unpack(gone)) end
 return table.concat(answer)

@@ -8,16 +8,16 @@
 -- fence is compared as a text. If it has as many digits as the ticket, the state
 -- is "S<fence> <its claim>", for that of a claim is longer.
 local begins = 'S' .. A[2]
-if (state == '' or #state == #begins + 33 and state < begins and state > 'S') and not K[6] and not A[8] and A[2] ~= '0' and not marker.err then
+if (state == '' or #state == #begins + 33 and state < begins and state > 'S') and not K[6] and not A[8] and begins ~= 'S0' and not marker.err then
   local inc, born = string.match(marker, '^(%d+) (%d+) ')
-  local micros, guard, life = clock[2] + 0, A[5] + 0, A[7] or '+1 1 '
+  local micros, guard = clock[2] + 0, A[5] + 0
   local now = clock[1] * 1000 + (micros - micros % 1000) / 1000
   if inc and born + guard <= now and A[2] - now * 1000 - guard * 500 <= 0
-    and (string.sub(life, 1, 3) ~= '+1 ' or call('SET', K[1], A[1], 'PX', A[3], 'NX')) then
+    and (A[7] and string.sub(A[7], 1, 3) ~= '+1 ' or call('SET', K[1], A[1], 'PX', A[3], 'NX')) then
     local x = now + A[3]
     local ms = x % 1000
     -- Two integers are written in half the time that one number takes.
-    call('SET', K[2], begins .. ' ' .. A[1] .. life .. string.format('%d%03d', (x - ms) / 1000, ms) .. A[6], 'PX', A[4])
+    call('SET', K[2], begins .. ' ' .. A[1] .. (A[7] or '+1 1 ') .. string.format('%d%03d', (x - ms) / 1000, ms) .. A[6], 'PX', A[4])
     return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. A[2] .. ' 9'
   end
 end

@@ -12,7 +12,7 @@ local state, plain = try('GETRANGE', K[2], '0', '4095'), try('GETRANGE', K[1], '
 local fence, keep, guard = A[1], A[2], A[3]
 local id = string.sub(fence, -32)
 if state.err then return state end
-if string.sub(state, 1, #fence + 1) == fence .. '+' then
+if string.find(state, fence .. '+', 1, true) == 1 then
   if plain == id and not A[4] and not K[6] then
     call('DEL', K[1])
   else
