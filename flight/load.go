@@ -110,7 +110,7 @@ func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
 	var r record
 	ok = rec.Exists && json.Unmarshal(rec.Value, &r) == nil && r.Version == format && json.Unmarshal(r.Value, &v) == nil
 	age := l.q.NodesTime().Sub(time.UnixMicro(r.At))
-	return v, ok && age >= -l.spec.Set.Skew && l.will(age)
+	return v, ok && age >= -l.q.Skew() && l.will(age)
 }
 
 // run calls f under the claim, unless it turns out that another caller has

@@ -40,6 +40,7 @@ type seen struct {
 // skip returns an error is not asked: that is what it says. skip is called
 // concurrently.
 func look(ctx context.Context, q core.Onlooker, name string, most int, skip func(s *core.Said) error) (v view, err error) {
+	_ = ctx.Done() // a nil context panics here, in the goroutine of the caller, and not in one of those below
 	var records []core.Said
 	var all sync.WaitGroup
 	var failed error

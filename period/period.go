@@ -119,7 +119,7 @@ func (p *Period) start(t time.Time) time.Time {
 // this one might have no run.
 func (p *Period) now() time.Time {
 	now := p.q.NodesTime()
-	if waited := p.begun(p.waited.Load(), now); waited.After(now) {
+	if waited := begun(p.waited.Load(), now, p.q.Skew()); waited.After(now) {
 		return waited.UTC()
 	}
 	return p.start(now)
@@ -129,9 +129,9 @@ func (p *Period) now() time.Time {
 // the nodes' time now. A new reading of a node's clock may set that back a
 // little, and it has begun all the same. Where it is set back by more than the
 // nodes' clocks may differ by, they were ahead, and it has not begun.
-func (p *Period) begun(waited int64, now time.Time) time.Time {
+func begun(waited int64, now time.Time, skew time.Duration) time.Time {
 	start := time.UnixMicro(waited)
-	if start.Sub(now) > p.spec.Set.Skew {
+	if start.Sub(now) > skew {
 		return time.UnixMicro(0)
 	}
 	return start
@@ -187,9 +187,9 @@ func (p *Period) ended(ctx context.Context) error {
 // pause reports whether a period has begun for which Wait has not returned, or
 // how long to wait for that. Of goroutines that share the value one gets each
 // period.
-func (p *Period) pause(again time.Time) (pause time.Duration, begun bool) {
+func (p *Period) pause(again time.Time) (pause time.Duration, done bool) {
 	waited, now := p.waited.Load(), p.q.NodesTime()
-	start, last := p.start(now), p.begun(waited, now)
+	start, last := p.start(now), begun(waited, now, p.q.Skew())
 	switch {
 	case now.Before(epoch):
 		return p.spec.Set.NodeTimeout, false

@@ -124,16 +124,8 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	if jump := n.Jump.Load(); jump != nil {
 		r.Jumped, r.JumpedAt = jump.By, jump.When
 	}
-	r.Warn(o.skew())
+	r.Warn(q.Skew())
 	return r
-}
-
-// skew is that of the set, or this client's where no set is known.
-func (o Onlooker) skew() time.Duration {
-	if c := o.q.Members.Config.Load(); c != nil {
-		return c.Skew()
-	}
-	return o.q.Set.Skew
 }
 
 // lookAtMarker notes whether a node votes, and whether it has been repaired.

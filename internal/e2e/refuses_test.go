@@ -70,7 +70,7 @@ var waysToRefuse = map[string]refusal{
 		},
 	},
 	"a right taken away": {
-		says: "NOPERM", remedy: "docs/security.md",
+		says: "NOPERM", remedy: "docs/reference/security.md",
 		begin: acl("-evalsha"), end: acl("+@all"),
 	},
 }

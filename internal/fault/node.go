@@ -111,7 +111,7 @@ func WriteRemedy(err error) string {
 	case code == "MISCONF":
 		return "free its disk, or see the log of that server"
 	case code == "NOPERM":
-		return "give its user the rights in docs/security.md"
+		return "give its user the rights in docs/reference/security.md"
 	}
 	return ""
 }

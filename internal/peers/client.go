@@ -143,7 +143,7 @@ func (d *driver) Mismatch(c *process.Attempt, r *protocol.Request, a *protocol.A
 	if !far {
 		return nil
 	}
-	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); old || ahead > d.ps.Set.Skew {
+	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); old || ahead > d.ps.Skew() {
 		return &fault.ClockError{Ahead: ahead}
 	}
 	return &fault.AheadError{Wait: a.Wait}

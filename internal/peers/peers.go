@@ -283,6 +283,14 @@ func (s *members) MarkerKey() string { return s.Home().Marker(s.ps.Set.Prefix) }
 // Guard is that of the set, or of this client while no set is known.
 func (ps *Peers) Guard() time.Duration { return ps.Members.Named.Load().Guard }
 
+// Skew is that of the set, or of this client while no set is known.
+func (ps *Peers) Skew() time.Duration {
+	if c := ps.Members.Config.Load(); c != nil {
+		return c.Skew()
+	}
+	return ps.Set.Skew
+}
+
 func (s *members) list() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
