@@ -154,9 +154,9 @@ func (q *Quorum) closeOwn() {
 // deployment may call it each time: nodes that have recorded a set keep it, the
 // call changes nothing, and the log says so.
 //
-// Without it brand-new nodes record their set with the first call that waits
-// for them, once all of them answer, and vote after the guard time. A try, such
-// as TryLock, is no such call: it fails with [ErrNoQuorum].
+// Without it brand-new nodes record their set by themselves, once all of them
+// answer a client, and vote after the guard time. Any call on the Quorum has
+// them do so. Without a call they do so a second after all have answered.
 //
 // It fails with [ErrNoQuorum] unless every node has answered before the context
 // ended, within ten node timeouts at most; with [ErrInvalid] when a node is of

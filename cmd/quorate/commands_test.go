@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -203,6 +204,26 @@ func TestCheckWait(t *testing.T) {
 		status, _, _ = call(append([]string{"check"}, wrong...)...)
 		assert.Equal(t, cli.ExitUsage, status)
 	}
+}
+
+// The command has blank nodes record nothing. It waits for the client that
+// does, which need not ask for a lock.
+func TestCheckWaitOnBlankNodes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	nodes := "--nodes=" + strings.Join(c.URLs(), ",")
+	status, out, _ := call("check", nodes)
+	assert.Equal(t, exitBroken, status)
+	assert.Contains(t, out, "has recorded no set")
+	for _, n := range []int{0, 1, 2} {
+		assert.Zero(t, c.Node(n).Client().DBSize(t.Context()).Val(), "nothing is recorded")
+	}
+	p := start(t, "check", nodes, "--wait")
+	q, err := quorate.Connect(t.Context(), c.URLs(), quorate.WithTTL(400*time.Millisecond), quorate.WithSkew(0),
+		quorate.WithGuard(time.Second), quorate.WithNodeTimeout(100*time.Millisecond), quorate.WithLogger(nil))
+	require.NoError(t, err)
+	defer q.Close()
+	assert.Equal(t, 0, p.status(), p.err.String())
 }
 
 func TestNodes(t *testing.T) {

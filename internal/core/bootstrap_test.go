@@ -221,16 +221,25 @@ func TestFirstLockRecordsTheSet(t *testing.T) {
 	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
 }
 
-// A try on blank nodes has them record nothing, and says what is missing.
+// A try on blank nodes has them record their set, and says what it waits for. A
+// client that only looks, as "quorate check" does, has them record nothing.
 func TestTryOnBrandNewNodes(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 3)
-	q := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
-	require.NoError(t, err)
-	_, err = q.Acquire(within(t), s, true, nil)
-	require.ErrorIs(t, err, fault.ErrNoQuorum)
-	assert.Empty(t, recorded(t, c, 0, 1, 2))
+	for _, looks := range []bool{false, true} {
+		c := redistest.Start(t, 3)
+		set := patient()
+		set.Guard, set.LooksOnly = set.Retention, looks
+		q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+		s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
+		require.NoError(t, err)
+		_, err = q.Acquire(within(t), s, true, nil)
+		require.ErrorIs(t, err, fault.ErrNoQuorum)
+		if looks {
+			assert.Empty(t, recorded(t, c, 0, 1, 2))
+		} else {
+			assert.Len(t, recorded(t, c, 0, 1, 2), 1)
+		}
+	}
 }
 
 // A set whose nodes have all lost their data comes back by itself, with a guard

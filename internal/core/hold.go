@@ -118,7 +118,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		select {
 		case <-p.a.done:
 		default:
-			changed := q.Members.Forgotten(p.try)
+			changed := q.Members.WaitForSet()
 			p.a.only.Read(p.a.done)
 			select {
 			case <-p.a.done:

@@ -36,7 +36,7 @@ func (q *Quorum) Onlooker() Onlooker { return Onlooker{q} }
 // Quorum is closed. Brand-new nodes may still record their set.
 func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	for q := o.first(); ; {
-		changed := q.Members.Forgotten(true)
+		changed := q.Members.WaitForSet()
 		c, err := o.Recorded(ctx)
 		if _, hopeless := q.Reached(); err == nil || hopeless || errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrClosed) {
 			return c, err

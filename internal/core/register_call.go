@@ -102,7 +102,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 // sent may still be recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
-		changed := i.q.Members.Forgotten(false)
+		changed := i.q.Members.WaitForSet()
 		waits = false
 		i.only.Read(i.done)
 		select {

@@ -2,6 +2,9 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/health"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -75,11 +80,12 @@ func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 	const guard = time.Hour
 	c := redistest.Start(t, 3)
 	var log e2e.Log
-	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), log.Option())
+	looks := e2e.Setting(func(s *setup.Settings) { s.LooksOnly = true }) // else they record their set meanwhile
+	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), log.Option(), looks)
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("the nodes hold no data")) == 1 }), "with no lock asked for")
 	assert.Contains(t, log.Lines("")[0], "quorate bootstrap")
 
-	_, err := q.Check(t.Context()) // a lock has them record their set
+	_, err := q.Check(t.Context())
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.ErrorContains(t, err, `run "quorate bootstrap" or call Quorum.Bootstrap once`)
 
@@ -99,19 +105,45 @@ func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 	assert.Empty(t, later.Lines("bootstrap"), "one node without its data is no reason to wait")
 }
 
-// A try waits for no node, so it has brand-new nodes record nothing. With a
-// Bootstrap that comes later there is no guard time.
-func TestATryLeavesBrandNewNodesAlone(t *testing.T) {
+// Blank nodes come alive without a call that waits for them: under a program
+// that only tries, under one that only asks whether it may serve, and after
+// FLUSHALL of the only node.
+func TestBlankNodesComeAliveByThemselves(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			timing := e2e.Guarded(400*time.Millisecond, time.Second)
+			c := redistest.Start(t, nodes)
+			m := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
+			tried := func() bool { return m.TryLockContext(deadline(t)) == nil }
+			require.True(t, e2e.Eventually(tried), "with TryLock alone")
+			m.Unlock()
+			for i := range c.Len() {
+				require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
+			}
+			require.True(t, e2e.Eventually(tried), "after FLUSHALL")
+
+			c = redistest.Start(t, nodes)
+			ready := health.Ready(e2e.OpenAt(t, c.URLs(), timing))
+			require.True(t, e2e.Eventually(func() bool {
+				w := httptest.NewRecorder()
+				ready.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+				return w.Code == http.StatusOK
+			}), "with health.Ready alone")
+		})
+	}
+}
+
+// A program that declares its nodes new right after Connect is in time.
+func TestBootstrapAfterConnect(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, time.Hour))
-	m := mutex.New(q, "m")
-	for range 3 {
-		err := m.TryLockContext(deadline(t))
-		require.ErrorIs(t, err, quorate.ErrNoQuorum)
-		assert.ErrorContains(t, err, `run "quorate bootstrap"`)
-	}
+	q, err := quorate.Connect(deadline(t), c.URLs(), e2e.Guarded(time.Second, time.Hour), quorate.WithLogger(nil))
+	require.NoError(t, err)
+	defer q.Close()
 	require.NoError(t, q.Bootstrap(deadline(t)))
+	m := mutex.New(q, "m")
 	require.NoError(t, m.TryLockContext(deadline(t)))
 	m.Unlock()
 }

@@ -16,24 +16,24 @@ import (
 type recorder struct {
 	*contacts
 
-	claimed bool       // a call waits for nodes: see Want
-	mine    *Recording // this client's last one
-	shared  Shared     // those of the last configuration
+	wanted bool       // see Want
+	mine   *Recording // this client's last one
+	shared Shared     // those of the last configuration
 }
 
-// Want says that a call waits for nodes that vote. From then on blank nodes
-// record the set of the client's list. Before that an operator has the time to
+// Want says that the client is going to use its nodes. Blank nodes record the
+// set of the client's list from then on. Until then an operator has the time to
 // declare them new, see Bootstrap.
-func (r *recorder) Want() { r.claimed = true }
+func (r *recorder) Want() { r.wanted = true }
 
 // Due reports whether Record returns a Recording.
-func (r *recorder) Due() bool { return r.due(r.claimed) != nil }
+func (r *recorder) Due() bool { return r.due(r.wanted) != nil }
 
 // Record returns the Recording that is due, nil if none is. shared are the
 // client's settings, for a set that is new. With ready an operator has declared
 // the nodes brand-new: no guard time begins.
 func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() string) *Recording {
-	d := r.due(r.claimed || ready)
+	d := r.due(r.wanted || ready)
 	// An operator's word is of new nodes. Those of a set that seems to be
 	// forgotten may be about to get their commits.
 	if d == nil || d.again != nil && ready {
@@ -87,7 +87,7 @@ type dueRecording struct {
 	at    []int          // the connections to its nodes
 }
 
-func (r *recorder) due(claimed bool) *dueRecording {
+func (r *recorder) due(wanted bool) *dueRecording {
 	if r.config != nil {
 		return r.dueAgain(r.config)
 	}
@@ -102,7 +102,7 @@ func (r *recorder) due(claimed bool) *dueRecording {
 	switch {
 	case len(sets) == 1 && r.covers(sets[0][0]):
 		return r.dueAgain(sets[0][0])
-	case len(sets) > 0 || !claimed:
+	case len(sets) > 0 || !wanted:
 		return nil
 	}
 	return d

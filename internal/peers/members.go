@@ -57,7 +57,7 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 	s.moving++
 	// recording is set under s.mu, so of two events that both find a recording
 	// to be due one starts the task.
-	due := !s.Recorder.recording && s.known.Due()
+	due := !s.Recorder.recording && s.due()
 	s.Recorder.recording = s.Recorder.recording || due
 	s.mu.Unlock()
 	if due {
@@ -71,6 +71,12 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 	}
 	s.mu.Unlock()
 	return s.CarryOut(by, todo)
+}
+
+// due reports whether this client is to have the nodes record a set. Called
+// with s.mu held.
+func (s *members) due() bool {
+	return !s.ps.Set.LooksOnly && s.Recorder.declaring == 0 && s.known.Due()
 }
 
 // changed wakes what waits for changes. Called with s.mu held.

@@ -17,11 +17,11 @@ import (
 // asks, so it takes no lock.
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
-// Await waits until this client counts on a set. From the first call on that is
-// no try, blank nodes record the set of the list. It fails when the list is
-// refused, no set can be found, the context ends or the Quorum closes. A try
-// fails when the nodes are blank, and waits no longer than one connection to
-// each node and a recording take.
+// Await waits until this client counts on a set. Blank nodes record the set of
+// the list from the first call on. It fails when the list is refused, no set
+// can be found, the context ends or the Quorum closes. A try also fails when
+// the nodes are blank and nothing is being recorded. It waits no longer than
+// one connection to each node and a recording take.
 func (s *members) Await(ctx context.Context, try bool) error {
 	switch {
 	case s.ps.IsClosed():
@@ -39,7 +39,7 @@ func (s *members) Await(ctx context.Context, try bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		changed := s.Forgotten(try)
+		changed := s.WaitForSet()
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &fault.Failure{Err: wrong}
 		}
@@ -60,7 +60,7 @@ func (s *members) Await(ctx context.Context, try bool) error {
 		if f, hopeless := s.ps.Reached(); hopeless && s.Config.Load() == nil {
 			return f
 		}
-		if try && s.blank() && s.tried() {
+		if try && s.blank() && s.tried() && !s.records() {
 			return s.Unknown()
 		}
 		select {
@@ -83,18 +83,51 @@ func (s *members) Await(ctx context.Context, try bool) error {
 // and no node would be there for it.
 func (s *members) Serves(try bool) bool { return s.Usable() && (!try || s.Met.Load()) }
 
-// Forgotten is changes for a call that waits for nodes: if no set is known now,
-// blank nodes record the set of the list. A try waits for none: brand-new nodes
-// must not begin their guard time before an operator can say that they are new.
-// Invariant: each such call looks again after each change. All nodes may lose
-// their data while it waits.
-func (s *members) Forgotten(try bool) <-chan struct{} {
+// WaitForSet returns what changes returns. If no set is known now, blank nodes
+// record the set of the list from here on. The caller takes a lock or writes a
+// record, so it does not wait for an operator to declare the nodes brand-new.
+// Invariant: each call looks again after each change. All nodes may lose their
+// data while it waits.
+func (s *members) WaitForSet() <-chan struct{} {
 	changed := s.changes()
-	if !try && s.Config.Load() == nil && !s.wanted.Load() {
-		s.Change(-1, func(m *nodeset.Membership) { m.Want() })
-		s.wanted.Store(true)
+	if s.Config.Load() == nil && !s.wanted.Load() {
+		s.want()
 	}
 	return changed
+}
+
+func (s *members) want() {
+	s.wanted.Store(true)
+	s.Change(-1, func(m *nodeset.Membership) { m.Want() })
+}
+
+// operatorsTime is how long the nodes of a list stay blank if no call needs
+// them: at least this, and two node timeouts. A program that calls Bootstrap
+// right after Connect is in time.
+const operatorsTime = time.Second
+
+// wantSoon has blank nodes record the set of the list even if no call comes: a
+// service may ask health.Ready alone before it takes its first lock.
+func (s *members) wantSoon() {
+	if s.wanted.Load() || s.declared.Load() || s.ps.Set.LooksOnly || !s.allBlank() || s.soon.Swap(true) {
+		return
+	}
+	s.ps.Tasks.Start(func() {
+		select {
+		case <-time.After(max(operatorsTime, 2*s.ps.Set.NodeTimeout)):
+			if !s.declared.Load() {
+				s.want()
+			}
+		case <-s.ps.Over:
+		}
+	})
+}
+
+// records reports whether the nodes are about to record a set for this client.
+func (s *members) records() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Recorder.recording || s.Recorder.declaring > 0
 }
 
 // Until looks each 2 ms whether something holds that nothing announces.

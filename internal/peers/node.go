@@ -62,6 +62,7 @@ func (n *Node) up() {
 		if s := ps.Members; s.blank() && !s.saidBlank.Swap(true) {
 			ps.Set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", ps.Guard())
 		}
+		ps.Members.wantSoon()
 		return
 	}
 	n.warnOfEviction()

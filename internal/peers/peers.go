@@ -245,7 +245,9 @@ type members struct {
 	Named     atomic.Pointer[naming]                // what requests name
 	Config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
 	wrong     atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
-	wanted    atomic.Bool                           // a call has asked for a recording, see forgotten
+	wanted    atomic.Bool                           // blank nodes record the set of the list, see WaitForSet
+	soon      atomic.Bool                           // they will without a call, see wantSoon
+	declared  atomic.Bool                           // unless an operator has called Bootstrap: the next call decides then
 	Met       atomic.Bool                           // a try has waited for the members to be connected to
 	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
 	Recorder  recorder
@@ -259,11 +261,13 @@ type naming struct {
 }
 
 // recorder has the nodes record their set when members finds that to be due. It
-// is safe for concurrent use; members.mu guards recording and promised.
+// is safe for concurrent use; members.mu guards recording, declaring and
+// promised.
 type recorder struct {
 	*members
 	One       chan struct{}  // full while a set is recorded: one at a time
 	recording bool           // record runs
+	declaring int            // calls of Bootstrap that run: these record, and nothing else does
 	said      string         // what record has warned of last; its own
 	promised  nodeset.Ballot // the highest one that a recording has met
 }

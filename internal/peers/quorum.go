@@ -83,19 +83,35 @@ func (s *members) Unknown() *fault.Failure {
 // blank reports whether a majority of the client's list is connected to, and no
 // node of it has recorded a set: they are brand-new, or have forgotten all.
 func (s *members) blank() bool {
+	up, all := s.blankNodes()
+	return up >= all/2+1
+}
+
+// allBlank reports whether blank is true of each node of the list.
+func (s *members) allBlank() bool {
+	up, all := s.blankNodes()
+	return up == all
+}
+
+// blankNodes returns how many nodes of the list are connected to, and how many
+// there are. It returns 0 if one of them has recorded a set, or this client
+// counts on one.
+func (s *members) blankNodes() (up, all int) {
 	list := s.ps.Seeds.Live()
-	up := 0
 	for _, n := range list {
 		if n.Err() != nil {
 			continue
 		}
 		has := n.Shown()
 		if has == nil || has.Recorded() != nil {
-			return false
+			return 0, len(list)
 		}
 		up++
 	}
-	return s.Config.Load() == nil && up >= len(list)/2+1
+	if s.Config.Load() != nil {
+		return 0, len(list)
+	}
+	return up, len(list)
 }
 
 // Shown returns what a node has shown of its set, nil if it has shown nothing.

@@ -26,6 +26,7 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*ps.Set.NodeTimeout)
 	defer cancel()
 	s := &ps.Members.Recorder
+	defer s.declare()()
 	var last error
 	var proposed []nodeset.Stamp
 	for pause := ps.Set.NodeTimeout / 8; ; {
@@ -66,6 +67,22 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 		case <-ctx.Done():
 			return mine, s.notRecorded(last)
 		}
+	}
+}
+
+// declare keeps this client from recording a set without the operator's word
+// until the function that it returns is called.
+func (s *recorder) declare() (done func()) {
+	add := func(n int) {
+		s.mu.Lock()
+		s.declaring += n
+		s.mu.Unlock()
+	}
+	add(1)
+	s.declared.Store(true)
+	return func() {
+		add(-1)
+		s.Change(-1, func(*nodeset.Membership) {}) // a recording may be due
 	}
 }
 
@@ -152,7 +169,7 @@ func (s *recorder) news(err error) *fault.Failure {
 func (s *recorder) stillDue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recording = s.known.Due()
+	s.recording = s.due()
 	return s.recording
 }
 

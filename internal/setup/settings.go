@@ -43,6 +43,7 @@ type Settings struct {
 	Observe       func(Event) // nil: none
 	Trace         Tracer      // nil: none
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
+	LooksOnly     bool        // blank nodes record no set for it. For the command
 	Base          string      // of a bucket: the prefix without the bucket; else empty. No user sets it
 }
 

@@ -113,6 +113,8 @@ func (f *follower) join() {
 		l.Gen++
 	}
 	f.Tend()
+	// A service may do without a call for long.
+	f.p.Later(2*f.p.World.NodeTimeout, func() { f.Members.Want(); f.records() })
 }
 
 // Tend has the connections be those that are to be there. One that is to end,
@@ -232,13 +234,11 @@ func (f *follower) outOfSet() bool {
 
 // waits reports whether the process has no nodes yet. The call that it is asked
 // by waits for them.
-func (f *follower) waits(try bool) bool {
+func (f *follower) waits() bool {
 	if f.Members == nil || f.Members.Config() != nil {
 		return false
 	}
-	if !try {
-		f.Members.Want()
-	}
+	f.Members.Want()
 	f.records()
 	return true
 }

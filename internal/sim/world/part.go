@@ -133,7 +133,7 @@ func (t *Participant) Acquire(try bool) {
 		return
 	}
 	t.try = try
-	if t.waits = p.waits(try) && !p.outOfSet(); p.waits(try) {
+	if t.waits = p.waits() && !p.outOfSet(); p.waits() {
 		return
 	}
 	if w.Places > 0 {

@@ -87,7 +87,7 @@ func (o *registerOps) Reads() {
 	p, w := o.p, o.p.World
 	p.Later(w.Around(2*w.Think+2*w.Hold), func() {
 		if !w.Draining {
-			if p.waits(false) {
+			if p.waits() {
 				o.Reads()
 				return
 			}

@@ -127,7 +127,8 @@ func (t *Target) Connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum
 	return q, err
 }
 
-// Open does not wait, for it is there to ask about nodes that may be down.
+// Open does not wait, for it is there to ask about nodes that may be down. It
+// only looks: blank nodes record no set for it.
 func (t *Target) Open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, func(), error) {
 	list, err := t.list()
 	if err != nil {
@@ -154,13 +155,15 @@ func (t *Target) Open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 		o.MaxRetries, o.DialerRetries = -1, 1
 		clients, names = append(clients, o.Client()), append(names, o.Name())
 	}
-	q, err := quorate.New(clients, append(t.options(stderr), quorate.WithNodeNames(names...))...)
+	q, err := quorate.New(clients, append(t.options(stderr), quorate.WithNodeNames(names...), looksOnly)...)
 	if err != nil {
 		closeAll()
 		return nil, nil, NewExit(ExitUsage, Plain(err))
 	}
 	return q, func() { End(q); closeAll() }, nil
 }
+
+var looksOnly = core.Option(func(s *setup.Settings) { s.LooksOnly = true }).(quorate.Option)
 
 // Asking returns a command that asks all nodes one thing. Its context ends
 // after patience, since a node may not answer. What the library logs is left
