@@ -67,6 +67,26 @@ func ExampleConnect_settings() {
 	// true
 }
 
+// One Redis on a developer's machine is restarted often. With this option its
+// restart costs 2 s. It refuses the list of a real deployment.
+func ExampleForDevelopment() {
+	ctx := context.Background()
+	var opts []quorate.Option
+	if os.Getenv("APP_ENV") == "development" {
+		opts = append(opts, quorate.ForDevelopment())
+	}
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, opts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	_, err = quorate.Connect(ctx, []string{"a:6379", "b:6379", "c:6379"}, quorate.ForDevelopment())
+	fmt.Println(errors.Is(err, quorate.ErrInvalid))
+	// Output:
+	// true
+}
+
 // Nodes with TLS and a user: the Quorum's own connections use the options of
 // the clients.
 func ExampleNew_tls() {

@@ -139,6 +139,19 @@ func WithGuard(d time.Duration) Option {
 	return setting{func(s *setup.Settings) { s.Guard, s.GuardGiven = d, true }}
 }
 
+// ForDevelopment suits the settings to one Redis on the machine of a developer,
+// which is often restarted: after a restart the next lock takes 2 s instead of
+// 20 s. It sets a TTL of 1 s, a skew of 0 and a guard time of 2 s; an option
+// after it changes that again. With so short a lease a program that stops for a
+// second loses its locks, so leave it out in production. The Quorum logs that
+// it is on.
+//
+// It is for exactly one node: [New] and [Connect] refuse a list of several with
+// [ErrInvalid]. A node that has recorded production settings keeps its guard
+// time, and the log says so. A node that has recorded those of this option
+// refuses clients without it; the error has the remedy.
+func ForDevelopment() Option { return setting{(*setup.Settings).ForDevelopment} }
+
 // WithSkew sets the largest tolerated difference between the clocks of the
 // nodes. A node whose clock differs by more from those of a majority serves no
 // new claims, as if it were down. The clocks of clients do not matter. Default

@@ -206,6 +206,8 @@ func TestUsage(t *testing.T) {
 		{"lock", nodes, "x", "--wait", "-1s", "--", "true"},
 		{"lock", nodes, "x", "--grace", "-1s", "--", "true"},
 		{"lock", nodes, "x", "--ttl", "0s", "--", "true"},
+		{"lock", nodes, "x", "--dev", "--ttl", "2s", "--", "true"},
+		{"lock", "--nodes=127.0.0.1:1,127.0.0.1:2", "x", "--dev", "--", "true"},
 		{"lock", nodes, "x", "--ttl", "1h", "--", "true"},
 		{"lock", "--nodes=http://x", "x", "--", "true"},
 		{"lock", "--nodes=127.0.0.1:1,127.0.0.1:1", "x", "--", "true"},

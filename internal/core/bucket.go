@@ -64,6 +64,9 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	if len(clients) > 31 {
 		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
 	}
+	if set.Development && len(clients) > 1 {
+		return fmt.Errorf("%w: ForDevelopment() is for one node, and %d are given; leave it out, or give one node", fault.ErrInvalid, len(clients))
+	}
 	if len(set.Names) > 0 && len(set.Names) != len(clients) {
 		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
 	}

@@ -72,6 +72,10 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 		return nil, err
 	}
 	q.Tasks.Start(q.wakeUps)
+	if set.Development && set.First() {
+		set.Logger.Warn("quorate: development mode: leases are short and the guard time fits one node only; leave ForDevelopment() out in production",
+			"ttl", set.TTL, "guard", set.Guard)
+	}
 	if n := len(clients); n%2 == 0 && set.First() {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}

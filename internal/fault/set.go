@@ -68,9 +68,16 @@ var (
 
 // TTLError is a ttl that the guard time of the set does not cover. The set was
 // recorded with the guard time of another client (e2e: TestTTLBeyondTheSet).
-type TTLError struct{ TTL, Skew, Guard time.Duration }
+type TTLError struct {
+	TTL, Skew, Guard time.Duration
+	Development      bool // the set has the settings of the development mode
+}
 
 func (e *TTLError) Error() string {
+	if e.Development {
+		return fmt.Sprintf("this node was recorded in development mode, with a guard time of %v, which does not cover WithTTL(%v): "+
+			"give this client ForDevelopment(); or, for production, have the node record other settings: quorate members set --guard 20s --skew 2s", e.Guard, e.TTL)
+	}
 	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, which is recorded with a guard time of %v: a node that lost its data could vote before a lease that it "+
 		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less the skew of %v), or lengthen the guard time: quorate members set --guard",
 		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)

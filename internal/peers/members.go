@@ -220,6 +220,9 @@ func (s *members) followed() bool {
 	g := s.known.Group()
 	s.mu.Unlock()
 	if was == nil {
+		if s.ps.Set.Development && s.ps.Set.First() && c.Guard() != s.ps.Set.Guard {
+			s.ps.Set.Logger.Warn("quorate: the node has recorded production settings, so its guard time counts and ForDevelopment() does not change it", "guard", c.Guard())
+		}
 		for _, addr := range s.list() {
 			if c.Place(addr) < 0 {
 				s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())

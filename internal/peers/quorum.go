@@ -156,7 +156,7 @@ func (s *members) OutOfSet(set *setup.Settings) error {
 		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
 			"or lengthen that of the set: quorate members set --guard", fault.ErrInvalid, set.Guard, c.Guard())
 	case set.TTL > c.LongestTTL():
-		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard()}
+		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard(), Development: setup.IsDevelopment(c.LeaseGuard(), c.Skew(), len(c.Members))}
 	}
 	return nil
 }

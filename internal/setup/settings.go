@@ -43,6 +43,7 @@ type Settings struct {
 	Observe       func(Event) // nil: none
 	Trace         Tracer      // nil: none
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
+	Development   bool        // ForDevelopment was given: one node alone
 	LooksOnly     bool        // blank nodes record no set for it. For the command
 	Base          string      // of a bucket: the prefix without the bucket; else empty. No user sets it
 }
@@ -96,6 +97,23 @@ func Defaults() Settings {
 		Prefix:      "quorate",
 		Logger:      slog.Default(),
 	}
+}
+
+// The settings of the development mode. Nothing else is compared with the clock
+// of a single node, so the skew plays no part: the guard time is twice the ttl.
+const (
+	DevelopmentTTL   = time.Second
+	DevelopmentGuard = 2 * DevelopmentTTL
+)
+
+// ForDevelopment changes the settings to those of the development mode.
+func (s *Settings) ForDevelopment() {
+	s.Development, s.TTL, s.Skew, s.Guard = true, DevelopmentTTL, 0, DevelopmentGuard
+}
+
+// IsDevelopment reports whether a set has recorded them.
+func IsDevelopment(guard, skew time.Duration, nodes int) bool {
+	return guard == DevelopmentGuard && skew == 0 && nodes == 1
 }
 
 // Check names the first setting that is wrong, and the remedy.

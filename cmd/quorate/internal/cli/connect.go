@@ -29,6 +29,7 @@ type Target struct {
 	owner   string
 	ttl     time.Duration
 	Guard   time.Duration // 0: it is not given; so with retention and skew
+	dev     bool          // one node, with short leases
 	guarded bool          // --guard is this process's, and not what the set is to have
 	access  access
 	flags   *pflag.FlagSet
@@ -66,6 +67,8 @@ func (t *Target) SharedFlags(cmd *cobra.Command, retention, skew string) {
 
 func (t *Target) LeaseFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock outlives a holder that died; it is renewed while the holder lives")
+	cmd.Flags().BoolVar(&t.dev, "dev", false, "for one Redis on your machine: a ttl of 1s and a guard time of 2s, so a restart of that Redis costs 2s instead of 20s")
+	cmd.MarkFlagsMutuallyExclusive("dev", "ttl")
 	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process for \"quorate inspect\", as a pod or a job (default: $QUORATE_OWNER)")
 }
 
@@ -84,6 +87,9 @@ func (t *Target) list() ([]string, error) {
 }
 
 func (t *Target) options(stderr io.Writer) []quorate.Option {
+	if t.dev {
+		t.ttl = setup.DevelopmentTTL
+	}
 	all := []quorate.Option{
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
@@ -102,6 +108,9 @@ func (t *Target) options(stderr io.Writer) []quorate.Option {
 	}
 	if t.skew != 0 {
 		all = append(all, quorate.WithSkew(t.skew))
+	}
+	if t.dev {
+		all = append(all, quorate.ForDevelopment())
 	}
 	return all
 }
