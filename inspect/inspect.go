@@ -131,6 +131,9 @@ func (v *view) report(name string) Report {
 	r.More = max(0, queued-len(claims))
 	newest, have := v.newest()
 	r.Kind, r.Record = describe(r.Capacity, newest)
+	if r.Kind == Mutex && len(claims) > 0 {
+		r.Kind = kindOf(claims[0])
+	}
 	if r.Record != nil {
 		r.Record.Nodes = bits.OnesCount32(have & v.sets.All())
 	}
@@ -141,6 +144,16 @@ func (v *view) report(name string) Report {
 		r.Nodes = append(r.Nodes, v.node(&v.nodes[i], claims, newest))
 	}
 	return r
+}
+
+// kindOf is the kind that a claim tells, for a name whose capacity and record
+// do not: work that is being done, or a semaphore of one permit.
+func kindOf(m *merged) Kind {
+	switch kind := Kind(core.KindOf(m.ID)); kind {
+	case Semaphore, Once, Leader, Period, Flight:
+		return kind
+	}
+	return Mutex // also a shard, and a claim of an older version
 }
 
 // newest returns the newest version of the record that any node has, nil if
@@ -218,7 +231,9 @@ func describe(capacity int64, w *script.Written) (Kind, *Record) {
 	var is struct {
 		Once   int             `json:"once"`
 		Period int             `json:"period"`
+		Start  int64           `json:"start"` // of a period, in Unix microseconds
 		Flight int             `json:"flight"`
+		At     int64           `json:"at"` // of a flight, likewise
 		ID     string          `json:"id"`
 		Value  json.RawMessage `json:"value"`
 		Host   string          `json:"host"`
@@ -234,8 +249,10 @@ func describe(capacity int64, w *script.Written) (Kind, *Record) {
 		r.Host, r.PID, r.At = is.Host, is.PID, is.When
 		return Once, r
 	case is.Period > 0:
+		r.At = time.UnixMicro(is.Start)
 		return Period, r
 	case is.Flight > 0:
+		r.At = time.UnixMicro(is.At)
 		return Flight, r
 	case is.ID != "": // a leader has one
 		r.Host, r.PID, r.ID, r.At = is.Host, is.PID, is.ID, is.Since

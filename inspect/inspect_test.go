@@ -121,6 +121,27 @@ func TestDifferences(t *testing.T) {
 	assert.Zero(t, r.Foreign, "a minority of the keys is no hold")
 }
 
+// A name shows its kind before anything is recorded for it.
+func TestKindsOfClaims(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	shows := func(name string, kind inspect.Kind) {
+		r := until(t, q, name, func(r *inspect.Report) bool { return len(r.Holders) == 1 })
+		assert.Equal(t, kind, r.Kind)
+	}
+	require.NoError(t, semaphore.NewWeighted(q, "one", 1).Acquire(t.Context(), 1))
+	shows("one", inspect.Semaphore)
+	require.NoError(t, once.New(q, "once").DoContext(t.Context(), func(context.Context) error { shows("once", inspect.Once); return nil }))
+	_, err := period.New(q, "period", time.Hour).Do(t.Context(), func(context.Context) error { shows("period", inspect.Period); return nil })
+	require.NoError(t, err)
+	_, err = flight.New[string](q, "").Do(t.Context(), "flight", time.Hour, func(context.Context) (string, error) { shows("flight", inspect.Flight); return "", nil })
+	require.NoError(t, err)
+	m := mutex.New(q, "mutex")
+	m.Lock()
+	shows("mutex", inspect.Mutex)
+}
+
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

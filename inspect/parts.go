@@ -17,22 +17,20 @@ type Kind string
 const (
 	// None (""): nothing is known of the name.
 	None Kind = ""
-	// Mutex ("mutex"): a mutex, a semaphore of one permit, or one of the kinds
-	// with a record that has recorded nothing yet.
+	// Mutex ("mutex"): a mutex, a shard, or one of the kinds with a record that
+	// an older version of Quorate holds and has recorded nothing for yet.
 	Mutex Kind = "mutex"
 	// RWMutex ("rwmutex"): a lock with readers.
 	RWMutex Kind = "rwmutex"
-	// Semaphore ("semaphore"): of two permits or more.
+	// Semaphore ("semaphore"): permits.
 	Semaphore Kind = "semaphore"
-	// Once ("once"): work that is recorded as done.
+	// Once ("once"): work that is recorded as done, or that is being done.
 	Once Kind = "once"
-	// Leader ("leader"): an election with a recorded leader.
+	// Leader ("leader"): an election.
 	Leader Kind = "leader"
-	// Period ("period"): work that is done once per period, with a recorded
-	// run.
+	// Period ("period"): work that is done once per period.
 	Period Kind = "period"
-	// Flight ("flight"): a thing that is loaded by one caller for all, with a
-	// recorded result.
+	// Flight ("flight"): a thing that is loaded by one caller for all.
 	Flight Kind = "flight"
 )
 
@@ -59,7 +57,7 @@ type Record struct {
 	PID   int       // of that process
 	ID    string    // of a leader
 	Value string    // of a leader: what it tells of itself
-	At    time.Time // when the work of a once was done, or the leader won, by the clock of that process
+	At    time.Time // when the work of a once was done, or the leader won, by the clock of that process; the start of the newest period; when the result of a flight was loaded
 	Until time.Time // when the nodes forget it; zero: never
 	Nodes int       // that have it; fewer than a majority: it may not stand
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/fault"
 )
 
 func inspectCommand() *cobra.Command {
@@ -127,28 +128,36 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 func summary(r *inspect.Report) string {
 	kind := cmp.Or(string(r.Kind), "not in use")
 	if r.Kind == inspect.Semaphore {
-		kind = fmt.Sprintf("semaphore of %d permits", r.Capacity)
+		kind = "semaphore of " + fault.Count(int(r.Capacity), "permit")
 	}
 	switch {
 	case len(r.Holders) == 0 && r.Kind == inspect.None:
 		return kind
 	case len(r.Holders) == 0:
-		return fmt.Sprintf("%s, no process holds it, %d wait", kind, len(r.Waiters)+r.More)
+		return fmt.Sprintf("%s, no process holds it, %d waiting", kind, len(r.Waiters)+r.More)
 	case len(r.Holders) == 1:
-		return fmt.Sprintf("%s, held by %s, %d wait", kind, board.Process(&r.Holders[0]), len(r.Waiters)+r.More)
+		return fmt.Sprintf("%s, held by %s, %d waiting", kind, board.Process(&r.Holders[0]), len(r.Waiters)+r.More)
 	}
-	return fmt.Sprintf("%s, held by %d processes, %d wait", kind, len(r.Holders), len(r.Waiters)+r.More)
+	return fmt.Sprintf("%s, held by %d processes, %d waiting", kind, len(r.Holders), len(r.Waiters)+r.More)
 }
 
 // recorded describes what is recorded.
 func recorded(r *inspect.Report) string {
 	c := r.Record
-	s := fmt.Sprintf("under token %d", c.Token)
+	s := fmt.Sprintf("a value of another program, token %d", c.Token)
 	switch r.Kind {
+	case inspect.Period:
+		s = fmt.Sprintf("last run in the period from %s, token %d", c.At.Local().Format(time.DateTime), c.Token)
+	case inspect.Flight:
+		s = fmt.Sprintf("loaded at %s, token %d", c.At.Local().Format(time.DateTime), c.Token)
 	case inspect.Once:
 		s = fmt.Sprintf("done by process %d on %s at %s, token %d", c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
 	case inspect.Leader:
-		s = fmt.Sprintf("%q leads, or led last, process %d on %s since %s, term %d", c.ID, c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
+		leads := "led last"
+		if len(r.Holders) > 0 {
+			leads = "leads"
+		}
+		s = fmt.Sprintf("%q %s, process %d on %s since %s, term %d", c.ID, leads, c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
 		if c.Value != "" {
 			s += ", value " + strconv.Quote(c.Value)
 		}

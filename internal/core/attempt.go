@@ -29,7 +29,7 @@ import (
 // a place of the intake, which goes to the attempt. It waits for no node. An
 // unhealthy node gets the join too, but no decision waits for its answer.
 func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
-	id := peers.NewID()
+	id := markKind(peers.NewID(), s.Kind)
 	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, place: !s.succession}
 	a.alarms.Init(a)
 	if q.Set.Trace != nil {

@@ -29,7 +29,7 @@ import (
 // for concurrent use: NewSpec sets its fields.
 type Spec struct {
 	Name       string
-	Kind       string // of the primitive, for the tracer
+	Kind       string // of the primitive, for the tracer and for onlookers
 	Weight     uint64
 	Capacity   uint64
 	Counting   bool // a semaphore: votes alone do not suffice

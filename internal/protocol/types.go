@@ -19,7 +19,8 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // Never is later than every reading.
 const Never = Time(math.MaxInt64)
 
-// ID names one claim: 128 random bits, fresh for each attempt.
+// ID names one claim. It is random, fresh for each attempt. Three bytes may
+// tell onlookers what kind of primitive made the claim: see core.KindOf.
 type ID [16]byte
 
 // String returns the ID as 32 hexadecimal digits, the form nodes store.
