@@ -237,7 +237,7 @@ compat: ## The acceptance suite on given servers: make compat SERVER=/usr/bin/re
 # Chromium is no part of `make test`: in CI a test that lacks what it needs fails.
 .PHONY: page
 page: redis ## The page of quorate ui in headless Chromium; with PICTURES=docs/pictures it takes new ones
-	QUORATE_REQUIRE_REDIS=1 QUORATE_PICTURES=$(abspath $(PICTURES)) go test -count=1 -tags browser -run '^TestPageInABrowser$$' ./cmd/quorate
+	QUORATE_REQUIRE_REDIS=1 QUORATE_PICTURES=$(abspath $(PICTURES)) go test -count=1 -tags browser -run '^Test(PageInABrowser|Pictures)$$' ./cmd/quorate
 
 # Nor is Prometheus.
 .PHONY: alerts

@@ -137,7 +137,7 @@ var style = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 func (b *browser) pictureOfTop(v *board.View) {
 	b.t.Helper()
 	var m tea.Model = top.Model{}
-	for _, msg := range []tea.Msg{tea.WindowSizeMsg{Width: 118, Height: 18}, *v} {
+	for _, msg := range []tea.Msg{tea.WindowSizeMsg{Width: 118, Height: 40}, *v} {
 		m, _ = m.Update(msg)
 	}
 	text := html.EscapeString(m.View().Content)
@@ -145,12 +145,13 @@ func (b *browser) pictureOfTop(v *board.View) {
 		return map[string]string{
 			"": "</span>", "1": "<span style='font-weight:bold'>", "2": "<span style='color:#999'>", "7": "<span style='background:#ddd;color:#000'>",
 			"1;31": "<span style='color:#ff7b72;font-weight:bold'>", "33": "<span style='color:#e3b341'>", "32": "<span style='color:#7ee787'>",
+			"34": "<span style='color:#79a8ff'>", "35": "<span style='color:#d2a8ff'>", "36": "<span style='color:#56d4dd'>",
 		}[style.FindStringSubmatch(s)[1]]
 	})
 	page := "<meta charset=utf-8><body style='margin:0;background:#16181b'><pre style='margin:12px;color:#e6e8ea;font:14px/1.35 \"DejaVu Sans Mono\",monospace'>" + text
 	b.call("Page.navigate", map[string]any{"url": "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page))})
 	b.until("document.readyState === 'complete' && document.querySelector('pre') !== null")
-	b.look(1030, 370, "dark")
+	b.look(1030, 790, "dark")
 	b.picture("top.png")
 }
 
@@ -174,28 +175,31 @@ func TestPageInABrowser(t *testing.T) {
 	b.call("Page.navigate", map[string]any{"url": url})
 	b.until("document.readyState === 'complete' && document.getElementById('names') !== null")
 	b.shows("names", "job mutex process")
-	b.shows("summary", "3 of 3 nodes are ready, 2 are needed · 2 names in use · 5 wait")
+	b.shows("summary", "3 of 3 nodes are ready, 2 are needed · 2 names in use · 5 waiting")
 	assert.Equal(t, true, b.eval("document.getElementById('problems').offsetHeight === 0"))
 	holder.signal(syscall.SIGSTOP)
 	defer holder.signal(syscall.SIGCONT)
 	require.NoError(t, c.Node(2).Kill())
-	b.shows("problems", fmt.Sprintf("%s is down: unreachable: ", c.Node(2).Addr()))
+	b.shows("problems", fmt.Sprintf("%s is unreachable (", c.Node(2).Addr()))
 	b.shows("problems", fmt.Sprintf("job: process %d on ", holder.cmd.Process.Pid))
-	b.shows("problems", "does not renew its lease, and 5 wait, the first for ")
-	b.shows("names", "does not renew 5 ")
+	b.shows("problems", "does not renew its lease; 5 waiting, the longest for ")
+	b.shows("names", "not renewed 5 ")
 	b.shows("nodes", "⚠ unreachable")
-	b.picture("ui.png")
+	b.until("document.querySelectorAll('#picture .away').length === 1") // the node's lane
+	b.until("document.querySelectorAll('#picture .c0').length >= 1")    // the holder's
 	b.look(1100, 760, "dark")
 	assert.Equal(t, "rgb(22, 24, 27)", b.eval("getComputedStyle(document.body).backgroundColor"))
 	b.look(390, 844, "light")
 	b.until("document.documentElement.scrollWidth <= innerWidth")
 	b.look(1100, 760, "light")
-	wrong := views(t, url)("the same in the stream", func(v *board.View) bool { return len(v.Problems) == 2 })
-
 	b.eval(`document.querySelector("#names button").focus()`)
 	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
 	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13})
 	b.shows("queue", "waits 5 process")
+	b.until("document.querySelectorAll('#processes .lane').length === 7") // an axis, and six processes
+	b.until("document.querySelectorAll('#processes .wait').length >= 5")
+	b.eval(`document.querySelector("#queue .token").click()`)
+	b.until(`document.querySelector("#queue .token").textContent === document.querySelector("#queue .token").title`)
 	b.shows("says", "⚠ dial tcp "+c.Node(2).Addr())
 	assert.Equal(t, "true", b.eval(`document.querySelector("#names button").getAttribute("aria-expanded")`))
 	assert.Equal(t, "BUTTON", b.eval("document.activeElement.tagName"), "the focus stays")
@@ -208,5 +212,4 @@ func TestPageInABrowser(t *testing.T) {
 	require.Equal(t, 0, p.status(), &p.err)
 	b.shows("state", "does not answer")
 	assert.Equal(t, []any{}, b.eval("wrong"))
-	b.pictureOfTop(&wrong)
 }

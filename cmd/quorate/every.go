@@ -59,7 +59,7 @@ run or is not there. With --status: 0 if there was a run, 1 if not.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !j.status:
-				return wantCommand(cmd, args, "NAME", "PERIOD")
+				return cli.WantCommand(cmd, args, "NAME", "PERIOD")
 			case len(args) != 2 || cmd.ArgsLenAtDash() >= 0:
 				return errors.New("every: --status takes a name and a period, and no command: quorate every NAME PERIOD --status")
 			}

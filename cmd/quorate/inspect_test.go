@@ -85,7 +85,7 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 	_, out, errs := call("inspect", "job")
 	t.Log("\n" + out)
 	assert.Contains(t, out, fmt.Sprintf(`"job": mutex, held by process %d on `, holder.cmd.Process.Pid))
-	assert.Contains(t, out, "(first), 5 wait")
+	assert.Contains(t, out, "(first), 5 waiting")
 	assert.Contains(t, out, "waits 5")
 	assert.Contains(t, out, c.Node(2).Addr()+"  -", errs)
 

@@ -59,7 +59,7 @@ there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
   quorate leader scheduler --value http://10.0.0.7:8080 -- ./scheduler
   quorate leader scheduler --who`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return nameOrCommand(cmd, args, "--who", j.who, "--watch", j.watch)
+			return cli.NameOrCommand(cmd, args, "--who", j.who, "--watch", j.watch)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.out, j.errs, j.name = cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0]

@@ -9,9 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -63,7 +61,7 @@ nodes could be asked; 70 if the lock was lost; 64 if the command line is wrong;
 126 or 127 if the command cannot be run or is not there.`,
 		Example: `  quorate lock nightly -- ./report.sh
   quorate lock nightly --wait 0 -- ./report.sh     # only if it does not run elsewhere`,
-		Args: commandArgs,
+		Args: cli.CommandArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch j.grip = newMutexGrip; {
 			case shared && exclusive:
@@ -96,7 +94,7 @@ must give the same -n.
 
 Token, loss and exit status are those of "quorate lock".`,
 		Example: `  quorate sem encoders -n 3 -- ./encode.sh film.mkv`,
-		Args:    commandArgs,
+		Args:    cli.CommandArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.grip = func(q *quorate.Quorum, name string) grip { return newSemGrip(q, name, permits, weight) }
 			return j.start(cmd, args)
@@ -107,54 +105,6 @@ Token, loss and exit status are those of "quorate lock".`,
 	j.flags(cmd)
 	_ = cmd.MarkFlagRequired("permits")
 	return cmd
-}
-
-// commandArgs wants a name, --, and a command.
-func commandArgs(cmd *cobra.Command, args []string) error { return wantCommand(cmd, args, "NAME") }
-
-// wantCommand wants some words, --, and a command. The error names all that is
-// missing.
-func wantCommand(cmd *cobra.Command, args []string, words ...string) error {
-	verb, dash := cmd.Name(), cmd.ArgsLenAtDash()
-	usage := "quorate " + strings.Replace(cmd.Use, "[flags] ", "", 1)
-	before := dash
-	if dash < 0 {
-		before = len(args)
-	}
-	switch {
-	case dash < 0 && before > len(words):
-		return fmt.Errorf("%s: put -- before the command to run: %s", verb, usage)
-	case before > len(words):
-		return fmt.Errorf("%s: %d words before the --, not %d: %s", verb, len(words), before, usage)
-	}
-	missing := slices.Clone(words[before:])
-	if f := cmd.Flags().Lookup("permits"); f != nil && !f.Changed {
-		missing = append(missing, "-n PERMITS")
-	}
-	if dash < 0 {
-		missing = append(missing, "--")
-	}
-	if len(args) == before {
-		missing = append(missing, "CMD")
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s: missing %s: %s", verb, strings.Join(missing, ", "), usage)
-}
-
-// nameOrCommand wants a name alone with one of two flags, and what commandArgs
-// wants without.
-func nameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, other string, otherSet bool) error {
-	switch verb := cmd.Name(); {
-	case set && otherSet:
-		return fmt.Errorf("%s: %s or %s: one of them, not both", verb, flag, other)
-	case !set && !otherSet:
-		return commandArgs(cmd, args)
-	case len(args) != 1:
-		return fmt.Errorf("%s: %s and %s take one name, and no command", verb, flag, other)
-	}
-	return nil
 }
 
 func (j *lockJob) flags(cmd *cobra.Command) {

@@ -68,7 +68,7 @@ if too few nodes could be asked.`,
   quorate once report-$(date +%F) --keep 48h -- ./report.sh
   quorate once migrate-v7 --status`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return nameOrCommand(cmd, args, "--status", j.status, "--reset", j.reset)
+			return cli.NameOrCommand(cmd, args, "--status", j.status, "--reset", j.reset)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			least := max(5*time.Minute, j.Guard)

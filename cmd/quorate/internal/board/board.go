@@ -10,6 +10,7 @@ package board
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -60,10 +61,19 @@ type Board struct {
 	nodes  map[string]Node
 	names  map[string]*name
 	events []Event
+
+	past        map[string]*history // of names that are not in use any more
+	nodeHistory map[string]*history
+	painter     painter
 }
 
 // New returns an empty board.
-func New() *Board { return &Board{nodes: map[string]Node{}, names: map[string]*name{}} }
+func New() *Board {
+	return &Board{
+		nodes: map[string]Node{}, names: map[string]*name{}, past: map[string]*history{}, nodeHistory: map[string]*history{},
+		painter: painter{colours: map[string]int{}},
+	}
+}
 
 // Observe takes in what was seen. Observations come in the order of time.
 func (b *Board) Observe(o Observation) {
@@ -76,21 +86,27 @@ func (b *Board) Observe(o Observation) {
 			b.nodeEvent(o.At, was, n)
 		}
 		nodes[n.Name] = n
+		if b.nodeHistory[n.Name] == nil {
+			b.nodeHistory[n.Name] = &history{}
+		}
+		b.nodeHistory[n.Name].see(o.At, nodePart(&n))
 	}
 	b.nodes = nodes
+	maps.DeleteFunc(b.nodeHistory, func(node string, _ *history) bool { _, known := nodes[node]; return !known })
 	names := make(map[string]*name, len(o.Names))
 	for i := range o.Names {
 		l := &o.Names[i]
 		n := b.names[l.Report.Name]
 		if n == nil {
 			// A name that was not there when all were listed was free.
-			n = &name{free: b.now.Whole}
+			n = &name{free: b.now.Whole, history: cmp.Or(b.past[l.Report.Name], &history{})}
 		}
 		if n.look(b, l); n.unsure || !free(&n.last) {
 			names[l.Report.Name] = n
 		}
 	}
 	b.gone(o, names)
+	b.remember(o.At, names)
 	b.names, b.now = names, o
 	b.now.Names = nil // the names keep what is needed of them
 	b.forget(o.At)
@@ -107,6 +123,7 @@ func (b *Board) gone(o Observation, names map[string]*name) {
 			n.look(b, &Look{At: o.At, Report: inspect.Report{Name: id}})
 		case len(names) < MostNames && o.Trouble != "":
 			n.unsure = true
+			n.history.pause()
 			names[id] = n
 		}
 	}
@@ -127,6 +144,7 @@ type View struct {
 	Counted bool      `json:"counted"` // Total is not the least that it may be
 	Trouble string    `json:"trouble,omitempty"`
 	Events  []Event   `json:"events"` // the newest first
+	Picture Picture   `json:"picture"`
 
 	// What an operator should look at, in words, the most important first.
 	Problems []string `json:"problems"`
@@ -134,6 +152,7 @@ type View struct {
 
 // A Row is one name.
 type Row struct {
+	id      string  // the name as it is
 	Name    string  `json:"name"`
 	Kind    string  `json:"kind"`
 	Unsure  bool    `json:"unsure"` // what is shown is the last that was known
@@ -171,7 +190,7 @@ type Says struct {
 // most wait for.
 func (b *Board) View() View {
 	v := View{
-		At: b.now.At, Quorum: b.now.Quorum, Ready: b.now.Ready, Total: max(b.now.Total, len(b.names)), Counted: b.now.Counted,
+		At: b.now.At, Quorum: b.now.Quorum, Ready: b.now.Ready, Total: b.total(), Counted: b.now.Counted,
 		Trouble: Printable(b.now.Trouble), Nodes: []Node{}, Names: []Row{}, Events: slices.Clone(b.events),
 	}
 	for _, n := range b.now.Nodes {
@@ -184,6 +203,11 @@ func (b *Board) View() View {
 	slices.SortFunc(v.Names, func(a, b Row) int {
 		return cmp.Or(rank(&a)-rank(&b), b.Wait-a.Wait, cmp.Compare(a.Name, b.Name))
 	})
+	order := make([]string, len(v.Names))
+	for i := range v.Names {
+		order[i] = v.Names[i].id
+	}
+	v.Picture = b.picture(order)
 	v.Problems = v.problems()
 	slices.Reverse(v.Events)
 	if v.Events == nil {
@@ -197,6 +221,21 @@ func (b *Board) View() View {
 func (v View) Aged(age time.Duration) View {
 	v.Problems = append([]string{fmt.Sprintf("what is shown is %.0f s old: the nodes are slow to answer", age.Seconds())}, v.Problems...)
 	return v
+}
+
+// total is how many names are in use. Names that are only remembered, because
+// too few nodes answer now, are not counted.
+func (b *Board) total() int {
+	sure := 0
+	for _, n := range b.names {
+		if !n.unsure {
+			sure++
+		}
+	}
+	if b.now.Trouble != "" {
+		return sure
+	}
+	return max(b.now.Total, sure)
 }
 
 func rank(r *Row) int {

@@ -147,7 +147,7 @@ func TestRows(t *testing.T) {
 	assert.Equal(t, []string{"z", "a", "b", "c", "done"}, order)
 	assert.Equal(t, 2, v.Names[1].Wait)
 	assert.InDelta(t, 7, v.Names[1].Waited, 0.01)
-	assert.Equal(t, []string{"z: process 7 on h does not renew its lease, and none waits"}, v.Problems)
+	assert.Equal(t, []string{"z: process 7 on h does not renew its lease; none waiting"}, v.Problems)
 	assert.Equal(t, "process 4 on h", v.Names[1].Holders[0].Process)
 	assert.Equal(t, "4", v.Names[1].Holders[0].Token)
 }
@@ -220,8 +220,8 @@ func TestProblems(t *testing.T) {
 	o.Nodes = []Node{{Name: "a", State: "unreachable", Cause: "refused"}, {Name: "b", State: "votes in 9s", Up: true, Recovering: 9}, {Name: "c", State: "ready", Up: true}}
 	b.Observe(o)
 	assert.Equal(t, []string{
-		"a is down: unreachable: refused", "b is recovering: votes in 9s",
-		"job: process 1 on h does not renew its lease, and 2 wait, the first for 7.0s",
+		"a is unreachable (refused)", "b lost its data or was restarted: votes in 9s",
+		"job: process 1 on h does not renew its lease; 2 waiting, the longest for 7.0s",
 	}, b.View().Problems)
 	for s, want := range map[float64]string{0.04: "0.0s", 9.5: "9.5s", 75: "75s", 3600: "1h0m", 400000: "5 days"} {
 		assert.Equal(t, want, Seconds(s))

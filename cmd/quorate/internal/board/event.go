@@ -36,7 +36,7 @@ func (b *Board) nodeEvent(at time.Time, was, is Node) {
 	case was.Up && !is.Up:
 		text := is.State
 		if is.Cause != "" {
-			text += ": " + is.Cause
+			text += ": " + reason(is.Cause)
 		}
 		b.event(at, NodeDown, is.Name, text)
 	case !was.Up && is.Up:

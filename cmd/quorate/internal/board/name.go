@@ -17,6 +17,8 @@ type name struct {
 	unsure bool      // the newest look found too few nodes
 	lost   string    // the process whose lease has ended, until another holds it
 	leases map[key]lease
+
+	history *history
 }
 
 // key is a claim. The token of a waiter may grow while it waits.
@@ -61,11 +63,13 @@ func (l lease) late(at time.Time) bool {
 func (n *name) look(b *Board, l *Look) {
 	n.unsure = l.Unsure
 	if l.Unsure {
+		n.history.pause()
 		if !n.seen {
 			n.last, n.at = l.Report, l.At
 		}
 		return
 	}
+	n.history.see(l.At, parts(&l.Report))
 	leases := map[key]lease{}
 	for _, c := range slices.Concat(l.Report.Holders, l.Report.Waiters) {
 		leases[keyOf(&c)] = n.leases[keyOf(&c)].renew(l.At, c.Left)
@@ -115,7 +119,7 @@ func (n *name) compare(b *Board, l *Look) {
 func (n *name) row(at time.Time) Row {
 	r := &n.last
 	row := Row{
-		Name: Printable(r.Name), Kind: cmp.Or(string(r.Kind), "?"), Unsure: n.unsure, Wait: len(r.Waiters) + r.More,
+		id: r.Name, Name: Printable(r.Name), Kind: cmp.Or(string(r.Kind), "?"), Unsure: n.unsure, Wait: len(r.Waiters) + r.More,
 		Holders: n.claims(r.Holders, at), Waiters: n.claims(r.Waiters, at), Foreign: r.Foreign.Seconds(), Nodes: []Says{},
 	}
 	for _, c := range row.Holders {
@@ -125,7 +129,7 @@ func (n *name) row(at time.Time) Row {
 		row.Waited = max(0, at.Sub(r.Waiters[0].Since)).Seconds()
 	}
 	if r.Record != nil {
-		row.Record = Printable(record(r))
+		row.Record = Printable(record(r, at))
 	}
 	for _, s := range r.Nodes {
 		says := Says{Node: Printable(s.Node), Queued: s.Queued, Tokens: []string{}, Differs: []string{}}

@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -71,20 +72,54 @@ func Share(r *inspect.Report, c *inspect.Claim) string {
 	case r.Kind == inspect.RWMutex:
 		return ", to read"
 	case r.Kind == inspect.Semaphore:
-		return fmt.Sprintf(", %d of the permits", c.Weight)
+		return ", " + fault.Count(int(c.Weight), "permit")
 	}
 	return ""
 }
 
 // record says in a few words what is recorded.
-func record(r *inspect.Report) string {
-	switch r.Kind {
+func record(r *inspect.Report, now time.Time) string {
+	switch at := moment(r.Record.At, now); r.Kind {
 	case inspect.Once:
-		return "done"
+		return "done " + at
 	case inspect.Leader:
-		return r.Record.ID + " leads, or led last"
+		if len(r.Holders) > 0 {
+			return r.Record.ID + " leads"
+		}
+		return "no leader (last: " + r.Record.ID + ")"
+	case inspect.Period:
+		return "last run " + at
+	case inspect.Flight:
+		return "loaded " + at
 	}
-	return "under token " + token(r.Record.Token)
+	return "a value of another program"
+}
+
+// moment is a time, with its day if that is not today.
+func moment(t, now time.Time) string {
+	t = t.UTC()
+	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return t.Format(time.TimeOnly + " MST")
+	}
+	return t.Format("2006-01-02 15:04 MST")
+}
+
+// onTheWay is what an error of the network says before its cause.
+var onTheWay = regexp.MustCompile(`^(not connected: |connect to \S+: |dial \S+ ?\S*: |connect: |lookup \S+( on \S+)?: |(read|write) \S+ \S+: )+`)
+
+// reason is a cause in a few words: what a table says in full.
+func reason(cause string) string {
+	cause = onTheWay.ReplaceAllString(cause, "")
+	if at := strings.IndexAny(cause, ":;,("); at > 0 {
+		cause = cause[:at]
+	}
+	if cause = strings.TrimSpace(cause); cause == "context deadline exceeded" {
+		return "timeout"
+	}
+	if short := []rune(cause); len(short) > 60 {
+		cause = string(short[:59]) + "…"
+	}
+	return cause
 }
 
 // mostProblems is how many names are listed as a problem.
@@ -99,24 +134,27 @@ func (v *View) problems() []string {
 	for _, n := range v.Nodes {
 		switch {
 		case !n.Up && n.Cause != "":
-			all = append(all, fmt.Sprintf("%s is down: %s: %s", n.Name, n.State, n.Cause))
+			all = append(all, fmt.Sprintf("%s %s (%s)", n.Name, is(n.State), reason(n.Cause)))
 		case !n.Up:
-			all = append(all, fmt.Sprintf("%s is down: %s", n.Name, n.State))
+			all = append(all, n.Name+" "+is(n.State))
 		case n.Cause != "":
-			all = append(all, fmt.Sprintf("%s %s: %s", n.Name, n.State, n.Cause))
+			all = append(all, fmt.Sprintf("%s %s (%s)", n.Name, n.State, reason(n.Cause)))
 		case n.Recovering > 0:
-			all = append(all, fmt.Sprintf("%s is recovering: %s", n.Name, n.State))
+			all = append(all, fmt.Sprintf("%s lost its data or was restarted: %s", n.Name, n.State))
 		}
 	}
 	left := mostProblems
 	for i := range v.Names {
 		if r := &v.Names[i]; r.Late && left > 0 {
 			left--
-			all = append(all, fmt.Sprintf("%s: %s does not renew its lease, and %s", r.Name, lateHolder(r), Waits(r)))
+			all = append(all, fmt.Sprintf("%s: %s does not renew its lease; %s", r.Name, lateHolder(r), Waits(r)))
 		}
 	}
 	return all
 }
+
+// is makes a sentence of the state of a node that does not serve.
+func is(state string) string { return lo.Ternary(state == "no vote", "has ", "is ") + state }
 
 func lateHolder(r *Row) string {
 	for _, c := range r.Holders {
@@ -131,11 +169,11 @@ func lateHolder(r *Row) string {
 func Waits(r *Row) string {
 	switch {
 	case r.Wait == 0:
-		return "none waits"
+		return "none waiting"
 	case r.Wait == 1:
-		return "1 waits, for " + Seconds(r.Waited)
+		return "1 waiting, for " + Seconds(r.Waited)
 	}
-	return fmt.Sprintf("%d wait, the first for %s", r.Wait, Seconds(r.Waited))
+	return fmt.Sprintf("%d waiting, the longest for %s", r.Wait, Seconds(r.Waited))
 }
 
 // Seconds writes a duration as short as an onlooker needs it.

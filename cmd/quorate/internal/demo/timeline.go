@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/lanes"
 )
 
 // margin is what stands before the first column of time.
@@ -15,30 +19,28 @@ const margin = 12
 func (s *story) timeline(now time.Duration, width int, st style) []string {
 	cols := max(width-margin-2, 20)
 	span := max(s.length, now)
-	col := func(t time.Duration) int { return min(int(int64(cols)*int64(t)/int64(span)), cols-1) }
-
-	holders := make([]int, cols) // worker + 1
-	for c := range holders {
-		from, to := span*time.Duration(c)/time.Duration(cols), span*time.Duration(c+1)/time.Duration(cols)
-		longest := time.Duration(0)
-		for _, h := range s.holds {
-			end := h.end
-			if h.fate == running {
-				end = now
-			}
-			if share := min(end, to) - max(h.got, from); share > longest {
-				longest, holders[c] = share, h.worker+1
-			}
+	window := lanes.Window{To: span, Columns: cols}
+	var held []lanes.Span
+	for _, h := range s.holds {
+		end := h.end
+		if h.fate == running {
+			end = now
 		}
+		held = append(held, lanes.Span{From: h.got, To: end, Value: h.worker + 1})
 	}
+	holders := window.Values(held)
 	lines := []string{s.axis(cols, span)}
 	for w := range s.workers {
 		end := cols
 		if s.victim != nil && s.victim.worker == w {
-			end = col(s.victim.end)
+			end = window.At(s.victim.end)
 		}
-		cells := draw(cols, end, col(now), st, func(c int) (string, func(string) string) {
-			if holders[c] == w+1 {
+		here := make([]int, cols)
+		for c, holder := range holders {
+			here[c] = lo.Ternary(holder == w+1, 1, 0)
+		}
+		cells := draw(here, end, window.At(now), st, func(value int) (string, func(string) string) {
+			if value == 1 {
 				return st.block, func(run string) string { return st.worker(w, run) }
 			}
 			return st.dot, st.dim
@@ -48,32 +50,24 @@ func (s *story) timeline(now time.Duration, width int, st style) []string {
 	for n := range s.nodes {
 		end := cols
 		if s.nodeDown == n {
-			end = col(s.nodeDownAt)
+			end = window.At(s.nodeDownAt)
 		}
-		cells := draw(cols, end, col(now), st, func(int) (string, func(string) string) { return st.dash, st.dim })
+		cells := draw(make([]int, cols), end, window.At(now), st, func(int) (string, func(string) string) { return st.dash, st.dim })
 		lines = append(lines, row(fmt.Sprintf("node %-4d", n+1), cells))
 	}
 	return append(lines, strings.Repeat(" ", margin)+fmt.Sprintf("%s holds the lock   %s waits for it   %s killed   %s node is up",
 		st.block, st.dot, st.cross, st.dash))
 }
 
-// draw makes a row: what cell says, up to now, or up to the end and its mark.
-// Equal neighbours are painted together.
-func draw(cols, end, now int, st style, cell func(c int) (string, func(string) string)) string {
+// draw makes a row: what sign says of each value, up to now, or up to the end
+// and its mark.
+func draw(values []int, end, now int, st style, sign func(value int) (string, func(string) string)) string {
 	var b strings.Builder
-	for c := 0; c < min(cols, end, now+1); {
-		sign, paint := cell(c)
-		n := 1
-		for c+n < min(cols, end, now+1) {
-			if next, _ := cell(c + n); next != sign {
-				break
-			}
-			n++
-		}
-		b.WriteString(paint(strings.Repeat(sign, n)))
-		c += n
+	for _, r := range lanes.Runs(values[:min(len(values), end, now+1)]) {
+		text, paint := sign(r.Value())
+		b.WriteString(paint(strings.Repeat(text, r.Len())))
 	}
-	if end < cols {
+	if end < len(values) {
 		b.WriteString(st.red(st.cross))
 	}
 	return b.String()

@@ -49,20 +49,19 @@ func (m Model) text() string {
 	}
 	lines = append(lines, m.table(m.height/3, []string{"NODE", "STATE", "CAUSE"}, nodes, -1)...)
 	lines = append(lines, "")
-	room := max(0, m.height-len(lines)-2) // but for the headline of the events, and the last line
-	events := min(len(v.Events), max(3, room/3))
+	room := max(0, m.height-len(lines)-1) // but for the last line
+	var below []string
 	if m.open {
-		lines = append(lines, m.detail(room-events)...)
+		below = m.lastMinutes(room / 2)
+		lines = append(lines, m.detail(room-len(below))...)
 	} else {
-		lines = append(lines, m.list(room-events)...)
+		below = m.lastMinutes(max(room/2, room-len(m.names())-2))
+		lines = append(lines, m.list(room-len(below))...)
 	}
-	for len(lines) < m.height-2-events {
+	for len(lines) < m.height-1-len(below) {
 		lines = append(lines, "")
 	}
-	lines = append(lines, styled(bold, "LAST FIVE MINUTES"))
-	for _, e := range v.Events[:events] {
-		lines = append(lines, m.event(&e))
-	}
+	lines = append(lines, below...)
 	if len(lines) >= m.height {
 		lines = lines[:max(0, m.height-1)]
 	}
@@ -73,20 +72,33 @@ func (m Model) text() string {
 	return strings.Join(lines, "\n")
 }
 
+// lastMinutes is the picture of the last five minutes, and below it the newest
+// events.
+func (m Model) lastMinutes(room int) []string {
+	lines := append([]string{styled(bold, "LAST FIVE MINUTES")}, m.picture(room*2/3)...)
+	for _, e := range m.view.Events[:min(len(m.view.Events), max(3, room-len(lines)))] {
+		lines = append(lines, m.event(&e))
+	}
+	return lines
+}
+
 func (m Model) headline() string {
-	v, waits, least := &m.view, 0, ""
+	v, waits := &m.view, 0
 	for _, r := range v.Names {
 		waits += r.Wait
 	}
-	if !v.Counted {
-		least = "at least "
+	names := fault.Count(v.Total, "name") + " in use"
+	if v.Trouble != "" {
+		names = "which names are in use is not known"
+	} else if !v.Counted {
+		names = "at least " + names
 	}
 	style := plain
 	if v.Ready < v.Quorum {
 		style = bad
 	}
 	return styled(bold, "quorate") + "  " + styled(style, board.Ready(v.Ready, len(v.Nodes), v.Quorum)) +
-		fmt.Sprintf(" · %s%s in use · %d wait · %s", least, fault.Count(v.Total, "name"), waits, v.At.Local().Format(time.TimeOnly))
+		fmt.Sprintf(" · %s · %d waiting · %s", names, waits, v.At.Local().Format(time.TimeOnly))
 }
 
 func (m Model) problems() (lines []string) {
@@ -171,8 +183,8 @@ func (m Model) list(room int) []string {
 	for i := range names {
 		rows[i] = m.row(&names[i])
 	}
-	lines := m.table(room, []string{"NAME", "KIND", "HELD BY", "SINCE", "LEASE LEFT", "WAIT", "FIRST WAITS"}, rows, m.at(names))
-	if len(rows) == 0 && m.view.Counted {
+	lines := m.table(room, []string{"NAME", "KIND", "HELD BY", "SINCE", "LEASE LEFT", "WAITING", "LONGEST WAIT"}, rows, m.at(names))
+	if len(rows) == 0 && m.view.Counted && m.view.Trouble == "" {
 		lines = append(lines, styled(dim, "no name"))
 	}
 	return lines
@@ -193,7 +205,11 @@ func (m Model) row(r *board.Row) []cell {
 		holder.text += fmt.Sprintf(" and %d more", n-1)
 	}
 	if r.Unsure {
-		holder = cell{"? last: " + holder.text, warn}
+		since, left = cell{"-", dim}, cell{"-", dim}
+		if holder.text = "? last: " + holder.text; len(r.Holders) == 0 && r.Record == "" {
+			holder.text = "?"
+		}
+		holder.style = warn
 	}
 	wait, first := cell{"0", dim}, cell{"-", dim}
 	if r.Wait > 0 {
@@ -246,7 +262,7 @@ func (m Model) detail(room int) []string {
 
 func (m Model) claim(what string, c *board.Claim, share string) []cell {
 	left := leaseLeft(c)
-	return []cell{{what + share, plain}, {c.Process, left.style}, {c.Token, plain}, {m.ago(c.Since), plain}, left, {strconv.Itoa(c.Votes), plain}}
+	return []cell{{what + share, plain}, {c.Process, left.style}, {shortToken(c.Token), plain}, {m.ago(c.Since), plain}, left, {strconv.Itoa(c.Votes), plain}}
 }
 
 func saysRow(s *board.Says) []cell {
@@ -255,12 +271,21 @@ func saysRow(s *board.Says) []cell {
 	}
 	tokens := "-"
 	if n := len(s.Tokens); n > 0 {
-		tokens = s.Tokens[0]
+		tokens = shortToken(s.Tokens[0])
 		if n > 1 {
 			tokens += fmt.Sprintf(" and %d more", n-1)
 		}
 	}
 	return []cell{{s.Node, plain}, {tokens, plain}, {strconv.Itoa(s.Queued), plain}, {strings.Join(s.Differs, "; "), warn}}
+}
+
+// shortToken is the last six digits, by which an eye tells tokens apart.
+// "quorate inspect" prints them in full.
+func shortToken(t string) string {
+	if len(t) < 8 {
+		return t
+	}
+	return "…" + t[len(t)-6:]
 }
 
 func (m Model) event(e *board.Event) string {

@@ -31,7 +31,7 @@ func scene() board.View {
 	return board.View{
 		At: now, Quorum: 2, Ready: 2, Total: 2, Counted: true, Names: []board.Row{job, other},
 		Nodes:    []board.Node{{Name: "a:1", State: "ready", Up: true}, {Name: "b:1", State: "unreachable", Cause: "connection refused"}},
-		Problems: []string{"b:1 is down: unreachable: connection refused", "job: process 1 on web-1 (billing) does not renew its lease, and 5 wait, the first for 7.0s"},
+		Problems: []string{"b:1 is unreachable (connection refused)", "job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s"},
 		Events:   []board.Event{{At: now.Add(-3 * time.Second), Kind: board.NodeDown, Subject: "b:1", Text: "unreachable"}},
 	}
 }
@@ -71,9 +71,9 @@ func press(key string) tea.KeyPressMsg {
 // One look shows the node, the holder and the wait.
 func TestFirstSight(t *testing.T) {
 	_, shown := screen(t, 140, 30, scene())
-	assert.Contains(t, shown, "2 of 2 nodes are ready, 2 are needed · 2 names in use · 5 wait")
-	assert.Contains(t, shown, "! b:1 is down: unreachable: connection refused")
-	assert.Contains(t, shown, "! job: process 1 on web-1 (billing) does not renew its lease, and 5 wait, the first for 7.0s")
+	assert.Contains(t, shown, "2 of 2 nodes are ready, 2 are needed · 2 names in use · 5 waiting")
+	assert.Contains(t, shown, "! b:1 is unreachable (connection refused)")
+	assert.Contains(t, shown, "! job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s")
 	assert.Regexp(t, `job +mutex +process 1 on web-1 \(billing\) +9.0s ago +! 2.5s, not renewed +5 +7.0s`, shown)
 	assert.Regexp(t, `nightly +once +done`, shown)
 	assert.Regexp(t, `b:1 +! unreachable +connection refused`, shown)
