@@ -64,7 +64,7 @@ func TestCommandCannotReadTheNodes(t *testing.T) {
 		copyFile(t, os.Args[0], self)
 		attr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
-	cmd := exec.Command(self, "lock", "x", "--", "sh", "-c", `tr '\0' '\n' <"/proc/$PPID/environ"; echo ends`)
+	cmd := exec.Command(self, "lock", "x", "--", "sh", "-c", `tr '\0' '\n' <"/proc/$PPID/environ" | grep QUORATE; echo ends`)
 	cmd.SysProcAttr, cmd.Dir = attr, "/"
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)

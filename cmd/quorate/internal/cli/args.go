@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/internal/fault"
 )
 
 // CommandArgs wants a name, --, and a command.
@@ -24,7 +26,7 @@ func WantCommand(cmd *cobra.Command, args []string, words ...string) error {
 	case dash < 0 && before > len(words):
 		return fmt.Errorf("%s: put -- before the command to run: %s", verb, usage)
 	case before > len(words):
-		return fmt.Errorf("%s: %d words before the --, not %d: %s", verb, len(words), before, usage)
+		return fmt.Errorf("%s: %s before the --, not %d: %s", verb, fault.Count(len(words), "word"), before, usage)
 	}
 	missing := slices.Clone(words[before:])
 	if f := cmd.Flags().Lookup("permits"); f != nil && !f.Changed {
