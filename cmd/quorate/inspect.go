@@ -249,7 +249,7 @@ func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, a
 	}
 	slices.SortFunc(all, func(a, b inspect.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "NAME\tKIND\tHELD BY\tWAIT")
+	fmt.Fprintln(tab, "NAME\tKIND\tHELD BY\tWAITING")
 	for i := range all {
 		e := &all[i]
 		holder := "-"

@@ -111,7 +111,7 @@ func (p *proc) status() int {
 func (p *proc) says(what string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String(), what) }, 20*time.Second, 5*time.Millisecond,
-		"it never said %q; errors: %q", what, &p.err)
+		"it never said %q, but %q; errors: %q", what, &p.out, &p.err)
 }
 
 func (p *proc) signal(s os.Signal) {

@@ -50,6 +50,26 @@ func TestSignalsWhileWaiting(t *testing.T) {
 	assert.Equal(t, "now\n", p.out.String())
 }
 
+// In a shell the command has the terminal. Ctrl-Z stops it and this process
+// with it, fg continues both, and Ctrl-C ends it.
+func TestJobControl(t *testing.T) {
+	startNodes(t, 3)
+	p := onATerminal(t, exec.Command("bash", "--norc", "--noediting", "-i"))
+	p.press("PS1=; '" + os.Args[0] + "' lock x -- sh -c 'echo begins; exec cat'\n")
+	p.says("begins\r\n")
+	p.press("\x1a")
+	p.says("Stopped")
+	p.press("fg\n")
+	p.says("fg\r\n'" + os.Args[0])
+	p.press("typed\n")
+	p.says("typed\r\ntyped\r\n") // by the terminal, and by cat
+	p.press("\x03")
+	p.press("echo status=$?\n")
+	p.says("status=130\r\n")
+	p.press("exit\n")
+	assert.Equal(t, 0, p.status(), &p.out)
+}
+
 // The command has the user of the process that holds the lock, and still cannot
 // read the nodes' URLs there. Root could, so the test does without.
 func TestCommandCannotReadTheNodes(t *testing.T) {

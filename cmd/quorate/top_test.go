@@ -25,7 +25,13 @@ type onTerminal struct {
 
 func startOnTerminal(t *testing.T, args ...string) *onTerminal {
 	t.Helper()
-	p := &proc{t: t, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	return onATerminal(t, exec.Command(os.Args[0], args...))
+}
+
+// onATerminal starts a program that has a terminal.
+func onATerminal(t *testing.T, cmd *exec.Cmd) *onTerminal {
+	t.Helper()
+	p := &proc{t: t, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
 	terminal, err := pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 40, Cols: 150})
 	require.NoError(t, err)
