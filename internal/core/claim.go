@@ -266,6 +266,9 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 	// Without a.mu: the answers that make the condition hold need it. What
 	// wakes this goroutine has called so under a.mu.
 	a.only.Read(w.woken)
+	if len(w.woken) > 0 { // it has read the answer itself, and needs no timer
+		return true
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

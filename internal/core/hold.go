@@ -280,10 +280,10 @@ func (h *Hold) Released(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free, _ := a.claim.Free()
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Sets.Need()}
 	if a.claim.Sets.Met(free) {
 		return nil
 	}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Sets.Need()}
 	if ctx.Err() != nil {
 		f.Err = fault.Cut(fault.ErrNoQuorum, ctx.Err())
 	}

@@ -96,6 +96,7 @@ type reading struct {
 	cut     bool          // the caller has had its time: its read ends
 	turns   uint          // how often callers have read
 	not     time.Duration // no caller is asked to before that, since Ordered.epoch
+	pause   time.Duration // how long that was the last time; 0: the last caller had its answer in time
 	look    chan struct{} // the reader goroutine is to look whether it should read; has room for one
 }
 

@@ -23,8 +23,11 @@ const (
 	restTick = 3 * time.Millisecond
 	// A caller reads until the reader goroutine has seen it do so for a tick.
 	// An answer that takes longer is left to that, and so are the next ones for
-	// a while.
-	callerPause = 100 * time.Millisecond
+	// a while: for firstCallerPause, and twice as long each time that the next
+	// caller's answer takes long as well. One late answer says little about the
+	// next.
+	firstCallerPause = 3 * time.Millisecond
+	lastCallerPause  = 100 * time.Millisecond
 	// So many ticks after the last caller has read the reader goroutine does
 	// again. Until then what the node says unasked lies unread.
 	restTicks = 3
@@ -154,8 +157,11 @@ func (l *Ordered) turnEnds(c *conn, err error) {
 	look := r.cut || c.unanswered.Len() > 0
 	if r.cut {
 		r.cut = false
-		r.not = l.now() + callerPause
+		r.pause = min(max(2*r.pause, firstCallerPause), lastCallerPause)
+		r.not = l.now() + r.pause
 		_ = c.nc.SetReadDeadline(time.Time{})
+	} else {
+		r.pause = 0
 	}
 	if err != nil {
 		l.fail(c, err)
