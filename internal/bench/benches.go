@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -33,6 +34,15 @@ func allBenches(set settings) []bench {
 	for _, c := range []int{2, 8, 64} {
 		s := scenario{Nodes: 1, Clients: c}
 		add(s.bench("names-one-node/"+strconv.Itoa(c), "free", report.PerSecond, report.BothCPU))
+	}
+
+	// On a network. The proxy takes a little longer than it is told to, for all
+	// sides alike.
+	for _, trip := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
+		for _, c := range []int{1, 8, 64} {
+			s := scenario{Nodes: 1, Clients: c, Away: trip}
+			add(s.bench(fmt.Sprintf("away/%v/%d", trip, c), "away", report.PerSecond, report.Mean, report.BothCPU))
+		}
 	}
 
 	// Kept for longer than a lock that only a quorum of nodes has heard of.

@@ -27,10 +27,11 @@ type scenario struct {
 	Shared  bool          // those of one process share one mutex, where the library has that
 	Hold    time.Duration // how long each keeps the lock
 	Nodes   int
-	Trouble trouble  // with one of the nodes
-	Only    []string // the libraries; nil: all that can
-	Stretch float64  // see stage
-	Times   int      // how often each locks; 0: until its turn is over
+	Away    time.Duration // round trip to each node, through a proxy
+	Trouble trouble       // with one of the nodes
+	Only    []string      // the libraries; nil: all that can
+	Stretch float64       // see stage
+	Times   int           // how often each locks; 0: until its turn is over
 }
 
 // bench makes a bench of it.
@@ -56,6 +57,9 @@ func (s *scenario) title() string {
 		t += fmt.Sprintf(", hold %s%v", lo.Ternary(s.Job == libraries.Permits, "about ", ""), s.Hold)
 	}
 	t += fmt.Sprintf(", N=%d", s.Nodes)
+	if s.Away > 0 {
+		t += fmt.Sprintf(", %v away", s.Away)
+	}
 	if s.Trouble != none {
 		t += fmt.Sprintf(", one node %v", s.Trouble)
 	}
@@ -76,6 +80,11 @@ func (s scenario) open(ctx context.Context, st *stage) error {
 	n, err := st.start(s.Nodes)
 	if err != nil {
 		return err
+	}
+	if s.Away > 0 {
+		if n, err = away(st, n, s.Away); err != nil {
+			return err
+		}
 	}
 	through, cause, err := s.Trouble.prepare(st, n)
 	if err != nil {

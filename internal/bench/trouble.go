@@ -44,3 +44,19 @@ func (t trouble) prepare(st *stage, n servers.Nodes) (through servers.Nodes, cau
 	}
 	return n, func() error { return nil }, nil
 }
+
+// away returns ways to the nodes through proxies that take so long there and
+// back.
+func away(st *stage, n servers.Nodes, trip time.Duration) (servers.Nodes, error) {
+	n.Ways = slices.Clone(n.Ways)
+	for i, way := range n.Ways {
+		p, err := proxy.Open(way)
+		if err != nil {
+			return n, err
+		}
+		st.onClose(p.Close)
+		p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: trip / 2})
+		n.Ways[i] = p.Addr()
+	}
+	return n, nil
+}
