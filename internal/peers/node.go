@@ -6,6 +6,7 @@ package peers
 
 import (
 	"errors"
+	"log/slog"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
@@ -95,7 +96,9 @@ func (n *Node) down(err error) {
 		if errors.Is(err, fault.ErrRejudged) || n.Dropped.Load() { // logVerdict says what is wrong with it
 			ps.Set.Logger.Debug("quorate: a connection to a node has ended", "node", n.Addr, "why", err)
 		} else {
-			ps.Set.Logger.Warn("quorate: node is down", "node", n.Addr, "error", err)
+			// A node that answers and then breaks each connection is down once a second.
+			log := slog.New(report.Once(ps.Set.Logger.Handler(), &n.downs))
+			log.Warn("quorate: node is down", "node", n.Addr, "error", err)
 		}
 		if !n.Seed() { // its end may come after a member has begun at that address
 			ps.Observer.Call(setup.Event{Kind: setup.EventNodeDown, Node: n.Addr, Err: err})

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -61,11 +62,11 @@ func (r *reach) look() {
 
 // causes is what a line of the log says of each node.
 func causes(f *fault.Failure) slog.Attr {
-	all := make([]any, 0, len(f.Nodes))
+	all := make([]string, 0, len(f.Nodes))
 	for _, n := range f.Nodes {
-		all = append(all, slog.String(n.Addr, n.Err.Error()))
+		all = append(all, n.Addr+": "+n.Err.Error())
 	}
-	return slog.Group("missing", all...)
+	return slog.String("missing", strings.Join(all, "; "))
 }
 
 // missing says which nodes are not connected and why, or nil if a quorum is

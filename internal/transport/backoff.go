@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"time"
+
+	"github.com/quorate/quorate/internal/resp"
 )
 
 const (
@@ -56,6 +58,12 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 	} else if served {
 		b.next = min(b.next, d)
 	}
+}
+
+// misbehaves reports whether a node that has answered broke the protocol. It
+// will most likely do so again, so the pause doubles, however much was answered.
+func misbehaves(cause error) bool {
+	return errors.Is(cause, resp.ErrProtocol) || errors.Is(cause, errMisplaced) || errors.Is(cause, errUnasked)
 }
 
 // sleep waits for the next attempt, and doubles the pause after that. It ends

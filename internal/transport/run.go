@@ -101,7 +101,9 @@ func (l *Ordered) run() {
 			if c.info.Protocol == 3 {
 				l.pushes.end(l, c.cause)
 			}
-			pause.lasted(l.now()-began, c.served)
+			if !misbehaves(c.cause) {
+				pause.lasted(l.now()-began, c.served)
+			}
 		} else {
 			pause.failed(err)
 		}
