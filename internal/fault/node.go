@@ -30,8 +30,23 @@ var (
 		"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
 	// ErrNoInfo is a server that does not tell which run of it this is. It may
 	// have lost its data with a restart, and nothing would show that.
-	ErrNoInfo = errors.New("refuses INFO to this user, so a loss of its data would not be noticed; allow the command (+info)")
+	ErrNoInfo = errors.New("does not answer INFO with its run, so a loss of its data would not be noticed")
 )
+
+// NoInfo is ErrNoInfo with what the server answered, and what to do.
+func NoInfo(answer resp.Error) error {
+	remedy := "use package quoratetest in tests, or \"quorate nodes\": miniredis cannot be a node"
+	switch {
+	case answer.Code() == "NOPERM":
+		return fmt.Errorf("%w: it refuses INFO to this user with %q; allow the command (+info)", ErrNoInfo, string(answer))
+	case strings.HasPrefix(string(answer), "ERR unknown command"):
+		remedy = "a node needs INFO under that name: take the rename-command from its configuration"
+	}
+	if answer == "" {
+		return fmt.Errorf("%w; %s", ErrNoInfo, remedy)
+	}
+	return fmt.Errorf("%w: it answers %q; %s", ErrNoInfo, string(answer), remedy)
+}
 
 // JumpedError says that a node's clock has jumped: see EventClockJumped.
 type JumpedError struct{ By time.Duration }

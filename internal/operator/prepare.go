@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // prepare finds out what the change is, and that the new nodes can be added. It
@@ -240,7 +241,7 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	_ = conn.Close()
 	info, err := client.Info(ctx).Result()
 	if err != nil {
-		return has, err
+		return has, transport.Safe(err, "INFO")
 	}
 	fields := report.InfoFields(info)
 	if role := fields["role"]; role != "master" {

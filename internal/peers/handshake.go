@@ -66,6 +66,9 @@ func (n *Node) probe() []transport.Command {
 			if clock, e := script.DecodeTime(v); err == nil && e == nil {
 				p.clock, p.clockAt = clock, ps.Now()
 			}
+			if e, ok := errors.AsType[resp.Error](err); ok && (e.Code() == "NOPERM" || strings.HasPrefix(string(e), "ERR unknown command")) {
+				p.refused = e
+			}
 		}},
 	}
 	for all := script.All(); len(all) > 0; {
@@ -110,7 +113,7 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	// it count as; has it forgotten anything.
 	run := runOf(&info, p.marker)
 	if run == "" {
-		return nil, fault.ErrNoInfo
+		return nil, fault.NoInfo(info.NoInfo)
 	}
 	// Membership may want a step before anything else is said to the node, such
 	// as the move to the configuration that counts. The scripts come first.

@@ -115,6 +115,7 @@ func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Durat
 func (d *dialer) advise(err error) error {
 	encrypted := d.to() != nil && d.to().TLSConfig != nil
 	op, _ := errors.AsType[*net.OpError](err)
+	_, answered := errors.AsType[resp.Error](err)
 	switch {
 	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
 		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
@@ -124,8 +125,10 @@ func (d *dialer) advise(err error) error {
 			why += ", or the port speaks no TLS: then give it as redis://"
 		}
 		return fmt.Errorf("%w: %s; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, why, d.cfg.NodeTimeout)
+	case answered:
+		return err
 	case !encrypted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):
-		return fmt.Errorf("%w: if the port speaks TLS, give it as rediss://", err)
+		return fmt.Errorf("%w: if the port speaks TLS, give it as rediss://; if a proxy ends connections at HELLO, add ?protocol=2", err)
 	}
 	return err
 }

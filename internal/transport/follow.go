@@ -70,9 +70,9 @@ func (d *dialer) aim(ctx context.Context) error {
 	client, err := d.slotMaster(ctx)
 	if err != nil {
 		if strings.Contains(err.Error(), "cluster support disabled") {
-			err = fmt.Errorf("%w: the server is no Redis Cluster; give it by redis://host:port, or by redis.NewClient", err)
+			return fmt.Errorf("ask the cluster for the master of a slot: %w: the server is no Redis Cluster; give it by redis://host:port, or by redis.NewClient", Safe(err, "CLUSTER SLOTS"))
 		}
-		return fmt.Errorf("ask the cluster for the master of a slot: %w", err)
+		return fmt.Errorf("ask the cluster for the master of a slot: %w", Safe(err, "CLUSTER SLOTS"))
 	}
 	o := client.Options()
 	if err := usable(o.Limiter, o.OnConnect); err != nil { // of its ClusterOptions.NewClient

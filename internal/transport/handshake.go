@@ -72,6 +72,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	if err != nil {
 		err = c.whyClosed(err)
 	}
+	var turned error // away: why the server may close the connection
 	for i, step := range login {
 		if err != nil {
 			break
@@ -88,7 +89,11 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		case step.hello && err == nil && refused == nil && subscribesBeside(v):
 			c.info.Protocol = 3
 		case refused != nil && !step.hello && !needless(refused):
-			err = refused // the answers after this one say nothing more
+			err = step.refused(refused) // the answers after this one say nothing more
+		case refused != nil && step.hello && !strings.HasPrefix(refused.Error(), "ERR unknown command"):
+			turned = step.refused(refused)
+		case err != nil && turned != nil:
+			err = fmt.Errorf("the server turned the client away: %w, and ended the connection: %w", turned, err)
 		}
 	}
 	if err == nil {
@@ -164,7 +169,7 @@ func (c *conn) whyClosed(err error) error {
 	}
 	_, refused, why := c.readReply()
 	if refused != nil {
-		why = refused
+		why = loginStep{words: []string{"AUTH"}}.refused(refused)
 	} else if op, ok := errors.AsType[*net.OpError](why); !ok || op.Op != "remote error" {
 		return err
 	}
@@ -179,6 +184,8 @@ func (c *conn) identify() error {
 		switch {
 		case err != nil:
 			return err
+		case i == 0 && refused != nil:
+			c.info.NoInfo, _ = refused.(resp.Error)
 		case refused != nil || len(v) == 0:
 		case i == 3:
 			c.info.FsyncAlways = len(v) == 2 && string(v[1].Str) == "always"

@@ -165,9 +165,9 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 		return false, err
 	}
 	rd := resp.NewReader(step)
-	for range login {
+	for _, sent := range login {
 		if _, err := rd.Read(); err != nil && !needless(err) {
-			return false, l.advise(err)
+			return false, l.advise(sent.refused(err))
 		}
 	}
 	if err := nc.SetWriteDeadline(time.Time{}); err != nil {

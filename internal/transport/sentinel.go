@@ -327,15 +327,15 @@ func (c *sentinelConn) question(name string, login []loginStep) (string, error) 
 	if _, err := c.nc.Write(resp.AppendCommand(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)); err != nil {
 		return "", err
 	}
-	for range login {
+	for _, sent := range login {
 		if _, err := c.rd.Read(); err != nil && !needless(err) {
-			return "", err
+			return "", sent.refused(err)
 		}
 	}
 	v, err := c.rd.Read()
 	switch {
 	case err != nil:
-		return "", err
+		return "", loginStep{words: []string{"SENTINEL"}}.refused(err)
 	case len(v) == 1 && v[0].Str == nil:
 		return "", nil
 	case len(v) != 2:

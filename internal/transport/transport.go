@@ -176,8 +176,9 @@ func (c *Config) setDefaults() {
 // Info is what a node said about itself when the connection opened. What it
 // did not tell, because it lacks the command or forbids it, is zero.
 type Info struct {
-	Addr        string // of the server, as the client's options or its cluster name it
-	RunID       string // another one: the process was restarted
+	Addr        string     // of the server, as the client's options or its cluster name it
+	RunID       string     // another one: the process was restarted
+	NoInfo      resp.Error // why it does not tell RunID; empty: it tells it
 	Version     string
 	Role        string // "master", "slave" or "sentinel"
 	Master      string // of a replica: the address of its master

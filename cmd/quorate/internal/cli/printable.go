@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"regexp"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
 )
@@ -14,8 +15,12 @@ import (
 // Go writes it in a quoted string.
 type Printable struct{ W io.Writer }
 
+// secret finds what a URL says of a user. A URL that was given to the wrong
+// flag is quoted by whatever refuses it.
+var secret = regexp.MustCompile(`("(?:rediss?|unix)(?:\+cluster)?://)[^"\n]*(@)|((?:rediss?|unix)(?:\+cluster)?://)[^\s"]*(@)|([?&]password=)[^&\s"]*`)
+
 func (p Printable) Write(text []byte) (int, error) {
-	safe := board.Escape(text, "\n\t")
+	safe := board.Escape(secret.ReplaceAll(text, []byte("${1}${3}${5}…${2}${4}")), "\n\t")
 	if _, err := p.W.Write(safe); err != nil {
 		return 0, err
 	}
