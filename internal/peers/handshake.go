@@ -38,6 +38,15 @@ func (p *probed) answer(to *string) func([]resp.Value, error) {
 	}
 }
 
+// forbids notes an answer by which a server has no such command, or not for
+// this user.
+func (p *probed) forbids(answer error) {
+	e, ok := errors.AsType[resp.Error](answer)
+	if ok && (e.Code() == "NOPERM" || strings.HasPrefix(string(e), "ERR unknown command")) {
+		p.refused = e
+	}
+}
+
 // probe returns the questions whose answers hello needs. All are sent at once,
 // so they cost one round trip together. The time is asked for right behind the
 // marker: what is left of the guard time is the difference of the two, by the
@@ -66,11 +75,14 @@ func (n *Node) probe() []transport.Command {
 			if clock, e := script.DecodeTime(v); err == nil && e == nil {
 				p.clock, p.clockAt = clock, ps.Now()
 			}
-			if e, ok := errors.AsType[resp.Error](err); ok && (e.Code() == "NOPERM" || strings.HasPrefix(string(e), "ERR unknown command")) {
-				p.refused = e
-			}
+			p.forbids(err)
 		}},
 	}
+	// A script that no server has: what the user may not run is said now, and
+	// not by the first lock.
+	cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, "EVALSHA", strings.Repeat("0", 40), "0"), Then: func(_ []resp.Value, err error) {
+		p.forbids(err)
+	}})
 	for all := script.All(); len(all) > 0; {
 		// A server that wants a password accepts at most 10 words before AUTH.
 		some := all[:min(8, len(all))]

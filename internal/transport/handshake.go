@@ -88,7 +88,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		switch {
 		case step.hello && err == nil && refused == nil && subscribesBeside(v):
 			c.info.Protocol = 3
-		case refused != nil && !step.hello && !needless(refused):
+		case refused != nil && !step.accepts(refused):
 			err = step.refused(refused) // the answers after this one say nothing more
 		case refused != nil && step.hello && !strings.HasPrefix(refused.Error(), "ERR unknown command"):
 			turned = step.refused(refused)

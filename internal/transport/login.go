@@ -4,7 +4,9 @@ package transport
 // name.
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,7 +18,7 @@ import (
 )
 
 // loginStep is a command by which the node lets the connection in. The node
-// must accept it. Exceptions: see hello and needless.
+// must accept it. Exceptions: see accepts.
 type loginStep struct {
 	words []string
 	hello bool // HELLO 3, which the node may refuse
@@ -38,10 +40,20 @@ func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
 	if o.DB > 0 {
 		steps = append(steps, loginStep{words: []string{"SELECT", strconv.Itoa(o.DB)}})
 	}
-	if o.ClientName != "" {
-		steps = append(steps, loginStep{words: []string{"CLIENT", "SETNAME", o.ClientName}})
-	}
+	steps = append(steps, loginStep{words: []string{"CLIENT", "SETNAME", cmp.Or(o.ClientName, defaultName)}})
 	return append(steps, loginStep{words: []string{"PING"}}), nil
+}
+
+// defaultName is what CLIENT LIST shows for a connection.
+const defaultName = "quorate"
+
+// accepts reports whether a node that answers a step with this error may be
+// used all the same: it needs no password, speaks no RESP3, or lets nobody name
+// a connection. A name that cannot be one is the caller's mistake.
+func (s loginStep) accepts(err error) bool {
+	refused, is := errors.AsType[resp.Error](err)
+	naming := s.words[0] == "CLIENT" && !strings.HasPrefix(string(refused), "ERR Client names")
+	return is && (s.hello || naming || needless(refused))
 }
 
 func appendSteps(out []byte, login []loginStep) []byte {

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ func TestLogin(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
 	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">apps", "allkeys", "allchannels", "+@all").Err())
+	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "nameless", "on", ">apps", "allkeys", "allchannels", "+@all", "-client|setname").Err())
 	opened := redistest.Start(t, 1).Node(0)
 	stream := &streaming{user: "app", password: "apps"}
 	noisy := &streaming{user: "app", password: "apps", noisy: true}
@@ -57,6 +59,8 @@ func TestLogin(t *testing.T) {
 		"none needed":               {set: func(*redis.Options) {}, open: true, want: "default"},
 		"one that is not needed":    {set: func(o *redis.Options) { o.Password = "x" }, open: true, want: "default"},
 		"a user that is not needed": {set: func(o *redis.Options) { o.Username, o.Password = "default", "x" }, open: true, want: "default"},
+		"no name":                   {set: func(o *redis.Options) { o.Username, o.Password, o.ClientName = "app", "apps", "" }, want: "app"},
+		"one that may set no name":  {set: func(o *redis.Options) { o.Username, o.Password = "nameless", "apps" }, want: "nameless"},
 		"provider":                  {set: func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "app", "apps" } }, want: "app"},
 		"streaming":                 {set: func(o *redis.Options) { o.StreamingCredentialsProvider, o.Password = noisy, "wrong" }, want: "app"},
 		"streaming that fails":      {set: func(o *redis.Options) { o.StreamingCredentialsProvider = &streaming{err: errors.New("no token")} }, want: "no token"},
@@ -87,7 +91,7 @@ func TestLogin(t *testing.T) {
 			cfg.Subscribed = func() { received <- nil }
 			l := open(t, client, cfg)
 			err := l.State(time.Now()).Err
-			if c.want != "app" && c.want != "default" {
+			if c.want != "app" && c.want != "default" && c.want != "nameless" {
 				assert.ErrorContains(t, err, c.want)
 				return
 			}
@@ -99,7 +103,11 @@ func TestLogin(t *testing.T) {
 			list, err := do(t, l, "CLIENT", "INFO")
 			assert.NoError(t, err)
 			assert.Contains(t, list, fmt.Sprintf(" db=%d ", o.DB))
-			assert.Contains(t, list, fmt.Sprintf("name=%s ", o.ClientName))
+			name := cmp.Or(o.ClientName, "quorate")
+			if c.want == "nameless" {
+				name = ""
+			}
+			assert.Contains(t, list, fmt.Sprintf("name=%s ", name))
 			assert.Contains(t, list, " resp=3")
 			shut(l)
 			assert.Zero(t, stream.listeners.Load()+noisy.listeners.Load())

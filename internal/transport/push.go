@@ -166,7 +166,7 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 	}
 	rd := resp.NewReader(step)
 	for _, sent := range login {
-		if _, err := rd.Read(); err != nil && !needless(err) {
+		if _, err := rd.Read(); err != nil && !sent.accepts(err) {
 			return false, l.advise(sent.refused(err))
 		}
 	}

@@ -328,7 +328,7 @@ func (c *sentinelConn) question(name string, login []loginStep) (string, error) 
 		return "", err
 	}
 	for _, sent := range login {
-		if _, err := c.rd.Read(); err != nil && !needless(err) {
+		if _, err := c.rd.Read(); err != nil && !sent.accepts(err) {
 			return "", sent.refused(err)
 		}
 	}
