@@ -11,7 +11,8 @@ func WithObserver(o Observer) Option {
 	return setting{func(s *setup.Settings) {
 		if s.Observe = nil; o != nil {
 			s.Observe = func(e setup.Event) {
-				o.Observe(Event{Kind: EventKind(e.Kind), Name: e.Name, Token: e.Token, Node: e.Node, Took: e.Took, Err: e.Err})
+				o.Observe(Event{Kind: EventKind(e.Kind), Name: e.Name, Token: e.Token, Node: e.Node, Took: e.Took,
+					Err: e.Err})
 			}
 		}
 	}}

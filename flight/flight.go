@@ -79,7 +79,8 @@ const MaxValue = 512 << 10
 func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) *Group[T] {
 	_, err := json.Marshal(new(T))
 	if unfit, is := errors.AsType[*json.UnsupportedTypeError](err); is {
-		panic(fmt.Sprintf("quorate: flight.New: a result cannot be recorded: %v; choose a type that encoding/json can encode", unfit))
+		panic(fmt.Sprintf("quorate: flight.New: a result cannot be recorded: %v; choose a type that "+
+			"encoding/json can encode", unfit))
 	}
 	c := core.CoreOf(q)
 	_ = core.Override(c, "flight.New", opts) // panics if one is wrong
@@ -112,14 +113,16 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 //   - [quorate.ErrInvalid] if the name is empty, longer than 1024 bytes or
 //     contains braces, or if the value cannot be encoded or is longer than
 //     [MaxValue].
-func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration,
+	f func(ctx context.Context) (T, error)) (T, error) {
 	switch {
 	case g == nil || g.q == nil:
 		panic("quorate: the zero flight.Group has no quorum; use flight.New")
 	case f == nil:
 		panic("quorate: flight.Do of a nil function")
 	case fresh < 0:
-		panic(fmt.Sprintf("quorate: flight.Do: fresh %v: cannot be negative; 0 shares a result with those alone that wait for it", fresh))
+		panic(fmt.Sprintf("quorate: flight.Do: fresh %v: cannot be negative; 0 shares a result with those "+
+			"alone that wait for it", fresh))
 	case ctx.Err() != nil:
 		return *new(T), core.WrapError("do", g.prefix+key, &fault.Failure{Err: fault.ContextError(ctx)})
 	}

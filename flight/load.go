@@ -38,10 +38,12 @@ type failed struct{ error }
 var errLostBefore = errors.New("lost before the load began")
 
 // load returns a result that is fresh, or loads one.
-func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T], f func(context.Context) (T, error)) (T, error) {
+func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T],
+	f func(context.Context) (T, error)) (T, error) {
 	name := g.prefix + w.key
 	q := g.q.For(name)
-	spec, err := q.NewSpec(core.Spec{Name: name, Kind: "flight", Weight: 1, Capacity: 1, Set: core.Override(q, "flight.New", g.opts)})
+	spec, err := q.NewSpec(core.Spec{Name: name, Kind: "flight", Weight: 1, Capacity: 1,
+		Set: core.Override(q, "flight.New", g.opts)})
 	if err != nil {
 		return *new(T), core.WrapError("do", name, err)
 	}
@@ -108,14 +110,16 @@ func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) 
 // unknown.
 func (l *loader[T]) result(rec core.Record) (v T, ok bool) {
 	var r record
-	ok = rec.Exists && json.Unmarshal(rec.Value, &r) == nil && r.Version == format && json.Unmarshal(r.Value, &v) == nil
+	ok = rec.Exists && json.Unmarshal(rec.Value, &r) == nil && r.Version == format &&
+		json.Unmarshal(r.Value, &v) == nil
 	age := l.q.NodesTime().Sub(time.UnixMicro(r.At))
 	return v, ok && age >= -l.q.Skew() && l.will(age)
 }
 
 // run calls f under the claim, unless it turns out that another caller has
 // loaded, and releases the claim however that ends.
-func (l *loader[T]) run(ctx context.Context, t *core.Lease, f func(context.Context) (T, error)) (v T, err error) {
+func (l *loader[T]) run(ctx context.Context, t *core.Lease,
+	f func(context.Context) (T, error)) (v T, err error) {
 	inner, stop := t.Derive(ctx)
 	defer func() {
 		stop()
@@ -146,7 +150,8 @@ func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	case err != nil:
 		return fmt.Errorf("%w: the result cannot be encoded: %w", fault.ErrInvalid, err)
 	case len(value) > MaxValue:
-		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is instead", fault.ErrInvalid, len(value), MaxValue)
+		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is "+
+			"instead", fault.ErrInvalid, len(value), MaxValue)
 	}
 	text, err := json.Marshal(record{Version: format, At: l.q.NodesTime().UnixMicro(), Value: value})
 	if err != nil {
@@ -154,9 +159,11 @@ func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.q.Rounds(l.spec.Set, 2))
 	defer cancel()
-	keep := max(l.fresh, l.spec.Set.Retention, protocol.Remember).Truncate(time.Millisecond) // another caller may take it for fresh for longer
+	// Another caller may take the result for fresh for longer.
+	keep := max(l.fresh, l.spec.Set.Retention, protocol.Remember).Truncate(time.Millisecond)
 	if err := l.reg.Put(ctx, t.Hold(), 0, text, keep); err != nil {
-		l.spec.Set.Logger.Warn("quorate: a result could not be shared, and other processes may load it again", "name", l.spec.Name, "error", core.WrapError("share", l.spec.Name, err))
+		l.spec.Set.Logger.Warn("quorate: a result could not be shared, and other processes may load it again",
+			"name", l.spec.Name, "error", core.WrapError("share", l.spec.Name, err))
 	}
 	return nil
 }

@@ -131,7 +131,8 @@ func (e *Election) notRunning() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running {
-		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns", fault.ErrInvalid)
+		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns",
+			fault.ErrInvalid)
 	}
 	return nil
 }
@@ -163,7 +164,8 @@ func (e *Election) HealthCheck(maxExpired time.Duration) error {
 		return nil
 	}
 	return core.WrapError("health check", e.name,
-		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", fault.ErrLost, expired.Round(time.Millisecond)))
+		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", fault.ErrLost,
+			expired.Round(time.Millisecond)))
 }
 
 func (e *Election) current() *term {

@@ -60,9 +60,11 @@ func leaderOf(rec core.Record) (Leader, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil || r.ID == "" { // a leader has one
-		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name", fault.ErrInvalid)
+		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name",
+			fault.ErrInvalid)
 	}
-	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since, Left: rec.Left}, nil
+	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since,
+		Left: rec.Left}, nil
 }
 
 // Observe yields the leader, and then each change, pushed by the nodes:

@@ -98,7 +98,8 @@ func (e *Election) startRun() error {
 	defer e.mu.Unlock()
 	switch {
 	case e.running:
-		return fmt.Errorf("%w: Run is running already; another participant needs another Election", fault.ErrInvalid)
+		return fmt.Errorf("%w: Run is running already; another participant needs another Election",
+			fault.ErrInvalid)
 	case e.term != nil && e.term.lease.Lost() == nil:
 		return fmt.Errorf("%w: Campaign has won the election already; Resign before Run", fault.ErrInvalid)
 	}

@@ -47,7 +47,8 @@ func (e *Election) write(ctx context.Context, t *term, value string) error {
 	if err := t.over(); err != nil {
 		return err
 	}
-	text, err := json.Marshal(record{ID: e.set.id, Value: value, Host: script.Hostname(), PID: os.Getpid(), Since: t.since})
+	text, err := json.Marshal(record{ID: e.set.id, Value: value, Host: script.Hostname(), PID: os.Getpid(),
+		Since: t.since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", fault.ErrInvalid, err)
 	}

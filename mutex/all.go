@@ -50,7 +50,8 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	for _, name := range names {
 		c := core.CoreOf(q).For(name)
 		set := core.Override(c, "mutex.All", []quorate.LockOption(nil))
-		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true, Set: set, ShortHold: !set.NoRenewal, BoundLater: true})
+		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true,
+			Set: set, ShortHold: !set.NoRenewal, BoundLater: true})
 		if err != nil && g.err == nil {
 			g.err, g.bad = err, name
 		}
@@ -59,7 +60,8 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	return g
 }
 
-var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one", fault.ErrInvalid)
+var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one",
+	fault.ErrInvalid)
 
 // LockContext locks all names. If all are free it takes one round trip for each
 // 1024 names. Otherwise it waits for one name at a time, first come, first
@@ -237,7 +239,8 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 				err = e
 			}
 		}
-		if got == len(g.parts) && !slices.ContainsFunc(held, func(h *hold) bool { return h.lease.Context().Err() != nil }) {
+		if got == len(g.parts) &&
+			!slices.ContainsFunc(held, func(h *hold) bool { return h.lease.Context().Err() != nil }) {
 			done = true
 			for _, h := range held {
 				h.lease.Hold().Bound()

@@ -70,7 +70,8 @@ type Mutex struct {
 func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Mutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "mutex.New", opts)
-	return &Mutex{q: localqueue.New(c, set, core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1}, core.Spec{})}
+	return &Mutex{q: localqueue.New(c, set, core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1},
+		core.Spec{})}
 }
 
 func (m *Mutex) queue() *localqueue.Queue {

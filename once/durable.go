@@ -65,7 +65,8 @@ func lacking(n report.Node) error {
 	case !n.AOF:
 		return errors.New("appendonly no: it keeps no append-only file; set appendonly yes")
 	case n.Fsync == "no":
-		return errors.New("appendfsync no: the operating system decides when the file is written; set everysec or always")
+		return errors.New("appendfsync no: the operating system decides when the file is written; set " +
+			"everysec or always")
 	}
 	return nil
 }

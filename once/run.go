@@ -35,7 +35,8 @@ const format = 1
 func completed(rec core.Record) (*completion, error) {
 	c := &completion{}
 	if err := json.Unmarshal(rec.Value, c); err != nil || c.Version != format {
-		return nil, fmt.Errorf("%w: what is recorded under this name is not a once's; it is another primitive's, or a newer version's", fault.ErrInvalid)
+		return nil, fmt.Errorf("%w: what is recorded under this name is not a once's; it is another "+
+			"primitive's, or a newer version's", fault.ErrInvalid)
 	}
 	c.expires = !c.Until.IsZero()
 	return c, nil
@@ -210,9 +211,11 @@ func closed(ctx context.Context, err error) error {
 // record records that the work is done. It goes on when the claim is lost
 // meanwhile: the nodes refuse a record over a later run. With insist it tries
 // again where they refuse otherwise, until such a run or the Quorum's end.
-func (r *runner) record(ctx context.Context, t *core.Lease, values [][]byte, insist bool) (*completion, error) {
+func (r *runner) record(ctx context.Context, t *core.Lease, values [][]byte,
+	insist bool) (*completion, error) {
 	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps
-	c := &completion{Version: format, Token: t.Token(), When: now, Host: script.Hostname(), PID: os.Getpid(), Encoded: values}
+	c := &completion{Version: format, Token: t.Token(), When: now, Host: script.Hostname(), PID: os.Getpid(),
+		Encoded: values}
 	if r.set.keep > 0 {
 		c.Until, c.expires = now.Add(r.set.keep), true
 	}

@@ -66,13 +66,15 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		case herr != nil:
 			return Status{State: NotStarted}, nil
 		case h.Foreign:
-			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", fault.ErrHeld, h.Left)
+			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v",
+				fault.ErrHeld, h.Left)
 		default:
 			// Its ticket tells when it was claimed: the nodes' clocks in
 			// microseconds, or little more where others have claimed at the
 			// same time.
 			claimed := time.UnixMicro(int64(h.Token / core.MaxPasses))
-			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed, Waiters: h.Waiters}, nil
+			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed,
+				Waiters: h.Waiters}, nil
 		}
 	}
 }

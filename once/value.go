@@ -32,7 +32,8 @@ func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.On
 // Values is [Value] for functions with two results, as [sync.OnceValues] is. If
 // the second result is an error, only nil can be shared, because an error has
 // no encoding. For work that may fail use [ValueContext].
-func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...quorate.OnceOption) func() (T1, T2) {
+func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2),
+	opts ...quorate.OnceOption) func() (T1, T2) {
 	type both struct {
 		v1 T1
 		v2 T2
@@ -52,7 +53,8 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts 
 // The error matches [quorate.ErrInvalid] and names the type if the value cannot
 // be encoded, is larger than [MaxValue], or cannot be decoded. It also matches
 // [ErrNotRecorded] if f has run by then.
-func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...quorate.OnceOption) func(ctx context.Context) (T, error) {
+func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error),
+	opts ...quorate.OnceOption) func(ctx context.Context) (T, error) {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func(ctx context.Context) (T, error) {
 		v, err := s.get(ctx, false, f)
@@ -133,7 +135,8 @@ func (s *shared[R]) encode(v *R) ([][]byte, error) {
 			return nil, unrecordable("a value of type %v cannot be encoded: %w", typeOf(p), err)
 		}
 		if size += len(b); size > MaxValue {
-			return nil, unrecordable("a value of type %v takes %d bytes, at most %d are recorded; store it elsewhere and share where it is", typeOf(p), size, MaxValue)
+			return nil, unrecordable("a value of type %v takes %d bytes, at most %d are recorded; store it "+
+				"elsewhere and share where it is", typeOf(p), size, MaxValue)
 		}
 		values = append(values, b)
 	}
@@ -153,11 +156,13 @@ func (s *shared[R]) decode(values [][]byte) (R, error) {
 	var v R
 	parts := s.parts(&v)
 	if len(values) != len(parts) {
-		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under this name", fault.ErrInvalid, len(values), len(parts))
+		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under "+
+			"this name", fault.ErrInvalid, len(values), len(parts))
 	}
 	for i, p := range parts {
 		if err := json.Unmarshal(values[i], p); err != nil {
-			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w", fault.ErrInvalid, typeOf(p), err)
+			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w",
+				fault.ErrInvalid, typeOf(p), err)
 		}
 	}
 	return v, nil

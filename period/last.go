@@ -46,7 +46,9 @@ type record struct {
 const format = 1
 
 func (r Run) encode() []byte {
-	text, _ := json.Marshal(record{Version: format, Start: r.Start.UnixMicro(), Token: r.Token, State: r.State}) // cannot fail
+	text, _ := json.Marshal(record{ // cannot fail
+		Version: format, Start: r.Start.UnixMicro(), Token: r.Token, State: r.State,
+	})
 	return text
 }
 
@@ -57,7 +59,8 @@ func read(rec core.Record) (Run, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil || r.Version != format {
-		return Run{}, fmt.Errorf("%w: what is recorded under this name is not a period's; it is another primitive's, or a newer version's", fault.ErrInvalid)
+		return Run{}, fmt.Errorf("%w: what is recorded under this name is not a period's; it is another "+
+			"primitive's, or a newer version's", fault.ErrInvalid)
 	}
 	last := Run{Start: time.UnixMicro(r.Start).UTC(), Token: r.Token, State: r.State}
 	if r.State == Began {

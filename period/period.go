@@ -81,7 +81,8 @@ const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 // than 1024 bytes, or with braces) with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
-		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most fifty years", every, shortest))
+		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most "+
+			"fifty years", every, shortest))
 	}
 	c := core.CoreOf(q).For(name)
 	p := &Period{q: c, every: every}

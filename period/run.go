@@ -107,7 +107,8 @@ func Start(ctx context.Context) time.Time {
 // Invariant: a run begins only after a majority has recorded its period, under
 // a claim whose Open found an earlier one. A claim that was lost meanwhile
 // cannot record over that of a later one, and a later one finds the record.
-func (p *Period) run(ctx context.Context, t *core.Lease, f func(context.Context) error) (ran bool, err error) {
+func (p *Period) run(ctx context.Context, t *core.Lease,
+	f func(context.Context) error) (ran bool, err error) {
 	inner, stop := t.Derive(ctx)
 	defer func() {
 		stop()

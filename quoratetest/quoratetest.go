@@ -153,7 +153,8 @@ func (c *Cluster) Delay(i int, d time.Duration) { c.t.Helper(); c.node(i).Delay(
 func (c *Cluster) Holders(name string) []quorate.Holder {
 	var held []quorate.Holder
 	for _, h := range c.nodes.Holders(name) {
-		held = append(held, quorate.Holder{Token: uint64(h.Ticket) * core.MaxPasses, Left: h.Left, Waiters: h.Waiters})
+		held = append(held, quorate.Holder{Token: uint64(h.Ticket) * core.MaxPasses, Left: h.Left,
+			Waiters: h.Waiters})
 	}
 	return held
 }

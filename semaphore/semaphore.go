@@ -75,7 +75,8 @@ func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.Shared
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
 	s := &Weighted{q: c, size: n}
-	s.spec, s.err = c.NewSpec(core.Spec{Name: name, Kind: "semaphore", Weight: 1, Capacity: uint64(max(n, 0)), Counting: true, Set: set})
+	s.spec, s.err = c.NewSpec(core.Spec{Name: name, Kind: "semaphore", Weight: 1,
+		Capacity: uint64(max(n, 0)), Counting: true, Set: set})
 	if s.err != nil {
 		s.spec = &core.Spec{Name: name}
 	} else {
@@ -90,7 +91,8 @@ const most = 1 << 48
 
 func checkSize(n int64) error {
 	if n < 1 || n > most {
-		return fmt.Errorf("%w: a semaphore of %d permits; it needs at least 1, and at most 2^48", fault.ErrInvalid, n)
+		return fmt.Errorf("%w: a semaphore of %d permits; it needs at least 1, and at most 2^48",
+			fault.ErrInvalid, n)
 	}
 	return nil
 }
@@ -179,7 +181,8 @@ func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error)
 func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 	if n == 0 {
 		s.usable()
-		return nil, fmt.Errorf("%w: a lease of 0 permits was asked for; ask for 1 at least, or use Acquire", fault.ErrInvalid)
+		return nil, fmt.Errorf("%w: a lease of 0 permits was asked for; ask for 1 at least, or use Acquire",
+			fault.ErrInvalid)
 	}
 	return s.get(ctx, n, try, func(*Lease) {})
 }
@@ -292,7 +295,8 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	}
 	l := &Lease{weight: n, name: s.spec.Name}
 	var err error
-	if l.lease, err = s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, &core.Single{OnEnd: func() { lost(l) }}); err != nil {
+	if l.lease, err = s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try,
+		&core.Single{OnEnd: func() { lost(l) }}); err != nil {
 		return nil, err
 	}
 	return l, nil

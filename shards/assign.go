@@ -19,7 +19,9 @@ func prefer(members []uint64, n int) preferences {
 		for i, m := range members {
 			order[i], score[i] = i, hash(m, shard)
 		}
-		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b)) })
+		slices.SortFunc(order, func(a, b int) int {
+			return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b))
+		})
 		orders[shard] = order
 	}
 	return orders

@@ -56,7 +56,8 @@ type replica struct {
 // invalid or is shared with users of another n. When Run returns, every f has
 // returned and all shards have been given up. Several calls of Run are several
 // replicas.
-func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int, l quorate.Lease) error) error {
+func (s *Shards) Run(ctx context.Context,
+	f func(ctx context.Context, shard int, l quorate.Lease) error) error {
 	switch {
 	case s == nil || s.q == nil:
 		panic("quorate: the zero shards.Shards has no quorum; use shards.New")
@@ -67,7 +68,8 @@ func (s *Shards) Run(ctx context.Context, f func(ctx context.Context, shard int,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}), asking: make(chan struct{}, 1)}
+	r := &replica{s: s, f: f, parts: make([]part, len(s.specs)), changed: make(chan struct{}),
+		asking: make(chan struct{}, 1)}
 	r.end = func(err error) { r.breaks(ctx, err); cancel(err) }
 	for shard := range s.specs {
 		r.all.Go(func() { r.serve(ctx, shard) })
@@ -271,7 +273,8 @@ func (r *replica) hold(ctx context.Context, shard int, h *core.Lease) (wait time
 		return 0
 	}
 	if err != nil {
-		r.s.set.Logger.Error("quorate: a shard has failed, and is tried again", "name", r.s.name, "shard", shard, "error", err)
+		r.s.set.Logger.Error("quorate: a shard has failed, and is tried again",
+			"name", r.s.name, "shard", shard, "error", err)
 	}
 	return time.Second
 }

@@ -69,7 +69,8 @@ func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *S
 	for i := range n {
 		shard := fmt.Sprint(name, ":", i)
 		c := core.CoreOf(q).For(shard)
-		spec, err := c.NewSpec(core.Spec{Name: shard, Kind: "shards", Weight: 1, Capacity: 1, Notify: true, Set: core.Override(c, "shards.New", opts)})
+		spec, err := c.NewSpec(core.Spec{Name: shard, Kind: "shards", Weight: 1, Capacity: 1, Notify: true,
+			Set: core.Override(c, "shards.New", opts)})
 		s.err = errors.Join(s.err, err)
 		s.specs, s.cores = append(s.specs, spec), append(s.cores, c)
 		if err != nil {

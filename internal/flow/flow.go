@@ -245,7 +245,8 @@ func (Nowhere) Close(context.Context) error { return nil }
 // one, since a node that is slow most likely goes on. It counts turns and not
 // time, so that a process that gets no processor does not take its nodes for
 // hung.
-func (l *Connection) WhileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+func (l *Connection) WhileAcknowledged(ctx context.Context,
+	timeout time.Duration) (context.Context, context.CancelFunc) {
 	const turns, patience = 8, 5
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -96,7 +96,8 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 // acquire gets the lock from the nodes; getting it is this goroutine's task.
 // When its context ends, the place in the nodes' queue goes to the next local
 // waiter. before is a claim that is in the way and is released first.
-func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending, before *core.Hold) (hold *core.Hold, err error) {
+func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending,
+	before *core.Hold) (hold *core.Hold, err error) {
 	var queued *core.Pending // still is at the nodes
 	// Deferred, because the caller's context may panic. The next local waiter
 	// would wait forever, for a task that no goroutine has.

@@ -78,7 +78,8 @@ const imprecision = 50 * time.Millisecond
 func (r *Node) Warn(skew time.Duration) {
 	var w []string
 	if r.Role != "" && r.Role != "master" {
-		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
+		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its "+
+			"master's")
 	}
 	if r.Refuses != nil {
 		w = append(w, r.Refuses.Error())
@@ -87,20 +88,26 @@ func (r *Node) Warn(skew time.Duration) {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
 	}
 	if r.Replicas > 0 {
-		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: if one takes its place while it is cut off, both vote for a while; "+
-			"set min-replicas-to-write %d and min-replicas-max-lag 10 there and at the replicas", fault.Count(r.Replicas, "replica"), r.Replicas))
+		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: "+
+			"if one takes its place while it is cut off, both vote for a while; "+
+			"set min-replicas-to-write %d and min-replicas-max-lag 10 there and at the replicas",
+			fault.Count(r.Replicas, "replica"), r.Replicas))
 	}
 	if r.Offset.Abs() > skew+r.RoundTrip/2+imprecision {
-		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), skew))
+		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than "+
+			"the skew of %v", r.Offset.Round(time.Millisecond), skew))
 	}
 	if r.Jumped != 0 {
-		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))
+		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set",
+			r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))
 	}
 	if r.Recovering > 0 {
-		w = append(w, fmt.Sprintf("it is new or lost its data, and votes in %v", r.Recovering.Round(time.Millisecond)))
+		w = append(w, fmt.Sprintf("it is new or lost its data, and votes in %v",
+			r.Recovering.Round(time.Millisecond)))
 	}
 	if !r.CaughtUp && r.Recovering == 0 {
-		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+r.lacks())
+		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it "+
+			"cannot attest that something was not recorded; "+r.lacks())
 	}
 	r.Warnings = w
 }

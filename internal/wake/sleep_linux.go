@@ -62,7 +62,8 @@ type Waker struct{ f *os.File }
 // NewWaker returns one that never tells anything where the kernel has no such
 // timer, as in some sandboxes. Clock does not need it.
 func NewWaker() Waker {
-	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime,
+		syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
 		return Waker{}
 	}
