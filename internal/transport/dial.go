@@ -115,14 +115,17 @@ func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Durat
 func (d *dialer) advise(err error) error {
 	encrypted := d.to() != nil && d.to().TLSConfig != nil
 	op, _ := errors.AsType[*net.OpError](err)
+	unresolved, _ := errors.AsType[*net.DNSError](err)
 	_, answered := errors.AsType[resp.Error](err)
 	switch {
 	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
 		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
+	case unresolved != nil && unresolved.IsNotFound:
+		return fmt.Errorf("the name %s does not resolve: %w", unresolved.Name, err)
 	case slow(err):
 		why := "the node or the network hangs, or is overloaded"
 		if encrypted && errors.Is(err, context.DeadlineExceeded) { // while dialing
-			why += ", or the port speaks no TLS: then give it as redis://"
+			err = fmt.Errorf("the port may speak no TLS (then give it as redis://): %w", err)
 		}
 		return fmt.Errorf("%w: %s; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, why, d.cfg.NodeTimeout)
 	case answered:

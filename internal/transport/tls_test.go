@@ -93,7 +93,7 @@ func TestTLSOnOneSide(t *testing.T) {
 	}{
 		{addr, nil, 10 * time.Second, "if the port speaks TLS, give it as rediss://"},
 		{proxy.Addr().String(), nil, 10 * time.Second, "if the port speaks TLS, give it as rediss://"},
-		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond, "or the port speaks no TLS: then give it as redis://"},
+		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond, "the port may speak no TLS (then give it as redis://): "},
 	} {
 		client := redis.NewClient(&redis.Options{Addr: in.addr, TLSConfig: in.tls})
 		defer client.Close()
