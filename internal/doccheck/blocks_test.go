@@ -144,7 +144,7 @@ func TestComposeBlocks(t *testing.T) {
 	t.Parallel()
 	matrix, err := os.ReadFile(filepath.Join(root, ".github/workflows/test.yml"))
 	require.NoError(t, err)
-	known := regexp.MustCompile(`^(services|volumes|image|build|command|healthcheck|test|interval|depends_on|condition|profiles|<<|lock-[a-z]+|[a-z])$`)
+	known := regexp.MustCompile(`^(services|volumes|image|build|command|ports|healthcheck|test|interval|depends_on|condition|profiles|<<|lock-[a-z]+|[a-z])$`)
 	for _, b := range of(t, "yaml") {
 		for _, key := range regexp.MustCompile(`(?m)^ *([a-z<_-]+):`).FindAllStringSubmatch(b.text, -1) {
 			assert.Regexp(t, known, key[1], b.String())
