@@ -27,11 +27,14 @@ import (
 // needed are the rights that a client must have, as docs/reference/security.md gives
 // them; NAME is the tenant's.
 var needed = strings.Fields(`
-	~NAME:* ~NAME-job:* &NAME:push:*
+	~NAME:{* ~NAME-job:* &NAME:push:*
 	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info
 	+getrange +exists +set +del +type +pttl +pexpire
 	+hget +hset +hmget +hlen +hdel
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
+
+// naming gives each connection a name in CLIENT LIST. Nothing fails without it.
+const naming = "+client|setname"
 
 // useful are those without which nothing fails: by them a client knows what is
 // on the server's disk.
@@ -109,7 +112,8 @@ func (u *tenant) serves(ctx context.Context) error {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
-	require.NoError(t, newTenant(t, c, "all", needed).serves(deadline(t)))
+	require.NoError(t, newTenant(t, c, "all", append([]string{naming}, needed...)).serves(deadline(t)))
+	require.NoError(t, newTenant(t, c, "unnamed", needed).serves(deadline(t)))
 	// Of the rights to find out which scripts a server lacks and to load them
 	// one is enough where they are there already.
 	require.NoError(t, newTenant(t, c, "reader", without(needed, "+script|load")).serves(deadline(t)))
@@ -185,7 +189,7 @@ func TestRightsAsDocumented(t *testing.T) {
 	require.True(t, found)
 	line, _, _ = strings.Cut(line, "\n")
 	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(needed, " "))
-	assert.ElementsMatch(t, strings.Fields(want), strings.Fields(line))
+	assert.ElementsMatch(t, append(strings.Fields(want), naming), strings.Fields(line))
 
 	assert.Contains(t, string(text), "Redis 6.0 has no rights to channels: leave `resetchannels` and `&quorate:push:*` out there.")
 }
@@ -226,7 +230,7 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 }
 
 // The rights show a tenant nothing of the server's settings, nor of another
-// tenant's data, and end no connection of others.
+// tenant's data, be its prefix a longer one, and end no connection of others.
 func TestRightsReachNoFurther(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1, redistest.WithPassword("server's"))
@@ -237,7 +241,7 @@ func TestRightsReachNoFurther(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	for _, command := range []string{
 		"CONFIG GET requirepass", "CONFIG SET maxmemory 1", "ACL LIST", "CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT NO-EVICT on",
-		"GET other:marker", "SET other:marker 1", "PUBLISH other:push 1", "KEYS *", "MONITOR", "SHUTDOWN NOSAVE", "FLUSHALL", "REPLICAOF NO ONE", "FUNCTION LIST", "SELECT 1",
+		"GET other:marker", "SET other:marker 1", "GETRANGE app:b:{}:set 0 1", "DEL app:b:{}:set", "PUBLISH other:push 1", "KEYS *", "MONITOR", "SHUTDOWN NOSAVE", "FLUSHALL", "REPLICAOF NO ONE", "FUNCTION LIST", "SELECT 1",
 	} {
 		var words []any
 		for _, w := range strings.Fields(command) {
@@ -270,7 +274,7 @@ func TestRightLackingInAScript(t *testing.T) {
 // nothing.
 func TestBootstrapWithoutARight(t *testing.T) {
 	t.Parallel()
-	for i, right := range []string{"~NAME:*", "+evalsha", "+time", "+getrange", "+exists", "+set", "+del"} {
+	for i, right := range []string{"~NAME:{*", "+evalsha", "+time", "+getrange", "+exists", "+set", "+del"} {
 		c := redistest.Start(t, 1)
 		u := newTenant(t, c, fmt.Sprint("tenant", i), without(needed, right))
 		q := e2e.OpenAt(t, u.urls("secret"), u.options()...)

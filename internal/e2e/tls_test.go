@@ -156,7 +156,7 @@ func TestTLS(t *testing.T) {
 
 	// The worker uses the default prefix, which the tenant may not have.
 	for _, s := range g.servers {
-		require.NoError(t, s.Client().Do(t.Context(), "ACL", "SETUSER", "app", "~quorate:*", "&quorate:push:*").Err())
+		require.NoError(t, s.Client().Do(t.Context(), "ACL", "SETUSER", "app", "~quorate:{*", "&quorate:push:*").Err())
 	}
 	q, err = quorate.New(g.clients(t, "secret"), e2e.Timing(time.Minute))
 	require.NoError(t, err)

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/peers"
@@ -253,8 +255,7 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 		}
 		runs[fields["run_id"]] = a.Name()
 	}
-	source, keys, args := script.EvalLife(x.set.Prefix, rand.Text())
-	text, err := client.Eval(ctx, source, keys, args...).Text()
+	text, err := keepWord(ctx, client, x.set.Prefix)
 	if err != nil {
 		return has, err
 	}
@@ -264,4 +265,18 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	}
 	x.offers = append(x.offers, x.q.Clients.Offer(a))
 	return has, nil
+}
+
+// keepWord has a blank server keep a word, and returns what the server keeps. A
+// new server does not know the script yet. EVAL would do both at once, but
+// clients need no right to EVAL otherwise.
+func keepWord(ctx context.Context, client *redis.Client, prefix string) (text string, err error) {
+	life, keys, args := script.Life(prefix, rand.Text())
+	text, err = client.EvalSha(ctx, life.SHA, keys, args...).Text()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if err = client.ScriptLoad(ctx, life.Source).Err(); err == nil {
+			text, err = client.EvalSha(ctx, life.SHA, keys, args...).Text()
+		}
+	}
+	return text, err
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -83,11 +84,16 @@ func (k Keys) Plain() string {
 	if tag := tagOf(k.prefix); tag != "" {
 		return tag + absent
 	}
-	if k.side == "" {
+	if k.bare() {
 		return k.name
 	}
 	return k.ours(plainBeside)
 }
+
+// bare reports whether the redlock key is the name itself, for other Redlock
+// clients. A side of a name, and a register that decides which set follows,
+// are ours alone: their keys begin with the prefix, as all others do.
+func (k Keys) bare() bool { return k.side == "" && !protocol.IsSuccessor(k.name) }
 
 func (k Keys) State() string { return k.ours("") }
 
@@ -107,7 +113,7 @@ func (k Keys) appendPlain(dst []byte) []byte {
 	if tag := tagOf(k.prefix); tag != "" {
 		return resp.AppendJoined(dst, tag, absent)
 	}
-	if k.side == "" {
+	if k.bare() {
 		return resp.AppendString(dst, k.name)
 	}
 	return k.appendOurs(dst, plainBeside)

@@ -54,10 +54,10 @@ func AppendSet(dst []byte, prefix string, s nodeset.RecordStep, random protocol.
 	return resp.AppendInt(dst, guard.Milliseconds())
 }
 
-// EvalLife returns what has a blank server keep a word, by EVAL: the server may
-// not know the script. The answer is what it keeps.
-func EvalLife(prefix, word string) (source string, keys []string, args []any) {
-	return built().set.Source, []string{SetKey(prefix)}, []any{nodeset.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
+// Life returns the script that has a blank server keep a word, and what it is
+// called with. The answer is what the server keeps.
+func Life(prefix, word string) (s Script, keys []string, args []any) {
+	return built().set, []string{SetKey(prefix)}, []any{nodeset.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
 }
 
 // DecodeSet reads the answer to AppendSet.
