@@ -231,6 +231,11 @@ func TestExtendWithoutQuorum(t *testing.T) {
 		var e *quorate.Error
 		require.ErrorAs(t, err, &e)
 		assert.Equal(t, "extend", e.Op)
+		assert.Zero(t, e.Votes, "leases of before are no votes for the renewal")
+		require.Len(t, e.Nodes, 3)
+		for _, n := range e.Nodes {
+			assert.ErrorContains(t, n.Err, "has not answered")
+		}
 		assert.Equal(t, until, m.Lease().ValidUntil(), "the old deadline stands")
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

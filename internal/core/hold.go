@@ -318,8 +318,14 @@ func (h *Hold) Renew(ctx context.Context) error {
 		return a.failure(h.Cause())
 	case renewed:
 		return nil
-	case ctx.Err() != nil:
-		return a.failure(fault.Cut(fault.ErrNoQuorum, ctx.Err()))
 	}
-	return a.failure(fault.ErrNoQuorum)
+	why := fault.ErrNoQuorum
+	if ctx.Err() != nil {
+		why = fault.Cut(why, fault.ContextError(ctx))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// The votes that still run from before are no renewal. So what counts is
+	// which leases last until want.
+	return a.failureAt(want-1, why)
 }

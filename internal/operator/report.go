@@ -52,13 +52,19 @@ func (x *exchange) state() string {
 		return "no node of the list knows the set any more"
 	}
 	if c.Stage == nodeset.Stable {
-		state := "the set is " + strings.Join(c.Addrs(), " ")
-		if left := x.o.Follows(x.q.Now()); left > 0 {
-			state += fmt.Sprintf("; let the servers that have left it run for %v more, and begin no other change until then: clients still follow", left.Round(time.Second))
-		}
-		return state
+		return "the set is " + strings.Join(c.Addrs(), " ") + following(x.o.Follows(x.q.Now()))
 	}
 	return "the exchange is under way (" + c.Stage.String() + "), which is safe: the next call finishes it, or undoes it"
+}
+
+// following says how long clients still follow, in whole seconds, rounded up:
+// an operator waits for as long as it says.
+func following(left time.Duration) string {
+	if left <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; let the servers that have left it run for %v more, and begin no other change until then: clients still follow",
+		(left + time.Second - 1).Truncate(time.Second))
 }
 
 // unfit says why the change makes no sense for the set: it puts into words what
