@@ -35,6 +35,7 @@ package members
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -46,10 +47,11 @@ import (
 // A Member is one node of a set. It is a plain value, safe for concurrent use
 // as long as no goroutine changes it.
 type Member struct {
-	Number   int    // by which requests and votes know it; a member that enters gets a new one
-	Identity string // which goes with the node's data
-	Addr     string // what clients dial
-	Role     Role   // other than Stays only while the set is being changed
+	Number   int      // by which requests and votes know it; a member that enters gets a new one
+	Identity string   // which goes with the node's data
+	Addr     string   // what clients dial
+	Role     Role     // other than Stays only while the set is being changed
+	Also     []string // further addresses of the server: see [AddAddr]
 }
 
 // Role is what becomes of a member. It is a plain value, safe for concurrent
@@ -99,7 +101,7 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 	}
 	l := List{Epoch: c.Stamp.Epoch(), Stage: quorate.Stage(c.Stage.String()), Settings: Settings{c.Guard(), c.Retention(), c.Skew()}}
 	for _, m := range c.Members {
-		l.Members = append(l.Members, Member{m.Number, m.Identity, m.Addr, Role(m.Role.String())})
+		l.Members = append(l.Members, Member{m.Number, m.Identity, m.Addr, Role(m.Role.String()), slices.Clone(m.Also)})
 	}
 	return l, nil
 }
@@ -135,9 +137,24 @@ func Replace(ctx context.Context, q *quorate.Quorum, old, url string) error {
 }
 
 // Move gives a member another address. Its server has the same data, and
-// answers at the new address. It takes about half a guard time.
+// answers at the new address. It takes about half a guard time. If the member
+// had several addresses, it has the new one alone then: to may be one of these.
 func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
-	return change(ctx, q, "move member", operator.Exchange{Move: []operator.Move{{From: from, To: to}}})
+	return change(ctx, q, "move member", operator.Exchange{Move: &operator.Move{From: from, To: to}})
+}
+
+// AddAddr gives a member one more address. Both must lead to the same server at
+// all times: a plain port and one with TLS, a host name and an IP, or the
+// addresses of two networks. A client dials the address of a member that its
+// own list names, as that entry of its list says, and else the first one. So
+// clients can change over one at a time. addr is any address of the member, and
+// another one a URL that [quorate.Connect] takes.
+//
+// It takes moments, and waits for no client. It fails with [quorate.ErrInvalid]
+// when the member does not answer, when another server answers at the new
+// address, and when the member has four addresses. [Move] drops all but one.
+func AddAddr(ctx context.Context, q *quorate.Quorum, addr, another string) error {
+	return change(ctx, q, "add address", operator.Exchange{Move: &operator.Move{From: addr, To: another, Keep: true}})
 }
 
 // Set changes the settings of the set. It takes about the longer one of the

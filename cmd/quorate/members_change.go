@@ -69,12 +69,21 @@ and keeps its address needs no command.
 }
 
 func membersMoveCommand() *cobra.Command {
-	return exchangeCommand("move OLD NEW", "Give a node of the set another address", `Gives a node of the set another address, at which its server answers with the
+	var keep bool
+	cmd := exchangeCommand("move OLD NEW", "Give a node of the set another address", `Gives a node of the set another address, at which its server answers with the
 same data. It takes half a guard time: clients that run follow meanwhile.
-`, `  quorate members move 10.0.0.7:6379 lock-c:6379`, cobra.ExactArgs(2),
+
+With --keep the node has the new address beside those of before: a port with TLS
+beside a plain one, or the address in another network. Both must lead to the same
+server at all times. A client dials the address that its own list names. Without
+--keep the node has NEW alone, which may be one of its addresses.
+`, `  quorate members move 10.0.0.7:6379 lock-c:6379
+  quorate members move --keep lock-c:6379 rediss://lock-c:6380`, cobra.ExactArgs(2),
 		func(args []string) operator.Exchange {
-			return operator.Exchange{Move: []operator.Move{{From: args[0], To: args[1]}}}
+			return operator.Exchange{Move: &operator.Move{From: args[0], To: args[1], Keep: keep}}
 		})
+	cmd.Flags().BoolVar(&keep, "keep", false, "the node has the addresses of before, too")
+	return cmd
 }
 
 func membersSetCommand() *cobra.Command {

@@ -54,7 +54,7 @@ func (o *call) step() {
 		o.Out = o.Out[1:]
 		switch s.Kind {
 		case change.OperatorLook:
-			if s.Member == o.c.Members[0] {
+			if s.Member.Number == o.c.Members[0].Number {
 				o.rounds++
 			}
 			look := change.MemberLook{CaughtUp: true, Silent: o.silent[s.Member.Addr], Refused: o.refuse[s.Member.Addr]}

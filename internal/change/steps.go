@@ -26,6 +26,7 @@ type Goal struct {
 	Add    []nodeset.Member // their numbers are given by Begin
 	Remove []string         // addresses
 	Move   []nodeset.Member // members by identity, with the addresses that they get
+	Keep   bool             // of Move: they have the addresses of before, too; else these alone
 	Shared *nodeset.Shared  // nil: the settings stay
 }
 
@@ -49,7 +50,8 @@ func Fits(c *nodeset.Configuration, ch Goal) bool {
 		}
 	}
 	for _, m := range ch.Move {
-		if c.Member(m.Identity) < 0 || c.Place(m.Addr) >= 0 {
+		k := c.Member(m.Identity)
+		if at := c.Place(m.Addr); k < 0 || at >= 0 && at != k {
 			return false
 		}
 	}
@@ -73,8 +75,12 @@ func Begin(c *nodeset.Configuration, ch Goal, b nodeset.Ballot) *nodeset.Configu
 			m.Role = nodeset.Leaves
 		}
 		for _, to := range ch.Move {
-			if to.Identity == m.Identity {
-				m.Addr = to.Addr
+			switch {
+			case to.Identity != m.Identity:
+			case !ch.Keep:
+				m.Addr, m.Also = to.Addr, nil
+			case !m.Has(to.Addr):
+				m.Also = append(slices.Clone(m.Also), to.Addr)
 			}
 		}
 	}
@@ -142,10 +148,11 @@ func end(c *nodeset.Configuration, b nodeset.Ballot, without nodeset.Role) *node
 	return n
 }
 
-// vacates reports whether no member of c has the address of a member that
-// decides what follows o.
+// vacates reports whether no member of c has an address of a member that
+// decides what follows o. A client may know that member by this address alone.
 func vacates(c *nodeset.Configuration, o *nodeset.Configuration) bool {
-	return slices.ContainsFunc(o.Members, func(m nodeset.Member) bool { return m.Role != nodeset.Enters && c.Place(m.Addr) < 0 })
+	gone := func(addr string) bool { return c.Place(addr) < 0 }
+	return slices.ContainsFunc(o.Members, func(m nodeset.Member) bool { return m.Role != nodeset.Enters && slices.ContainsFunc(m.All(), gone) })
 }
 
 // has reports whether a change is the one under way, or else whether nothing of
@@ -162,7 +169,7 @@ func has(c *nodeset.Configuration, ch Goal, underWay bool) bool {
 		}
 	}
 	for _, m := range ch.Move {
-		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity {
+		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity || !ch.Keep && len(c.Members[at].Also) > 0 {
 			return false
 		}
 	}

@@ -81,11 +81,26 @@ func (s Stamp) Compare(o Stamp) int {
 
 // Member is one node of a set.
 type Member struct {
-	Number   int    // of the member in all requests and votes: a bit of a Quorums
-	Identity string // of the node: it goes with the node's data
-	Addr     string // what a dial needs
-	Role     Role   // while the set is being changed
+	Number   int      // of the member in all requests and votes: a bit of a Quorums
+	Identity string   // of the node: it goes with the node's data
+	Addr     string   // what a dial needs
+	Also     []string // further addresses of the same server; not written to once the Configuration is made
+	Role     Role     // while the set is being changed
 }
+
+// Has reports whether an address is one of the member's.
+func (m *Member) Has(addr string) bool { return m.Addr == addr || slices.Contains(m.Also, addr) }
+
+// All returns the member's addresses, the first one first.
+func (m *Member) All() []string { return append([]string{m.Addr}, m.Also...) }
+
+// MaxAddrs is how many addresses a member can have, and MaxAddr how long an
+// operator may make one. The record of a set stays far below what the scripts
+// read of it.
+const (
+	MaxAddrs = 4
+	MaxAddr  = 1024
+)
 
 // Shared are the settings that all clients of a set share.
 type Shared struct {
@@ -132,6 +147,7 @@ func (c *Configuration) LeaseGuard() time.Duration { return min(c.Now.Guard, c.N
 // LongestTTL returns the longest lease that the guard time covers.
 func (c *Configuration) LongestTTL() time.Duration { return max(0, c.LeaseGuard()/2-c.Skew()) }
 
+// Addrs returns the first address of each member.
 func (c *Configuration) Addrs() []string {
 	addrs := make([]string, 0, len(c.Members))
 	for _, m := range c.Members {
@@ -146,9 +162,9 @@ func (c *Configuration) Member(identity string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Identity == identity })
 }
 
-// Place is Member for an address.
+// Place is Member for an address, be it any of the member's.
 func (c *Configuration) Place(addr string) int {
-	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
+	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Has(addr) })
 }
 
 // Numbered returns the member with a number, nil if there is none. It is nil
@@ -225,6 +241,9 @@ func (c *Configuration) String() string {
 	fmt.Fprintf(&b, " %c %s %d %d", stages[c.Stage], c.Origin, c.Last, len(c.Members))
 	for _, m := range c.Members {
 		fmt.Fprintf(&b, " %d%c %s %s", m.Number, roles[m.Role], m.Identity, quoted.Replace(m.Addr))
+		for _, addr := range m.Also {
+			b.WriteString(nextAddr + quoted.Replace(addr))
+		}
 	}
 	return b.String()
 }
@@ -234,6 +253,11 @@ var (
 	quoted   = strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0a", "\r", "%0d", "\t", "%09")
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
+
+// nextAddr stands before each further address of a member. quoted leaves no
+// percent sign before a comma, so no single address contains it: a text of one
+// address for each member reads as it always did.
+const nextAddr = "%,"
 
 const MaxMembers = 31
 
@@ -309,13 +333,30 @@ func (c *Configuration) parseMember(words []string) bool {
 	head := words[0]
 	n, err := strconv.ParseUint(head[:len(head)-1], 10, 8)
 	role := strings.IndexByte(roles, head[len(head)-1])
-	m := Member{Number: int(n), Identity: words[1], Addr: unquoted.Replace(words[2]), Role: Role(max(0, role))}
+	m := Member{Number: int(n), Identity: words[1], Role: Role(max(0, role))}
 	if err != nil || role < 0 || n >= protocol.MaxNodes || c.Stage == Stable && m.Role != Stays ||
-		c.Numbered(m.Number) != nil || c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
+		c.Numbered(m.Number) != nil || c.Member(m.Identity) >= 0 || !c.parseAddrs(&m, words[2]) {
 		return false
 	}
 	c.Members = append(c.Members, m)
 	return true
+}
+
+// parseAddrs reads the addresses of a member, which no other one has.
+func (c *Configuration) parseAddrs(m *Member, word string) bool {
+	all := strings.Split(word, nextAddr)
+	for i, text := range all {
+		addr := unquoted.Replace(text)
+		switch {
+		case addr == "" || c.Place(addr) >= 0 || m.Has(addr):
+			return false
+		case i == 0:
+			m.Addr = addr
+		default:
+			m.Also = append(m.Also, addr)
+		}
+	}
+	return len(all) <= MaxAddrs
 }
 
 // SuccessorName returns the name of the register that decides which

@@ -135,11 +135,24 @@ func (t *contacts) each(f func(i int, n *contact)) {
 	}
 }
 
+// dials returns the address by which this client reaches a member: the one that
+// its list names, else the first.
+//
+// Invariant: it is one of those that the set records, and there is one
+// connection to a member. So a member has one vote, whatever its addresses are:
+// an operator adds an address only of the very server that serves the member.
+func (t *contacts) dials(m *Member) string {
+	if i := slices.IndexFunc(t.list, m.Has); i >= 0 && t.rules.On(protocol.RuleSetListed) {
+		return t.list[i]
+	}
+	return m.Addr
+}
+
 // Addr returns the address of a connection, empty for the number of no member.
 func (t *contacts) Addr(i int) string {
 	switch member := t.config.Numbered(i); {
 	case member != nil:
-		return member.Addr
+		return t.dials(member)
 	case i >= Seed && i-Seed < len(t.list):
 		return t.list[i-Seed]
 	}
@@ -304,7 +317,7 @@ func (t *contacts) Wrong() SetVerdict {
 	return SetVerdict{Fault: SetWrong, Node: Seed + max(0, shows), Shown: c}
 }
 
-// covers reports whether the list has the address of each member.
+// covers reports whether the list has an address of each member.
 func (t *contacts) covers(c *Configuration) bool {
-	return !slices.ContainsFunc(c.Members, func(k Member) bool { return !slices.Contains(t.list, k.Addr) })
+	return !slices.ContainsFunc(c.Members, func(k Member) bool { return !slices.ContainsFunc(t.list, k.Has) })
 }

@@ -99,7 +99,7 @@ func (m *Membership) forget() {
 		if c := n.has.Config; !n.up || c != nil && c.Kin(m.config) {
 			return
 		}
-		list = append(list, member.Addr)
+		list = append(list, m.dials(&member))
 	}
 	for _, member := range m.config.Members {
 		m.do(member.Number, SetAction{Cease: true})

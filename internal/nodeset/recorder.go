@@ -52,9 +52,17 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	for _, i := range d.at {
 		runs = append(runs, r.at(i).has.Run)
 	}
-	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: c.Addrs(), at: d.at, runs: runs}
+	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
 	r.mine.ask(SetPromise)
 	return r.mine
+}
+
+// addrs returns the address by which this client reaches each member of c.
+func (r *recorder) addrs(c *Configuration) (addrs []string) {
+	for i := range c.Members {
+		addrs = append(addrs, r.dials(&c.Members[i]))
+	}
+	return addrs
 }
 
 // committed returns what a server keeps that a connection has reached. If all
@@ -117,7 +125,7 @@ func (r *recorder) due(wanted bool) *dueRecording {
 func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	top, knows, lost := c, uint32(0), false
 	for _, member := range c.Members {
-		_, n := r.contactAt(member.Addr)
+		_, n := r.contactAt(r.dials(&member))
 		if n == nil || !n.up || n.again {
 			return nil
 		}
@@ -138,7 +146,7 @@ func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	}
 	d := &dueRecording{again: top}
 	for _, member := range top.Members {
-		at, n := r.contactAt(member.Addr)
+		at, n := r.contactAt(r.dials(&member))
 		if n == nil || !n.up {
 			return nil
 		}

@@ -171,7 +171,7 @@ func TestMemberMoves(t *testing.T) {
 	first := held(t, q, "first")
 	kept := keeps(t, q, first)
 	to := strings.Replace(c.Node(0).Addr(), "127.0.0.1", "localhost", 1)
-	require.NoError(t, Run(minute(t), operator, Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: to}}))
 	want := []string{to, c.Addrs()[1], c.Addrs()[2]}
 	for _, one := range []*core.Quorum{operator, q, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
 		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) }, time.Minute, time.Millisecond)
@@ -183,7 +183,7 @@ func TestMemberMoves(t *testing.T) {
 	}
 	kept()
 	first.Release()
-	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}), "has that address already")
+	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: to}}), "has that address already")
 }
 
 // The guard time of a set becomes longer, and shorter, while locks are held. A

@@ -20,7 +20,7 @@ import (
 type Exchange struct {
 	Add      []string // as ParseNodes takes them; the new nodes are empty servers
 	Remove   []string // addresses of members, or URLs that name them
-	Move     []Move
+	Move     *Move
 	Shared   *nodeset.Shared // what is not 0 is to be the set's
 	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(Progress)
@@ -31,8 +31,12 @@ type Exchange struct {
 	Allow func(c *nodeset.Configuration, smaller bool) error
 }
 
-// Move is a member that gets another address.
-type Move struct{ From, To string }
+// Move is a member that gets another address. With Keep it has those of before
+// as well, else the new one alone.
+type Move struct {
+	From, To string
+	Keep     bool
+}
 
 // Progress is how far an exchange has come. It is reported when that
 // changes.

@@ -86,8 +86,8 @@ func TestExchangeIsRefused(t *testing.T) {
 		{Exchange{Add: []string{localhost(0)}}, "is the same server as"},
 		{Exchange{Add: []string{c.Node(3).Addr(), localhost(3)}}, "is the same server as"},
 		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL is not of the form"},
-		{Exchange{Move: []Move{{From: c.Addrs()[0], To: c.Addrs()[3]}}}, "is not the member"},
-		{Exchange{Move: []Move{{From: c.Addrs()[3], To: c.Addrs()[5]}}}, "is no node of the set"},
+		{Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[3]}}, "is not the member"},
+		{Exchange{Move: &Move{From: c.Addrs()[3], To: c.Addrs()[5]}}, "is no node of the set"},
 	}
 	for _, k := range cases {
 		err := Run(minute(t), operator, k.x)

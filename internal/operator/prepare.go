@@ -44,10 +44,10 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		if c.Place(a) < 0 {
 			return notMember(a, c)
 		}
-		x.goal.Remove = append(x.goal.Remove, a)
+		x.goal.Remove = append(x.goal.Remove, c.Members[c.Place(a)].Addr)
 	}
-	for _, m := range x.ask.Move {
-		if err := x.prepareMove(ctx, m, c); err != nil {
+	if x.ask.Move != nil {
+		if err := x.prepareMove(ctx, *x.ask.Move, c); err != nil {
 			return err
 		}
 	}
@@ -59,6 +59,9 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		err = x.set.PrepareAll(added)
 	}
 	if err != nil {
+		return err
+	}
+	if err := shortEnough(added...); err != nil {
 		return err
 	}
 	switch {
@@ -131,6 +134,9 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	if err != nil {
 		return err
 	}
+	if err := shortEnough(moved...); err != nil {
+		return err
+	}
 	from, to := c.Place(old[0]), moved[0]
 	if from < 0 {
 		if c.Place(to.Name()) >= 0 {
@@ -138,15 +144,56 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 		}
 		return notMember(old[0], c)
 	}
-	has, err := x.keeps(ctx, to, nil)
+	member := &c.Members[from]
+	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
+		return fmt.Errorf("%w: %s has %d addresses, and may have no more: %s; drop all but one of them: quorate members move %s ADDRESS",
+			fault.ErrInvalid, old[0], len(all), strings.Join(all, " "), old[0])
+	}
+	has, run, err := x.keeps(ctx, to)
 	if err != nil {
 		return fmt.Errorf("%w: %s cannot be looked at: %w", fault.ErrInvalid, to.Name(), err)
 	}
-	if has.Identity != c.Members[from].Identity {
+	if has.Identity != member.Identity {
 		return fmt.Errorf("%w: the server at %s is not the member %s: it does not have its data. "+
 			"A member moves with its data; to use another server, replace the node", fault.ErrInvalid, to.Name(), old[0])
 	}
-	x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: has.Identity, Addr: to.Name()})
+	if m.Keep {
+		if err := x.sameServer(member, to.Name(), run); err != nil {
+			return err
+		}
+	}
+	x.goal.Move, x.goal.Keep = []nodeset.Member{{Identity: has.Identity, Addr: to.Name()}}, m.Keep
+	return nil
+}
+
+// sameServer refuses a further address of a member that does not lead to the
+// server which serves the member now, by the run of that.
+//
+// Invariant: all addresses of a member lead to one server. Without that clients
+// that dial different ones have two servers with one identity, and both vote.
+func (x *exchange) sameServer(member *nodeset.Member, to, run string) error {
+	now := ""
+	if n := x.q.Peers.Node(member.Number); n != nil && n.Err() == nil {
+		now = n.Info().RunID
+	}
+	switch {
+	case now == "" || run == "":
+		return fmt.Errorf("%w: %s does not answer, so it is unknown whether %s is the same server; start it, or leave --keep out if its server has moved there",
+			fault.ErrInvalid, member.Addr, to)
+	case now != run:
+		return fmt.Errorf("%w: %s is another server than %s, with a copy of its data: their votes would count twice; stop one of the two",
+			fault.ErrInvalid, to, member.Addr)
+	}
+	return nil
+}
+
+// shortEnough refuses an address that is too long for the record of the set.
+func shortEnough(all ...setup.Address) error {
+	for _, a := range all {
+		if n := len(a.Name()); n > nodeset.MaxAddr {
+			return fmt.Errorf("%w: the address %.60s… has %d bytes, and may have %d", fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
+		}
+	}
 	return nil
 }
 
@@ -197,38 +244,40 @@ var errNotEmpty = errors.New("has the data of another set of nodes; empty it fir
 //
 // Invariant: a node that enters is of no set, or has left this one.
 func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Configuration, runs map[string]string) error {
-	has, err := x.keeps(ctx, a, runs)
+	has, run, err := x.keeps(ctx, a)
 	switch {
 	case err != nil:
 		return err
+	case runs[run] != "":
+		return fmt.Errorf("it is the same server as %s", runs[run])
 	case has.Config != nil && !c.Kin(has.Config):
 		return errNotEmpty
 	case has.Config != nil && c.Member(has.Identity) >= 0:
 		return fmt.Errorf("it is the member %s, or has that member's data: to give the member this address, use \"quorate members move\"",
 			c.Members[c.Member(has.Identity)].Addr)
 	}
+	runs[run] = a.Name()
 	return nil
 }
 
 // keeps returns what a server keeps of its set. It is asked by a client of its
 // own, not by a node, and a blank one keeps the word of its life from then on.
-// runs are the servers that are known, by their runs: with them another address
-// of one of these is refused.
+// run is the server's.
 //
 // Invariant: this process connects to a server as the call says only once the
 // server has accepted that. A wrong password would keep it from a server that
 // another process adds meanwhile.
-func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]string) (has nodeset.NodeSet, err error) {
+func (x *exchange) keeps(ctx context.Context, a setup.Address) (has nodeset.NodeSet, run string, err error) {
 	c, own, err := x.q.Clients.For(a)
 	if err != nil {
-		return has, err
+		return has, run, err
 	}
 	if own {
 		defer func() { _ = c.Close() }()
 	}
 	client, single := setup.Single(c)
 	if !single {
-		return has, fmt.Errorf("%w: %s is a cluster", fault.ErrInvalid, a.Name())
+		return has, run, fmt.Errorf("%w: %s is a cluster", fault.ErrInvalid, a.Name())
 	}
 	// Ten node timeouts are for the dials, a login and three commands together.
 	// An operator waits for no longer if the address is mistyped and a firewall
@@ -238,33 +287,28 @@ func (x *exchange) keeps(ctx context.Context, a setup.Address, runs map[string]s
 	o := client.Options()
 	conn, err := o.Dialer(ctx, o.Network, o.Addr) // go-redis logs what it cannot dial
 	if err != nil {
-		return has, err
+		return has, run, err
 	}
 	_ = conn.Close()
 	info, err := client.Info(ctx).Result()
 	if err != nil {
-		return has, transport.Safe(err, "INFO")
+		return has, run, transport.Safe(err, "INFO")
 	}
 	fields := report.InfoFields(info)
 	if role := fields["role"]; role != "master" {
-		return has, fault.ErrReplica
+		return has, run, fault.ErrReplica
 	}
-	if runs != nil {
-		if other := runs[fields["run_id"]]; other != "" {
-			return has, fmt.Errorf("it is the same server as %s", other)
-		}
-		runs[fields["run_id"]] = a.Name()
-	}
+	run = fields["run_id"]
 	text, err := keepWord(ctx, client, x.set.Prefix)
 	if err != nil {
-		return has, err
+		return has, run, err
 	}
 	has, ok := nodeset.ParseNodeSet(text)
 	if !ok {
-		return has, errNotEmpty
+		return has, run, errNotEmpty
 	}
 	x.offers = append(x.offers, x.q.Clients.Offer(a))
-	return has, nil
+	return has, run, nil
 }
 
 // keepWord has a blank server keep a word, and returns what the server keeps. A

@@ -57,7 +57,7 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 		c, refused := x.o.Config(), uint32(0)
 		if f, is := errors.AsType[*fault.Failure](err); is {
 			for _, n := range f.Nodes {
-				if k := c.Place(n.Addr); k >= 0 && x.refuses(n.Addr, n.Err) {
+				if k := c.Place(n.Addr); k >= 0 && x.refuses(c.Members[k].Addr, n.Err) {
 					refused |= 1 << c.Members[k].Number
 				}
 			}

@@ -169,7 +169,7 @@ func (s *members) tried() bool {
 		list = nil
 		for _, m := range c.Members {
 			n := s.ps.Node(m.Number)
-			if n == nil || n.Addr != m.Addr {
+			if n == nil || !m.Has(n.Addr) {
 				return false
 			}
 			list = append(list, n)

@@ -7,6 +7,7 @@ package peers
 import (
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
@@ -26,6 +27,7 @@ func (n *Node) connection() transport.Config {
 	return transport.Config{
 		Slot:        n.Slot,
 		NodeTimeout: ps.Set.NodeTimeout,
+		Unlisted:    !slices.Contains(ps.Clients.List(), n.Addr),
 		Channel:     channel,
 		Batch:       ps.Claims.Batch(),
 		Room:        n.Room,

@@ -5,13 +5,16 @@ package peers
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -61,7 +64,35 @@ func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fau
 }
 
 // Unfit is why a node is not connected, or has no vote in the set; nil: it has.
-func (n *Node) Unfit() error { return cmp.Or(n.Err(), n.ps.Members.unfit(n.Index)) }
+func (n *Node) Unfit() error {
+	return cmp.Or(n.ps.Members.unlisted(n, n.Err()), n.ps.Members.unfit(n.Index))
+}
+
+// unlisted adds to the error of a node that cannot be reached that this client
+// dials it where the set records it, and not at an address of its own list. Its
+// list may have another port or another network of the same server.
+func (s *members) unlisted(n *Node, err error) error {
+	c := s.Config.Load()
+	_, answered := errors.AsType[resp.Error](err)
+	if err == nil || answered || errors.Is(err, fault.ErrRejudged) || n.Seed() || c.Numbered(n.Index) == nil {
+		return err
+	}
+	list, member := s.list(), c.Numbered(n.Index)
+	unknown := func(addr string) bool { return c.Place(addr) < 0 }
+	if slices.ContainsFunc(list, member.Has) || !slices.ContainsFunc(list, unknown) {
+		return err
+	}
+	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to the same server, record that address, too: quorate members move --keep %s ADDRESS",
+		err, strings.Join(member.All(), " and "), either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
+}
+
+// either names the addresses of which one may be meant.
+func either(addrs []string) string {
+	if len(addrs) == 1 {
+		return addrs[0]
+	}
+	return "one of " + strings.Join(addrs, ", ")
+}
 
 // unfit returns why a node has no vote in the set, nil if it has, as far as its
 // last connection has shown.

@@ -262,7 +262,7 @@ func (s *recorder) RecordSteps(ctx context.Context, r *nodeset.Recording) error 
 				n := s.ps.Node(step.Node)
 				// The client may have got another list meanwhile, with other
 				// addresses at these indexes.
-				if n == nil || n.Dropped.Load() || step.Config != nil && step.Config.Members[step.Config.Member(step.Identity)].Addr != n.Addr {
+				if n == nil || n.Dropped.Load() || step.Config != nil && !step.Config.Members[step.Config.Member(step.Identity)].Has(n.Addr) {
 					errs[i] = fault.ErrNoAnswer
 					return
 				}

@@ -12,6 +12,7 @@ const (
 	RuleSetFollow                                  // and a majority of the members which one follows: one node leads each client elsewhere
 	RuleSetVersion                                 // of registers that have it of different versions a majority proves nothing: two configurations follow
 	RuleSetBind                                    // a connection counts as a member while the server shows the member's identity: one server has two votes
+	RuleSetListed                                  // a client dials the address of a member that its list names: it waits for good where it reaches no other
 	RuleSetAlone                                   // a client without a quorum asks each node of its list: it waits for good after it slept through changes
 	RuleSetWord                                    // a blank server gets its place by the word of q members: an earlier set comes back
 	RuleSetSince                                   // which they give after it lost its data: a set of before comes back, and two hold

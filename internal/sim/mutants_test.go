@@ -154,6 +154,7 @@ var mutants = []mutant{
 	{"a server counts at any member's address", without(protocol.RuleSetBind), twofold, 100, "capacity token"},
 	{"what was removed is stopped before clients have followed", without(protocol.RuleExchangeFollow), stops, 100, "stuck lost place"},
 	{"an idle client does not ask which set its nodes are of", without(protocol.RulePoll), stops, 100, "stuck"},
+	{"a client dials the first address of a member", without(protocol.RuleSetListed), addresses, 100, "stuck"},
 	{"a client without a quorum asks its members only", without(protocol.RuleSetAlone), slept, 100, "stuck"},
 	{"a hold goes on though the guard time gets too short for it", without(protocol.RuleSetTTL), shorter, 100, "capacity token"},
 	{"a blank server gets its place by the word of one member", without(protocol.RuleSetWord), exchangeRegress, 100, "capacity token"},

@@ -124,13 +124,13 @@ func (d *dialer) advise(err error) error {
 		return fmt.Errorf("the name %s does not resolve: %w", unresolved.Name, err)
 	case slow(err):
 		why := "the node or the network hangs, or is overloaded"
-		if encrypted && errors.Is(err, context.DeadlineExceeded) { // while dialing
+		if encrypted && !d.cfg.Unlisted && errors.Is(err, context.DeadlineExceeded) { // while dialing
 			err = fmt.Errorf("the port may speak no TLS (then give it as redis://): %w", err)
 		}
 		return fmt.Errorf("%w: %s; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, why, d.cfg.NodeTimeout)
 	case answered:
 		return err
-	case !encrypted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):
+	case !encrypted && !d.cfg.Unlisted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):
 		return fmt.Errorf("%w: if the port speaks TLS, give it as rediss://; if a proxy ends connections at HELLO, add ?protocol=2", err)
 	}
 	return err

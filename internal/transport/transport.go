@@ -120,7 +120,8 @@ type BatchItem interface {
 // are called from the transport's goroutines and must neither block nor call
 // Close.
 type Config struct {
-	Slot string // of a cluster: a key of the slot whose master the connection goes to
+	Slot     string // of a cluster: a key of the slot whose master the connection goes to
+	Unlisted bool   // the user has not given the address: no error says how else to give it
 
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
 	Stall       time.Duration // a node that owes answers and gives none for so long loses the connection; default 10 NodeTimeouts, at least 2 s

@@ -163,6 +163,28 @@ func (o *operators) Moves(n *world.Node) change.Goal {
 	return change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: to}}}
 }
 
+// Opens has the servers be reached by a second address, too, and returns the
+// changes by which the set records these beside the first ones. Shuts returns
+// those by which it records these alone: the servers may close the first ones
+// when these changes are over.
+func (o *operators) Opens(nodes []*world.Node) (all []change.Goal) {
+	for _, n := range nodes {
+		n.Second = n.Address() + "s"
+		own := o.w.Latest().Members[o.w.Latest().Place(n.Address())]
+		all = append(all, change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: n.Second}}, Keep: true})
+	}
+	return all
+}
+
+// Shuts is Opens for the end of the first addresses.
+func (o *operators) Shuts(nodes []*world.Node) (all []change.Goal) {
+	for _, n := range nodes {
+		own := o.w.Latest().Members[o.w.Latest().Place(n.Second)]
+		all = append(all, change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: n.Second}}})
+	}
+	return all
+}
+
 // Swap has the third process replace the nodes of the set. It returns them in a
 // random order, and which process holds, which one comes later, and which one
 // is the operator.

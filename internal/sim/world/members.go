@@ -22,6 +22,7 @@ type follower struct {
 	p          *Proc
 	Members    *nodeset.Membership // nil: its nodes are those of the world, and no set
 	List       []*Node             // that it begins with
+	Outside    bool                // it reaches the nodes by their second addresses only
 	recording  bool                // see records
 	grouped    *nodeset.Configuration
 	Succession *Participant // for the register that decides which configuration follows
@@ -34,15 +35,19 @@ func (l *Link) number() int {
 	if m == nil {
 		return l.Index
 	}
-	addr := l.Node.Address()
+	all := l.Node.leadHere(l.Proc.Outside)
 	if l.at != "" {
-		addr = l.at
+		all = []string{l.at}
 	}
-	if c := m.Config(); c != nil && c.Place(addr) >= 0 {
-		return c.Members[c.Place(addr)].Number
-	}
-	if i := slices.Index(m.List(), addr); i >= 0 && m.Wants(nodeset.Seed+i) {
-		return nodeset.Seed + i
+	c := m.Config()
+	for _, addr := range all {
+		if c != nil && c.Place(addr) >= 0 {
+			if k := c.Members[c.Place(addr)].Number; m.Addr(k) == addr {
+				return k
+			}
+		} else if i := slices.Index(m.List(), addr); i >= 0 && m.Wants(nodeset.Seed+i) {
+			return nodeset.Seed + i
+		}
 	}
 	return -1
 }
@@ -105,7 +110,13 @@ func (f *follower) settings() nodeset.Shared {
 
 // join has the process begin with its list.
 func (f *follower) join() {
-	f.Members = nodeset.NewMembership(Addresses(f.List), f.p.World.Rules)
+	list := Addresses(f.List)
+	if f.Outside {
+		for i, n := range f.List {
+			list[i] = n.Second
+		}
+	}
+	f.Members = nodeset.NewMembership(list, f.p.World.Rules)
 	f.grouped, f.recording = nil, false
 	f.p.begin()
 	for _, l := range f.p.Links {

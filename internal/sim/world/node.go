@@ -17,8 +17,10 @@ type Node struct {
 	Index int
 	Model *model.Node
 
-	Addr string        // if it was given another address
-	Lie  func() string // what it says of its set, if that is not what it keeps; it serves any request then
+	Addr   string        // if it was given another address
+	Second string        // an address that leads to it as well; empty: none
+	Shut   bool          // its first address leads nowhere any more
+	Lie    func() string // what it says of its set, if that is not what it keeps; it serves any request then
 
 	Slow     int // factor on delays
 	Down     bool
@@ -208,12 +210,32 @@ func (n *Node) mark() {
 	n.World.Judge.Lost()
 }
 
-// Address is what a process dials to reach the node.
+// Address is what a process dials to reach the node, and the set records: of
+// two addresses the first that it does.
 func (n *Node) Address() string {
+	if c := n.World.Latest(); n.Second != "" && c != nil && c.Place(n.first()) < 0 && c.Place(n.Second) >= 0 {
+		return n.Second
+	}
+	return n.first()
+}
+
+func (n *Node) first() string {
 	if n.Addr != "" {
 		return n.Addr
 	}
 	return fmt.Sprintf("n%d", n.Index)
+}
+
+// leadHere returns the addresses by which a process reaches the node, one that
+// is outside only by the second.
+func (n *Node) leadHere(outside bool) (addrs []string) {
+	if !outside && !n.Shut {
+		addrs = append(addrs, n.first())
+	}
+	if n.Second != "" {
+		addrs = append(addrs, n.Second)
+	}
+	return addrs
 }
 
 func Addresses(nodes []*Node) (addrs []string) {
