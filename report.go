@@ -3,6 +3,7 @@ package quorate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -45,6 +46,8 @@ type SetReport struct {
 	Entering   []string      // addresses of the Members that are being added
 	Leaving    []string      // and of those that are being removed
 	Note       string        // the remedy, where no set is known, or the set is being changed
+
+	Also map[string][]string // further addresses of a member, by the one in Members; nil: none has any
 }
 
 // Stage is how far a change of the set is. It is a plain value, safe for
@@ -206,6 +209,12 @@ func (r *Report) reportSet(s *report.Survey) {
 		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: c.LongestTTL(), Stage: Stage(c.Stage.String()),
 	}
 	for _, m := range c.Members {
+		if len(m.Also) > 0 {
+			if r.Set.Also == nil {
+				r.Set.Also = map[string][]string{}
+			}
+			r.Set.Also[m.Addr] = slices.Clone(m.Also)
+		}
 		switch m.Role {
 		case nodeset.Enters:
 			r.Set.Entering = append(r.Set.Entering, m.Addr)

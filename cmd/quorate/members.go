@@ -82,7 +82,7 @@ func role(s *quorate.SetReport, addr string) string {
 		return ", enters"
 	case slices.Contains(s.Leaving, addr):
 		return ", leaves"
-	case len(s.Entering)+len(s.Leaving) > 0 && slices.Contains(s.Members, addr):
+	case len(s.Entering)+len(s.Leaving) > 0 && (slices.Contains(s.Members, addr) || lo.SomeBy(lo.Values(s.Also), func(also []string) bool { return slices.Contains(also, addr) })):
 		return ", stays"
 	}
 	return ""

@@ -137,6 +137,13 @@ func TestMembersMoveAndSet(t *testing.T) {
 	require.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), alias}, " "))
 
+	status, out, errs = members("move", "--keep", alias, c.Node(2).Addr())
+	require.Equal(t, 0, status, errs)
+	assert.NotContains(t, errs, "waiting for the clients to follow")
+	status, out, _ = members("list")
+	assert.Equal(t, 0, status, out)
+	assert.Contains(t, out, alias+" is also at "+c.Node(2).Addr()+"\n")
+
 	status, _, errs = members("set", "--guard", "1s")
 	assert.Equal(t, 1, status)
 	assert.Contains(t, errs, "nothing was changed: clients with a ttl above 490ms, which may have one of up to 1.49s now, lose what they hold")

@@ -138,6 +138,11 @@ func tellSet(w io.Writer, r quorate.Report) {
 	s := &r.Set
 	if s.Stamp != "" {
 		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp, s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
+		for _, addr := range s.Members {
+			if also := s.Also[addr]; len(also) > 0 {
+				fmt.Fprintf(w, "%s is also at %s\n", addr, strings.Join(also, " "))
+			}
+		}
 		if s.Stage != quorate.StageStable {
 			fmt.Fprintf(w, "Nodes are being exchanged (epoch %d): %s\n", s.Epoch, stages[s.Stage])
 		}

@@ -59,6 +59,43 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 	assert.False(t, change.Fits(learning, change.Goal{Remove: []string{"A"}}), "a second change begins after the first")
 }
 
+// A member gets one more address, or one alone. Only a change that takes an
+// address away has clients follow, and the number of addresses is bounded.
+func TestAddressesOfAMember(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	add := func(c *nodeset.Configuration, addr string, keep bool) change.Goal {
+		return change.Goal{Move: []nodeset.Member{{Identity: c.Members[0].Identity, Addr: addr}}, Keep: keep}
+	}
+	goes := func(c *nodeset.Configuration, ch change.Goal) (next *nodeset.Configuration, follow time.Duration) {
+		t.Helper()
+		require.True(t, change.Fits(c, ch))
+		next = change.Begin(c, ch, ballot(2))
+		e := change.Exchange{Goal: ch}
+		e.Decided(c)
+		e.Decided(next)
+		return next, e.Follows(0)
+	}
+	two, follow := goes(set, add(set, "A2", true))
+	assert.Equal(t, []string{"A", "A2"}, two.Members[0].All())
+	assert.Equal(t, nodeset.Stable, two.Stage)
+	assert.Zero(t, follow, "nothing is waited for")
+	assert.False(t, change.Fits(two, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "A2"}}}), "it is a member's")
+	assert.False(t, change.Fits(two, change.Goal{Move: []nodeset.Member{{Identity: two.Members[1].Identity, Addr: "A2"}}, Keep: true}))
+
+	one, follow := goes(two, add(two, "A2", false))
+	assert.Equal(t, []string{"A2"}, one.Members[0].All())
+	assert.Equal(t, set.Guard()/2, follow)
+	one, follow = goes(two, add(two, "A", false))
+	assert.Equal(t, []string{"A"}, one.Members[0].All())
+	assert.Equal(t, set.Guard()/2, follow, "of a further address, too")
+
+	for _, addr := range []string{"A3", "A4"} {
+		two, _ = goes(two, add(two, addr, true))
+	}
+	assert.False(t, change.Fits(two, add(two, "A5", true)), "more than MaxAddrs")
+}
+
 func TestQuorumsOfAnExchange(t *testing.T) {
 	t.Parallel()
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))

@@ -108,8 +108,12 @@ func (l *lockers) more(n int64) {
 func TestFromPlainPortsToTLSAndBack(t *testing.T) {
 	t.Parallel()
 	for name, lists := range map[string]func(p *twoPorts) (from, to []string, closes string){
-		"to TLS":   func(p *twoPorts) (from, to []string, closes string) { return p.urls("secret"), p.rediss("secret"), "port" },
-		"from TLS": func(p *twoPorts) (from, to []string, closes string) { return p.rediss("secret"), p.urls("secret"), "tls-port" },
+		"to TLS": func(p *twoPorts) (from, to []string, closes string) {
+			return p.urls("secret"), p.rediss("secret"), "port"
+		},
+		"from TLS": func(p *twoPorts) (from, to []string, closes string) {
+			return p.rediss("secret"), p.urls("secret"), "tls-port"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

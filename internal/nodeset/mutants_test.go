@@ -26,6 +26,7 @@ func TestMutants(t *testing.T) {
 		{"one member says which set follows", protocol.RuleSetFollow, oneNodeLeads},
 		{"registers of different versions say what follows", protocol.RuleSetVersion, versionsDiffer},
 		{"a copy of a member's data has a vote", protocol.RuleSetBind, bindsByIdentity},
+		{"a client dials the first address of a member", protocol.RuleSetListed, dialsItsOwn},
 		{"a client without a quorum does not ask its list", protocol.RuleSetAlone, asksItsList},
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
 		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},

@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -184,6 +185,66 @@ func TestMemberMoves(t *testing.T) {
 	kept()
 	first.Release()
 	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: to}}), "has that address already")
+}
+
+// A member gets a second address. A client whose list names that dials it, and
+// the others go on as they are. An address of another server, a fifth one and
+// one that is too long are refused.
+func TestMemberGetsAnotherAddress(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	kept := keeps(t, q, first)
+	from, port := c.Addrs()[0], c.Node(0).Addr()[len("127.0.0.1:"):]
+	to := "localhost:" + port
+	for range 2 { // a call may be repeated
+		require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to, Keep: true}}))
+	}
+	require.Eventually(t, func() bool { return config(q).Place(to) == 0 && config(q).Place(from) == 0 }, time.Minute, time.Millisecond)
+	there := redis.NewClient(&redis.Options{Addr: to})
+	defer func() { _ = there.Close() }()
+	late, err := core.New([]redis.UniversalClient{there, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
+	require.NoError(t, err)
+	defer func() { _ = late.Close(context.Background()) }()
+	require.NoError(t, late.Ready(minute(t)))
+	for one, at := range map[*core.Quorum]string{late: to, q: from, operator: from} {
+		require.Eventually(t, func() bool {
+			s, err := one.Onlooker().Survey(t.Context())
+			return err == nil && s.Ready == 3 && s.Nodes[0].Addr == at
+		}, time.Minute, time.Millisecond)
+		finds(t, one, "first", first)
+	}
+	kept()
+	first.Release()
+
+	refused := func(to, says string) {
+		t.Helper()
+		err := Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to, Keep: true}})
+		require.ErrorIs(t, err, fault.ErrInvalid)
+		assert.ErrorContains(t, err, says)
+	}
+	refused(c.Addrs()[1], "is not the member")
+	refused(strings.Repeat("a", 1025)+":1", "and may have 1024")
+	for _, more := range []string{"Localhost:" + port, "LOCALHOST:" + port} {
+		require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: from, To: more, Keep: true}}))
+	}
+	refused("LocalHost:"+port, "has 4 addresses, and may have no more")
+	require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: to, To: from}}))
+	assert.Equal(t, []string{from}, config(operator).Members[0].All())
+}
+
+// A copy of a member's server is no second address of it: both would vote.
+func TestACopyIsNoAddress(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 2)
+	operator, _ := gives(t, c, 1)
+	key := script.SetKey(exchangeSettings().Prefix)
+	require.NoError(t, c.Node(1).Client().Set(t.Context(), key, c.Node(0).Client().Get(t.Context(), key).Val(), 0).Err())
+	err := Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[1], Keep: true}})
+	require.ErrorIs(t, err, fault.ErrInvalid)
+	assert.ErrorContains(t, err, "is another server than "+c.Addrs()[0]+", with a copy of its data")
+	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
 }
 
 // The guard time of a set becomes longer, and shorter, while locks are held. A
