@@ -104,7 +104,7 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 		run(args...)
 	}
 	ledger := filepath.Join(t.TempDir(), "ledger")
-	every := start(t, nodes(list, []string{"every", "100ms", "job:e", "--", "sh", "-c", `echo x >>"$0"`, ledger})...)
+	every := start(t, nodes(list, []string{"every", "job:e", "100ms", "--", "sh", "-c", `echo x >>"$0"`, ledger})...)
 	fileWith(t, ledger, 2)
 	every.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, every.status(), &every.err)
