@@ -148,11 +148,13 @@ func (q *Quorum) closeOwn() {
 	}
 }
 
-// Bootstrap has brand-new nodes record that they are the set of this list, and
-// vote at once. Call it when a set of nodes is first put to use, never after a
-// failure: a node that lost its data must not vote for the guard time. A
-// deployment may call it each time: nodes that have recorded a set keep it, the
-// call changes nothing, and the log says so.
+// Bootstrap is the operator's word that the nodes are brand-new: no client has
+// ever used them. They record that they are the set of this list, and vote at
+// once. It is for tests, CI, and a first deployment that does not want to wait.
+// Production never needs it, so leave it out of what runs at each start: nodes
+// that have all lost their data look brand-new, and would vote beside a holder
+// that they have forgotten. Nodes that have recorded a set keep it: the call
+// changes nothing, and the log says so.
 //
 // Without it brand-new nodes record their set by themselves, once all of them
 // answer a client, and vote after the guard time. Any call on the Quorum has

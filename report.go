@@ -198,7 +198,7 @@ func (r *Report) reportSet(s *report.Survey) {
 	c := s.Set
 	switch {
 	case c == nil && s.Unrecorded():
-		r.Set.Note = "no set of nodes is recorded: if the nodes are brand-new, run \"quorate bootstrap\"; else they record it by themselves once all of them answer, and vote a guard time later"
+		r.Set.Note = "no set of nodes is recorded: the nodes record it by themselves once all of them answer a client that uses locks, and vote a guard time later; if no client has ever used them, \"quorate bootstrap\" saves that wait"
 		return
 	case c == nil:
 		r.Set.Note = "it is not known which set the nodes are, as too few of them say so: start those that are down, and look at what is wrong with the others"

@@ -86,14 +86,17 @@ func bootstrapCommand() *cobra.Command {
 	var t cli.Target
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
-		Short: "Declare brand-new nodes ready, once, before their first use",
-		Long: `Declares that the nodes are brand-new: that no lease was ever given on them, so
-that they may vote at once instead of after their guard time. They record that
-they are the set of this list, with --guard, --retention and --skew as settings
-of the set, which all clients share.
+		Short: "Declare brand-new nodes ready, so that the first lock does not wait",
+		Long: `Declares that the nodes are brand-new: no client has ever used them, so they may
+vote at once instead of after their guard time. They record that they are the
+set of this list, with --guard, --retention and --skew as settings of the set,
+which all clients share.
 
-Nodes that have recorded a set keep it, and nothing is changed. So a deployment
-may run this each time.`,
+It is for tests, CI, and a first deployment that does not want to wait.
+Production never needs it. Leave it out of what runs at each start: nodes that
+have all lost their data look brand-new, and a second holder could get in.
+
+Nodes that have recorded a set keep it, and nothing is changed.`,
 		Args: cobra.NoArgs,
 		RunE: t.Asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			already := func(set []string) error {

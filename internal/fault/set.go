@@ -53,8 +53,8 @@ func IsVerdict(err error) bool {
 }
 
 var (
-	ErrSetUnknown = &MemberError{Why: "has recorded no set of nodes: it is brand-new or has lost its data. If the nodes are brand-new, run \"quorate bootstrap\"; " +
-		"else they record their set by themselves, once all of them answer a client that uses locks"}
+	ErrSetUnknown = &MemberError{Why: "has recorded no set of nodes: it is brand-new or has lost its data. " +
+		"The nodes record their set by themselves, once all of them answer a client that uses locks"}
 	ErrSetPending = &MemberError{Why: "is about to record its set of nodes; that ends when all nodes of its list answer"}
 	ErrSetLost    = &MemberError{Why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
 		"it gets its place back by itself when all nodes of the set answer: start those that are down"}

@@ -133,7 +133,8 @@ const (
 	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
 		"they may have forgotten leases that still run, so none votes until the guard time is over"
 
-	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock: they vote at once then"
+	bootstrapAdvice = "they record their set by themselves once all of them answer; only if no client has ever used these nodes and the first lock must not wait, " +
+		"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
 )
 
 // begun notes whether a node is within its guard time as a connection to it
