@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -55,7 +56,7 @@ func TestSignalsWhileWaiting(t *testing.T) {
 func TestJobControl(t *testing.T) {
 	startNodes(t, 3)
 	p := onATerminal(t, exec.Command("bash", "--norc", "--noediting", "-i"))
-	p.press("PS1=; '" + os.Args[0] + "' lock x -- sh -c 'echo begins; exec cat'\n")
+	p.press("PS1='ready> '; '" + os.Args[0] + "' lock x -- sh -c 'echo begins; exec cat'\n")
 	p.says("begins\r\n")
 	p.press("\x1a")
 	p.says("Stopped")
@@ -63,7 +64,11 @@ func TestJobControl(t *testing.T) {
 	p.says("fg\r\n'" + os.Args[0])
 	p.press("typed\n")
 	p.says("typed\r\ntyped\r\n") // by the terminal, and by cat
-	p.press("\x03")
+	p.press("\x03")              // the terminal drops what was typed before the shell has it again
+	require.Eventually(t, func() bool {
+		_, after, _ := strings.Cut(p.out.String(), "^C")
+		return strings.Contains(after, "ready> ")
+	}, 20*time.Second, 5*time.Millisecond, &p.out)
 	p.press("echo status=$?\n")
 	p.says("status=130\r\n")
 	p.press("exit\n")

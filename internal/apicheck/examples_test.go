@@ -43,7 +43,7 @@ var trivial = map[string]string{
 
 	"members.Replace": "the package's example",
 
-	"quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",
+	"quorate.WithNodeNames": "docs/reference/settings.md", "quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",
 	"quoratetest.Cluster.Stop": "docs/learn/testing.md", "quoratetest.Cluster.Start": "docs/learn/testing.md", "quoratetest.Cluster.Forget": "docs/learn/testing.md",
 	"quoratetest.Cluster.Partition": "docs/learn/testing.md", "quoratetest.Cluster.Delay": "docs/learn/testing.md",
 

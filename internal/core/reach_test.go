@@ -61,7 +61,7 @@ func TestTooFewNodesAreLogged(t *testing.T) {
 	line := log.await(t, "WARN quorate: 1 of 3 nodes connected, 2 needed; waiting")
 	assert.NotContains(t, line, c.Node(0).Addr())
 	for i := 1; i < 3; i++ {
-		assert.Contains(t, line, c.Node(i).Addr()+"=not connected: ")
+		assert.Contains(t, line, c.Node(i).Addr()+": not connected: ")
 	}
 	assert.Contains(t, line, "connection refused")
 }

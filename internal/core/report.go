@@ -115,7 +115,8 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 		r.Fsync = flow.Text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
 	o.lookAtMarker(n, &r, at, allowed)
-	if r.Err == nil && !n.Seed() && r.Recovering == 0 { // a node that recovers refuses before it writes
+	// A node that recovers refuses before it writes, and a replica refuses as a replica.
+	if r.Err == nil && !n.Seed() && r.Recovering == 0 && (r.Role == "" || r.Role == "master") {
 		r.Refuses, r.Err = n.TryWrite(ctx)
 	}
 	if r.Err != nil {
