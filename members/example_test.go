@@ -72,6 +72,23 @@ func ExampleRemove() {
 	}
 }
 
+// Every member gets a second address, with TLS. The clients then change over
+// one at a time.
+func ExampleAddAddr() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	for _, host := range []string{"lock-a", "lock-b", "lock-c"} {
+		if err := members.AddAddr(ctx, q, host+":6379", "rediss://"+host+":6380"); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
 // A server has got another address, and kept its data.
 func ExampleMove() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
