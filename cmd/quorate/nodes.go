@@ -5,6 +5,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,8 @@ func nodesCommand() *cobra.Command {
 		Long: `Serves Redis-compatible nodes on the loopback interface until interrupted.
 
 They keep everything in memory and all end with this process: for trying
-things, never for production. They may vote at once; no bootstrap is needed.`,
+things, never for production. They may vote at once; no bootstrap is needed. They
+carry out the scripts of this version of quorate only.`,
 		Example: `  quorate nodes                      # copy the line that it prints into another terminal
   quorate nodes -n 5 --port 7000     # 127.0.0.1:7000 to 7004`,
 		Args: cobra.NoArgs,
@@ -37,7 +39,7 @@ things, never for production. They may vote at once; no bootstrap is needed.`,
 			if err != nil {
 				return cli.NewExit(1, err)
 			}
-			defer nodes.Close()
+			defer closeSoon(nodes)
 			fmt.Fprintf(cmd.OutOrStdout(), "export QUORATE_NODES=%s\n", strings.Join(nodes.URLs(), ","))
 			fmt.Fprintln(cmd.ErrOrStderr(), "Serving until interrupted (Ctrl-C). Everything is in memory.")
 			<-ctx.Done()
@@ -47,4 +49,15 @@ things, never for production. They may vote at once; no bootstrap is needed.`,
 	cmd.Flags().IntVarP(&n, "count", "n", 3, "how many nodes")
 	cmd.Flags().IntVar(&port, "port", 0, "port of the first; the others follow (default: free ones)")
 	return cmd
+}
+
+// closeSoon closes the nodes, for a second at most: a command that is under way
+// must not keep the process from its end.
+func closeSoon(nodes *embedded.Nodes) {
+	closed := make(chan struct{})
+	go func() { defer close(closed); nodes.Close() }()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
 }

@@ -74,7 +74,7 @@ func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.List
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := page.New(l.Addr().(*net.TCPAddr))
-	s := &http.Server{Handler: p, ReadHeaderTimeout: cli.Patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: p, ReadHeaderTimeout: cli.Patience, ReadTimeout: cli.Patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {

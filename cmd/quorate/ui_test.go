@@ -2,12 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,6 +19,8 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
 )
@@ -136,4 +142,29 @@ func TestUIRefuses(t *testing.T) {
 		assert.Contains(t, errs, c.why)
 		assert.Empty(t, out)
 	}
+}
+
+// A request whose body never comes is answered, and its connection ends.
+func TestUIEndsABodyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- servePage(ctx, io.Discard, q, l, "", time.Second) }()
+	for _, head := range []string{"Content-Length: 1000000", "Content-Length: 1", "Transfer-Encoding: chunked"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", l.Addr(), head)
+		require.NoError(t, err)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(e2e.Patience)))
+		answer, err := io.ReadAll(conn) // until the server closes it
+		require.NoError(t, err, head)
+		assert.Contains(t, string(answer), "413")
+		_ = conn.Close()
+	}
+	cancel()
+	require.NoError(t, e2e.Receive(t, served))
 }

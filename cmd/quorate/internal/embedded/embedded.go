@@ -20,6 +20,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/script"
 )
 
 // Nodes are independent masters. All methods may be called at the same time.
@@ -141,12 +142,30 @@ func (n *node) hook(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteMapLen(1)
 		c.WriteBulk("appendfsync")
 		c.WriteBulk("no")
+	case foreign(cmd, args):
+		c.WriteError("ERR this node carries out the scripts of this version of quorate only; run a Redis for others")
 	case (cmd == "SCAN" || cmd == "KEYS" || cmd == "PSUBSCRIBE") && slices.ContainsFunc(args, strange):
 		c.WriteError("ERR this node is in memory, and does not know such a pattern")
 	default:
 		return false
 	}
 	return true
+}
+
+// foreign reports whether a command brings a script that is not ours. Any user of
+// this machine may connect, and a script here can read this user's files, or
+// never end.
+func foreign(cmd string, args []string) bool {
+	source := ""
+	switch {
+	case (cmd == "EVAL" || cmd == "EVAL_RO") && len(args) > 0:
+		source = args[0]
+	case cmd == "SCRIPT" && len(args) > 1 && strings.EqualFold(args[0], "LOAD"):
+		source = args[1]
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(script.All(), func(s script.Script) bool { return s.Source == source })
 }
 
 // classes are what is escaped in a pattern, and its brackets.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -178,4 +179,25 @@ func TestPatterns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, names)
 	m.Unlock()
+}
+
+// A node carries out our scripts only: another could read the files of the user
+// who serves it, or never end.
+func TestOtherScriptsAreRefused(t *testing.T) {
+	ns, err := Start(1)
+	require.NoError(t, err)
+	defer ns.Close()
+	o, err := redis.ParseURL(ns.URLs()[0])
+	require.NoError(t, err)
+	c := redis.NewClient(o)
+	defer func() { _ = c.Close() }()
+	for _, words := range [][]any{
+		{"EVAL", "return loadfile('/etc/passwd')", "0"}, {"eval", "while true do end", "0"},
+		{"SCRIPT", "LOAD", "return 1"}, {"script", "load", "return 1"},
+	} {
+		require.ErrorContains(t, c.Do(t.Context(), words...).Err(), "scripts of this version of quorate only", "%q", words)
+	}
+	for _, s := range script.All() {
+		require.NoError(t, c.ScriptLoad(t.Context(), s.Source).Err(), s.Name)
+	}
 }

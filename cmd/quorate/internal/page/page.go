@@ -128,7 +128,13 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, 0) // no request has one, and the server reads none
+	}
 	switch {
+	case r.Body != nil && r.ContentLength != 0:
+		h.Set("Connection", "close")
+		http.Error(w, "this page takes no data", http.StatusRequestEntityTooLarge)
 	case r.Host != p.hosts[0] && r.Host != p.hosts[1]:
 		http.Error(w, "this server does not have that name: open the URL that quorate ui has printed", http.StatusMisdirectedRequest)
 	case subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(p.token)) != 1:
@@ -155,6 +161,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	defer p.leave(viewer)
 	w.Header().Set("Content-Type", "text/event-stream")
 	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // the server's bounds the request, which has been read
 	for text := []byte("retry: 1000\n\n"); ; {
 		if err := to.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 			return
