@@ -121,6 +121,7 @@ func waitsFor(r quorate.Report) (text string) {
 
 // tellWaits says the same in full.
 func tellWaits(r quorate.Report) (text string) {
+	r = cli.Clean(r)
 	for i := range r.Nodes {
 		if s := state(&r.Nodes[i]); s != "ready" {
 			if text != "" {

@@ -80,6 +80,7 @@ Exit status:
 // tellName prints a report: the holder first, then those that wait, the record
 // and the nodes. sure says that a majority could tell.
 func tellName(w io.Writer, r *inspect.Report, sure bool) {
+	r = cli.Clean(r)
 	says := summary(r)
 	if !sure {
 		says = "not known which process holds it"
@@ -252,6 +253,7 @@ func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, a
 	fmt.Fprintln(tab, "NAME\tKIND\tHELD BY\tWAITING")
 	for i := range all {
 		e := &all[i]
+		e.Holder = cli.Clean(e.Holder) // the name is quoted
 		holder := "-"
 		switch {
 		case e.Holder != nil && e.Holders > 1:

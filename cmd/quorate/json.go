@@ -55,7 +55,7 @@ func plainValue(v reflect.Value) any {
 	case time.Time:
 		return x
 	case error:
-		return cli.InFlags(x.Error())
+		return cli.Cell(cli.InFlags(x.Error()))
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

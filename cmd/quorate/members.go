@@ -60,6 +60,7 @@ With --json it prints the report of "quorate check" as one JSON document.`,
 
 // tellMembers prints how each node stands to the set.
 func tellMembers(w io.Writer, r quorate.Report) {
+	r = cli.Clean(r)
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "NODE\tIN THE SET")
 	for i := range r.Nodes {

@@ -23,6 +23,7 @@ import (
 // tell prints the report; bad says that a node answers and is not fit for its
 // task.
 func tell(w io.Writer, r quorate.Report) (bad bool) {
+	r = cli.Clean(r)
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "NODE\tSTATE\tVERSION\tROLE\tPERSISTENCE\tEVICTION\tCLOCK\tROUND TRIP")
 	for _, n := range r.Nodes {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // What one Reader keeps between replies; more than this goes back to the heap.
@@ -92,7 +94,7 @@ func (r *Reader) read(depth int) error {
 		return r.addLine(rest)
 	case '-':
 		if depth == 0 {
-			return Error(rest)
+			return errorOf(rest)
 		}
 		return r.addLine(rest)
 	case ':':
@@ -138,7 +140,7 @@ func (r *Reader) readBulk(kind byte, length []byte, depth int) error {
 	case kind == '=' && n >= 4:
 		v.Str = v.Str[4:] // the text's form, such as txt:
 	case kind == '!' && depth == 0:
-		return Error(v.Str)
+		return errorOf(v.Str)
 	}
 	return nil
 }
@@ -234,4 +236,22 @@ func (r *Reader) addBulk(n int) error {
 		return err
 	}
 	return r.add(Value{Str: b})
+}
+
+// longestError is how many bytes of an error are kept.
+const longestError = 1024
+
+// errorOf is a node's error as one line that is not too long for a log: a node
+// chooses the text.
+func errorOf(text []byte) Error {
+	cut := ""
+	if len(text) > longestError {
+		text, cut = text[:longestError], "…"
+	}
+	return Error(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, string(text)) + cut)
 }

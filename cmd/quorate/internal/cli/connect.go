@@ -225,7 +225,7 @@ func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
 	}
 	var attrs []string
 	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, fmt.Sprintf("%s %v", a.Key, a.Value))
+		attrs = append(attrs, a.Key+" "+Cell(a.Value.String()))
 		return true
 	})
 	text := r.Message
