@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/peers"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -86,7 +87,7 @@ func (e *Error) Error() string {
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%s%s %v", sep, n.Node, n.Err)
+		fmt.Fprintf(&b, "%s%s %v", sep, resp.OneLine(n.Node), n.Err)
 	}
 	if advice := peers.Advice(e.Needed, e.Unwrap()); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
 		fmt.Fprintf(&b, "; %s", advice)

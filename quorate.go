@@ -94,10 +94,16 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 		q.closeOwn()
 		return nil, fmt.Errorf("quorate: %w", err)
 	}
+	ready := false
+	defer func() {
+		if !ready { // a nil context panics
+			_ = q.Close()
+		}
+	}()
 	if err := q.core.Ready(ctx); err != nil {
-		_ = q.Close()
 		return nil, wrapError("connect", "", err)
 	}
+	ready = true
 	return q, nil
 }
 

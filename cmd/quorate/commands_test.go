@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -236,6 +237,23 @@ func TestNodes(t *testing.T) {
 	assert.Equal(t, 0, status, errs)
 	p.signal(os.Interrupt)
 	assert.Equal(t, 0, p.status())
+}
+
+// SIGTERM ends the nodes while a client is connected and a command waits there.
+func TestNodesEndAtSIGTERM(t *testing.T) {
+	p := start(t, "nodes", "-n", "1")
+	p.says("\n")
+	url := strings.TrimPrefix(strings.TrimSpace(p.out.String()), "export QUORATE_NODES=")
+	o, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	c := redis.NewClient(o)
+	defer func() { _ = c.Close() }()
+	waits := make(chan error, 1)
+	go func() { waits <- c.BLPop(t.Context(), 0, "nothing").Err() }()
+	require.Eventually(t, func() bool { return c.Ping(t.Context()).Err() == nil }, time.Minute, time.Millisecond)
+	p.signal(syscall.SIGTERM)
+	assert.Equal(t, 0, p.status())
+	assert.Error(t, <-waits)
 }
 
 func TestHelp(t *testing.T) {

@@ -43,7 +43,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		e = cli.NewExit(cli.ExitUsage, fmt.Errorf("%w (try %s --help)", err, cmd.CommandPath()))
 	}
 	if e.Err != nil {
-		fmt.Fprintf(stderr, "quorate: %s\n", cli.InFlags(e.Err.Error()))
+		fmt.Fprintf(stderr, "quorate: %s\n", cli.Lines(cli.InFlags(e.Err.Error())))
 	}
 	return e.Code
 }

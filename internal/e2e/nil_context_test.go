@@ -36,6 +36,9 @@ func TestNilContext(t *testing.T) {
 	held, rwheld := mutex.New(q, "held"), rwmutex.New(q, "rwheld")
 	assert.NoError(t, held.LockContext(t.Context()))
 	assert.NoError(t, rwheld.LockContext(t.Context()))
+	rwunlocked, rwread := rwmutex.New(q, "rwunlocked"), rwmutex.New(q, "rwread")
+	assert.NoError(t, rwunlocked.LockContext(t.Context()))
+	assert.NoError(t, rwread.RLockContext(t.Context()))
 	calls := map[string]func() error{
 		"Connect":            func() error { _, err := quorate.Connect(none, c.URLs()); return err },
 		"Bootstrap":          func() error { return q.Bootstrap(none) },
@@ -57,6 +60,9 @@ func TestNilContext(t *testing.T) {
 		"rwmutex.Do":         func() error { return rwmutex.New(q, "j").Do(none, f) },
 		"rwmutex.RDo":        func() error { return rwmutex.New(q, "k").RDo(none, f) },
 		"rwmutex.Holder":     func() error { _, err := rwheld.Holder(none); return err },
+		"rwmutex.Extend":     func() error { return rwheld.Extend(none) },
+		"rwmutex.Unlock":     func() error { return rwunlocked.UnlockContext(none) },
+		"rwmutex.RUnlock":    func() error { return rwread.RUnlockContext(none) },
 		"rwmutex.Downgrade":  func() error { return rwheld.Downgrade(none) },
 		"semaphore.Acquire":  func() error { return sem.Acquire(none, 1) },
 		"semaphore.Lease":    func() error { _, err := sem.AcquireLease(none, 1); return err },

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/resp"
 )
 
 // SetError says that a client's list of nodes is another one than that of the
@@ -26,10 +28,19 @@ func (e *SetError) Error() string {
 	if e.Begun {
 		return fmt.Sprintf("the list of this client is %s, and a recording of another list, %s, has begun on its nodes and has not ended: give all clients the same list, and run \"quorate bootstrap\" with it; "+
 			"nodes that have accepted the other list take no other: it ends on them when all nodes of that list answer, or when they are emptied",
-			strings.Join(e.List, " "), strings.Join(e.Set, " "))
+			Addrs(e.List), Addrs(e.Set))
 	}
 	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s: give every client the list of the set",
-		strings.Join(e.List, " "), strings.Join(e.Set, " "), e.Since.UTC().Format(time.DateTime+" MST"))
+		Addrs(e.List), Addrs(e.Set), e.Since.UTC().Format(time.DateTime+" MST"))
+}
+
+// Addrs lists addresses, which a node may have chosen, in one line.
+func Addrs(list []string) string {
+	safe := make([]string, len(list))
+	for i, addr := range list {
+		safe[i] = resp.OneLine(addr)
+	}
+	return strings.Join(safe, " ")
 }
 
 // Unwrap returns the kind.

@@ -216,7 +216,7 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		if v.Shown == nil {
 			return fault.ErrSetUnknown
 		}
-		return &fault.MemberError{Why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: " +
+		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) + "; too few nodes of this client's list say the same: " +
 			"start those that are down, or give the client the list of the set"}
 	case nodeset.SetPending:
 		return fault.ErrSetPending
@@ -227,12 +227,12 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 	case nodeset.SetRetired:
 		return fault.ErrSetRetired
 	case nodeset.SetAhead:
-		return &fault.MemberError{Why: "serves a later configuration of the set, " + strings.Join(v.Shown.Addrs(), " ") + ", and the others are asked whether that was decided; " +
+		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) + ", and the others are asked whether that was decided; " +
 			"if this stays, too few of the nodes that this client knows are left: look at that list with \"quorate members list\", and if it is the set give it to this client"}
 	case nodeset.SetForeign:
 		// It passes where all members have lost their data, and have recorded
 		// their set once more (e2e: TestFlushAll).
-		return &fault.MemberError{Why: "has the data of another set of nodes, " + strings.Join(v.Shown.Addrs(), " ") +
+		return &fault.MemberError{Why: "has the data of another set of nodes, " + fault.Addrs(v.Shown.Addrs()) +
 			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
 	case nodeset.SetOther:
 		at := v.Set.Member(v.As)
@@ -240,7 +240,7 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 			return fault.ErrRejudged
 		}
 		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data, "+
-			"or, if that member now runs here, say so: quorate members move", v.Set.Members[at].Addr)}
+			"or, if that member now runs here, say so: quorate members move", resp.OneLine(v.Set.Members[at].Addr))}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -46,6 +47,9 @@ type Node struct {
 // master that goes on when it is cut off from them: see Warn.
 func (r *Node) Describe(info string) {
 	fields := InfoFields(info)
+	for name, value := range fields {
+		fields[name] = resp.OneLine(value)
+	}
 	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
 	r.AOF = fields["aof_enabled"] == "1"
 	// INFO has the second field where min-replicas-to-write is set.

@@ -94,7 +94,7 @@ func (r *Reader) read(depth int) error {
 		return r.addLine(rest)
 	case '-':
 		if depth == 0 {
-			return errorOf(rest)
+			return Error(OneLine(string(rest)))
 		}
 		return r.addLine(rest)
 	case ':':
@@ -140,7 +140,7 @@ func (r *Reader) readBulk(kind byte, length []byte, depth int) error {
 	case kind == '=' && n >= 4:
 		v.Str = v.Str[4:] // the text's form, such as txt:
 	case kind == '!' && depth == 0:
-		return errorOf(v.Str)
+		return Error(OneLine(string(v.Str)))
 	}
 	return nil
 }
@@ -238,20 +238,20 @@ func (r *Reader) addBulk(n int) error {
 	return r.add(Value{Str: b})
 }
 
-// longestError is how many bytes of an error are kept.
-const longestError = 1024
+// longestText is how many bytes of a text that a node chose are kept.
+const longestText = 1024
 
-// errorOf is a node's error as one line that is not too long for a log: a node
-// chooses the text.
-func errorOf(text []byte) Error {
+// OneLine returns a text that a node chose as one line that is not too long for
+// a log. It replaces what is not printable, and cuts what is longer than 1 kB.
+func OneLine(text string) string {
 	cut := ""
-	if len(text) > longestError {
-		text, cut = text[:longestError], "…"
+	if len(text) > longestText {
+		text, cut = text[:longestText], "…"
 	}
-	return Error(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, string(text)) + cut)
+	}, text) + cut
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/quorate/quorate/internal/resp"
 )
@@ -215,7 +216,7 @@ func (i *Info) parse(section string) {
 		case "redis_version":
 			i.Version = short(value)
 		case "role":
-			i.Role = value
+			i.Role = short(value)
 		case "redis_mode":
 			if value == "sentinel" { // it has no role
 				i.Role = value
@@ -241,7 +242,7 @@ func (i *Info) parse(section string) {
 // short returns a word of a usual length, else nothing: it goes back to the
 // node with every connection.
 func short(s string) string {
-	if len(s) > 64 || strings.ContainsAny(s, " \t") {
+	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 		return ""
 	}
 	return s

@@ -30,6 +30,20 @@ func Cell(text string) string {
 	return safe[:cut] + fmt.Sprintf("… (%d bytes)", len(text))
 }
 
+// longestLine is how many bytes of a line are shown in which several nodes say
+// why they refuse. Each of their texts is a Cell already.
+const longestLine = 8 * longestCell
+
+// Lines returns text with each of its lines escaped as a Cell, and cut when it
+// is longer than 8 kB.
+func Lines(text string) string {
+	safe := string(board.Escape([]byte(text[:min(len(text), longestLine)]), "\n"))
+	if len(text) <= longestLine {
+		return safe
+	}
+	return safe + fmt.Sprintf("… (%d bytes)", len(text))
+}
+
 // shown is an error whose text is a Cell. What it matches is unchanged.
 type shown struct {
 	error

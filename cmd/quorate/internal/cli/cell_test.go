@@ -41,4 +41,7 @@ func TestClean(t *testing.T) {
 
 	assert.Less(t, len(cli.Cell(strings.Repeat("é\n", 1<<20))), 1100)
 	assert.Less(t, len(cli.Cell(strings.Repeat("\x00", 1000))), 1100)
+
+	assert.Equal(t, "a\nb\\tc\\f", cli.Lines("a\nb\tc\f"))
+	assert.Less(t, len(cli.Lines(strings.Repeat("x", 1<<20))), 8300)
 }
