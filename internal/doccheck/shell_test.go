@@ -214,27 +214,14 @@ func makes(t *testing.T, b block) {
 	}
 }
 
-// bootstraps: brand-new nodes vote after the command, and after the job of the
-// compose file.
+// bootstraps: brand-new nodes vote after the command.
 func bootstraps(t *testing.T, b block) {
-	job := regexp.MustCompile(`(?m)^docker compose run --rm (\S+)$`).FindStringSubmatch(b.text)
-	require.NotNil(t, job)
-	var service string
-	for _, y := range of(t, "yaml") {
-		if m := regexp.MustCompile(`(?s)\n  ` + job[1] + `:\n.*?\n    command: ([^\n]+)\n`).FindStringSubmatch(y.text); m != nil {
-			service = m[1]
-		}
-	}
-	require.NotEmpty(t, service, "the compose file has the job %s", job[1])
-	for line := range strings.Lines(b.text) {
-		urls := redistest.Start(t, 3).URLs()
-		at := strings.NewReplacer("redis://lock-a:6379", urls[0], "redis://lock-b:6379", urls[1], "redis://lock-c:6379", urls[2])
-		p := newPlace(t, urls...)
-		p.program("bin/docker", "exec quorate "+at.Replace(service))
-		p.run("! quorate check")
-		p.run(at.Replace(line))
-		p.run("quorate check --all")
-	}
+	urls := redistest.Start(t, 3).URLs()
+	at := strings.NewReplacer("redis://lock-a:6379", urls[0], "redis://lock-b:6379", urls[1], "redis://lock-c:6379", urls[2])
+	p := newPlace(t, urls...)
+	p.run("! quorate check")
+	p.run(at.Replace(b.text))
+	p.run("quorate check --all")
 }
 
 // short has the command take the shortest guard time that it accepts.
