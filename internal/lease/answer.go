@@ -108,6 +108,7 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 	}
 	ends := v.leaseBrought(p, r)
 	p.held, p.ticket, p.incarnation, p.ackSent, p.evicts = true, a.Ticket, a.Incarnation, r.Sent, false
+	p.waitMillis = uint32(min(a.Wait, protocol.LongestWait) / time.Millisecond)
 	if ends != 0 || p.extraOrNil != nil {
 		p.mutableExtra().leaseEnds = ends
 	}

@@ -81,6 +81,7 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	// A holder whose views differ learns the lists in time: when a node goes,
 	// the rest must still admit it.
 	list := op == protocol.OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 || c.phase == Holding && c.at(now).differ() && c.Rules.On(protocol.RuleLists))
+	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.insists(now, node)
 	t := c.ticket
 	if list {
 		t = c.lists.from(t)
@@ -88,5 +89,5 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]protocol.Request)[:0]
 	}
-	c.Out = append(c.Out, protocol.Request{Node: node, Op: op, Ticket: t, List: list, Sent: now})
+	c.Out = append(c.Out, protocol.Request{Node: node, Op: op, Ticket: t, List: list, Patient: patient, Sent: now})
 }

@@ -126,6 +126,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 			b.other(1, protocol.OpBeat, 0)
 			b.pass(benchTTL/2, 1, 2)
 			assert.True(t, b.nodes[0].SetPlain(b.millis(), "rival", 10*time.Second), "the lease at node 0 has ended")
+			b.other(0, protocol.OpBeat, 0) // not patient: it drops the claim
 			if answered {
 				b.Up(b.now, 0)
 				b.reach(0, 1, 2)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"github.com/quorate/quorate/internal/protocol"
 	"slices"
+	"time"
 )
 
 // This file is for searches over many futures: copies of a claim, and its state
@@ -126,7 +127,11 @@ func (v *views) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
-	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next} {
+	lapses := protocol.Never
+	if v.phase != Holding && !p.vote && p.waitMillis > 0 {
+		lapses = p.ackSent.Add(time.Duration(p.waitMillis) * time.Millisecond)
+	}
+	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next, lapses} {
 		b = v.AppendTime(b, t, now)
 	}
 	b = append(b, p.failures)

@@ -3,6 +3,7 @@ package lease
 import (
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -48,6 +49,8 @@ type peer struct {
 	evicts     bool  // it has said since its last answer that an operator ends the hold
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
 	failures   uint8 // in a row, as far as that can count
+
+	waitMillis uint32 // no vote: for so long from ackSent some lease ahead of the claim runs; 0: not known
 }
 
 // ask has the node asked now, or after the answer that is still to come: at
@@ -334,6 +337,32 @@ func (v *views) hinted() protocol.Time {
 		}
 	}
 	return at
+}
+
+// lapsed reports whether the node has said that the leases ahead of the claim
+// have ended there by now.
+func (v *views) lapsed(p *peer, now protocol.Time) bool {
+	return v.running(p, now) && !p.vote && p.failures == 0 && p.waitMillis > 0 &&
+		now >= p.ackSent.Add(time.Duration(p.waitMillis)*time.Millisecond)
+}
+
+// insists reports whether a request to node i may have claims dropped whose
+// lease has ended. Take three nodes, a holder, and a waiter. Node 3 hangs for
+// longer than a lease, so both leases have ended there when it goes on. Nodes 1
+// and 2 have told the waiter that the holder's lease runs, so the waiter could
+// not use the vote of node 3. It renews its place there, and the holder, whose
+// beat comes a moment later, is still ahead of it. When the holder dies, its
+// leases end at nodes 1 and 2 as well: then the waiter insists.
+// Invariant: q nodes vote for the claim or have said that the leases ahead of it
+// have ended. So a claim insists only where the vote may make it a holder.
+func (v *views) insists(now protocol.Time, i int) bool {
+	if !v.Rules.On(protocol.RulePatient) {
+		return true
+	}
+	if v.phase == Holding || !v.lapsed(&v.peers[i], now) || !v.Rules.On(protocol.RuleInsist) {
+		return false
+	}
+	return v.Sets.Met(v.voting(now) | v.where(func(p *peer) bool { return v.lapsed(p, now) }))
 }
 
 // owesWeight reports whether a node is to learn the weight of Shrink from a

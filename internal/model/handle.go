@@ -84,7 +84,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 	}
 	v.votes = v.portion()
 	v.reclaimed()
-	v.purge(t)
+	v.purge(t, r.Patient || r.Op == protocol.OpLeave)
 	v.forgetOld()
 	v.advance()
 	a := v.claim(t, owner, r)
@@ -305,10 +305,10 @@ func (v *turn) keepFence(t protocol.Terms) {
 
 // forgetOld bounds the memory of a node: a million short-lived names must not
 // fill it. A later claim gets a higher ticket all the same, as tickets stay
-// near the clock. It drops the fence of a name without claims after the
-// retention time.
+// near the clock. It drops the fence of a name, and what is left of claims whose
+// leases have ended, after the retention time.
 func (v *turn) forgetOld() {
-	if len(v.claims) == 0 && v.fenceEnd <= v.now {
-		v.fence, v.fenceOf = 0, protocol.ID{}
+	if v.fenceEnd <= v.now && !slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Expiry > v.now }) {
+		v.claims, v.fence, v.fenceOf = nil, 0, protocol.ID{}
 	}
 }

@@ -35,13 +35,17 @@ type turn struct {
 // portion at a time. One that is not dropped yet counts as if its lease were
 // longer, which is safe at any time, but gets no vote.
 //
+// A patient request drops none. A node that hung, or was cut off, finds that
+// all leases have ended. If the first request to come dropped the holder, the
+// holder could not come back at its ticket: a waiter has the fence.
+//
 // One that would outlast the retention was given before the clock was
 // set back, as every lease is shorter than that. How much of it is left is not
 // known any more, so it gets as much as it may have at most.
-func (v *turn) purge(t protocol.Terms) {
+func (v *turn) purge(t protocol.Terms, patient bool) {
 	last := v.now + t.TTL.Milliseconds() + v.retention
 	if v.droppedUpTo == 0 {
-		if v.firstExpiry > v.now && v.lastExpiry <= last {
+		if v.lastExpiry <= last && (v.firstExpiry > v.now || patient) {
 			return
 		}
 		v.firstExpiry, v.lastExpiry = forGood, 0
@@ -73,19 +77,32 @@ func (v *turn) purge(t protocol.Terms) {
 }
 
 // advance gives the vote to one claim after the other, in ticket order, for as
-// long as they fit and a portion at most. Votes are never taken back here: the
-// claims below a claim only ever leave.
+// long as they fit and a portion at most. One whose lease has ended is dropped
+// instead. Votes are never taken back here: the claims below a claim only ever
+// leave.
 func (v *turn) advance() {
 	var sum, digest uint64
 	v.over = false
-	for i := range v.claims {
+	for i := 0; i < len(v.claims); i++ {
 		c := &v.claims[i]
 		if !c.Voted {
-			if sum+c.Weight > v.capacity || v.hasRedlockKey() && !v.mayTakeRedlockKey(v.now, c) {
+			if sum+c.Weight > v.capacity {
 				return
 			}
-			if v.votes == 0 || c.Expiry <= v.now {
+			if v.votes == 0 {
 				v.over = true
+				return
+			}
+			if c.Expiry <= v.now {
+				v.votes--
+				if v.hasRedlockKey() {
+					v.releaseRedlockKey(c.ID)
+				}
+				v.claims = slices.Delete(v.claims, i, i+1)
+				i--
+				continue
+			}
+			if v.hasRedlockKey() && !v.mayTakeRedlockKey(v.now, c) {
 				return
 			}
 			if v.hasRedlockKey() {

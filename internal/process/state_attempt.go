@@ -87,7 +87,7 @@ func (a *Attempt) AppendState(b []byte, now protocol.Time) []byte {
 			continue
 		}
 		b = append(b, byte(r.Op), byte(r.Class))
-		b = lease.AppendFlags(b, r.List)
+		b = lease.AppendFlags(b, r.List, r.Patient)
 		b = binary.AppendUvarint(b, uint64(r.Ticket))
 		b = a.AppendTime(b, r.Sent, now)
 	}

@@ -41,10 +41,13 @@ const Writer = 1 << 30
 
 // Request is one message to one node; the claim's Terms go with it.
 type Request struct {
-	Node   int
-	Op     Op
-	List   bool // ask for the list of lower claims (capacity > 1)
-	Merged bool // its answer serves for a later request, too: see Claim.Answer; not sent to the node
+	Node int
+	Op   Op
+	List bool // ask for the list of lower claims (capacity > 1)
+	// Patient: the request drops no claim whose lease has ended. A join is never
+	// patient, and a leave always is.
+	Patient bool
+	Merged  bool // its answer serves for a later request, too: see Claim.Answer; not sent to the node
 
 	// While it waits at the client for room at its node:
 	Class     Class

@@ -20,6 +20,7 @@ import (
 const (
 	flagList   = 2
 	flagSettle = 4
+	flagInsist = 8 // a beat or a settle that is not patient: a usual beat is, and has no flags
 )
 
 // ReadShort is the command that reads a marker or a turn. Other programs may
@@ -56,8 +57,9 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 			dst = resp.AppendBytes(dst, l.capacity())
 		}
 	case protocol.OpBeat:
-		usual := one && !r.List
-		dst = appendEval(dst, built().beat.SHA, k, keys, pick(usual, 4, pick(r.List, 7, 5)))
+		flags := flagsOf(r)
+		usual := one && flags == 0
+		dst = appendEval(dst, built().beat.SHA, k, keys, pick(usual, 4, pick(flags == 0, 5, pick(r.List, 7, 6))))
 		dst = resp.AppendBytes(dst, l.id())
 		dst = resp.AppendInt(dst, ttl)
 		dst = resp.AppendInt(dst, keep)
@@ -65,8 +67,11 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 		if !usual {
 			dst = resp.AppendBytes(dst, l.capacity())
 		}
+		if flags != 0 {
+			dst = resp.AppendInt(dst, int64(flags))
+		}
 		if r.List {
-			dst = resp.AppendInt(resp.AppendInt(dst, flagList), int64(r.Ticket))
+			dst = resp.AppendInt(dst, int64(r.Ticket))
 		}
 	default: // join and settle
 		flags := flagsOf(r)
@@ -107,6 +112,9 @@ func flagsOf(r protocol.Request) (flags int) {
 	}
 	if r.Op == protocol.OpSettle {
 		flags |= flagSettle
+	}
+	if !r.Patient && r.Op != protocol.OpJoin {
+		flags |= flagInsist
 	}
 	return flags
 }

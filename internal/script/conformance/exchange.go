@@ -95,8 +95,8 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 		}
 	}
 	got.Clock, want.Clock = 0, 0
-	s.note("%d %v %v T=%d list=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
-		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Stored, terms.Capacity, terms.Weight, terms.TTL, got, got.Record, want, want.Record, outs)
+	s.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
+		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Patient, r.Stored, terms.Capacity, terms.Weight, terms.TTL, got, got.Record, want, want.Record, outs)
 	if got.Record != nil && want.Record != nil {
 		if err := s.sameEntry(got.Record, want.Record); err != nil {
 			return err

@@ -70,9 +70,9 @@ func (s *sequence) step(ctx context.Context) error {
 		if a.terms.Weight > 1 && s.rng.IntN(4) == 0 {
 			a.terms.Weight = 1 + s.rng.Uint64N(min(a.terms.Weight-1, 3)) // a holder gives back a part
 		}
-		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list})
+		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list, Patient: s.rng.IntN(2) == 0})
 	case k < 68:
-		r := protocol.Request{Op: protocol.OpBeat, List: list}
+		r := protocol.Request{Op: protocol.OpBeat, List: list, Patient: s.rng.IntN(2) == 0}
 		if list && s.rng.IntN(2) == 0 {
 			r.Ticket = s.ticket(a)
 		}

@@ -1,7 +1,8 @@
 -- beat: the claim lives on, and hears how it stands. Also at maxmemory, see full.lua:
 -- in the uncontended case the PEXPIRE is the write that needs no memory.
 --
--- ARGV  1 id  2 ttl  3 how long the state is kept  4 guard; 5 capacity, if not 1  6 flags  7 of a list: the ticket that it begins with
+-- ARGV  1 id  2 ttl  3 how long the state is kept  4 guard; 5 capacity, if not 1
+--       6 flags: 2 list, 8 not patient  7 of a list: the ticket that it begins with
 --@ read
 local id, px, keep, guard, capacity, flags = A[1], A[2], A[3], A[4], A[5] or '1', A[6] or '0'
 --@ open
@@ -9,8 +10,9 @@ if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local list = flags % 4 >= 2
 
 -- A renewal is the most frequent request of all. Here it is one read and two
--- writes, and the text of the state is the one that batch.lua compares.
-if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0) then
+-- writes, and the text of the state is the one that batch.lua compares. A claim
+-- that has the vote and is not dropped yet may be renewed.
+if fence and cid == id and (live or cf + 0 > 1 and flags + 0 < 8) and not (limit and cf + 0 < 2 and cw - limit > 0) then
   local says, hint = 1, 0
   if classic then
     local plain = try('GETRANGE', K[1], '0', '32')
@@ -28,9 +30,10 @@ if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0
   if limit then return { at + 1, tonumber(inc), tonumber(ct), says + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
   return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. ct .. ' ' .. says
 end
+local patient = flags + 0 < 8
 -- Another's claim without a vote waits for a redlock key that may have gone by
 -- now: the queue will see.
-if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
+if fence and not (cid and (live or patient) and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
 --@ full
 --@ queue
 --@ advance

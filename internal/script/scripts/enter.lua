@@ -2,7 +2,7 @@
 --
 -- ARGV  1 id  2 ticket  3 ttl  4 how long the state is kept  5 guard  6 what the state of one claim ends
 --       with, after the expiry: " <flags> <owner>"; 7 what stands before the expiry, if not "+1 1 ":
---       "+<capacity> <weight> "  8 flags: 2 list, 4 settle
+--       "+<capacity> <weight> "  8 flags: 2 list, 4 settle, 8 a settle that is not patient
 --@ read
 -- The usual case: nobody has the name, and the ticket is above the fence. The
 -- fence is compared as a text. If it has as many digits as the ticket, the state
@@ -26,10 +26,13 @@ local capacity, weight = string.match(A[7] or '+1 1 ', '^%+(%d+) (%d+) $')
 local asks, owner = string.match(A[6], '^ (%d) (.*)$')
 asks = asks - 2
 --@ open
-local settle, list = flags + 0 >= 4, flags % 4 >= 2
+local settle, list = flags % 8 >= 4, flags % 4 >= 2
+local patient = settle and flags + 0 < 8
 if recovering > 0 and not settle then return { at + 3, tonumber(inc), recovering } end
 if settle then
   --@ full
+  -- A patient settle drops no claim that has the vote, or that does not fit.
+  if patient and cid and (cf + 0 > 1 or limit and cw - limit > 0) then live = true end
 end
 
 if recovering > 0 and fence and (not cid or cid == id) then

@@ -1,7 +1,7 @@
 -- open: see whether this node may vote, and what the state says. A script that
 -- has read.lua before it sets what the request says: id, px (the ttl), keep (how
 -- long the state is kept: ttl and retention), guard, capacity, and flags (2 list,
--- 4 settle), which a leave has not.
+-- 4 settle, 8 of a beat or settle that is not patient), which a leave has not.
 local match, format = string.match, string.format
 local ttl = tonumber(px)
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)

@@ -238,7 +238,7 @@ func (x *claimParts) offer(p claimPart, e claimEvent) (all []sent) {
 // depart hands a request to the link.
 func (x *claimParts) depart(a *process.Attempt, r *protocol.Request, e claimEvent) sent {
 	a.Departed(r, e.cut&(1<<r.Node) == 0) // else a failure follows: see happen
-	m := message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List}
+	m := message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List, patient: r.Patient}
 	if r.Op == protocol.OpBeat || r.Op == protocol.OpLeave {
 		m.ticket = 0 // not looked at
 	}
@@ -263,7 +263,7 @@ func (x *claimParts) staysFinal(p claimPart) bool {
 func (x *claimParts) request(p claimPart, e claimEvent) protocol.Request {
 	m := x.msgs[e.msg]
 	return protocol.Request{
-		Node: int(e.node), Op: m.op, Ticket: m.ticket, List: m.list, Sent: p.at.Add(-time.Duration(m.age) * unit),
+		Node: int(e.node), Op: m.op, Ticket: m.ticket, List: m.list, Patient: m.patient, Sent: p.at.Add(-time.Duration(m.age) * unit),
 	}
 }
 

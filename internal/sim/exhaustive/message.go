@@ -14,9 +14,10 @@ type message struct {
 	kind kind
 	age  uint8 // units since the request was sent; the oldest are all alike
 
-	op     protocol.Op
-	ticket protocol.Ticket // of a join or a settle; of a push
-	list   bool
+	op      protocol.Op
+	ticket  protocol.Ticket // of a join or a settle; of a push
+	list    bool
+	patient bool
 
 	status       protocol.Status
 	inc          protocol.Incarnation

@@ -15,7 +15,7 @@ import (
 
 // Flags of a request and of an answer, see internal/script.
 const (
-	list, settle                                                       = 2, 4
+	list, settle, insist                                               = 2, 4, 8
 	vote, waiters, foreign, totals, listed, limit, barred, ranks int64 = 1, 2, 4, 8, 16, 32, 64, 128
 )
 
@@ -41,11 +41,12 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 		t.Notify, owner = tail[1] == "3", tail[2]
 		flags := integer(word(7, "0"))
 		if r.List = flags&list != 0; flags&settle != 0 {
-			r.Op = protocol.OpSettle
+			r.Op, r.Patient = protocol.OpSettle, flags&insist == 0
 		}
 	case "beat":
 		r.Op, t.TTL, capacity = protocol.OpBeat, ms(args[1]), word(4, "1")
-		r.List, r.Ticket = integer(word(5, "0"))&list != 0, protocol.Ticket(integer(word(6, "0")))
+		flags := integer(word(5, "0"))
+		r.List, r.Patient, r.Ticket = flags&list != 0, flags&insist == 0, protocol.Ticket(integer(word(6, "0")))
 	case "leave":
 		r.Op, capacity = protocol.OpLeave, word(3, "1")
 		_, id, _ = strings.Cut(id, " ")
