@@ -37,40 +37,6 @@ var crossing = generator{
 	},
 }
 
-// comesBack: a holder that one node missed, or dropped while it was cut off, is
-// there soon after that node comes back, so another one may go. No claim
-// contends.
-var comesBack = generator{
-	name: "repair",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Length = 8 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		p, t := w.Procs[0], w.Procs[0].Parts[0]
-		dropped := w.RNG.IntN(2) == 0
-		w.LateMessages = false // one that comes late would take the ticket
-		w.Then(w.Delay, func() {
-			if !dropped {
-				p.Cut(ns[2])
-			}
-			t.Acquire(false)
-		})
-		w.Once(world.Holds(t), w.TTL, w.NodeTimeout, func() {
-			if dropped {
-				p.Cut(ns[2])
-			}
-		})
-		w.Then(w.TTL+w.Around(w.TTL/4), func() { p.To(ns[2]).Heal(w.RNG.IntN(2) == 0) })
-		w.Then(w.TTL, func() { ns[0].Gone = true; ns[0].Crash() })
-		w.Then(2*w.TTL, func() {
-			w.ExpectHeld(t, "two nodes have kept it all the time")
-			t.Release()
-		})
-	},
-}
-
 // unlike: the nodes tell the holder of a permit different things, because one
 // of them does not know of another holder, and so much is held that the totals
 // alone do not show that there is room. Either of the others may go.

@@ -205,3 +205,55 @@ var exchangeSpares = generator{
 		}
 	},
 }
+
+// comesBack: a holder that one node missed, or dropped while it was cut off, is
+// there soon after that node comes back, so another one may go. That holds also
+// if other claims wait at the node: it is cut off from their clients, too, or
+// hangs. Whose requests come first then is chance.
+var comesBack = generator{
+	name: "repair",
+	set: func(r *rand.Rand, s *course.Setting) {
+		plain(r, s, 2+r.IntN(3))
+		s.Length = 10 * s.TTL
+	},
+	plan: func(w *trial.Schedule) {
+		ns := w.Shuffled()
+		p, t := w.Procs[0], w.Procs[0].Parts[0]
+		missed, hangs := len(w.Procs) == 2 && w.RNG.IntN(2) == 0, w.RNG.IntN(2) == 0
+		w.LateMessages = false // one that comes late would take the ticket
+		w.Then(w.Delay, func() {
+			if missed {
+				p.Cut(ns[2])
+			}
+			t.Acquire(false)
+		})
+		w.Once(world.Holds(t), w.TTL, w.NodeTimeout, func() {
+			for _, o := range w.Procs[2:] {
+				o.Parts[0].Acquire(false)
+			}
+		})
+		w.Then(w.TTL/2, func() {
+			switch {
+			case missed:
+			case hangs:
+				ns[2].Pause()
+			default:
+				for _, o := range w.Procs {
+					o.Cut(ns[2])
+				}
+			}
+		})
+		w.Then(w.TTL+w.Around(w.TTL/4), func() {
+			ns[2].Resume()
+			broken := w.RNG.IntN(2) == 0
+			for _, i := range w.RNG.Perm(len(w.Procs)) {
+				w.Procs[i].To(ns[2]).Heal(broken)
+			}
+		})
+		w.Then(w.TTL, func() { ns[0].Gone = true; ns[0].Crash() })
+		w.Then(2*w.TTL, func() {
+			w.ExpectHeld(t, "two nodes have kept it all the time")
+			t.Release()
+		})
+	},
+}
