@@ -139,7 +139,7 @@ func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protoco
 	if r.Op == protocol.OpBeat {
 		from = r.Ticket
 	}
-	return v.answer(i, r.List, from)
+	return v.answer(i, r.List, from, t.TTL)
 }
 
 // target is the ticket that a join or a settle of claim i brings about; i is -1

@@ -185,14 +185,15 @@ func (v *turn) listable(c *Claim, from protocol.Ticket) bool {
 	return n <= 8*v.portion()
 }
 
-// waitHintDepth is how many waiters ahead still allow a guess at when to ask
-// again.
+// waitHintDepth is up to how many waiters ahead are looked at to guess when to
+// ask again. Behind more of them a claim asks when the first lease may have
+// ended, and a little later the further back it is.
 const waitHintDepth = 8
 
 // answer describes the claim i and its view: the claims with votes below it. A
 // list holds those from the ticket from on, and totals stand for those below
 // from.
-func (v *turn) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
+func (v *turn) answer(i int, list bool, from protocol.Ticket, ttl time.Duration) protocol.Answer {
 	c := &v.claims[i]
 	asked := list && c.Voted
 	list = asked && v.listable(c, from)
@@ -223,7 +224,7 @@ func (v *turn) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	}
 	if !c.Voted {
 		a.Rank = i
-		a.Wait, a.Foreign = v.wait(i)
+		a.Wait, a.Foreign = v.wait(i, ttl)
 		a.Barred = i > 0 && v.hasRedlockKey() && !v.claims[0].Voted
 	}
 	return a
@@ -253,7 +254,7 @@ func (v *turn) all(a *protocol.Answer, i int) {
 // wait guesses when asking again may help the unvoted claim i, and reports
 // whether another client's redlock key is all that blocks it. A guess that is
 // too late costs time only: a vote comes by a push, too.
-func (v *turn) wait(i int) (time.Duration, bool) {
+func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 	until, ahead := int64(0), 0
 	if v.hasRedlockKey() {
 		if i == 0 { // unvoted head: the redlock key is another's
@@ -263,10 +264,7 @@ func (v *turn) wait(i int) (time.Duration, bool) {
 			return v.rest(v.plainEnd), true
 		}
 	} else {
-		until = slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
-		if v.droppedUpTo > 0 {
-			until = v.now
-		}
+		until = v.soonest()
 	}
 	for _, c := range v.claims[:i] {
 		if !c.Voted {
@@ -277,9 +275,20 @@ func (v *turn) wait(i int) (time.Duration, bool) {
 		}
 	}
 	if ahead > waitHintDepth {
-		return 0, false
+		if v.off(FarHint) {
+			return 0, false
+		}
+		return v.rest(v.soonest()) + time.Duration(int64(i)*ttl.Milliseconds()/4096)*time.Millisecond, false
 	}
 	return v.rest(until), false
+}
+
+// soonest is when the first lease may end, now while claims are being dropped.
+func (v *turn) soonest() int64 {
+	if v.droppedUpTo > 0 {
+		return v.now
+	}
+	return slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
 }
 
 // rest is the hint of an answer: how long it takes until end, 1 ms at least: 0

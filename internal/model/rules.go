@@ -86,6 +86,9 @@ const (
 	// at their tickets, without a vote. A waiter would be first there after the
 	// guard time, and the holder be lost with the next node (reclaim.txt).
 	Reclaim
+	// FarHint: a claim behind many waiters hears when to ask again. If they are
+	// dead it would ask with its next beat only (far-back.txt).
+	FarHint
 	// SetRefuse: a request that counts on another configuration is refused.
 	// A node of two sets could give both their majority (set-refuse.txt).
 	SetRefuse

@@ -16,8 +16,10 @@ if mine then
   -- waiters ahead could be gone, and the holder.
   local rank = call('ZRANK', K[3], id) or 0
   r[4] = r[4] + 128 * rank
-  -- The leases that it has to wait for are looked at for up to eight waiters: behind more of them a hint is worth
-  -- nothing, and would cost a read for each.
+  -- The leases that it has to wait for are looked at for up to eight waiters: to
+  -- read one for each would cost too much. Behind more of them it asks when the
+  -- first lease may have ended, and those further back a little later, so that
+  -- many do not ask at one moment.
   -- barred: the head is unvoted, because the redlock key is another client's.
   local barred = C == solo and voted == 0
   if barred and rank > 0 then r[4] = r[4] + 64 end
@@ -34,6 +36,8 @@ if mine then
       end
     end
     r[5] = math.max(1, till - now)
+  else
+    r[5] = math.max(1, (swept and now or soon) - now) + math.floor(rank * ttl / 4096)
   end
 else
   r[4] = r[4] + 1
