@@ -362,7 +362,9 @@ func (v *views) insists(now protocol.Time, i int) bool {
 	if v.phase == Holding || !v.lapsed(&v.peers[i], now) || !v.Rules.On(protocol.RuleInsist) {
 		return false
 	}
-	return v.Sets.Met(v.voting(now) | v.where(func(p *peer) bool { return v.lapsed(p, now) }))
+	// As hinted counts them: a hint that comes due and that no claim insists for
+	// would have the claim ask without end.
+	return v.Sets.Met(v.where(func(p *peer) bool { return p.held && p.vote || v.lapsed(p, now) }))
 }
 
 // owesWeight reports whether a node is to learn the weight of Shrink from a

@@ -84,7 +84,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 	}
 	v.votes = v.portion()
 	v.reclaimed()
-	v.purge(t, r.Patient || r.Op == protocol.OpLeave)
+	v.purge(t, r.Patient)
 	v.forgetOld()
 	v.advance()
 	a := v.claim(t, owner, r)

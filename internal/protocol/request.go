@@ -44,8 +44,8 @@ type Request struct {
 	Node int
 	Op   Op
 	List bool // ask for the list of lower claims (capacity > 1)
-	// Patient: the request drops no claim whose lease has ended. A join is never
-	// patient, and a leave always is.
+	// Patient: the request drops no claim whose lease has ended. Joins and leaves
+	// are not patient.
 	Patient bool
 	Merged  bool // its answer serves for a later request, too: see Claim.Answer; not sent to the node
 

@@ -23,7 +23,7 @@ if string.find(state, fence .. '+', 1, true) == 1 then
 end
 --@ handover
 --@ read
-local px, capacity, patient, flags = '0', A[4] or '1', true
+local px, capacity, patient, flags = '0', A[4] or '1', false
 --@ open
 --@ full
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then

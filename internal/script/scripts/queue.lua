@@ -85,9 +85,9 @@ if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 -- dropped yet counts as if its lease were longer, but gets no vote. One that
 -- would outlast the retention was given before the clock was set back, as every
 -- lease is shorter than that. How much of it is left is not known any more, so
--- it gets as much as it may have at most. A patient request drops none, nor
--- does a leave: a node that hung, or was cut off, finds that all leases have
--- ended, and a holder that is dropped cannot come back at its ticket.
+-- it gets as much as it may have at most. A patient request drops none:
+-- a node that hung, or was cut off, finds that all leases have ended, and a
+-- holder that is dropped cannot come back at its ticket.
 if recovering <= 0 and (swept or late + 0 > now + keep or soon + 0 <= now and not patient) then
   local ids, gone, dropped = call('ZRANGEBYSCORE', K[3], swept and '(' .. swept or '-inf', '+inf', 'LIMIT', 0, most + 1), {}, false
   local following = ids[most + 1]
