@@ -301,14 +301,15 @@ func (v *views) setDeadline(set, nodes uint32) protocol.Time {
 }
 
 // hinted is when enough nodes may have come round to make q votes: each node
-// says when the leases that are ahead of the claim end there.
+// says when the leases that are ahead of the claim end there. A vote at another
+// ticket than T does not count, so no hint is worth less for it.
 func (v *views) hinted() protocol.Time {
 	if !v.Rules.On(protocol.RuleHint) {
 		return protocol.Never
 	}
 	at, votes := protocol.Time(0), uint32(0)
 	for i := range v.peers {
-		if p := &v.peers[i]; p.held && p.vote {
+		if p := &v.peers[i]; p.held && p.vote && p.ticket == v.ticket {
 			votes |= 1 << i
 		}
 	}
@@ -323,7 +324,7 @@ func (v *views) hinted() protocol.Time {
 		var buf [9]protocol.Time
 		hints := buf[:0]
 		for i := range v.peers {
-			if p := &v.peers[i]; set&(1<<i) != 0 && p.held && !p.vote && p.pendingSince == 0 && p.hinted {
+			if p := &v.peers[i]; set&(1<<i) != 0 && p.held && p.ticket == v.ticket && !p.vote && p.pendingSince == 0 && p.hinted {
 				hints = append(hints, p.askAt)
 			}
 		}

@@ -77,6 +77,7 @@ var mutants = []mutant{
 	{"no waiter asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
 	{"a join instead of a settle", without(protocol.RuleSettleMissing), rolling, 100, "lost"},
 	{"a claim that needs no vote has dead claims dropped", without(protocol.RulePatient), comesBack, 100, "lost"},
+	{"a claim behind many waiters gets no hint", nodesWithout(model.FarHint), farBack, 100, "late lost"},
 	{"no claim has dead claims dropped", without(protocol.RuleInsist), killed, 100, "late lost"},
 	{"lists only when they are needed", without(protocol.RuleLists), unlike, 100, "lost"},
 	{"a lease ends with its node's memory", without(protocol.RuleOutlast), unlike, 100, "lost"},
