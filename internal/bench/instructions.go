@@ -169,7 +169,7 @@ func (r *requests) send(ctx context.Context, op protocol.Op, many int, waiter bo
 			nKeys, nArgs := 0, 0
 			for i := first; i < first+many; i++ {
 				k, t := r.of(i, waiter)
-				q := protocol.Request{Op: op, Ticket: t.ID.Next(ticket)}
+				q := protocol.Request{Op: op, Ticket: t.ID.Next(ticket), Patient: op == protocol.OpBeat}
 				if many == 1 {
 					command = script.AppendCommand(nil, k, t, countedOwner, 0, time.Minute, q)
 					continue

@@ -53,7 +53,7 @@ func BenchmarkServer(b *testing.B) {
 									n.keys = script.NewKeys("test", "name "+strconv.Itoa(j)).At(home)
 								}
 							}
-							pipe.Do(b.Context(), n.args(b, t, protocol.Request{Op: op, Ticket: ticket})...)
+							pipe.Do(b.Context(), n.args(b, t, protocol.Request{Op: op, Ticket: ticket, Patient: op == protocol.OpBeat})...)
 						}
 						_, err := pipe.Exec(b.Context())
 						require.NoError(b, err)
