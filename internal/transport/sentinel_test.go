@@ -113,7 +113,7 @@ func TestSentinelsThatSayNothing(t *testing.T) {
 		"no address, 2 of 4":     {"*2\r\n$1\r\na\r\n$5\r\n99999\r\n", 4, "answers with what is no address"},
 		"a forged line, 2 of 4":  {"*2\r\n$3\r\na\nb\r\n$1\r\n1\r\n", 4, "answers with what is no address"},
 		"one word, 2 of 4":       {"$1\r\na\r\n", 4, "answers with what is no address"},
-		"refuses, 2 of 4":        {"-NOPERM no\r\n", 4, "NOPERM no"},
+		"refuses, 2 of 4":        {"-NOPERM no\r\n", 4, "NOPERM this user has no permissions"},
 		"no protocol, 2 of 4":    {"hello\r\n", 4, "malformed reply"},
 		"not even one, 2 of two": {"*-1\r\n", 2, "the Sentinels know no master of that name"},
 	} {
