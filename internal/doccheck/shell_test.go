@@ -132,15 +132,14 @@ func demonstrates(t *testing.T, b block) {
 	assert.Contains(t, p.run(strings.Replace(b.text, "quorate demo", "quorate demo --seconds 2", 1)), "worker")
 }
 
-// The README's program runs on a server that an operator has declared new, and
-// prints what the README says that it prints.
+// The README's program runs on a new server, and prints what the README says
+// that it prints.
 func TestFirstProgram(t *testing.T) {
 	t.Parallel()
 	program, printed := of(t, "go")[0], of(t, "text")[0]
 	require.Equal(t, "README.md", program.name)
 	require.Equal(t, "README.md", printed.name)
 	urls := redistest.Start(t, 1).URLs()
-	newPlace(t, urls...).run("quorate bootstrap")
 	dir, err := os.MkdirTemp(root, "_doccheck-") // inside the module, so that it resolves the imports, and in no ./...
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
