@@ -129,8 +129,12 @@ func WithRetryDelayFunc(delayFunc DelayFunc) Option {
 	return OptionFunc(func(m *Mutex) { m.delayFunc = delayFunc })
 }
 
-// WithSetNXOnExtend has no effect: a hold that has ended does not come back.
-func WithSetNXOnExtend() Option { return none }
+// WithSetNXOnExtend is refused: a hold that has ended does not come back.
+func WithSetNXOnExtend() Option {
+	return OptionFunc(func(m *Mutex) {
+		m.refuse("WithSetNXOnExtend: a hold that has ended does not come back; leave the option out, and lock again after a loss")
+	})
+}
 
 // WithDriftFactor sets by which share of the expiry [Mutex.Until] is earlier.
 // The default is 0.01. Until is earlier by at least 3% and 2 ms here.

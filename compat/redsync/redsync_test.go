@@ -145,6 +145,7 @@ func TestRefused(t *testing.T) {
 	for reason, o := range map[string]redsync.Option{
 		"WithValue":         redsync.WithValue("x"),
 		"WithGenValueFunc":  redsync.WithGenValueFunc(func() (string, error) { return os.Hostname() }),
+		"WithSetNXOnExtend": redsync.WithSetNXOnExtend(),
 		"WithExpiry":        redsync.WithExpiry(30), // nanoseconds
 		"WithTimeoutFactor": redsync.WithTimeoutFactor(0),
 		"WithDriftFactor":   redsync.WithDriftFactor(1),
@@ -164,7 +165,7 @@ func TestRefused(t *testing.T) {
 	}
 	require.ErrorIs(t, rs.NewMutex("{name}").Lock(), quorate.ErrInvalid)
 	assert.Panics(t, func() { redsync.New(nil) })
-	m := rs.NewMutex("name", redsync.WithSetNXOnExtend(), redsync.WithFailFast(true), redsync.WithShufflePools(true),
+	m := rs.NewMutex("name", redsync.WithFailFast(true), redsync.WithShufflePools(true),
 		redsync.WithDriftFactor(0.5), redsync.WithTimeoutFactor(0.9), redsync.OptionFunc(func(*redsync.Mutex) {}))
 	var missing context.Context // redsync takes none for the background
 	require.NoError(t, m.LockContext(missing))
