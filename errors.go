@@ -12,33 +12,35 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// The kinds of failure. Test for them with [errors.Is]: an error may match the
-// error of a context or of a node beside its kind.
+// The kinds of failure. Test for them with [errors.Is]: besides its kind, an
+// error may also match the error of a context or of a node.
 var (
-	// ErrHeld ("held by another client") says that another claim holds the
-	// name, or is ahead in the queue.
+	// ErrHeld ("held by another client") means that another client holds the
+	// name or is ahead in the queue.
 	ErrHeld error = errHeld
-	// ErrNoQuorum ("no quorum of nodes") says that fewer than a majority of the
-	// nodes could be asked, or agreed. Each node's own error is in [Error].
+	// ErrNoQuorum ("no quorum of nodes") means that fewer than a majority of
+	// the nodes could be reached, or agreed. [Error] has each node's own error.
 	ErrNoQuorum error = errNoQuorum
-	// ErrLost ("lock lost") says that a hold ended by itself: its lease ran out
-	// before a majority of the nodes renewed it, or [WithMaxHold] or
-	// [WithoutRenewal] ended it.
+	// ErrLost ("lock lost") means that a hold ended without a release: its
+	// lease expired before a majority of the nodes renewed it, or [WithMaxHold]
+	// or [WithoutRenewal] ended it.
 	ErrLost error = errLost
-	// ErrEvicted ("lock lost: an operator has evicted the holder") is an
-	// [ErrLost], too: inspect.Evict or "quorate evict" has ended the hold.
+	// ErrEvicted ("lock lost: an operator has evicted the holder") means that
+	// inspect.Evict or "quorate evict" ended the hold. It also matches
+	// [ErrLost].
 	ErrEvicted error = errEvicted
-	// ErrNotHeld ("not held") says that what was to be released or extended is
-	// not held.
+	// ErrNotHeld ("not held") means that the call releases or extends something
+	// that is not held.
 	ErrNotHeld error = errNotHeld
-	// ErrClosed ("quorum closed") says that the [Quorum] has been closed.
+	// ErrClosed ("quorum closed") means that the [Quorum] has been closed.
 	ErrClosed error = errClosed
-	// ErrReleased ("released") is the cause of a lease's context after its
-	// release, see [Lease].
+	// ErrReleased ("released") is the cause of a lease's context after the
+	// lease has been released, see [Lease].
 	ErrReleased error = errReleased
-	// ErrInvalid ("invalid use") says that the call can never succeed as it is:
-	// an unusable name, no nodes, a node twice, a wrong setting, or a name that
-	// is in use for another kind of primitive. The text names the remedy.
+	// ErrInvalid ("invalid use") means that the call can never succeed as it
+	// stands: the name is unusable, there are no nodes, a node is listed twice,
+	// a setting is wrong, or the name is in use for another kind of primitive.
+	// The message says how to fix it.
 	ErrInvalid error = errInvalid
 )
 
@@ -49,15 +51,15 @@ var (
 	errEvicted                                = fault.ErrEvicted
 )
 
-// An Error tells how an operation failed. Err is one of the kinds, alone or
+// An Error reports how an operation failed. Err is one of the kinds, alone or
 // together with the error of the context that ended the wait. [errors.Is] and
 // [errors.As] see Err and the error of each node. No error contains a password.
 type Error struct {
 	Op     string      // "lock", "unlock", ...
-	Name   string      // of the primitive; empty where there is none
+	Name   string      // the primitive's name; empty if there is none
 	Err    error       // the kind
 	Votes  int         // nodes that agreed
-	Needed int         // nodes that had to: N/2 + 1; 0 where no nodes were asked
+	Needed int         // nodes that had to agree: N/2 + 1; 0 if no nodes were asked
 	Nodes  []NodeError // the nodes that did not agree
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A holder with work in small steps gives way when another process waits.
+// A holder that works in small steps gives way when another process is waiting.
 func ExampleLease_wanted() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -47,7 +47,7 @@ func ExampleLease_wanted() {
 	// the other has had its turn: <nil>
 }
 
-// Two seconds before it would lose the lock, a job stops.
+// A job stops two seconds before it would lose the lock.
 func ExampleWithWarning() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The label of a process goes with its claims. Any client can see it.
+// The label of a process is attached to its claims. Any client can see it.
 func ExampleWithOwner() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, // a:6379, b:6379, c:6379

@@ -18,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Three independent masters, of which any one may fail. Make one Quorum per
-// process, and every primitive from it.
+// Three independent masters, any one of which may fail. Make one Quorum per
+// process, and make every primitive from it.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -37,8 +37,8 @@ func Example() {
 	// locked elsewhere: false
 }
 
-// Connect takes what a configuration has: one address for each element, or a
-// list in one string, with or without redis://.
+// Connect takes addresses as they appear in a configuration: one address per
+// element, or a list in one string, with or without redis://.
 func ExampleConnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -54,8 +54,8 @@ func ExampleConnect() {
 	// true
 }
 
-// Settings given to Connect are the defaults for all primitives. Those that
-// contradict each other are refused, with the remedy.
+// Settings given to Connect are the defaults for all primitives. Settings that
+// contradict each other are rejected, and the error says how to fix them.
 func ExampleConnect_settings() {
 	ctx := context.Background()
 	_, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")},
@@ -67,8 +67,8 @@ func ExampleConnect_settings() {
 	// true
 }
 
-// One Redis on a developer's machine is restarted often. With this option its
-// restart costs 2 s. It refuses the list of a real deployment.
+// A single Redis on a developer's machine is restarted often. With this option,
+// a restart costs 2 s. The option rejects the list of a real deployment.
 func ExampleForDevelopment() {
 	ctx := context.Background()
 	var opts []quorate.Option
@@ -87,8 +87,8 @@ func ExampleForDevelopment() {
 	// true
 }
 
-// Nodes with TLS and a user: the Quorum's own connections use the options of
-// the clients.
+// Nodes with TLS and a user: the Quorum's own connections use the clients'
+// options.
 func ExampleNew_tls() {
 	pem, err := os.ReadFile("ca.pem")
 	if err != nil {
@@ -130,7 +130,7 @@ func ExampleNewFailoverClient() {
 	mutex.New(q, "invoices").Lock()
 }
 
-// Check says what is wrong with the nodes, and what to do about it.
+// Check reports what is wrong with the nodes, and what to do about it.
 func ExampleQuorum_Check() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -153,8 +153,9 @@ func ExampleQuorum_Check() {
 	// a majority is ready: true
 }
 
-// Brand-new nodes look like nodes that lost their data, so they do not vote for
-// a guard time. The program that sets them up says that they are new.
+// Brand-new nodes look like nodes that have lost their data, so they do not
+// vote for a guard time. The program that sets them up declares that they are
+// new.
 func ExampleQuorum_Bootstrap() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -218,8 +219,8 @@ func ExampleLease() {
 	// the next token is higher: true
 }
 
-// The row refuses a holder that slept through its lease. The comparison is a
-// part of the write, and the column is a BIGINT that begins as 0.
+// The row rejects a holder that slept through its lease. The comparison is part
+// of the write. The column is a BIGINT that starts at 0.
 func ExampleLease_sql() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -250,8 +251,8 @@ func ExampleLease_sql() {
 	}
 }
 
-// An error has its kind, how many nodes agreed, and what each of the others
-// said.
+// An error has a kind, the number of nodes that agreed, and what each of the
+// other nodes said.
 func ExampleError() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -294,7 +295,7 @@ func ExampleWithLinger() {
 	// elsewhere: <nil>
 }
 
-// A lock without renewal is one for a fixed time, unless Extend is called.
+// Without renewal, a lock lasts a fixed time unless Extend is called.
 func ExampleWithoutRenewal() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -312,8 +313,8 @@ func ExampleWithoutRenewal() {
 	// <nil> true
 }
 
-// A holder that is stuck loses the lock: no later than a minute and one TTL
-// after it began. Its context ends then.
+// A stuck holder loses the lock no later than a minute and one TTL after it
+// began. Its context ends at that point.
 func ExampleWithMaxHold() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

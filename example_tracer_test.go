@@ -25,7 +25,7 @@ func (printer) HoldEnd(_ context.Context, r quorate.HoldResult) {
 	fmt.Println(r.Kind, r.Name, "ended, error:", r.Err)
 }
 
-// A tracer feeds metrics and traces; module otel has one.
+// A tracer can feed metrics and traces. Module otel has one.
 func ExampleWithTracer() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, quorate.WithTracer(printer{}))
@@ -53,7 +53,7 @@ func (downs) Observe(e quorate.Event) {
 	}
 }
 
-// An observer gets what no caller waits for.
+// An observer receives events that no caller waits for.
 func ExampleWithObserver() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}, quorate.WithObserver(downs{}))
 	if err != nil {

@@ -6,57 +6,58 @@ import (
 )
 
 // A Lease is one hold, from the moment Lock returned until the release or the
-// loss. A log/slog logger prints its name, its token and how much of it is
-// left.
+// loss. A log/slog logger prints its name, its token and the time left.
 type Lease interface {
-	// Token returns the fencing token. It rises with every holder of the name, over
-	// all processes. A resource that remembers the highest token it has seen, and
-	// refuses lower ones, cannot be written to by a holder that has lost its lock
-	// and does not know it yet. Tokens are below 2^63 and about 1.8e18 today.
-	// JavaScript and Lua round numbers above 2^53, so pass tokens to them as
-	// strings.
+	// Token returns the fencing token. It rises with every holder of the name,
+	// across all processes. If a resource remembers the highest token it has
+	// seen and rejects lower ones, a holder that has lost its lock without
+	// knowing it cannot write to the resource. Tokens are below 2^63, and about
+	// 1.8e18 today. JavaScript and Lua round numbers above 2^53, so pass tokens
+	// to them as strings.
 	Token() uint64
-	// Context returns a context that ends when the hold ends. [context.Cause] then
-	// is [ErrReleased], [ErrLost], [ErrEvicted] or [ErrClosed].
+	// Context returns a context that ends when the hold ends. [context.Cause]
+	// then returns [ErrReleased], [ErrLost], [ErrEvicted] or [ErrClosed].
 	//
-	// Its Err compares the clock with the deadline. So Err reports the end from the
-	// deadline on, before another process can hold the name. This holds even if no
-	// other goroutine has been scheduled since. It rests on a clock that drifts by
-	// less than 1%.
+	// Its Err method compares the clock with the deadline, so Err reports the
+	// end of the hold from the deadline on, before another process can hold the
+	// name. This holds even if no other goroutine has been scheduled since. It
+	// relies on a clock that drifts by less than 1%.
 	//
-	// Done is closed by a timer, or by the first call of Err after the deadline, so
-	// it may be late on a busy process. A context derived from this one, for
-	// example by [context.WithCancel], ends with it, but its own Err knows only
-	// what Done knows. If a late end does harm, ask this context before each step,
-	// and give the token to the resource.
+	// Done is closed by a timer, or by the first call of Err after the
+	// deadline, so it may be late on a busy process. A context derived from
+	// this one, for example by [context.WithCancel], ends when this one does,
+	// but its own Err changes only when Done is closed. If noticing the end
+	// late would do harm, check this context before each step, and pass the
+	// token to the resource.
 	//
-	// The contexts that the Do methods, once and leader pass to functions are of
-	// the same kind.
+	// The contexts that the Do methods and packages once and leader pass to
+	// functions behave in the same way.
 	Context() context.Context
-	// ValidUntil returns when the hold ends unless it is renewed, on this process's
-	// monotonic clock. Renewal moves it every third of the TTL.
+	// ValidUntil returns when the hold ends unless it is renewed, on this
+	// process's monotonic clock. Each renewal, every third of the TTL, moves it
+	// forward.
 	ValidUntil() time.Time
-	// Wanted returns a channel that is closed when another claim, or another
-	// goroutine with the same value, has begun to wait behind the hold. A holder
-	// whose work can stop may then give way. The channel stays closed if the waiter
-	// gives up. The end of the hold does not close it: see Context.
+	// Wanted returns a channel that is closed once another process, or another
+	// goroutine with the same value, is waiting for the hold to end. A holder
+	// whose work can stop may then give way. The channel stays closed if the
+	// waiter gives up. The end of the hold does not close it: see Context.
 	//
-	// For a mutex, an rwmutex and shards the nodes tell at once; for the other
-	// primitives with a renewal, at most a third of the TTL later. It is a hint: it
-	// is lost if a node's connection breaks.
+	// For mutexes, rwmutexes and shards, the nodes push this at once. For the
+	// other primitives, if they are renewed, it arrives at most a third of the
+	// TTL later. It is only a hint: it is lost if a node's connection breaks.
 	Wanted() <-chan struct{}
 }
 
-// A Holder is the process that holds a name, as a majority of the nodes sees
-// it. If several processes hold the name, it is the one that has held it for
-// the longest.
+// A Holder is the process that holds a name, as seen by a majority of the
+// nodes. If several processes hold the name, it is the process that has held it
+// longest.
 type Holder struct {
-	Token   uint64        // of its claim's first hold; a hand-over inside its process is not visible from outside
+	Token   uint64        // of its claim's first hold; a hand-over inside the process is not visible from outside
 	Host    string        // of the process
 	PID     int           // of the process
-	Label   string        // of the process, see [WithOwner]; empty: none
+	Label   string        // of the process, see [WithOwner]; empty if not set
 	Left    time.Duration // until its lease ends unless it is renewed
-	Holders int           // claims that hold the name: more than one only of readers and of a semaphore
+	Holders int           // claims that hold the name; more than one only for readers and semaphores
 	Waiters int           // claims queued behind them
 	Foreign bool          // another Redlock client (redsync, node-redlock …) holds the redlock key; only Left is known
 }

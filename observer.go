@@ -6,7 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// WithObserver sets the [Observer] of losses and nodes. Default nil: none.
+// WithObserver sets the [Observer] of losses and nodes. The default is nil: no
+// observer.
 func WithObserver(o Observer) Option {
 	return setting{func(s *setup.Settings) {
 		if s.Observe = nil; o != nil {
@@ -18,13 +19,12 @@ func WithObserver(o Observer) Option {
 	}}
 }
 
-// An Observer gets the events of a [Quorum] that no caller waits for, for
-// metrics and tests, see [WithObserver]. A [Tracer] gets the calls.
+// An Observer receives the events of a [Quorum] that no caller waits for, for
+// metrics and tests, see [WithObserver]. A [Tracer] follows the calls.
 //
-// The library calls Observe from one goroutine, for one event after the other,
-// and does not wait for it. Some events may come after [Quorum.Close]. Events
-// that wait for a slow Observer take memory. A panic in Observe ends the
-// process.
+// The library calls Observe from one goroutine, one event at a time, and does
+// not wait for it. Some events may arrive after [Quorum.Close]. Events queue up
+// in memory while Observe is slow. A panic in Observe crashes the process.
 type Observer interface{ Observe(Event) }
 
 // EventKind is the kind of an [Event].
@@ -32,56 +32,56 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// EventLost ("lost"): a claim that was held ended without a release. Name,
-	// Token, Took and Err are set; Took is the length of the hold. Err matches
-	// ErrEvicted where an operator has ended it.
+	// EventLost ("lost"): a hold ended without a release. Name, Token, Took and
+	// Err are set; Took is the length of the hold. Err matches ErrEvicted if an
+	// operator ended the hold.
 	EventLost EventKind = "lost"
-	// EventNodeUp ("node up"): the connection to a node works. Node is set.
+	// EventNodeUp ("node up"): a node is connected. Node is set.
 	EventNodeUp EventKind = "node up"
 	// EventNodeDown ("node down"): the connection to a node ended. Node and Err
 	// are set.
 	EventNodeDown EventKind = "node down"
-	// EventNodeLeft ("node left"): a node does not count any more, as it has
-	// left the set. Node is set. It comes after all other events of the node.
+	// EventNodeLeft ("node left"): a node has left the set and no longer
+	// counts. Node is set. It comes after all other events of the node.
 	EventNodeLeft EventKind = "node left"
-	// EventNodeRecovering ("node recovering"): a node is new or lost its data,
-	// and does not vote until its guard time is over. Node and Took are set, to
-	// how much longer.
+	// EventNodeRecovering ("node recovering"): a node is new or has lost its
+	// data, and does not vote until its guard time is over. Node and Took are
+	// set; Took is the time left until then.
 	EventNodeRecovering EventKind = "node recovering"
 	// EventNodeCaughtUp ("node caught up"): this process has repaired a node
 	// that had lost its data. Node is set.
 	EventNodeCaughtUp EventKind = "node caught up"
-	// EventNodeRefuses ("node refuses"): a node answers, and refuses what a lock
-	// writes: it is full, lacks replicas, or its disk or its ACL forbids it.
-	// Node and Err are set. It comes once per cause, after a claim was refused
-	// or a [Quorum.Check] has found it out. EventNodeAccepts or EventNodeDown
-	// ends it.
+	// EventNodeRefuses ("node refuses"): a node answers but refuses the writes
+	// of a lock: it is full, lacks replicas, or its disk or its ACL forbids
+	// them. Node and Err are set. The event comes once per cause, after a claim
+	// was refused or [Quorum.Check] has discovered the problem, which lasts
+	// until EventNodeAccepts or EventNodeDown.
 	EventNodeRefuses EventKind = "node refuses"
-	// EventNodeAccepts ("node accepts"): a node takes new locks again. Node is
-	// set.
+	// EventNodeAccepts ("node accepts"): a node accepts new locks again. Node
+	// is set.
 	EventNodeAccepts EventKind = "node accepts"
 	// EventClockJumped ("clock jumped"): a node's clock was set. Node and Took
-	// are set; Took is by how much. The node does not vote until a guard time
-	// later.
+	// are set; Took is the size of the jump. The node does not vote for the
+	// next guard time.
 	EventClockJumped EventKind = "clock jumped"
-	// EventRecovering ("recovering"): so many nodes wait for their guard time
-	// that no quorum is left. Node and Took are set, to the last of them and
-	// how much longer.
+	// EventRecovering ("recovering"): so many nodes are waiting for their guard
+	// time that there is no quorum. Node and Took are set: the last node to
+	// finish, and how long that will take.
 	EventRecovering EventKind = "recovering"
-	// EventSetChanged ("set changed"): other nodes count from now on, see
-	// package members.
+	// EventSetChanged ("set changed"): the set of nodes that count has changed,
+	// see package members.
 	EventSetChanged EventKind = "set changed"
 )
 
-// String returns the kind's string, as it stands at each kind.
+// String returns the kind's string, as listed for each kind.
 func (k EventKind) String() string { return string(k) }
 
-// An Event is something that happened, see [Observer].
+// An Event is something that happened to a [Quorum], see [Observer].
 type Event struct {
 	Kind  EventKind
-	Name  string        // of the primitive; empty for events of nodes
+	Name  string        // of the primitive; empty for node events
 	Token uint64        // the fencing token, for lost
-	Node  string        // the node's address, for events of nodes
+	Node  string        // the node's address, for node events
 	Took  time.Duration // see the kinds
-	Err   error         // why, for lost (an *Error with each node's own error) and node down
+	Err   error         // the reason, for lost (an *Error with each node's own error) and node down
 }

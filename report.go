@@ -12,117 +12,112 @@ import (
 	"github.com/quorate/quorate/internal/report"
 )
 
-// A Report is what [Quorum.Check] found. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
+// A Report is what [Quorum.Check] found.
 type Report struct {
 	Nodes  []NodeReport // in the order of New or Connect
 	Quorum int          // nodes needed: N/2 + 1
-	Ready  int          // nodes that answer, vote, and take new locks
+	Ready  int          // nodes that answer, vote, and accept new locks
 
-	// MayRestart: one more node may be restarted, or lost with its data: all
-	// vote and are caught up. Then a majority goes on to vote, nothing that was
-	// recorded is lost, and no hold that no other client waits for. A hold that
-	// others wait for may have a bare majority, and then ends with [ErrLost]:
-	// that is seldom. With one node or two each restart ends holds.
+	// MayRestart reports whether one more node may be restarted, or lost with
+	// its data: all nodes vote and have caught up. In that case a majority
+	// keeps voting, nothing that was recorded is lost, and a hold that no other
+	// client is waiting for continues. A hold that others wait for may have
+	// only a bare majority and then end with [ErrLost], but this is rare. With
+	// one or two nodes, every restart ends holds.
 	MayRestart bool
 
-	Set SetReport // what the nodes have recorded of the set that they are
+	Set SetReport // the set that the nodes have recorded
 }
 
-// A SetReport is what the nodes have recorded of the set that they are, see
-// [Quorum.Bootstrap]. It is a plain value, safe for concurrent use as long as
-// no goroutine changes it.
+// A SetReport describes the set that the nodes have recorded, see
+// [Quorum.Bootstrap].
 type SetReport struct {
-	Recorded   bool          // from then on clients with another list are refused
-	Stamp      string        // names the record; empty: no node has one
-	Epoch      uint64        // which record of the set it is, from 1 on
-	Since      time.Time     // when it was recorded, by the clock of the client that did
+	Recorded   bool          // clients with another list are refused once it is true
+	Stamp      string        // identifies the record; empty if no node has one
+	Epoch      uint64        // counts the records of the set, from 1
+	Since      time.Time     // when it was recorded, by the clock of the client that recorded it
 	Members    []string      // addresses of the members
 	Guard      time.Duration // the settings that all clients share
 	Retention  time.Duration
 	Skew       time.Duration
-	LongestTTL time.Duration // that the guard time allows
-	Stage      Stage         // other than StageStable: the set is being changed, see package members
-	Entering   []string      // addresses of the Members that are being added
-	Leaving    []string      // and of those that are being removed
-	Note       string        // the remedy, where no set is known, or the set is being changed
+	LongestTTL time.Duration // the longest TTL that the guard time allows
+	Stage      Stage         // unless StageStable, the set is being changed, see package members
+	Entering   []string      // addresses of the Members being added
+	Leaving    []string      // addresses of the Members being removed
+	Note       string        // what to do if no set is known or the set is being changed
 
-	Also map[string][]string // further addresses of a member, by the one in Members; nil: none has any
+	Also map[string][]string // additional addresses of members, keyed by their address in Members; nil if there are none
 }
 
-// Stage is how far a change of the set is. It is a plain value, safe for
-// concurrent use.
+// Stage is the progress of a change of the set.
 type Stage string
 
 // The stages.
 const (
 	// StageStable ("stable"): one set counts.
 	StageStable Stage = "stable"
-	// StageLearning ("learning"): the old nodes count, and the next set is
-	// prepared.
+	// StageLearning ("learning"): the old nodes count while the next set is
+	// being prepared.
 	StageLearning Stage = "learning"
-	// StageJoint ("joint"): the old nodes and the new ones count, a majority of
-	// each.
+	// StageJoint ("joint"): both the old and the new nodes count, and a lock
+	// needs a majority of each.
 	StageJoint Stage = "joint"
 )
 
-// Membership is how a node stands to the set. It is a plain value, safe for
-// concurrent use.
+// Membership is the relation of a node to the set.
 type Membership string
 
-// How a node may stand to the set. Only a member has a vote.
+// The possible memberships. Only a member has a vote.
 const (
-	// NodeUnknown (""): it has not answered yet, or no set is known.
+	// NodeUnknown (""): the node has not answered yet, or no set is known.
 	NodeUnknown Membership = ""
-	// NodeMember ("member"): it is the member of the report's Number.
+	// NodeMember ("member"): the node is the member with the report's Number.
 	NodeMember Membership = "member"
-	// NodeBlank ("blank"): it has recorded no set, or has lost its data.
+	// NodeBlank ("blank"): the node has recorded no set, or has lost its data.
 	NodeBlank Membership = "blank"
-	// NodeAccepted ("accepted"): its recording of the set has not ended.
+	// NodeAccepted ("accepted"): the node has not finished recording the set.
 	NodeAccepted Membership = "accepted"
-	// NodeAhead ("ahead"): it alone shows a later configuration of the set.
+	// NodeAhead ("ahead"): only this node has a later configuration of the set.
 	NodeAhead Membership = "ahead"
-	// NodeRemoved ("removed"): it has left the set.
+	// NodeRemoved ("removed"): the node has left the set.
 	NodeRemoved Membership = "removed"
-	// NodeOtherMember ("another member's data"): it answers at the address of
-	// another member.
+	// NodeOtherMember ("another member's data"): the node answers at the
+	// address of another member.
 	NodeOtherMember Membership = "another member's data"
-	// NodeOtherSet ("another set's data"): it belongs to another set.
+	// NodeOtherSet ("another set's data"): the node belongs to another set.
 	NodeOtherSet Membership = "another set's data"
 )
 
-// A NodeReport is what [Quorum.Check] found about one node. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it.
+// A NodeReport is what [Quorum.Check] found about one node.
 type NodeReport struct {
 	Node       string        // address
-	Err        error         // why it could not be asked; the rest is then zero
+	Err        error         // why the node could not be asked; the other fields are then zero
 	Version    string        // empty if the node refuses INFO: Role, AOF and Eviction are then unknown
-	Role       string        // "master", or what it must not be, in Redis's words, as are Fsync and Eviction
-	AOF        bool          // an append-only file is kept
+	Role       string        // "master"; anything else is a problem, in Redis's own words (as are Fsync and Eviction)
+	AOF        bool          // whether the node keeps an append-only file
 	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
 	Eviction   string        // maxmemory-policy; must be noeviction
-	Offset     time.Duration // its clock less the median of the nodes' clocks
+	Offset     time.Duration // its clock minus the median of the nodes' clocks
 	RoundTrip  time.Duration
-	Recovering time.Duration // how much longer it does not vote
-	Refuses    error         // why it takes no new locks, in the server's words: it is full, its disk is, …; nil: it takes them
-	CaughtUp   bool          // it has all that was recorded; a node that lost its data is repaired after its guard time
-	Repair     Repair        // how far that is
-	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
+	Recovering time.Duration // time until it votes again
+	Refuses    error         // why it accepts no new locks (memory full, disk full, …), in the server's own words; nil if it accepts them
+	CaughtUp   bool          // it has everything that was recorded; a node that lost its data is repaired after its guard time
+	Repair     Repair        // the progress of its repair
+	Jumped     time.Duration // the last clock jump that this Quorum has seen; 0 if none
 	JumpedAt   time.Time     // when it was seen
-	Number     int           // of the member; -1: it is none
-	Membership Membership    // how it stands to the set
-	Warnings   []string      // what is wrong, in words, with the remedy
-	Shards     []NodeReport  // of a Redis Cluster: its servers that have buckets of names; the rest is then the worst of them
-	Buckets    []int         // of a shard: the buckets that it has
+	Number     int           // of the member; -1 if it is not a member
+	Membership Membership    // its relation to the set
+	Warnings   []string      // problems, each with its remedy
+	Shards     []NodeReport  // of a Redis Cluster: its servers that have buckets of names; the other fields then show the worst of them
+	Buckets    []int         // of a shard: its buckets
 }
 
-// A Repair says how far the repair of a node is that is not caught up. It is a
-// plain value, safe for concurrent use as long as no goroutine changes it.
+// Repair reports the progress of repairing a node that has not caught up.
 type Repair struct {
-	Running bool   // a client repairs the node now: this one or another
+	Running bool   // a client, this one or another, is repairing the node now
 	Host    string // of that client
 	PID     int
-	Left    int // records that it has yet to bring there; -1: it lists them still
+	Left    int // records still to be copied to the node; -1 while they are still being listed
 }
 
 var errReplica = errors.New("is a replica, not a master")
@@ -130,16 +125,17 @@ var errReplica = errors.New("is a replica, not a master")
 // replica: it cannot be written to, and does not vote.
 func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
 
-// Check asks every node for what affects safety and says what is wrong with
-// it. It has each node that votes write what a lock writes, at a key of its own
-// below the prefix that expires within a second: a node may answer all
-// questions and refuse every write. Connecting starts the guard time of a
-// brand-new node, and repairs a node that lost its data from the others. Check
-// waits until that has been tried.
+// Check asks every node about everything that affects safety and reports what
+// is wrong. Each node that votes makes the same kind of write as for a lock, at
+// a key of its own below the prefix that expires within a second, because a
+// node can answer all questions and still refuse every write. Connecting starts
+// the guard time of a brand-new node and, if a node has lost its data, repairs
+// it from the others. Check waits until that has been tried.
 //
-// It waits for each node until ctx ends, and ten node timeouts at most. It
-// fails with [ErrNoQuorum], beside the full report, when fewer than a majority
-// of the nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
+// It waits for each node until ctx is done, or for at most ten node timeouts.
+// If fewer than a majority of the nodes answer and vote, it returns the full
+// report together with [ErrNoQuorum]. After [Quorum.Close] it fails with
+// [ErrClosed].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	s, err := q.mustCore().Onlooker().Survey(ctx)
 	if err != nil {

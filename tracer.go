@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// WithTracer sets the [Tracer] of acquisitions and holds. Default nil: none.
+// WithTracer sets the [Tracer] of acquisitions and holds. The default is nil:
+// no tracer.
 func WithTracer(t Tracer) Option {
 	return setting{func(s *setup.Settings) {
 		if s.Trace = nil; t != nil {
@@ -16,23 +17,26 @@ func WithTracer(t Tracer) Option {
 	}}
 }
 
-// A Tracer follows the calls that acquire, of all primitives of a [Quorum], and
-// what they hold: see [WithTracer]. Module otel has one for OpenTelemetry. An
-// [Observer] gets what no caller waits for.
+// A Tracer follows every call that acquires something, for all primitives of a
+// [Quorum], and the holds that result: see [WithTracer]. Module otel has a
+// Tracer for OpenTelemetry. An [Observer] receives the events that no caller
+// waits for.
 //
-// Each AcquireStart is followed by one AcquireEnd, and that by one HoldEnd if
-// the result has no Err and is not Shared. Both get the context that
-// AcquireStart returned, and the call goes on with that context: return the one
-// you got, or one derived from it that adds only values.
+// Each AcquireStart is followed by one AcquireEnd. If the result has no Err and
+// is not Shared, one HoldEnd follows. Both get the context that AcquireStart
+// returned, and the call itself continues with that context. So return the
+// context you received, or one derived from it that only adds values.
 //
-// A [mutex.Group] acquires each of its names, and tries some more than once. A
-// call with a context that has ended, or an invalid name, acquires nothing.
+// A [mutex.Group] acquires each of its names, some of them more than once. A
+// call with an invalid name, or with a context that has already ended, acquires
+// nothing.
 //
 // A Tracer must be safe for concurrent use. The library calls it without
-// holding a lock, in the goroutine of the caller; HoldEnd also in a goroutine
-// of its own. The methods must return soon and must not call the library. If
-// one panics, the panic reaches the caller: Lock then has not locked, and
-// Unlock has unlocked. A panic in HoldEnd of a lost hold ends the process.
+// holding a lock, in the goroutine of the caller; HoldEnd may also be called in
+// a goroutine of its own. The methods must return soon and must not call the
+// library. If a method panics, the panic reaches the caller: Lock then has not
+// locked, and Unlock has unlocked. A panic in HoldEnd of a lost hold crashes
+// the process.
 //
 // [mutex.Group]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Group
 type Tracer interface {
@@ -41,25 +45,25 @@ type Tracer interface {
 	HoldEnd(ctx context.Context, r HoldResult)
 }
 
-// An AcquireInfo describes an acquisition that begins, see [Tracer].
+// An AcquireInfo describes an acquisition that is starting, see [Tracer].
 type AcquireInfo struct {
 	Kind, Name string // Kind is the package: mutex, rwmutex, semaphore, once, leader, flight, period or shards
-	Try        bool   // it does not wait for a turn
+	Try        bool   // the call does not wait for its turn
 }
 
 // An AcquireResult describes how an acquisition ended, see [Tracer].
 type AcquireResult struct {
 	Kind, Name string        // see AcquireInfo
 	Try        bool          // see AcquireInfo
-	Contended  bool          // other claims were ahead at some node
+	Contended  bool          // other claims were ahead on some node
 	Local      bool          // handed over inside the process; no node was asked
 	Shared     bool          // joined the read hold that this process already has; no HoldEnd follows
 	Wait       time.Duration // since AcquireStart
-	Queue      int           // the most claims that were before it at a node, those that held the name, too; 0 with Err
-	RoundTrips int           // the most requests that one node was sent, until the claim was admitted; 0 with Err
-	Votes      int           // of the nodes
+	Queue      int           // the most claims ahead of it on any node, including those that hold the name; 0 with Err
+	RoundTrips int           // the most requests sent to any one node until the claim was admitted; 0 with Err
+	Votes      int           // nodes that voted for it
 	Token      uint64        // the fencing token; 0 with Err
-	Err        error         // nil: it is held; mostly an *Error
+	Err        error         // nil if it is held; usually an *Error
 }
 
 // A HoldResult describes how a hold ended, see [Tracer].
@@ -67,7 +71,7 @@ type HoldResult struct {
 	Kind, Name string // see AcquireInfo
 	Token      uint64
 	Held       time.Duration
-	Err        error // nil: it was released; else it matches ErrLost or ErrClosed
+	Err        error // nil if it was released; otherwise it matches ErrLost or ErrClosed
 }
 
 // tracer is a Tracer as package core calls it.
