@@ -151,8 +151,9 @@ func WithGuard(d time.Duration) Option {
 //
 // It is for exactly one node: [New] and [Connect] reject a list of several
 // nodes with [ErrInvalid]. A node that has recorded production settings keeps
-// its guard time, and the log says so. A node that has recorded the settings of
-// ForDevelopment refuses clients without it. The error says how to fix that.
+// its guard time. This client still has a TTL of 1 s then, and the log says so.
+// A node that has recorded the settings of ForDevelopment refuses clients
+// without it. The error says how to fix that.
 func ForDevelopment() Option { return setting{(*setup.Settings).ForDevelopment} }
 
 // WithSkew sets the largest tolerated difference between the clocks of the

@@ -7,16 +7,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
-	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/fault"
 )
 
 func checkCommand() *cobra.Command {
@@ -82,49 +80,143 @@ JSON document.`,
 	return cmd
 }
 
-func bootstrapCommand() *cobra.Command {
-	var t cli.Target
-	cmd := &cobra.Command{
-		Use:   "bootstrap",
-		Short: "Declare brand-new nodes ready, so that the first lock does not wait",
-		Long: `Declares that the nodes are brand-new: no client has ever used them, so they may
-vote at once instead of after their guard time. They record that they are the
-set of this list, with --guard, --retention and --skew as settings of the set,
-which all clients share.
+// checkJob is one call of "quorate check".
+type checkJob struct {
+	all     bool
+	wait    bool
+	json    bool
+	timeout time.Duration
+	out     io.Writer
+	errs    io.Writer
+}
 
-It is for tests, CI, and a first deployment that does not want to wait.
-Production never needs it. Leave it out of what runs at each start: nodes that
-have all lost their data look brand-new, and a second holder could get in.
+// How often the nodes are asked while the command waits, and how often it says
+// so though nothing has changed.
+const (
+	askEvery = 250 * time.Millisecond
+	sayEvery = 10 * time.Second
+)
 
-Nodes that have recorded a set keep it, and nothing is changed.`,
-		Args: cobra.NoArgs,
-		RunE: t.Asking(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
-			already := func(set []string) error {
-				fmt.Fprintf(cmd.OutOrStdout(), "Already recorded, nothing changed: the set is %s.\n", strings.Join(set, " "))
-				return nil
-			}
-			known, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			if c, err := core.CoreOf(q).Onlooker().Recorded(known); err == nil {
-				return already(c.Addrs())
-			}
-			recorded, err := core.CoreOf(q).Record(ctx)
-			if err = core.WrapError("bootstrap", "", err); errors.Is(err, quorate.ErrInvalid) {
-				return cli.NewExit(1, cli.Plain(err)) // no node that answers later changes it
-			} else if err != nil {
-				return cli.NewExit(1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", cli.Plain(err)))
-			}
-			r, _ := q.Check(ctx)
-			if !recorded { // the nodes have answered since, or another client was first
-				return already(r.Set.Members)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %s brand-new, with votes from now on.\n", fault.Count(len(r.Set.Members), "node"))
-			fmt.Fprintf(cmd.OutOrStdout(), "The set is recorded, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
-			return nil
-		}),
+// breaks is how long too few nodes must have been ready for the check to say
+// that nothing can be locked. On a busy machine an answer may be late.
+const breaks = time.Second
+
+// Exit statuses of "quorate check", as monitoring programs understand them:
+// fine, degraded, broken.
+const (
+	exitDegraded = 1
+	exitBroken   = 2
+)
+
+// run asks the nodes once, or until one more may be restarted, and returns the
+// exit status. It waits for timeout at most, and until ctx ends. Each question
+// is bounded, too.
+func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
+	limit := cli.Patience
+	if j.wait {
+		limit = j.timeout
 	}
-	t.NodeFlags(cmd)
-	t.GuardFlag(cmd, " (default: 20s)")
-	t.SharedFlags(cmd, "5m", "2s")
-	return cmd
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	said, at, began := "", time.Time{}, time.Now()
+	var r quorate.Report
+	for {
+		now, err := q.Check(ctx)
+		if r.Nodes == nil || ctx.Err() == nil {
+			r = now // else its questions were cut short
+		}
+		switch {
+		case j.wait && err == nil && j.safe(r), !j.wait && (r.Ready >= r.Quorum || time.Since(began) >= breaks):
+			return j.tell(r)
+		case !j.wait:
+			time.Sleep(askEvery / 4)
+			continue
+		}
+		if what := waitsFor(r); what != said || time.Since(at) >= sayEvery {
+			fmt.Fprintf(j.errs, "quorate: waiting: %s\n", tellWaits(r))
+			said, at = what, time.Now()
+		}
+		select {
+		case <-time.After(askEvery):
+		case <-ctx.Done():
+			status := j.tell(r)
+			fmt.Fprintf(j.errs, "quorate: %s: %s\n", lo.Ternary(r.MayRestart, "not every node is ready", "it is not safe to restart a node"), j.ended(ctx))
+			return max(status, exitDegraded)
+		}
+	}
+}
+
+// ended says why the wait is over though the nodes are not as they should be,
+// and what to do.
+func (j *checkJob) ended(ctx context.Context) string {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+		return cause.Error()
+	}
+	return fmt.Sprintf("waited for %v; start the nodes that are down; for others wait again, with a longer --timeout", j.timeout)
+}
+
+// safe reports whether the nodes are as the caller wants them.
+func (j *checkJob) safe(r quorate.Report) bool {
+	if j.all && r.Ready < len(r.Nodes) {
+		return false
+	}
+	for _, n := range r.Nodes {
+		if j.all && !n.CaughtUp {
+			return false
+		}
+	}
+	return r.MayRestart
+}
+
+// waitsFor names the nodes that are not ready, and why. It stays the same while
+// only times and numbers change.
+func waitsFor(r quorate.Report) (text string) {
+	for i := range r.Nodes {
+		switch n := &r.Nodes[i]; {
+		case n.Refuses != nil:
+			text += n.Node + " " + refusesLocks + ";"
+		case n.Err == nil && n.Recovering > 0:
+			text += n.Node + " recovers;"
+		case n.Err == nil && !n.CaughtUp:
+			text += n.Node + " is repaired;"
+		case n.Err != nil:
+			text += n.Node + " is " + state(n) + ";"
+		}
+	}
+	return text
+}
+
+// tellWaits says the same in full.
+func tellWaits(r quorate.Report) (text string) {
+	r = cli.Clean(r)
+	for i := range r.Nodes {
+		if s := state(&r.Nodes[i]); s != "ready" {
+			if text != "" {
+				text += "; "
+			}
+			text += r.Nodes[i].Node + ": " + s
+		}
+	}
+	return text
+}
+
+// tell prints the report, and returns the exit status.
+func (j *checkJob) tell(r quorate.Report) int {
+	bad := j.report(r)
+	switch {
+	case r.Ready < r.Quorum:
+		return exitBroken
+	case !j.safe(r) || bad && !j.wait:
+		return exitDegraded
+	}
+	return 0
+}
+
+// report prints the report; see tell.
+func (j *checkJob) report(r quorate.Report) (bad bool) {
+	if !j.json {
+		return tell(j.out, r)
+	}
+	printJSON(j.out, r)
+	return lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return unfit(&n) })
 }

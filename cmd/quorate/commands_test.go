@@ -83,7 +83,7 @@ func TestMembersList(t *testing.T) {
 	assert.Contains(t, out, "Note: no set of nodes is recorded")
 	assert.Contains(t, out, "quorate bootstrap")
 
-	status, out, errs = call("bootstrap", "--nodes", three)
+	status, out, errs = call("bootstrap", "--new", "--nodes", three)
 	require.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "The set is recorded, with a guard time of 20s: clients with a ttl above 8s are refused.")
 	members := strings.Join(c.Addrs()[:3], " ")
@@ -107,7 +107,7 @@ func TestTooFewNodesToTellTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	nodes := "--nodes=" + strings.Join(c.URLs(), ",")
-	status, _, errs := call("bootstrap", nodes)
+	status, _, errs := call("bootstrap", "--new", nodes)
 	require.Equal(t, 0, status, errs)
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Kill())
@@ -155,7 +155,7 @@ func TestBootstrapOfLateNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	nodes := "--nodes=" + strings.Join(c.URLs(), ",")
-	status, _, errs := call("bootstrap", nodes)
+	status, _, errs := call("bootstrap", "--new", nodes)
 	require.Equal(t, 0, status, errs)
 	var p *proc
 	require.True(t, e2e.Eventually(func() bool { // on a busy machine the nodes may be too late
@@ -190,7 +190,7 @@ func TestCheckWait(t *testing.T) {
 
 	p := start(t, "check", nodes, "--wait")
 	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") }, 20*time.Second, 5*time.Millisecond)
-	status, _, errs = call("bootstrap", nodes)
+	status, _, errs = call("bootstrap", "--new", nodes)
 	require.Equal(t, 0, status, errs)
 	assert.Equal(t, 0, p.status(), p.err.String())
 	assert.Contains(t, p.out.String(), "3 of 3 nodes are ready, 2 are needed: 1 more may fail.")

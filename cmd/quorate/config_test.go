@@ -36,7 +36,7 @@ func TestWhereSettingsComeFrom(t *testing.T) {
 	prefixed := func(prefix string) int { return len(server.Client().Keys(t.Context(), prefix+":{}:1.*").Val()) } // the marker of a recorded set
 	config := file(t, "quorate.yaml", "# of the fleet\nnodes:\n  - "+server.URL()+"\nprefix: of-the-file\nguard: 30s\n")
 
-	status, _, errs := call("bootstrap", "--config", config)
+	status, _, errs := call("bootstrap", "--new", "--config", config)
 	require.Equal(t, 0, status, errs)
 	require.Equal(t, 1, prefixed("of-the-file"))
 	marker, err := server.Client().Get(t.Context(), server.Client().Keys(t.Context(), "of-the-file:{}:1.*").Val()[0]).Result()
@@ -45,11 +45,11 @@ func TestWhereSettingsComeFrom(t *testing.T) {
 
 	t.Setenv("QUORATE_CONFIG", config)
 	t.Setenv("QUORATE_PREFIX", "of-the-environment")
-	status, _, errs = call("bootstrap")
+	status, _, errs = call("bootstrap", "--new")
 	require.Equal(t, 0, status, errs)
 	assert.Equal(t, 1, prefixed("of-the-environment"))
 
-	status, _, errs = call("bootstrap", "--prefix", "of-the-flag")
+	status, _, errs = call("bootstrap", "--new", "--prefix", "of-the-flag")
 	require.Equal(t, 0, status, errs)
 	assert.Equal(t, 1, prefixed("of-the-flag"))
 	status, _, errs = call("lock", "x", "--prefix", "of-the-flag", "--", "true")
@@ -70,7 +70,7 @@ func TestAccessByFiles(t *testing.T) {
 	secure := "rediss://" + net.JoinHostPort("127.0.0.1", server.tls)
 	access := []string{"--username-file", user, "--password-file", password, "--tls-ca", ca, "--tls-cert", cert, "--tls-key", key}
 
-	status, _, errs := call(append([]string{"bootstrap", "--nodes", secure}, access...)...)
+	status, _, errs := call(append([]string{"bootstrap", "--new", "--nodes", secure}, access...)...)
 	require.Equal(t, 0, status, errs)
 	status, _, errs = call(append([]string{"lock", "x", "--nodes", secure, "--wait", "20s"}, append(access, "--", "true")...)...)
 	require.Equal(t, 0, status, errs)
@@ -97,7 +97,7 @@ func TestAccessByFilesToASentinelSet(t *testing.T) {
 	require.NoError(t, master.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">of the app", "~*", "&*", "+@all").Err())
 	config := file(t, "quorate.yaml", "nodes: "+sentinels.URL()+"\nusername-file: "+file(t, "user", "app\n")+"\npassword-file: "+file(t, "password", "of the app\n"))
 
-	status, _, errs := call("bootstrap", "--config", config)
+	status, _, errs := call("bootstrap", "--new", "--config", config)
 	require.Equal(t, 0, status, errs)
 	status, _, errs = call("lock", "x", "--config", config, "--wait", "20s", "--", "true")
 	require.Equal(t, 0, status, errs)

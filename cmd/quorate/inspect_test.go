@@ -23,7 +23,7 @@ func crowd(t *testing.T) (*redistest.Cluster, *proc) {
 	t.Helper()
 	c := redistest.Start(t, 3)
 	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
-	status, _, errs := call("bootstrap")
+	status, _, errs := call("bootstrap", "--new")
 	require.Equal(t, 0, status, errs)
 	holder := start(t, "lock", "job", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60")
 	holder.says("in")
@@ -153,7 +153,7 @@ func TestJSON(t *testing.T) {
 func TestEvict(t *testing.T) {
 	c := redistest.Start(t, 3)
 	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
-	status, _, errs := call("bootstrap")
+	status, _, errs := call("bootstrap", "--new")
 	require.Equal(t, 0, status, errs)
 	holder := start(t, "lock", "job", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60")
 	holder.says("in")

@@ -32,7 +32,7 @@ func TestMembersChange(t *testing.T) {
 	assert.Equal(t, 1, status)
 	assert.Contains(t, errs, "quorate bootstrap")
 
-	status, _, errs = call("bootstrap", "--guard", "9s", "--skew", "10ms", "--nodes", strings.Join(c.URLs()[:3], ","))
+	status, _, errs = call("bootstrap", "--new", "--guard", "9s", "--skew", "10ms", "--nodes", strings.Join(c.URLs()[:3], ","))
 	require.Equal(t, 0, status, errs)
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(within(t)))
@@ -63,7 +63,7 @@ func TestMembersInterrupted(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
 	old := []string{"--nodes", strings.Join(c.URLs()[:3], ",")}
-	status, _, errs := call(append([]string{"bootstrap", "--guard", "10m"}, old...)...)
+	status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "10m"}, old...)...)
 	require.Equal(t, 0, status, errs)
 	m := mutex.New(e2e.OpenAt(t, c.URLs()[:3], e2e.Guarded(2*time.Second, 10*time.Minute)), "m")
 	require.NoError(t, m.LockContext(within(t)))
@@ -94,7 +94,7 @@ func TestMembersUndo(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
 	nodes := []string{"--nodes", strings.Join(c.URLs()[:3], ",")} // a guard time of 20 s
-	status, _, errs := call(append([]string{"bootstrap"}, nodes...)...)
+	status, _, errs := call(append([]string{"bootstrap", "--new"}, nodes...)...)
 	require.Equal(t, 0, status, errs)
 	set := strings.Join(c.Addrs()[:3], " ")
 	p := start(t, append([]string{"members", "replace", c.Node(2).URL(), c.Node(3).URL()}, nodes...)...)
@@ -123,9 +123,9 @@ func TestMembersMoveAndSet(t *testing.T) {
 	members := func(args ...string) (int, string, string) {
 		return call(append(append([]string{"members"}, args...), nodes...)...)
 	}
-	status, _, errs := call(append([]string{"bootstrap", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+	status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
 	require.Equal(t, 0, status, errs)
-	status, out, _ := call(append([]string{"bootstrap", "--guard", "9s"}, nodes...)...)
+	status, out, _ := call(append([]string{"bootstrap", "--new", "--guard", "9s"}, nodes...)...)
 	require.Equal(t, 0, status)
 	assert.Contains(t, out, "Already recorded, nothing changed")
 
@@ -173,7 +173,7 @@ func TestMembersChangeOfLateNodes(t *testing.T) {
 			t.Parallel()
 			c := redistest.Start(t, 3)
 			nodes := []string{"--nodes", strings.Join(c.URLs(), ",")}
-			status, _, errs := call(append([]string{"bootstrap", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+			status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
 			require.Equal(t, 0, status, errs)
 			require.NoError(t, c.Node(0).Stop())
 			require.NoError(t, c.Node(1).Stop())

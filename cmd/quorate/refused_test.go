@@ -53,7 +53,7 @@ func TestMembersTakeTheSettingsOfTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	nodes := strings.Join(c.Addrs(), ",")
-	status, _, errs := call("bootstrap", "--guard", "6s", "--nodes", nodes)
+	status, _, errs := call("bootstrap", "--new", "--guard", "6s", "--nodes", nodes)
 	require.Equal(t, 0, status, errs)
 	status, out, errs := call("members", "list", "--nodes", nodes)
 	assert.Equal(t, 0, status, errs)

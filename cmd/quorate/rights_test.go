@@ -93,7 +93,7 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 		assert.NotContains(t, errs, "NOPERM", "%v", args)
 		return out
 	}
-	run("bootstrap", "--guard", "3s", "--skew", "10ms")
+	run("bootstrap", "--new", "--guard", "3s", "--skew", "10ms")
 	for _, args := range [][]string{
 		{"check"}, {"members", "list"}, {"ls"}, {"lock", "job:a", "--", "true"}, {"lock", "job:a", "--shared", "--", "true"},
 		{"sem", "job:s", "-n", "2", "--", "true"}, {"once", "job:o", "--", "true"}, {"once", "job:o", "--", "false"}, {"leader", "job:l", "--", "true"},

@@ -73,7 +73,7 @@ func TestListWithAServerTwice(t *testing.T) {
 		says(t, cli.ExitUsage, []string{urls[0], urls[1], urls[0]}, args, "nodes 1 and 3 are the same server, "+addrs[0], "give each server once")
 	}
 	alias := "localhost" + strings.TrimPrefix(addrs[0], "127.0.0.1")
-	says(t, 1, []string{urls[0], urls[1], alias}, []string{"bootstrap"}, addrs[0], alias, "is the same server as", "give each server once")
+	says(t, 1, []string{urls[0], urls[1], alias}, []string{"bootstrap", "--new"}, addrs[0], alias, "is the same server as", "give each server once")
 }
 
 // A member's server with the data of another member has no vote. The message

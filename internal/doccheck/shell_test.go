@@ -156,7 +156,7 @@ func TestFirstProgram(t *testing.T) {
 // encodes: the job gets a permit, and its token.
 func encodes(t *testing.T, b block) {
 	p := newPlace(t, redistest.Start(t, 3).URLs()...)
-	p.run("quorate bootstrap")
+	p.run("quorate bootstrap --new")
 	p.program("encode.sh", `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
 	assert.Regexp(t, `encode.sh ran with \d{19}`, p.run(b.text))
 }
@@ -164,7 +164,7 @@ func encodes(t *testing.T, b block) {
 // repeats: the job runs in this hour, until the shell ends it.
 func repeats(t *testing.T, b block) {
 	p := newPlace(t, redistest.Start(t, 3).URLs()...)
-	p.run("quorate bootstrap")
+	p.run("quorate bootstrap --new")
 	p.program("report.sh", `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
 	const job = "quorate every report 1h -- ./report.sh\n"
 	require.Contains(t, b.text, job)
@@ -176,7 +176,7 @@ func repeats(t *testing.T, b block) {
 // migrates: of two replicas one runs each tool.
 func migrates(t *testing.T, b block) {
 	p := newPlace(t, redistest.Start(t, 3).URLs()...)
-	p.run("quorate bootstrap")
+	p.run("quorate bootstrap --new")
 	for _, name := range []string{"goose", "migrate", "atlas"} {
 		p.program("bin/"+name, `echo "$(basename "$0") ran"`)
 	}
@@ -228,7 +228,7 @@ func (p *place) short() {
 	p.t.Helper()
 	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, "quorate.yaml"), []byte("guard: 6s\n"), 0o600))
 	p.env = []string{"QUORATE_CONFIG=quorate.yaml"}
-	p.run("quorate bootstrap")
+	p.run("quorate bootstrap --new")
 }
 
 // replaces: the set has the new node instead of the old one.

@@ -221,7 +221,8 @@ func (s *members) followed() bool {
 	s.mu.Unlock()
 	if was == nil {
 		if s.ps.Set.Development && s.ps.Set.First() && c.Guard() != s.ps.Set.Guard {
-			s.ps.Set.Logger.Warn("quorate: the node has recorded production settings, so its guard time counts and ForDevelopment() does not change it", "guard", c.Guard())
+			s.ps.Set.Logger.Warn("quorate: the node has recorded production settings, so its guard time counts and ForDevelopment() changes only the TTL of this client",
+				"guard", c.Guard(), "ttl", s.ps.Set.TTL)
 		}
 		for _, addr := range s.list() {
 			if c.Place(addr) < 0 {

@@ -36,6 +36,10 @@ type Target struct {
 
 	Quiet bool // say only why the command fails
 
+	// The nodes of Open, in the order of the list.
+	Clients []redis.UniversalClient
+	Names   []string
+
 	retention, skew time.Duration
 }
 
@@ -164,6 +168,7 @@ func (t *Target) Open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 		o.MaxRetries, o.DialerRetries = -1, 1
 		clients, names = append(clients, o.Client()), append(names, o.Name())
 	}
+	t.Clients, t.Names = clients, names
 	q, err := quorate.New(clients, append(t.options(stderr), quorate.WithNodeNames(names...), looksOnly)...)
 	if err != nil {
 		closeAll()
