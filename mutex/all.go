@@ -12,14 +12,14 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Group locks several names as one: all of them are held, or none. It must be
-// created by [All] and must not be copied.
+// A Group locks several names as one: either all of them are held, or none. It
+// must be created by [All] and must not be copied.
 //
 // Each name excludes the Mutexes and Groups of that name, in every process.
 // Goroutines that share a Group wait for each other. Groups do not deadlock
-// with each other, whatever the order of their names. A goroutine that holds a
-// Mutex and waits for a Group, or the other way round, can deadlock with
-// another one, as with [sync.Mutex].
+// with each other, whatever the order of their names. As with [sync.Mutex], a
+// goroutine that holds a Mutex while waiting for a Group, or holds a Group
+// while waiting for a Mutex, can deadlock with another goroutine.
 type Group struct {
 	_     core.NoCopy
 	parts []part        // in the order of their names, each name once
@@ -39,8 +39,8 @@ type part struct {
 }
 
 // All returns a Group of the given names, with the settings of q. A name that
-// is given twice counts once. An invalid name, or no name at all, is reported
-// by every call that would lock.
+// is given twice counts once. If a name is invalid, or there are no names,
+// every call that would lock reports it.
 func All(q *quorate.Quorum, names ...string) *Group {
 	g := &Group{turn: make(chan struct{}, 1)}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
@@ -63,23 +63,23 @@ func All(q *quorate.Quorum, names ...string) *Group {
 var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one",
 	fault.ErrInvalid)
 
-// LockContext locks all names. If all are free it takes one round trip for each
-// 1024 names. Otherwise it waits for one name at a time, first come, first
-// served, while it holds only names that come before that one in byte order. So
-// no two Groups wait for each other.
+// LockContext locks all names. If all are free, it takes one round trip for
+// every 1024 names. Otherwise it waits for one name at a time, first come,
+// first served, while it holds only names that precede that name in byte order.
+// This is why two Groups never wait for each other.
 //
 // The times of [quorate.WithMaxHold] and [quorate.WithoutRenewal] begin when
-// all names are held. If LockContext fails, its error is that of the first name
-// that could not be locked, and no name is held.
+// all names are held. If LockContext fails, it returns the error of the first
+// name that could not be locked, and no name is held.
 func (g *Group) LockContext(ctx context.Context) error { return g.lock(ctx, "lock", false) }
 
-// TryLockContext locks all names if all are free. If it fails, its error is
-// that of the first name that could not be locked, and no name is held. If two
+// TryLockContext locks all names if all are free. If it fails, it returns the
+// error of the first name that could not be locked, and no name is held. If two
 // Groups that share names try at the same moment, both may fail.
 func (g *Group) TryLockContext(ctx context.Context) error { return g.lock(ctx, "try lock", true) }
 
 // Unlock unlocks all names. It does not wait for the nodes. It panics if g is
-// not locked. It does nothing for names that were lost meanwhile.
+// not locked. It does nothing for names that have been lost.
 func (g *Group) Unlock() {
 	if _, ok := g.unlock(); !ok {
 		panic("quorate: unlock of unlocked mutex.Group")
@@ -88,7 +88,7 @@ func (g *Group) Unlock() {
 
 // Lease returns the hold of one name, or nil if g is not locked or has no such
 // name. Each name has its own token and context, and can be lost on its own.
-// Call it after locking: the next lock has other leases.
+// Call it after each lock: every hold has its own leases.
 func (g *Group) Lease(name string) quorate.Lease {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,11 +101,11 @@ func (g *Group) Lease(name string) quorate.Lease {
 }
 
 // Do runs f while all names are locked, and unlocks g even if f panics. The
-// context of f ends with ctx, and when any of the names is lost;
-// [context.Cause] then is [quorate.ErrLost] or [quorate.ErrClosed]. Do returns
-// why locking failed, or f's error, joined with ErrLost or ErrClosed of the
-// first name whose hold ended before f returned. Profiles show f with the
-// labels quorate_kind and quorate_name, which is the first name.
+// context of f ends when ctx ends or when any of the names is lost. If a name
+// is lost, [context.Cause] returns [quorate.ErrLost] or [quorate.ErrClosed]. Do
+// returns the error from locking, or f's error, joined with ErrLost or
+// ErrClosed of the first name whose hold ended before f returned. Profiles show
+// f with the labels quorate_kind and quorate_name, which is the first name.
 func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// It is used as sync.Mutex is. A Quorum is made once per process.
+// Use it like sync.Mutex. Make one Quorum per process.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -30,7 +30,8 @@ func Example() {
 	// no other process numbers invoices now
 }
 
-// TryLock is for work that may be left to the process that does it already.
+// TryLock is for work that can be skipped if another process is already doing
+// it.
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -52,7 +53,8 @@ func ExampleMutex_TryLock() {
 	// another process makes it already
 }
 
-// TryLockContext says why there is no lock: another holder, or too few nodes.
+// TryLockContext reports why it did not get the lock: another holder, or too
+// few nodes.
 func ExampleMutex_TryLockContext() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -74,7 +76,8 @@ func ExampleMutex_TryLockContext() {
 	// another process makes the report
 }
 
-// A wait that ends says what was missing: the turn, or nodes.
+// The error shows what the call was waiting for when ctx ended: its turn, or
+// nodes.
 func ExampleMutex_LockContext() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -96,7 +99,7 @@ func ExampleMutex_LockContext() {
 	// held: true
 }
 
-// UnlockContext tells whether the lock was held to the end.
+// UnlockContext reports whether the lock was held until the end.
 func ExampleMutex_UnlockContext() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -117,8 +120,8 @@ func ExampleMutex_UnlockContext() {
 	// free, on a majority of the nodes
 }
 
-// Do ends the work's context when the lock is lost, and gives the lock back
-// however the work ends.
+// Do ends the work's context when the lock is lost, and always unlocks, however
+// the work ends.
 func ExampleMutex_Do() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -145,7 +148,7 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// The lease has the token for the resource, and the context for the work.
+// The lease has the token for the resource and the context for the work.
 func ExampleMutex_Lease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -173,7 +176,7 @@ func ExampleMutex_Lease() {
 	// <nil>
 }
 
-// Extend makes sure of the lock before a step that must not be interrupted.
+// Extend confirms the lock before a step that must not be interrupted.
 func ExampleMutex_Extend() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -215,8 +218,8 @@ func ExampleMutex_Holder() {
 	// this process: true waiters: 0 <nil>
 }
 
-// A transfer needs both accounts. The order of the names does not matter: no
-// two transfers wait for each other.
+// A transfer needs both accounts. The order of the names does not matter: two
+// transfers never deadlock.
 func ExampleAll() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -8,18 +8,19 @@ import (
 
 // The kinds of failure of this package, beside those of package quorate.
 var (
-	// ErrNotRecorded ("done here, not recorded") says that the work has been
-	// done here, and is not recorded: its function has returned without an
-	// error, but a majority of the nodes has not confirmed the record. Another
-	// process will run it again, unless a node has the record after all. The
-	// error also matches why: the context's error and [quorate.ErrNoQuorum],
-	// when the context has ended the attempts; [quorate.ErrLost], when the
-	// claim had been lost and a later run has begun; [quorate.ErrInvalid], when
-	// the value cannot be recorded; or [quorate.ErrClosed].
+	// ErrNotRecorded ("done here, not recorded") means that this process has
+	// done the work, but it is not recorded: the function has returned without
+	// an error, but a majority of the nodes has not confirmed the record.
+	// Another process will run it again, unless a node has the record after
+	// all. The error also matches the reason: the context's error and
+	// [quorate.ErrNoQuorum] if the context ended the attempts;
+	// [quorate.ErrLost] if the claim had been lost and a later run has begun;
+	// [quorate.ErrInvalid] if the value cannot be recorded; or
+	// [quorate.ErrClosed].
 	ErrNotRecorded = errors.New("done here, not recorded")
-	// ErrNotDurable ("too few nodes keep their data on disk") says that so many
-	// nodes keep less on disk than [WithDurable] asks for that the others are
-	// no majority. The work has not been run.
+	// ErrNotDurable ("too few nodes keep their data on disk") means that fewer
+	// than a majority of the nodes may keep as much on disk as [WithDurable]
+	// requires. The work has not been run.
 	ErrNotDurable = errors.New("too few nodes keep their data on disk")
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// Every replica of a service calls this as it starts. One migrates the
-// database. The others wait for that and go on.
+// Every replica of a service calls this at startup. One replica migrates the
+// database. The others wait for it to finish and then continue.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -60,7 +60,7 @@ func ExampleOnce_Do() {
 	// made
 }
 
-// Work that fails is not done. The next caller runs it.
+// Work that fails is not done. The next caller runs it again.
 func ExampleOnce_DoContext() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -80,8 +80,8 @@ func ExampleOnce_DoContext() {
 	// <nil>
 }
 
-// The token of the run goes with what it writes. A run that comes too late is
-// refused by the resource.
+// The work passes the token of its run along with what it writes. The resource
+// rejects a run that comes too late.
 func ExampleLease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -123,7 +123,7 @@ func ExampleFunc() {
 	// warm
 }
 
-// A secret that all processes share is made by the first process that needs it.
+// The first process that needs the shared secret creates it.
 func ExampleValue() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -159,7 +159,7 @@ func ExampleValues() {
 	// eu-1 7
 }
 
-// ValueContext is for work that may fail, and for waits that must end.
+// ValueContext is for work that may fail, and for waits that must be bounded.
 func ExampleValueContext() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -176,7 +176,7 @@ func ExampleValueContext() {
 	// 1.25 <nil>
 }
 
-// Status says how far the work is, and which process did it.
+// Status reports the progress of the work and which process did it.
 func ExampleOnce_Status() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -203,7 +203,7 @@ func ExampleOnce_Status() {
 	// done by this process: true
 }
 
-// Reset makes the work undone, so that it can be run again on purpose.
+// Reset makes the work undone, so that you can run it again deliberately.
 func ExampleOnce_Reset() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -224,8 +224,8 @@ func ExampleOnce_Reset() {
 	// rebuilt
 }
 
-// With WithDurable the work is run only if the record would survive a restart
-// of all nodes.
+// With WithDurable the work runs only if the record would survive a restart of
+// all nodes.
 func ExampleWithDurable() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -241,7 +241,7 @@ func ExampleWithDurable() {
 	// true
 }
 
-// Holder asks the nodes which process runs the work now.
+// Holder asks the nodes which process is running the work.
 func ExampleOnce_Holder() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -4,8 +4,7 @@
 //	o := once.New(q, "migrate to v7")
 //	err := o.DoContext(ctx, migrate)
 //
-// That the work is done is recorded on a majority of the nodes of a
-// [quorate.Quorum].
+// A majority of the nodes of a [quorate.Quorum] records that the work is done.
 //
 // # Errors
 //
@@ -15,9 +14,9 @@
 //   - [quorate.ErrHeld]: another process is running the work, or another
 //     Redlock client holds the name;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse for good that waiting is pointless;
+//     at once if so many nodes refuse permanently that waiting is pointless;
 //   - [quorate.ErrLost]: the claim under which the work ran has been lost;
-//   - [ErrNotRecorded]: the function has returned, and that could not be
+//   - [ErrNotRecorded]: the function has returned, but that could not be
 //     recorded;
 //   - [ErrNotDurable]: see [WithDurable]; the function has not been run;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
@@ -25,9 +24,9 @@
 //     contains braces, or another kind of primitive uses it.
 //
 // If the context ends first, the error matches the context's error and also
-// ErrHeld or ErrNoQuorum, whichever the call was waiting for.
+// ErrHeld or ErrNoQuorum, depending on what the call was waiting for.
 //
-// All types and functions of this package are safe for concurrent use.
+// All types and functions in this package are safe for concurrent use.
 package once
 
 import (
@@ -41,40 +40,40 @@ import (
 // A Once is one piece of work that all processes share. It must be created by
 // [New] and must not be copied.
 //
-// The work is done when its function has returned without an error, and a
+// The work is done once its function has returned without an error and a
 // majority of the nodes has recorded that. They keep the record forever, unless
 // [KeepFor] says otherwise. While the function runs, its process holds a claim
-// on the name, as the holder of a mutex does. If the process dies, the next one
-// runs the function when the lease has expired.
+// on the name, as the holder of a mutex does. If the process dies, the next
+// process runs the function when the lease has expired.
 //
 // Two runs are never both recorded, and no call returns before one is. But the
-// function may begin more than once: a process can die in the middle of it, or
-// before it is recorded, and other processes cannot tell the difference. So
-// write the function such that it can run again, or fence what it writes to
-// with the token of [Lease].
+// function may begin more than once: a process can die in the middle of the
+// function, or before its result is recorded, and other processes cannot tell
+// the difference. Write the function so that it can run again, or fence what it
+// writes to with the token of [Lease].
 //
 // Goroutines that share a value act as one: one of them asks the nodes, and the
 // others wait for it. Once the work is known to be done, a call costs an atomic
 // load.
 //
 // In the terminology of the Go memory model, the return from f "synchronizes
-// before" the return from any call of [Once.Do] on the same value. Across
-// processes there is no shared memory.
+// before" the return from any call of [Once.Do] on the same value. There is no
+// shared memory across processes.
 //
-// Do not use the name for a mutex too: the claim is the same.
+// Do not use the name for a mutex as well: both use the same claim.
 type Once struct {
 	_ core.NoCopy
 	runner
 }
 
-// New returns the Once of the given name. All values of the name share the
-// work, in every process.
+// New returns the Once with the given name. All values with the same name share
+// the work, in every process.
 //
 // Options: [KeepFor], [WithDurable], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
-// and [quorate.WithWarning]. The defaults of the last five are those of q. New
-// panics if an option is wrong or nil. An invalid name is reported by every
-// call.
+// and [quorate.WithWarning]. The defaults of the last five are the settings of
+// q. New panics if an option is wrong or nil. If the name is invalid, every
+// call reports it.
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
 	o := &Once{runner: runner{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}}
@@ -88,20 +87,20 @@ func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 }
 
 // Do runs f unless the work is done, and returns when it is done, as
-// [sync.Once.Do] does. It waits for its turn and through outages, and after f
-// has returned also until that is recorded. If a node refuses for good, Do logs
-// that and keeps trying; it does not run f again for that. Do panics if waiting
-// cannot help: if the name is invalid, or the nodes keep too little on disk for
-// [WithDurable]. It does not return if the Quorum is closed, see
-// [quorate.Quorum.Close].
+// [sync.Once.Do] does. It waits for its turn, even through outages, and after f
+// has returned it also waits until that is recorded. If a node refuses
+// permanently, Do logs that and keeps trying, but does not run f again because
+// of it. Do panics if waiting cannot help: if the name is invalid, or if the
+// nodes keep too little on disk for [WithDurable]. It never returns if the
+// Quorum is closed, see [quorate.Quorum.Close].
 //
 // If f panics or calls [runtime.Goexit], so does Do, and the work is not done:
 // the next caller runs it. (For sync.Once a panic counts as done. Here the next
 // caller may be on another machine, and would continue as if the work had been
 // done.)
 //
-// f must not call Do on this value or another one of the same name: it would
-// wait for itself.
+// f must not call Do on this value or on another value with the same name: it
+// would wait for itself.
 func (o *Once) Do(f func()) {
 	// Note: Here is an incorrect implementation, of which sync.Once warns too:
 	//
@@ -129,15 +128,15 @@ func (o *Once) doSlow(f func()) {
 
 // DoContext runs f unless the work is done, and returns nil when it is done. If
 // f returns an error, so does DoContext, and the work is not done: the next
-// waiter runs it. For other errors see the package comment.
+// waiter runs it.
 //
-// The context of f ends with ctx, and when the claim is lost; [context.Cause]
-// then is [quorate.ErrLost], and another process may have begun. After f has
-// returned nil, DoContext tries to record that for at least one node timeout,
-// even if ctx has ended.
+// The context of f ends when ctx ends or when the claim is lost. If the claim
+// is lost, [context.Cause] returns [quorate.ErrLost], and another process may
+// have begun the work. After f has returned nil, DoContext tries to record that
+// for at least one node timeout, even if ctx has ended.
 //
-// f must not call DoContext on this value or another one of the same name: it
-// would wait for itself until ctx ends.
+// f must not call DoContext on this value or on another value with the same
+// name: it would wait for itself until ctx ends.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		panic("quorate: once.DoContext of a nil function")

@@ -47,9 +47,10 @@ type own struct {
 // Apply leaves the settings of other primitives as they are, see apply.
 func (own) Apply(*setup.Settings) {}
 
-// KeepFor sets how long the nodes remember that the work is done. After that
-// the next call runs it again. Whole milliseconds, at least the retention
-// ([quorate.WithRetention], 5 min by default). Default 0: forever.
+// KeepFor sets how long the nodes remember that the work is done. After that,
+// the next call runs it again. d must be a whole number of milliseconds, and at
+// least the retention ([quorate.WithRetention], 5 min by default). The default
+// is 0: forever.
 func KeepFor(d time.Duration) quorate.OnceOption {
 	return own{set: func(s *settings) { s.keep = d }}
 }
@@ -59,13 +60,13 @@ func KeepFor(d time.Duration) quorate.OnceOption {
 // survives a restart of all nodes. Snapshots alone do not count, because the
 // next snapshot may be an hour away. By default nothing is checked.
 //
-// The call fails with [ErrNotDurable], which names what each node lacks, or
-// with [quorate.ErrNoQuorum] if too many nodes cannot be asked. [Once.Do] waits
-// in the latter case.
+// A call that finds too few durable nodes fails with [ErrNotDurable], which
+// says what each node lacks. A call that cannot ask enough nodes fails with
+// [quorate.ErrNoQuorum]; [Once.Do] waits instead.
 //
-// With appendfsync everysec a node that loses power can lose its last second.
-// The record is lost only if a majority loses it within the second after it was
-// made.
+// With appendfsync everysec, a node that loses power can lose its last second
+// of writes. The record is lost only if a majority of the nodes lose power
+// within a second after it was written.
 func WithDurable() quorate.OnceOption {
 	return own{set: func(s *settings) { s.durable = true }}
 }

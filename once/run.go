@@ -134,9 +134,9 @@ var errLostBefore = errors.New("lost before the work began")
 // leaseKey is where f's context has its lease.
 type leaseKey struct{}
 
-// Lease returns the hold under which f runs. ctx is the context that f got from
-// [Once.DoContext] or [ValueContext]; for any other context Lease returns nil.
-// Use its token to fence what f writes to.
+// Lease returns the hold under which f runs. ctx is the context that
+// [Once.DoContext] or [ValueContext] passed to f; for any other context Lease
+// returns nil. Use the token of the hold to fence what f writes to.
 func Lease(ctx context.Context) quorate.Lease {
 	if l, ok := ctx.Value(leaseKey{}).(*core.Lease); ok {
 		return l

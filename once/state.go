@@ -2,12 +2,12 @@ package once
 
 import "time"
 
-// State tells how far the work is.
+// State is the progress of the work.
 type State string
 
 // The states of the work.
 const (
-	// NotStarted ("not started"): no process runs the work, or it ran and
+	// NotStarted ("not started"): no process is running the work, or it ran and
 	// failed.
 	NotStarted State = "not started"
 	// Running ("running"): a process has the claim.
@@ -16,19 +16,20 @@ const (
 	Done State = "done"
 )
 
-// String returns the state's string, as it stands at each state.
+// String returns the state's string, as listed for each state.
 func (s State) String() string { return string(s) }
 
 // Status is what the nodes know about the work.
 type Status struct {
 	State State
-	Host  string // of the process that did it, or runs it
+	Host  string // of the process that did the work, or is running it
 	PID   int    // of that process
 	Token uint64 // the fencing token of that run
-	// When is when the work was done. While it runs, it is when its process
-	// claimed the name: before the work began, if it waited for another run
-	// that failed. By that process's clock.
+	// When is when the work was done. While the work is running, When is the
+	// time at which its process claimed the name. That may be before the work
+	// began, if the process waited for another run that failed. Times are by
+	// that process's clock.
 	When    time.Time
-	Until   time.Time // Done: how long the nodes remember that; zero: forever
+	Until   time.Time // Done: when the nodes forget it; zero: never
 	Waiters int       // Running: claims queued behind it
 }

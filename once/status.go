@@ -11,11 +11,11 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Status asks the nodes whether the work is done, when and by which process, or
-// which process runs it. It does not wait for the work. It fails with
-// [quorate.ErrNoQuorum] if too few nodes answer within two node timeouts or
-// before ctx ends, and with [quorate.ErrHeld] if another Redlock client holds
-// the name. The answer may be out of date when it arrives.
+// Status asks the nodes whether the work is done, when and by which process it
+// was done, or which process is running it. It does not wait for the work. It
+// fails with [quorate.ErrNoQuorum] if too few nodes answer within two node
+// timeouts or before ctx ends, and with [quorate.ErrHeld] if another Redlock
+// client holds the name. The answer may already be out of date when it arrives.
 func (o *Once) Status(ctx context.Context) (Status, error) {
 	o.usable()
 	s, err := o.status(ctx)
@@ -79,9 +79,9 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	}
 }
 
-// Holder asks the nodes which process runs the work. It fails with
-// [quorate.ErrNotHeld] if none does, and with [quorate.ErrNoQuorum] if too few
-// nodes answer. The answer may be out of date when it arrives.
+// Holder asks the nodes which process is running the work. It fails with
+// [quorate.ErrNotHeld] if no process is. The answer may already be out of date
+// when it arrives.
 func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	o.usable()
 	if o.err != nil {
@@ -92,12 +92,13 @@ func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 }
 
 // Reset makes the work undone: the next call runs it again. It waits for its
-// turn, so not while the work is running, and until a majority of the nodes has
-// confirmed. This value forgets what it knows. Other values and processes that
-// know the work to be done do not ask the nodes again.
+// turn, so it never interrupts running work, and then waits until a majority of
+// the nodes has confirmed. This value forgets what it knows. Other values and
+// processes that know that the work is done will not ask the nodes again.
 //
 // If Reset fails, the work may or may not be undone. The nodes remember a Reset
-// forever, or for the time of [KeepFor]; use the same one as for the work.
+// forever, or for the time given by [KeepFor]; use the same KeepFor as for the
+// work.
 func (o *Once) Reset(ctx context.Context) error {
 	o.usable()
 	return o.wrapError("reset", o.reset(ctx))

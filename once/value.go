@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// MaxValue is the largest value that can be shared, encoded, in bytes. For
-// [Values] it bounds the sum of both.
+// MaxValue is the maximum size, in bytes, of a shared value after encoding. For
+// [Values] it limits the sum of both values.
 const MaxValue = 512 << 10
 
 // Value returns a function that returns what f returned in the process that ran
@@ -21,17 +21,17 @@ const MaxValue = 512 << 10
 // does. It also panics if the value cannot be encoded, is larger than
 // [MaxValue], or cannot be decoded.
 //
-// The value is shared as encoding/json encodes it. Every caller gets the
-// decoded value, including the one that ran f, so fields that are not exported
-// are lost to all of them.
+// The value is shared in its encoding/json encoding. Every caller gets the
+// decoded value, including the caller that ran f, so unexported fields are lost
+// for all callers.
 func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.OnceOption) func() T {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func() T { return s.must("value", f) }
 }
 
-// Values is [Value] for functions with two results, as [sync.OnceValues] is. If
-// the second result is an error, only nil can be shared, because an error has
-// no encoding. For work that may fail use [ValueContext].
+// Values is like [Value] for functions with two results, as [sync.OnceValues]
+// is. If the second result is an error, only nil can be shared, because an
+// error has no encoding. For work that may fail use [ValueContext].
 func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2),
 	opts ...quorate.OnceOption) func() (T1, T2) {
 	type both struct {
@@ -48,11 +48,11 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2),
 	}
 }
 
-// ValueContext is [Value] with a context. The function returns an error where
-// that of Value panics: the error of f, or one as [Once.DoContext] returns it.
-// The error matches [quorate.ErrInvalid] and names the type if the value cannot
-// be encoded, is larger than [MaxValue], or cannot be decoded. It also matches
-// [ErrNotRecorded] if f has run by then.
+// ValueContext is like [Value] with a context. Where the function made by Value
+// panics, this function returns an error: the error of f, or an error as
+// returned by [Once.DoContext]. The error matches [quorate.ErrInvalid] and
+// names the type if the value cannot be encoded, is larger than [MaxValue], or
+// cannot be decoded. It also matches [ErrNotRecorded] if f has already run.
 func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error),
 	opts ...quorate.OnceOption) func(ctx context.Context) (T, error) {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// Any number of processes read the catalogue. A process that writes it is
-// alone.
+// Any number of processes can read the catalogue. A process that writes it has
+// it to itself.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -35,8 +35,8 @@ func Example() {
 	// a writer: false
 }
 
-// Readers of a value share a claim. With WithLinger the claim stays for a while
-// after the last of them, so most read locks cost no round trip.
+// Readers of a value share a claim. With WithLinger the claim remains for a
+// while after the last reader unlocks, so most read locks cost no round trip.
 func ExampleRWMutex_RLock() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -57,7 +57,8 @@ func ExampleRWMutex_RLock() {
 	// page 3
 }
 
-// A wait that ends says what was missing: the turn, or nodes.
+// The error shows what the call was waiting for when ctx ended: its turn, or
+// nodes.
 func ExampleRWMutex_RLockContext() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -96,8 +97,8 @@ func ExampleRWMutex_TryRLockContext() {
 	// being written: take the old copy
 }
 
-// Do and RDo run a function under the lock. Its context ends when the lock is
-// lost.
+// Do and RDo run a function under the lock. The function's context ends when
+// the lock is lost.
 func ExampleRWMutex_RDo() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -116,8 +117,8 @@ func ExampleRWMutex_RDo() {
 	// <nil> <nil>
 }
 
-// The writer goes on as a reader of what it has written. No other writer gets
-// in between.
+// The writer continues as a reader of what it wrote. No other writer can get in
+// between.
 func ExampleRWMutex_Downgrade() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -142,7 +143,7 @@ func ExampleRWMutex_Downgrade() {
 	// another writer: false
 }
 
-// A reader that wants to write lets the lock go first, and looks again.
+// A reader that wants to write releases the lock first, and then reads again.
 func ExampleRWMutex_Unlock() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -163,8 +164,8 @@ func ExampleRWMutex_Unlock() {
 	// another process may have written meanwhile: look again, then write
 }
 
-// A reader's token is above that of every writer before it, so a replica of the
-// data can refuse a reader that came too late.
+// A reader's token is higher than the token of every writer before it, so a
+// replica of the data can reject a reader that comes too late.
 func ExampleRWMutex_RLease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -203,8 +204,8 @@ func ExampleRWMutex_RLocker() {
 	// readers may come: true
 }
 
-// Holder asks the nodes which process has the lock: the writer, or the first of
-// the readers.
+// Holder asks the nodes which process has the lock: the writer, or the reader
+// that has held it longest.
 func ExampleRWMutex_Holder() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -6,8 +6,8 @@
 //	defer m.RUnlock()
 //
 // A hold is a lease on a majority of the nodes of a [quorate.Quorum]. The
-// library renews it. It ends by itself when the process dies or cannot reach a
-// majority any more.
+// library renews the lease. The hold ends without an unlock if the process dies
+// or can no longer reach a majority.
 //
 // # Errors
 //
@@ -16,19 +16,18 @@
 //
 //   - [quorate.ErrHeld]: another client has the lock or is ahead in the queue;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse for good that waiting is pointless;
-//   - [quorate.ErrLost]: the hold has ended by itself;
-//   - [quorate.ErrNotHeld]: the call releases or extends a lock that is not
-//     held;
+//     at once if so many nodes refuse permanently that waiting is pointless;
+//   - [quorate.ErrLost]: the hold ended before it was released;
+//   - [quorate.ErrNotHeld]: the lock is not held;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
 //   - [quorate.ErrInvalid]: the name is empty, longer than 1024 bytes or
 //     contains braces, or another kind of primitive uses it.
 //
 // If the context ends first, the error matches the context's error and also
-// ErrHeld or ErrNoQuorum, whichever the call was waiting for. No claim is then
-// left on any node.
+// ErrHeld or ErrNoQuorum, depending on what the call was waiting for. In that
+// case no claim remains on any node.
 //
-// All types of this package are safe for concurrent use.
+// All types in this package are safe for concurrent use.
 package rwmutex
 
 import (
@@ -41,24 +40,24 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// An RWMutex is held by any number of readers or by one writer, over all
+// An RWMutex is held by any number of readers or by one writer, across all
 // processes. It must be created by [New] and must not be copied.
 //
 // One value is one participant. Its readers share one claim on the nodes, so
 // only the first and the last of them talk to the nodes. Its writers hand the
-// lock to each other as those of a [mutex.Mutex] do.
+// lock to each other as the goroutines that share a [mutex.Mutex] do.
 //
-// A waiting writer stops new readers in every process, and gets in after the
-// readers before it. The readers that waited behind a writer get in together
-// when the writer leaves. A reader that has lost its hold keeps other callers
-// of its value out until it calls RUnlock.
+// A waiting writer blocks new readers in every process, and gets the lock after
+// the readers ahead of it. The readers that waited behind a writer get the lock
+// together when the writer unlocks. A reader that has lost its hold blocks
+// other callers of the same value until it calls RUnlock.
 //
 // As with [sync.RWMutex], a goroutine must not lock for reading twice, and a
 // reader cannot become a writer: two readers that both tried would wait for
-// each other. Call RUnlock, then Lock, and look again at what was read.
+// each other. Call RUnlock, then Lock, and read the data again.
 //
-// With [quorate.WithoutRenewal] the readers of one value share what is left of
-// the first reader's lease.
+// With [quorate.WithoutRenewal] the readers of one value share the remaining
+// time of the first reader's lease.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {
@@ -66,16 +65,16 @@ type RWMutex struct {
 	q *localqueue.Queue
 }
 
-// New returns an RWMutex of the given name. A name serves one kind of
-// primitive: while a [mutex.Mutex] of that name is in use, calls that would
+// New returns an RWMutex with the given name. A name can serve only one kind of
+// primitive: while a [mutex.Mutex] with that name is in use, calls that would
 // lock fail with [quorate.ErrInvalid]. [RWMutex.RLock] and [RWMutex.Lock] log
 // that and try again.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
-// [quorate.WithoutRenewal], [quorate.WithWarning] and [quorate.WithLinger].
-// Their defaults are those of q. With WithLinger a read lock of something that
-// is mostly read costs no round trip. New panics if an option is wrong or nil.
-// An invalid name is reported by every call that would lock.
+// [quorate.WithoutRenewal], [quorate.WithWarning] and [quorate.WithLinger]. The
+// defaults are the settings of q. With WithLinger, most read locks of data that
+// is mostly read cost no round trip. New panics if an option is wrong or nil.
+// If the name is invalid, every call that would lock reports it.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *RWMutex {
@@ -93,25 +92,24 @@ func (m *RWMutex) queue() *localqueue.Queue {
 	return m.q
 }
 
-// Lock locks m for writing. It waits for its turn, through outages too, and
-// never returns without the lock. It panics if the name is invalid. It does not
-// return if the Quorum is closed, see [quorate.Quorum.Close].
+// Lock locks m for writing. It waits for its turn, even through outages, and
+// never returns without the lock. It panics if the name is invalid. It never
+// returns if the Quorum is closed, see [quorate.Quorum.Close].
 func (m *RWMutex) Lock() { m.queue().MustLock("lock", localqueue.Write) }
 
 // RLock locks m for reading, as [RWMutex.Lock] does for writing.
 func (m *RWMutex) RLock() { m.queue().MustLock("read lock", localqueue.Read) }
 
 // TryLock tries to lock m for writing and reports whether it succeeded. It does
-// not wait for a turn, only for the answers of a majority, for one node timeout
-// at most.
+// not wait for its turn, only for the answers of a majority, for at most one
+// node timeout.
 func (m *RWMutex) TryLock() bool { return m.TryLockContext(context.Background()) == nil }
 
 // TryRLock tries to lock m for reading and reports whether it succeeded.
 func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background()) == nil }
 
-// LockContext locks m for writing. It waits for its turn until ctx ends. The
-// end of ctx ends the waiting, not the hold. For errors see the package
-// comment.
+// LockContext locks m for writing. It waits for its turn until ctx ends. Once m
+// is locked, the end of ctx has no effect on the hold.
 func (m *RWMutex) LockContext(ctx context.Context) error {
 	return core.WrapError("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
@@ -121,23 +119,23 @@ func (m *RWMutex) RLockContext(ctx context.Context) error {
 	return core.WrapError("read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, false))
 }
 
-// TryLockContext is [RWMutex.TryLock] with the reason: [quorate.ErrHeld] if
-// another client has the lock or is ahead, [quorate.ErrNoQuorum] if too few
-// nodes answered.
+// TryLockContext is like [RWMutex.TryLock] but reports why it failed:
+// [quorate.ErrHeld] if another client has the lock or is ahead in the queue,
+// [quorate.ErrNoQuorum] if too few nodes answered.
 func (m *RWMutex) TryLockContext(ctx context.Context) error {
 	return core.WrapError("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
 }
 
-// TryRLockContext is [RWMutex.TryRLock] with the reason. A waiting writer is
-// ahead of a new reader, and so is a goroutine that is just getting m from the
-// nodes.
+// TryRLockContext is like [RWMutex.TryRLock] but reports why it failed. A
+// waiting writer is ahead of a new reader, and so is another goroutine that is
+// acquiring m from the nodes at that moment.
 func (m *RWMutex) TryRLockContext(ctx context.Context) error {
 	return core.WrapError("try read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, true))
 }
 
 // Unlock unlocks m for writing. It does not wait for the nodes. It panics if m
-// is not locked for writing. It does nothing if the lock was lost meanwhile:
-// the lease's context, the observer and the log have reported the loss.
+// is not locked for writing. It does nothing if the lock has been lost: the
+// lease's context, the observer and the log have already reported the loss.
 func (m *RWMutex) Unlock() { m.queue().MustUnlock("Unlock of unlocked RWMutex", localqueue.Write) }
 
 // RUnlock undoes one [RWMutex.RLock], as [RWMutex.Unlock] undoes a Lock.
@@ -148,7 +146,7 @@ func (m *RWMutex) RUnlock() { m.queue().MustUnlock("RUnlock of unlocked RWMutex"
 // confirmed.
 //
 // It fails with [quorate.ErrNotHeld] if m is not locked for writing, with
-// [quorate.ErrLost] or [quorate.ErrClosed] if the hold has ended by itself, and
+// [quorate.ErrLost] or [quorate.ErrClosed] if the hold had already ended, and
 // with [quorate.ErrNoQuorum] if too few nodes confirmed within the node timeout
 // or before ctx ended. The lock is released in any case.
 func (m *RWMutex) UnlockContext(ctx context.Context) error {
@@ -156,16 +154,17 @@ func (m *RWMutex) UnlockContext(ctx context.Context) error {
 }
 
 // RUnlockContext undoes one [RWMutex.RLock], as [RWMutex.UnlockContext] undoes
-// a Lock. Only the last reader of a value waits for nodes.
+// a Lock. Only the last reader of a value waits for the nodes.
 func (m *RWMutex) RUnlockContext(ctx context.Context) error {
 	return core.WrapError("read unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Read))
 }
 
 // Do runs f while m is locked for writing, and unlocks m even if f panics. The
-// context of f ends with ctx, and when the lock is lost; [context.Cause] then
-// is [quorate.ErrLost] or [quorate.ErrClosed]. Do returns why locking failed,
-// or f's error, joined with ErrLost or ErrClosed if the hold ended before f
-// returned. Profiles show f with the labels quorate_kind and quorate_name.
+// context of f ends when ctx ends or when the lock is lost. If the lock is
+// lost, [context.Cause] returns [quorate.ErrLost] or [quorate.ErrClosed]. Do
+// returns the error from locking, or f's error, joined with ErrLost or
+// ErrClosed if the hold ended before f returned. Profiles show f with the
+// labels quorate_kind and quorate_name.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.queue().Do(ctx, "do", localqueue.Write, f)
 }
@@ -175,17 +174,17 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 	return m.queue().Do(ctx, "read do", localqueue.Read, f)
 }
 
-// Downgrade turns the writer into a reader, without a gap in which another
-// writer could get in. Afterwards call RUnlock, not Unlock. Downgrade does not
-// wait for the nodes: readers elsewhere get in as the nodes learn of it.
+// Downgrade turns the writer into a reader, leaving no gap for another writer.
+// Afterwards call RUnlock, not Unlock. Downgrade does not wait for the nodes:
+// readers in other processes get the lock as the nodes learn of it.
 //
 // It fails with [quorate.ErrNotHeld] if m is not locked for writing, with ctx's
 // error if ctx has ended, and with [quorate.ErrLost] or [quorate.ErrClosed] if
-// the hold has ended by itself. In the last case Unlock must still be called.
+// the hold had already ended. In the last case you must still call Unlock.
 //
-// The token stays that of the writer, and readers of this value that join have
-// the same token. A resource that refuses tokens lower than the highest it has
-// seen accepts all of them.
+// The token does not change, and readers of this value that join get the same
+// token. A resource that rejects tokens lower than the highest it has seen
+// accepts all of them.
 func (m *RWMutex) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return core.WrapError("downgrade", m.queue().Name(), ctx.Err())
@@ -197,9 +196,9 @@ func (m *RWMutex) Downgrade(ctx context.Context) error {
 func (m *RWMutex) Lease() quorate.Lease { return lease(m.queue().Lease(localqueue.Write)) }
 
 // RLease returns the hold that the readers of this value share, or nil if m is
-// not locked for reading. Its token is higher than that of every writer before
-// it, so a resource can refuse a reader that is older than the last writer. Its
-// context ends when the last reader has left.
+// not locked for reading. Its token is higher than the token of every writer
+// before it, so a resource can reject a reader that is older than the last
+// writer. Its context ends when the last reader unlocks.
 func (m *RWMutex) RLease() quorate.Lease { return lease(m.queue().Lease(localqueue.Read)) }
 
 // lease keeps a nil of one type from becoming a non-nil of another.
@@ -211,9 +210,8 @@ func lease(l *core.Lease) quorate.Lease {
 }
 
 // Extend renews the writer's lease now and waits until a majority of the nodes
-// has done so, see [quorate.WithoutRenewal]. It fails with
-// [quorate.ErrNotHeld], [quorate.ErrLost] or [quorate.ErrClosed], or with
-// [quorate.ErrNoQuorum], in which case the old deadline stands.
+// has done so, see [quorate.WithoutRenewal]. If it fails with
+// [quorate.ErrNoQuorum], the old deadline still applies.
 func (m *RWMutex) Extend(ctx context.Context) error {
 	return core.WrapError("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
 }
@@ -224,9 +222,8 @@ func (m *RWMutex) RExtend(ctx context.Context) error {
 }
 
 // Holder asks the nodes which process holds m: the writer, or the reader that
-// has held m for the longest. It fails with [quorate.ErrNotHeld] if none does,
-// and with [quorate.ErrNoQuorum] if too few nodes answer. The answer may be out
-// of date when it arrives.
+// has held m longest. It fails with [quorate.ErrNotHeld] if no process does.
+// The answer may already be out of date when it arrives.
 func (m *RWMutex) Holder(ctx context.Context) (quorate.Holder, error) {
 	h, err := m.queue().Holder(ctx)
 	return quorate.Holder(h), core.WrapError("holder", m.q.Name(), err)

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// Two permits for the whole fleet: no more than two films are encoded at a
-// time.
+// Two permits for the whole fleet: no more than two films are encoded at the
+// same time.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -36,7 +36,8 @@ func Example() {
 	// another one: true
 }
 
-// A request for more permits than there are fails at once: waiting cannot help.
+// A request for more permits than the semaphore has fails at once: waiting
+// cannot help.
 func ExampleWeighted_Acquire() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -52,8 +53,7 @@ func ExampleWeighted_Acquire() {
 	// true
 }
 
-// A lease has a token and a context of its own, and gives its permits back
-// itself.
+// A lease has its own token and context, and has its own Release.
 func ExampleWeighted_AcquireLease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -76,7 +76,7 @@ func ExampleWeighted_AcquireLease() {
 	// over: true
 }
 
-// TryAcquireLease says why there is no lease: too few permits, or too few
+// TryAcquireLease reports why there is no lease: too few permits, or too few
 // nodes.
 func ExampleWeighted_TryAcquireLease() {
 	ctx := context.Background()
@@ -97,8 +97,8 @@ func ExampleWeighted_TryAcquireLease() {
 	// all in use: true
 }
 
-// Resize changes the number for the whole fleet. Processes that still say two
-// have four.
+// Resize changes the number for the whole fleet. Processes that still pass two
+// to NewWeighted share four permits.
 func ExampleWeighted_Resize() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -120,7 +120,7 @@ func ExampleWeighted_Resize() {
 	// true
 }
 
-// Holder asks the nodes which process holds permits: the first of them.
+// Holder asks the nodes which process has held permits longest.
 func ExampleWeighted_Holder() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A Lease is a number of permits held as one, and a [quorate.Lease].
+// A Lease is a number of permits held as one, and is a [quorate.Lease].
 // [Weighted.AcquireLease] and [Weighted.TryAcquireLease] create it.
 type Lease struct {
 	lease *core.Lease
@@ -33,17 +33,17 @@ func (l *Lease) Context() context.Context { return l.lease.Context() }
 // [quorate.Lease].
 func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
 
-// Wanted returns a channel that is closed when another claim waits, see
+// Wanted returns a channel that is closed when another claim is waiting, see
 // [quorate.Lease].
 func (l *Lease) Wanted() <-chan struct{} { return l.lease.Wanted() }
 
 // LogValue returns the name, the token and the time left, for [log/slog].
 func (l *Lease) LogValue() slog.Value { return l.lease.LogValue() }
 
-// Release gives the permits back. It does not wait for the nodes. It fails with
+// Release releases the permits. It does not wait for the nodes. It fails with
 // [quorate.ErrLost] or [quorate.ErrClosed] if the permits have been lost, and
-// with [quorate.ErrNotHeld] if they were released before. On a nil Lease it
-// does nothing.
+// with [quorate.ErrNotHeld] if they have already been released. It does nothing
+// on a nil Lease.
 func (l *Lease) Release() error {
 	if l == nil {
 		return nil

@@ -1,13 +1,13 @@
-// Package semaphore is x/sync's weighted semaphore across processes. Over the
-// whole fleet no more permits are in use than there are, and waiters are served
-// first come, first served.
+// Package semaphore is x/sync's weighted semaphore across processes. The whole
+// fleet shares a fixed number of permits, and waiters are served first come,
+// first served.
 //
 //	s := semaphore.NewWeighted(q, "encoders", 16)
 //	if err := s.Acquire(ctx, 1); err != nil { ... }
 //	defer s.Release(1)
 //
 // Permits are leases on a majority of the nodes of a [quorate.Quorum]. The
-// library renews them. The permits of a process that dies are free when its
+// library renews them. If a process crashes, its permits are released when its
 // leases expire.
 //
 // # Errors
@@ -18,19 +18,19 @@
 //   - [quorate.ErrHeld]: too few permits are free, or others are ahead in the
 //     queue;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse for good that waiting is pointless;
+//     at once if so many nodes refuse permanently that waiting is pointless;
 //   - [quorate.ErrLost]: the permits have been lost;
-//   - [quorate.ErrNotHeld]: the lease was released before;
+//   - [quorate.ErrNotHeld]: the lease has already been released;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
 //   - [quorate.ErrInvalid]: the name is empty, longer than 1024 bytes or
 //     contains braces, another kind of primitive uses it, or the number of
 //     permits is wrong.
 //
 // If the context ends first, the error matches the context's error and also
-// ErrHeld or ErrNoQuorum, whichever the call was waiting for. No permit is then
-// taken on any node.
+// ErrHeld or ErrNoQuorum, depending on what the call was waiting for. In that
+// case no permits remain taken on any node.
 //
-// All types of this package are safe for concurrent use.
+// All types in this package are safe for concurrent use.
 package semaphore
 
 import (
@@ -48,9 +48,9 @@ import (
 // A Weighted is a number of permits that all processes share. It must be
 // created by [NewWeighted] and must not be copied.
 //
-// A large request is not starved by small ones: no later request overtakes an
-// earlier one. A permit counts as free only if the claims on the nodes say so;
-// votes alone do not decide (docs/internals/protocol.md, rule 3).
+// Small requests cannot starve a large one, because no request overtakes an
+// earlier request. A permit counts as free only if the claims on the nodes say
+// so; votes alone do not decide (docs/internals/protocol.md, rule 3).
 type Weighted struct {
 	q    *core.Quorum
 	spec *core.Spec
@@ -63,14 +63,14 @@ type Weighted struct {
 }
 
 // NewWeighted returns a semaphore of n permits, from 1 to 2^48. All users of
-// the name must agree on n: a call with another n fails with
-// [quorate.ErrInvalid] and names both numbers. Once [Weighted.Resize] has been
-// called, its number applies, whatever n is.
+// the name must agree on n: a call with a different n fails with
+// [quorate.ErrInvalid], and the error shows both numbers. Once
+// [Weighted.Resize] has been called, the number it set applies, whatever n is.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
-// [quorate.WithoutRenewal] and [quorate.WithWarning]. Their defaults are those
-// of q. NewWeighted panics if an option is wrong or nil. An invalid n or name
-// is reported by every Acquire.
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
+// settings of q. NewWeighted panics if an option is wrong or nil. If n or the
+// name is invalid, every Acquire reports it.
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.SharedOption) *Weighted {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
@@ -97,28 +97,28 @@ func checkSize(n int64) error {
 	return nil
 }
 
-// Acquire takes n permits, at least 0. It waits for its turn until ctx ends.
-// For errors see the package comment.
+// Acquire acquires n permits, at least 0. It waits for its turn until ctx ends.
 //
-// If n is more than there are, Acquire fails at once with [quorate.ErrInvalid],
-// because no release can make it succeed. (x/sync waits for the context to
-// end.)
+// If the semaphore has fewer than n permits in total, Acquire fails at once
+// with [quorate.ErrInvalid], because no release can make it succeed. (x/sync
+// waits for the context to end.)
 func (s *Weighted) Acquire(ctx context.Context, n int64) error {
 	return s.acquire(ctx, "acquire", n, false)
 }
 
-// TryAcquire takes n permits without waiting for a turn, and reports whether it
-// did. It waits only for the answers of a majority, for one node timeout at
-// most. If n is more than NewWeighted said, it also asks for the number that
-// [Weighted.Resize] has set, for two node timeouts at most.
+// TryAcquire acquires n permits without waiting for its turn, and reports
+// whether it succeeded. It waits only for the answers of a majority, for at
+// most one node timeout. If n is higher than the number passed to NewWeighted,
+// it also asks for the number that [Weighted.Resize] has set, for at most two
+// node timeouts.
 func (s *Weighted) TryAcquire(n int64) bool {
 	return s.acquire(context.Background(), "try acquire", n, true) == nil
 }
 
-// Release gives back n permits that [Weighted.Acquire] or [Weighted.TryAcquire]
-// took. It does not wait for the nodes. It panics if fewer are held or n is
-// negative. Release first accounts for permits that were lost meanwhile, so it
-// never gives back permits that another goroutine still uses.
+// Release releases n permits that [Weighted.Acquire] or [Weighted.TryAcquire]
+// acquired. It does not wait for the nodes. It panics if fewer are held or n is
+// negative. Release first accounts for permits that have been lost, so it never
+// releases permits that another goroutine is still using.
 func (s *Weighted) Release(n int64) {
 	s.usable()
 	if n < 0 {
@@ -164,15 +164,16 @@ func releaseAll(ls []*Lease) {
 	}
 }
 
-// AcquireLease is [Weighted.Acquire] for permits that have a token, and a
-// context that ends when they are lost. Give them back with [Lease.Release],
-// not with [Weighted.Release]. n must be at least 1.
+// AcquireLease is like [Weighted.Acquire], but its permits have a token and a
+// context that ends when they are lost. Release them with [Lease.Release], not
+// with [Weighted.Release]. n must be at least 1.
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, false)
 	return l, core.WrapError("acquire lease", s.spec.Name, err)
 }
 
-// TryAcquireLease is [Weighted.AcquireLease] without waiting for a turn.
+// TryAcquireLease is like [Weighted.AcquireLease] but does not wait for its
+// turn.
 func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, true)
 	return l, core.WrapError("try acquire lease", s.spec.Name, err)
@@ -188,19 +189,19 @@ func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 }
 
 // Resize changes the number of permits to n, from 1 to 2^48, for all users of
-// the name, until the next Resize. The nodes keep the number forever. More
-// permits admit waiting claims at once. Fewer permits take effect as permits
-// come back: no holder loses its permits. A claim that waits for more than n
-// fails with [quorate.ErrInvalid] within a third of the TTL.
+// the name, until the next Resize. The nodes keep the number forever. An
+// increase admits waiting claims at once. A decrease takes effect as permits
+// are released: no holder loses its permits. A claim that waits for more than n
+// permits fails with [quorate.ErrInvalid] within a third of the TTL.
 //
 // The number survives if a minority of the nodes loses its data and the others
 // can repair those nodes within a guard time. Until they are repaired, nodes
-// without their data use the number of NewWeighted.
+// without their data use the number passed to NewWeighted.
 //
 // Resize fails with [quorate.ErrNoQuorum] and the context's error if a majority
 // did not confirm before ctx ended, and with [quorate.ErrLost] if another
-// Resize came in between. After a failure the number may or may not have
-// changed; call Resize again.
+// Resize intervened. After a failure the number may or may not have changed;
+// call Resize again.
 func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	s.usable()
 	err := errors.Join(s.err, checkSize(n))
@@ -210,9 +211,9 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	return core.WrapError("resize", s.spec.Name, err)
 }
 
-// Size asks the nodes how many permits there are: the number of the last
-// [Weighted.Resize], or else that of [NewWeighted]. It fails with
-// [quorate.ErrHeld] while a Resize is under way.
+// Size asks the nodes how many permits there are: the number set by the last
+// [Weighted.Resize], or else the number passed to [NewWeighted]. It fails with
+// [quorate.ErrHeld] while a Resize is in progress.
 func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	s.usable()
 	if s.err != nil {
@@ -222,9 +223,9 @@ func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	return int64(n), core.WrapError("size", s.spec.Name, err)
 }
 
-// Holder asks the nodes which process has held permits for the longest. It
-// fails with [quorate.ErrNotHeld] if none does, and with [quorate.ErrNoQuorum]
-// if too few nodes answer. The answer may be out of date when it arrives.
+// Holder asks the nodes which process has held permits longest. It fails with
+// [quorate.ErrNotHeld] if no process holds any. The answer may already be out
+// of date when it arrives.
 func (s *Weighted) Holder(ctx context.Context) (quorate.Holder, error) {
 	s.usable()
 	if s.err != nil {
