@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/flight"
 )
 
-// All replicas want today's rates. One of them asks the bank, once per minute.
+// All replicas want today's rates. One of them asks the bank, at most once a
+// minute.
 func Example() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

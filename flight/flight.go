@@ -1,6 +1,6 @@
-// Package flight is singleflight over a fleet. Of all callers that want one
-// thing at one time, in whatever processes, one loads it, and the others get
-// its result.
+// Package flight is singleflight across a fleet. When several callers want the
+// same thing at the same time, in any processes, one of them loads it and the
+// others get its result.
 //
 //	rates := flight.New[Rates](q, "rates:")
 //	r, err := rates.Do(ctx, "EUR", time.Minute, load)
@@ -8,7 +8,7 @@
 // The result is recorded on a majority of the nodes of a [quorate.Quorum], and
 // shared for as long as callers accept its age.
 //
-// All types of this package are safe for concurrent use.
+// All types in this package are safe for concurrent use.
 package flight
 
 import (
@@ -26,13 +26,13 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Group is a set of things that can be loaded, by their keys. It must be
+// A Group is a set of things to load, each identified by a key. It must be
 // created by [New] and must not be copied.
 //
-// While a process loads, it holds a claim, as the holder of a mutex does. If it
-// dies, another caller loads when the lease has expired. A load may still be
-// going on when another one begins, because its process can sleep through its
-// lease. So a load should read and write nothing.
+// While a process loads, it holds a claim, as the holder of a mutex does. If
+// the process dies, another caller loads once the lease has expired. A load may
+// still be running when another load begins, because its process can sleep
+// through its lease. So a load should only read, never write.
 //
 // Do not use the names of a Group for another primitive.
 type Group[T any] struct {
@@ -66,16 +66,16 @@ type call[T any] struct {
 	exited   bool // the function has ended its goroutine
 }
 
-// MaxValue is how long a result may be as JSON, in bytes.
+// MaxValue is the maximum size of a result as JSON, in bytes.
 const MaxValue = 512 << 10
 
-// New returns a Group of the things whose names are prefix and key. T must be a
-// type that encoding/json can encode and decode.
+// New returns a Group. The name of each thing is prefix followed by its key. T
+// must be a type that encoding/json can encode and decode.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
-// [quorate.WithoutRenewal] and [quorate.WithWarning]. Their defaults are those
-// of q. New panics if an option is wrong or nil, or if the zero value of T
-// cannot be encoded.
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
+// settings of q. New panics if an option is wrong or nil, or if the zero value
+// of T cannot be encoded.
 func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) *Group[T] {
 	_, err := json.Marshal(new(T))
 	if unfit, is := errors.AsType[*json.UnsupportedTypeError](err); is {
@@ -88,25 +88,26 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 }
 
 // Do returns the recorded result of key if it is younger than fresh, or the
-// result of a load that was under way when Do was called. Otherwise it calls f,
-// unless another caller is already loading: then Do waits for that. With fresh
-// = 0, only callers that are already waiting share the result. Do panics if
-// fresh is negative. Ages go by the nodes' clocks, which may differ by up to
-// [quorate.WithSkew], so a result may be that much older than fresh.
+// result of a load that was in progress when Do was called. Otherwise it calls
+// f, unless another caller is already loading: then Do waits for that load.
+// With fresh = 0, only callers that are already waiting share the result. Do
+// panics if fresh is negative. Ages are measured by the nodes' clocks, which
+// may differ by up to [quorate.WithSkew], so a result may be older than fresh
+// by that much.
 //
-// Callers of one process share one result, error or panic of f. f runs in a
-// goroutine of its own. Its context has the values of one caller, and ends when
-// no caller waits any more or when the claim is lost. An error is not recorded:
-// other processes call their own f.
+// Callers in the same process share one result, error or panic of f. f runs in
+// a goroutine of its own. Its context has the values of one caller's context,
+// and ends when no caller is waiting any more or when the claim is lost. An
+// error is not recorded: other processes call their own f.
 //
-// If the result could not be recorded, Do logs that and returns it anyway. A
-// record that cannot be decoded as a T is replaced. A Group keeps no result in
-// the process, so a call costs a round trip even if a fresh result is recorded.
-// The nodes keep a result for at least an hour.
+// If the result could not be recorded, Do logs that and returns the result
+// anyway. A record that cannot be decoded as a T is replaced. A Group does not
+// cache results in the process, so a call costs a round trip even if a fresh
+// result is recorded. The nodes keep a result for at least an hour.
 //
 // Besides f's error, Do returns a [*quorate.Error] that matches
 //
-//   - ctx's error, and [quorate.ErrHeld] while a caller loads or
+//   - ctx's error, and [quorate.ErrHeld] while another caller is loading or
 //     [quorate.ErrNoQuorum] while nodes are missing;
 //   - ErrNoQuorum alone if waiting for nodes is pointless;
 //   - [quorate.ErrClosed];

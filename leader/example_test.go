@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// A fleet of workers, of which one at a time hands out the work. Every worker
-// runs the same lines; here all of them are in one process.
+// In a fleet of workers, one worker at a time hands out the work. Every worker
+// runs the same code. In this example they all run in one process.
 func Example() {
 	ctx, shutdown := context.WithCancel(context.Background())
 	defer shutdown()
@@ -67,7 +67,7 @@ func Example() {
 }
 
 // Run campaigns, leads, and campaigns again when the term has ended. With
-// WithOneTerm it leads one term.
+// WithOneTerm it leads for a single term.
 func ExampleElection_Run() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -91,7 +91,8 @@ func ExampleElection_Run() {
 	// <nil>
 }
 
-// Campaign and Resign are for a process that decides itself how long it leads.
+// Campaign and Resign are for a process that decides for itself how long it
+// leads.
 func ExampleElection_Campaign() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -111,7 +112,7 @@ func ExampleElection_Campaign() {
 	// resigned: <nil>
 }
 
-// The leader's address has changed; the term goes on.
+// The leader's address changes during its term.
 func ExampleElection_Proclaim() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -134,7 +135,7 @@ func ExampleElection_Proclaim() {
 	// http://10.0.0.1:9090 true <nil>
 }
 
-// The lease of a term has the token for what the leader writes.
+// The lease of a term has the token to attach to what the leader writes.
 func ExampleElection_Lease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -158,7 +159,7 @@ func ExampleElection_Lease() {
 	// over: true
 }
 
-// Leader asks once. An election without a leader is an error of its own.
+// Leader asks once. If nobody leads, it returns ErrNoLeader.
 func ExampleElection_Leader() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -173,7 +174,7 @@ func ExampleElection_Leader() {
 	// true
 }
 
-// A client of the leader follows it, and goes on when another one leads.
+// A client follows the leader, and switches when another process takes over.
 func ExampleElection_Observe() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -211,8 +212,8 @@ func ExampleElection_Observe() {
 	// <nil> <nil>
 }
 
-// HealthCheck is for a readiness probe: a leader that goes on after its term
-// has ended is to be restarted.
+// HealthCheck is for a liveness probe: a leader that carries on after its term
+// has ended should be restarted.
 func ExampleElection_HealthCheck() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -227,7 +228,7 @@ func ExampleElection_HealthCheck() {
 	// <nil>
 }
 
-// Holder says which process leads and how many wait, for any participant.
+// Any participant can call Holder to see which process leads and how many wait.
 func ExampleElection_Holder() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -6,14 +6,14 @@
 //		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { schedule(ctx, lease.Token()) },
 //	})
 //
-// A term lasts from winning an election to resigning or losing it. Its number
-// is a fencing token: it rises with every term, over all processes. A process
-// is reported as the leader only while a majority of the nodes of a
-// [quorate.Quorum] has recorded its term and its lease runs.
+// A term lasts from winning an election until the leader resigns or loses it.
+// Its number is a fencing token: it rises with every term, across all
+// processes. A process is reported as the leader only while a majority of the
+// nodes of a [quorate.Quorum] has recorded its term and its lease is valid.
 //
 // No election can stop a process that sleeps through its lease. When it wakes
-// up, it acts as the leader until it looks at its context. So give the term to
-// whatever the leader writes to, and let that refuse a lower term.
+// up, it acts as the leader until it checks its context. Pass the term to
+// whatever the leader writes to, and have that reject a lower term.
 //
 // # Errors
 //
@@ -23,17 +23,17 @@
 //   - [quorate.ErrHeld]: another participant leads or is ahead in the queue;
 //   - [ErrNoLeader]: nobody leads;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse for good that waiting is pointless;
-//   - [quorate.ErrLost]: the term has ended by itself;
+//     at once if so many nodes refuse permanently that waiting is pointless;
+//   - [quorate.ErrLost]: the term ended before the participant resigned;
 //   - [quorate.ErrNotHeld]: this participant does not lead;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
-//   - [quorate.ErrInvalid]: the name, the id or the value is not valid, see
-//     [New], or the call does not go with [Election.Run].
+//   - [quorate.ErrInvalid]: the name, the ID or the value is invalid, see
+//     [New], or the call cannot be combined with [Election.Run].
 //
 // If the context ends first, the error matches the context's error and also
-// ErrHeld or ErrNoQuorum, whichever the call was waiting for.
+// ErrHeld or ErrNoQuorum, depending on what the call was waiting for.
 //
-// All types of this package are safe for concurrent use.
+// All types in this package are safe for concurrent use.
 package leader
 
 import (
@@ -57,9 +57,9 @@ var ErrNoLeader = errors.New("no leader")
 // to lead, and see who leads. It must be created by [New] and must not be
 // copied. It can be used again after it has resigned or lost.
 //
-// Goroutines that share a value lead together. Two values of one name exclude
-// each other as two processes do. So does a [mutex.Mutex] of that name: the
-// claim is the same.
+// Goroutines that share a value lead together. Two values with the same name
+// exclude each other just as two processes do. A [mutex.Mutex] with that name
+// excludes them too, because it uses the same claim.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type Election struct {
@@ -89,10 +89,10 @@ type term struct {
 //
 // Options: [WithID], [WithValue], [WithOneTerm], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
-// and [quorate.WithWarning]. The defaults of the last five are those of q. New
-// panics if an option is wrong or nil. Every call reports an invalid name
-// (empty, longer than 1024 bytes, or with braces), id (longer than [MaxID], not
-// UTF-8) or value (longer than [MaxValue], not UTF-8).
+// and [quorate.WithWarning]. The defaults of the last five are the settings of
+// q. New panics if an option is wrong or nil. Every call reports an invalid
+// name (empty, longer than 1024 bytes, or with braces), ID (longer than
+// [MaxID], not UTF-8) or value (longer than [MaxValue], not UTF-8).
 func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election {
 	c := core.CoreOf(q).For(name)
 	set := apply(c, opts)
@@ -150,9 +150,10 @@ func (e *Election) Lease() quorate.Lease {
 }
 
 // HealthCheck is for a liveness probe. It fails with [quorate.ErrLost] if this
-// participant still acts as the leader more than maxExpired after its lease has
-// ended: OnStartedLeading has not returned, or neither Resign nor Campaign has
-// been called. It returns nil in all other cases. It asks no node.
+// participant is still acting as the leader more than maxExpired after its
+// lease ended, that is, OnStartedLeading has not returned, or neither Resign
+// nor Campaign has been called. It returns nil in all other cases. It does not
+// contact any node.
 func (e *Election) HealthCheck(maxExpired time.Duration) error {
 	e.usable()
 	t := e.current()

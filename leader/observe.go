@@ -13,21 +13,20 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Leader is the process that leads, as a majority of the nodes has recorded
-// it.
+// A Leader is the process that leads, as recorded by a majority of the nodes.
 type Leader struct {
 	ID    string        // see WithID
 	Value string        // see WithValue, Campaign and Proclaim
-	Term  uint64        // its fencing token: a later leader's is higher
+	Term  uint64        // its fencing token, lower than the token of any later leader
 	Host  string        // of the process
 	PID   int           // of the process
 	Since time.Time     // when it won, by the wall clock of its machine
-	Left  time.Duration // of its lease, unless it is renewed, when the nodes were asked
+	Left  time.Duration // time left on its lease when the nodes were asked
 }
 
 // Leader asks the nodes who leads. It fails with [ErrNoLeader] if nobody does,
-// and with [quorate.ErrInvalid] if what is recorded under the name is not a
-// leader. The answer may be out of date when it arrives.
+// and with [quorate.ErrInvalid] if the record under the name is not a leader's.
+// The answer may already be out of date when it arrives.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
 	var l Leader
@@ -43,8 +42,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // Holder asks the nodes which process holds the election's claim: the leader,
 // even before its ID and Value are recorded. It fails with [quorate.ErrNotHeld]
-// if none does, and with [quorate.ErrNoQuorum] if too few nodes answer. The
-// answer may be out of date when it arrives.
+// if no process does. The answer may already be out of date when it arrives.
 func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
 	e.usable()
 	if e.err != nil {
@@ -67,23 +65,23 @@ func leaderOf(rec core.Record) (Leader, error) {
 		Left: rec.Left}, nil
 }
 
-// Observe yields the leader, and then each change, pushed by the nodes:
+// Observe yields the leader, and then each change, as the nodes push it:
 //
-//   - a [Leader]: another process leads, or the same one has another value
+//   - a [Leader]: another process leads, or the same process has another value
 //     (the term tells them apart);
 //   - an error that matches [ErrNoLeader]: nobody leads;
 //   - an error that matches [quorate.ErrNoQuorum]: too few nodes answer.
 //
-// After an error the observation goes on. After ErrNoQuorum it yields the state
+// Observation continues after an error. After ErrNoQuorum it yields the state
 // again when the nodes answer, whether the state has changed or not.
 //
-// A slow loop gets the newest state. Changes in between are left out, and an
-// older state never comes after a newer one. Observing costs the nodes one
+// A slow loop gets the newest state. It skips the changes in between, and never
+// yields an older state after a newer one. Observing costs the nodes one
 // request every third of the TTL.
 //
 // The sequence ends when ctx ends or the Quorum is closed. If the name is
-// invalid it consists of one error. It may be ranged over more than once, also
-// concurrently.
+// invalid, the sequence consists of one error. You may range over the sequence
+// more than once, also concurrently.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e.usable()
 	return func(yield func(Leader, error) bool) {

@@ -22,7 +22,7 @@ type settings struct {
 
 // Bounds, in bytes. Every node keeps both, and every observer gets them.
 const (
-	MaxID    = 1 << 10  // of a participant's id
+	MaxID    = 1 << 10  // of a participant's ID
 	MaxValue = 64 << 10 // of a leader's value
 )
 
@@ -73,16 +73,17 @@ type own struct {
 // Apply leaves the settings of other primitives as they are, see apply.
 func (own) Apply(*setup.Settings) {}
 
-// WithID sets the ID under which others see this participant when it leads. It
-// decides nothing, and participants may share an ID. Default: made from the
-// host, the process and a random part. At most [MaxID] bytes of UTF-8.
+// WithID sets the ID under which others see this participant when it leads. The
+// ID has no effect on the election, and participants may share an ID. The
+// default is made from the host, the process and a random part. The ID must be
+// at most [MaxID] bytes of UTF-8.
 func WithID(id string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.id = id }}
 }
 
-// WithValue sets the value that others see when [Election.Run] has won, for
-// example an address. [Election.Proclaim] replaces it for one term. Default "".
-// At most [MaxValue] bytes of UTF-8.
+// WithValue sets the value, for example an address, that others see when
+// [Election.Run] has won. [Election.Proclaim] replaces it for one term. The
+// default is "". The value must be at most [MaxValue] bytes of UTF-8.
 func WithValue(value string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.value = value }}
 }

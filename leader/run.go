@@ -14,38 +14,41 @@ import (
 // Callbacks are the functions that [Election.Run] calls. OnNewLeader is called
 // from a goroutine of its own.
 type Callbacks struct {
-	// OnStartedLeading is the leader's work. It is required. Its context ends when
-	// the term is lost, no later than a lock's would ([context.Cause] then is
-	// [quorate.ErrLost] or [quorate.ErrClosed]), and when Run's context ends. The
-	// token of lease is the term. Run gives up the leadership when OnStartedLeading
-	// has returned, never before.
+	// OnStartedLeading is the leader's work. It is required. Its context ends
+	// when Run's context ends or when the term is lost, no later than a lock's
+	// context would. If the term is lost, [context.Cause] returns
+	// [quorate.ErrLost] or [quorate.ErrClosed]. The token of lease is the term.
+	// Run never gives up the leadership before OnStartedLeading has returned.
 	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
 
-	// OnStoppedLeading is called once for each OnStartedLeading, after it has
-	// returned or panicked and the leadership has been given up. err is nil if this
-	// participant has resigned; otherwise it matches [quorate.ErrLost] or
-	// [quorate.ErrClosed]. To learn of a loss while OnStartedLeading still runs,
-	// use [context.AfterFunc] with its context.
+	// OnStoppedLeading is called once for each OnStartedLeading, after
+	// OnStartedLeading has returned or panicked and the leadership has been
+	// given up. err is nil if this participant has resigned; otherwise it
+	// matches [quorate.ErrLost] or [quorate.ErrClosed]. To learn of a loss
+	// while OnStartedLeading is still running, use [context.AfterFunc] with its
+	// context.
 	OnStoppedLeading func(err error)
 
 	// OnNewLeader is called for each new term that is seen, including this
-	// participant's own. It may leave out terms that are already over, as
-	// [Election.Observe] does. Calls come one after the other while Run runs.
+	// participant's own. It may skip terms that are already over, as
+	// [Election.Observe] does. The calls come one after another while Run is
+	// running.
 	OnNewLeader func(Leader)
 }
 
 // Run campaigns, and calls OnStartedLeading when this participant leads. When
 // the term has ended, because it was lost or because OnStartedLeading has
-// returned, Run queues again behind all waiting participants. It does so until
-// ctx ends or the Quorum is closed, through outages too. If a node refuses for
-// good, Run logs that and keeps trying. If nobody else waits, an
-// OnStartedLeading that returns at once is called again at once.
+// returned, Run queues again behind all waiting participants. It continues,
+// even through outages, until ctx ends or the Quorum is closed. If a node
+// refuses permanently, Run logs that and keeps trying. If OnStartedLeading
+// returns at once and nobody else is waiting, Run calls it again at once.
 //
-// Run returns an error that matches ctx's error when ctx has ended;
-// [quorate.ErrClosed]; or [quorate.ErrInvalid] if there is no OnStartedLeading,
-// if the name, the id or the value is invalid, or if this participant already
-// runs, campaigns or leads. With [WithOneTerm] it returns what OnStoppedLeading
-// was given.
+// Run returns an error that matches ctx's error when ctx has ended, or
+// [quorate.ErrClosed] when the Quorum is closed. It returns
+// [quorate.ErrInvalid] if there is no OnStartedLeading, if the name, the ID or
+// the value is invalid, or if this participant is already running, campaigning
+// or leading. With [WithOneTerm] it returns the error that was passed to
+// OnStoppedLeading.
 //
 // When Run returns or panics, every callback has returned and the leadership
 // has been given up. Run does not wait for the nodes to confirm that.
@@ -172,12 +175,12 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 }
 
 // Campaign waits until this participant leads, behind the participants that
-// asked before it, and until a majority of the nodes has recorded that together
-// with value. [Election.Lease] then returns the term. If this participant
-// already leads, Campaign only replaces the value.
+// asked before it, and until a majority of the nodes has recorded its
+// leadership and value. [Election.Lease] then returns the term. If this
+// participant already leads, Campaign only replaces the value.
 //
 // The end of ctx ends the waiting, not the term. Campaign fails with
-// [quorate.ErrInvalid] while [Election.Run] runs, and for a value that is
+// [quorate.ErrInvalid] while [Election.Run] is running, and for a value that is
 // longer than [MaxValue] or not UTF-8.
 func (e *Election) Campaign(ctx context.Context, value string) error {
 	e.usable()
@@ -218,10 +221,8 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 }
 
 // Proclaim replaces the value while this participant leads, and waits until a
-// majority of the nodes has recorded it. The term stays. It fails with
-// [quorate.ErrNotHeld] if this participant does not lead, and with
-// [quorate.ErrLost] or [quorate.ErrClosed] if the term has ended by itself. If
-// ctx ends before enough nodes have confirmed, it fails with ctx's error and
+// majority of the nodes has recorded it. The term stays the same. If ctx ends
+// before enough nodes have confirmed, Proclaim fails with ctx's error and
 // [quorate.ErrNoQuorum], and either value may apply until the next Proclaim.
 func (e *Election) Proclaim(ctx context.Context, value string) error {
 	e.usable()
@@ -240,14 +241,12 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 }
 
 // Resign ends the term and waits until a majority of the nodes has confirmed
-// that. The next in line does not wait for that: each node wakes it when the
-// release arrives.
+// that. The next in line does not wait for the confirmation: each node wakes it
+// when the release arrives.
 //
-// It fails with [quorate.ErrNotHeld] if this participant does not lead, with
-// [quorate.ErrLost] or [quorate.ErrClosed] if the term has ended by itself, and
-// with [quorate.ErrInvalid] while [Election.Run] runs. It fails with
-// [quorate.ErrNoQuorum] if too few nodes confirmed within the node timeout or
-// before ctx ended. The participant has resigned in any case.
+// Resign fails with [quorate.ErrInvalid] while [Election.Run] is running. It
+// fails with [quorate.ErrNoQuorum] if too few nodes confirmed within the node
+// timeout or before ctx ended, but even then the participant has resigned.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
 	return core.WrapError("resign", e.name, e.resign(ctx))

@@ -18,9 +18,9 @@ var (
 	// [quorate.ErrInvalid] if the value cannot be recorded; or
 	// [quorate.ErrClosed].
 	ErrNotRecorded = errors.New("done here, not recorded")
-	// ErrNotDurable ("too few nodes keep their data on disk") means that fewer
-	// than a majority of the nodes may keep as much on disk as [WithDurable]
-	// requires. The work has not been run.
+	// ErrNotDurable ("too few nodes keep their data on disk") means that so
+	// many nodes keep less on disk than [WithDurable] requires that the
+	// remaining nodes are not a majority. The work has not been run.
 	ErrNotDurable = errors.New("too few nodes keep their data on disk")
 )
 

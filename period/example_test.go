@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/period"
 )
 
-// Each replica runs this loop. One of them makes the report of each hour.
+// Every replica runs this loop. Each hour, one of them makes the report.
 func Example() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -33,8 +33,8 @@ func Example() {
 	// true <nil>
 }
 
-// A scheduler calls Do more often than a period is long. A run that fails is
-// repeated at its next call, with WithRetry.
+// A scheduler calls Do several times per period. With WithRetry, its next call
+// repeats a run that failed.
 func ExamplePeriod_Do() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -54,7 +54,7 @@ func ExamplePeriod_Do() {
 	// ran here: false error: <nil>
 }
 
-// The work knows the period that it is for, and the token to fence it with.
+// The work can get its period and the token to fence with.
 func ExampleStart() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -75,7 +75,7 @@ func ExampleStart() {
 	// 00:00:00 true
 }
 
-// Last tells how the newest run has ended, wherever that was.
+// Last reports how the newest run ended, in whichever process it ran.
 func ExamplePeriod_Last() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -10,28 +10,28 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// State tells how far a run is.
+// State is the progress of a run.
 type State string
 
 // The states of a run.
 const (
-	// Began ("began"): it is under way, or its process has died.
+	// Began ("began"): the run is in progress, or its process has died.
 	Began State = "began"
-	// Done ("done"): its function has returned nil.
+	// Done ("done"): the function has returned nil.
 	Done State = "done"
-	// Failed ("failed"): its function has returned an error.
+	// Failed ("failed"): the function has returned an error.
 	Failed State = "failed"
 )
 
-// String returns the state's string, as it stands at each state.
+// String returns the state's string, as listed for each state.
 func (s State) String() string { return string(s) }
 
-// A Run is a run as a majority of the nodes has recorded it.
+// A Run is a run as recorded by a majority of the nodes.
 type Run struct {
-	Start time.Time     // of its period, by the nodes' clocks, in UTC; zero: there was no run yet
+	Start time.Time     // of its period, by the nodes' clocks, in UTC; zero if there has been no run
 	Token uint64        // the fencing token
-	State State         // how far it is
-	Left  time.Duration // Began: until the lease ends unless it is renewed; 0: it has ended
+	State State         // its progress
+	Left  time.Duration // Began: time left on the lease unless it is renewed; 0 if it has ended
 }
 
 // record is a Run as the nodes keep it.
@@ -71,7 +71,7 @@ func read(rec core.Record) (Run, error) {
 
 // Last asks the nodes for the newest run, which may belong to an earlier
 // period. It fails with [quorate.ErrNoQuorum] if too few nodes answer before
-// ctx ends. The answer may be out of date when it arrives.
+// ctx ends. The answer may already be out of date when it arrives.
 func (p *Period) Last(ctx context.Context) (Run, error) {
 	if err := p.usable(); err != nil {
 		return Run{}, core.WrapError("last", p.spec.Name, err)

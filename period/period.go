@@ -1,15 +1,15 @@
-// Package period runs a job at most once per period over all processes,
+// Package period runs a job at most once per period across all processes,
 // whatever their clocks show.
 //
 //	p := period.New(q, "report", time.Hour)
 //	ran, err := p.Do(ctx, report) // called by a scheduler, or in a loop with Wait
 //
-// Periods go by the nodes' clocks. They are the multiples of their length since
-// 1970-01-01 00:00 UTC, so a period of 24 h begins at midnight UTC. Before a
-// run begins, a majority of the nodes of a [quorate.Quorum] has recorded that
-// it begins.
+// Periods follow the nodes' clocks. They are the multiples of their length
+// since 1970-01-01 00:00 UTC, so a period of 24 h begins at midnight UTC.
+// Before a run begins, a majority of the nodes of a [quorate.Quorum] has
+// recorded that it begins.
 //
-// All types of this package are safe for concurrent use.
+// All types in this package are safe for concurrent use.
 package period
 
 import (
@@ -25,22 +25,23 @@ import (
 )
 
 // A Period is a job that runs at most once per period. It must be created by
-// [New] and must not be copied. Goroutines that share it act as processes do.
+// [New] and must not be copied. Goroutines that share it behave as separate
+// processes do.
 //
-// No period has two runs. That rests neither on clocks nor on leases: the
-// period is recorded before the run begins, and recorded periods only rise. But
-// a run may still be going on when the run of a later period begins, because
-// its process can sleep through its lease. So fence what it writes to with the
-// token of [Lease].
+// No period has two runs. This does not depend on clocks or leases: the period
+// is recorded before the run begins, and recorded periods only increase. But a
+// run may still be in progress when the run of a later period begins, because
+// its process can sleep through its lease. So fence what the run writes to with
+// the token of [Lease].
 //
 // If no process calls [Period.Do] in a period, that period is skipped. A run
-// that lasts into later periods keeps others from running meanwhile. A run that
-// fails, or whose process dies, is repeated only with [WithRetry].
+// that lasts into later periods keeps other runs from starting until it ends. A
+// run that fails, or whose process dies, is repeated only with [WithRetry].
 //
-// A run begins within its period by the nodes' clocks, give or take their
-// difference, see [quorate.WithSkew]. Do not use the name for another
-// primitive. The newest run stays recorded, so choose a name that does not
-// change from day to day.
+// A run begins within its period by the nodes' clocks, give or take the
+// difference between them, see [quorate.WithSkew]. Do not use the name for
+// another primitive. The newest run stays recorded, so choose a name that does
+// not change from day to day.
 type Period struct {
 	_      core.NoCopy
 	q      *core.Quorum
@@ -61,24 +62,24 @@ type own struct {
 // Apply leaves the settings of other primitives as they are, see New.
 func (own) Apply(*setup.Settings) {}
 
-// WithRetry lets a later call of [Period.Do] in the same period run the
+// WithRetry makes a later call of [Period.Do] in the same period run the
 // function again if it returned an error or its process died. By default a
-// period has at most one run, whatever comes of it.
+// period has at most one run, whatever its outcome.
 func WithRetry() quorate.PeriodOption { return own{set: func(p *Period) { p.retry = true }} }
 
 // A period that is shorter than a few round trips would be skipped most of the
 // time. They are counted from 1970 on, so one that is too long never begins.
 const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 
-// New returns the job of the given name. All values of the name share the job,
-// in every process, and should have the same period and options.
+// New returns the job with the given name. All values with the same name share
+// the job, in every process, and should have the same period and options.
 //
 // Options: [WithRetry], [quorate.WithTTL], [quorate.WithNodeTimeout],
 // [quorate.WithMaxHold], [quorate.WithoutRenewal] and [quorate.WithWarning].
-// The defaults of the last five are those of q. New panics if an option is
-// wrong or nil, or if every is below 10 ms, above fifty years, or not a whole
-// number of milliseconds. Every call reports an invalid name (empty, longer
-// than 1024 bytes, or with braces) with [quorate.ErrInvalid].
+// The defaults of the last five are the settings of q. New panics if an option
+// is wrong or nil, or if every is below 10 ms, above fifty years, or not a
+// whole number of milliseconds. Every call reports an invalid name (empty,
+// longer than 1024 bytes, or with braces) with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
 		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most "+
@@ -138,11 +139,10 @@ func begun(waited int64, now time.Time, skew time.Duration) time.Time {
 	return start
 }
 
-// Wait waits until a period has begun for which Wait of this value has not
-// returned yet. The first call returns at once. With [WithRetry] it also
-// returns after a tenth of a period or a minute, whichever is less, so that a
-// failed run is repeated. This loop runs f in one process of the fleet in each
-// period:
+// Wait waits until a period has begun for which Wait has not yet returned on
+// this value. The first call returns at once. With [WithRetry] it also returns
+// after a tenth of a period or a minute, whichever is less, so that a failed
+// run is repeated. This loop runs f in one process of the fleet in each period:
 //
 //	for p.Wait(ctx) == nil {
 //		if _, err := p.Do(ctx, f); err != nil {
@@ -150,9 +150,9 @@ func begun(waited int64, now time.Time, skew time.Duration) time.Time {
 //		}
 //	}
 //
-// Wait asks no node: once a majority has answered, this process knows what the
-// nodes' clocks show. It fails when ctx ends, with an error that matches ctx's
-// error, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
+// Wait sends no requests: once a majority has answered, this process knows what
+// the nodes' clocks show. When ctx ends, Wait fails with an error that matches
+// ctx's error. It also fails with [quorate.ErrClosed] or [quorate.ErrInvalid].
 func (p *Period) Wait(ctx context.Context) error {
 	if err := p.usable(); err != nil {
 		return core.WrapError("wait", p.spec.Name, err)

@@ -10,14 +10,15 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Do runs f unless this period has had its run or a run is under way. It
-// reports whether it called f. If a run is under way elsewhere, Do returns
+// Do runs f unless this period has had its run or a run is in progress. It
+// reports whether it called f. If a run is in progress elsewhere, Do returns
 // false at once.
 //
-// The context of f ends with ctx, and when the claim is lost; [context.Cause]
-// then is [quorate.ErrLost], and the run of a later period may begin. The error
-// is f's, joined with ErrLost or [quorate.ErrClosed] if the claim ended before
-// f returned. If f panics, so does Do, and the run has failed.
+// The context of f ends when ctx ends or when the claim is lost. If the claim
+// is lost, [context.Cause] returns [quorate.ErrLost], and the run of a later
+// period may begin. Do returns f's error, joined with ErrLost or
+// [quorate.ErrClosed] if the claim ended before f returned. If f panics, so
+// does Do, and the run has failed.
 //
 // If f has not run, Do fails with a [*quorate.Error] that matches
 //
@@ -27,13 +28,14 @@ import (
 //   - [quorate.ErrLost] if the claim was lost before f began;
 //   - [quorate.ErrClosed] or [quorate.ErrInvalid].
 //
-// The period may then have no run. With [WithRetry] Do also fails with
-// ErrNoQuorum or ErrLost if f has returned nil and that could not be recorded;
-// f may run again.
+// In that case the period may have no run. With [WithRetry], Do also fails with
+// ErrNoQuorum or ErrLost if f has returned nil but that could not be recorded.
+// f may then run again.
 //
-// A call a moment before the hour counts for the previous hour. So a scheduler
-// that calls Do at each full hour by its own clock can find that the hour has
-// had its run, and miss the next one. Call Do more often, or use [Period.Wait].
+// A call just before the hour counts for the previous hour. So a scheduler that
+// calls Do at each full hour by its own clock may find that the current hour
+// has already had its run, and then miss the next hour. Call Do more often, or
+// use [Period.Wait].
 func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		panic("quorate: period.Do of a nil function")
@@ -83,9 +85,9 @@ type scope struct {
 
 type scopeKey struct{}
 
-// Lease returns the hold under which f runs. ctx is the context that f got from
-// [Period.Do]; for any other context Lease returns nil. Use its token to fence
-// what f writes to.
+// Lease returns the hold under which f runs. ctx is the context that
+// [Period.Do] passed to f; for any other context Lease returns nil. Use the
+// token of the hold to fence what f writes to.
 func Lease(ctx context.Context) quorate.Lease {
 	if s, ok := ctx.Value(scopeKey{}).(scope); ok {
 		return s.lease
@@ -93,8 +95,8 @@ func Lease(ctx context.Context) quorate.Lease {
 	return nil
 }
 
-// Start returns when the period began that f runs for, in UTC. ctx is the
-// context that f got from [Period.Do]; for any other context Start returns the
+// Start returns the start, in UTC, of the period that f runs for. ctx is the
+// context that [Period.Do] passed to f; for any other context Start returns the
 // zero time.
 func Start(ctx context.Context) time.Time {
 	s, _ := ctx.Value(scopeKey{}).(scope)

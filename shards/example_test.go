@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/shards"
 )
 
-// Each replica runs this. Together they serve all shards, each of them once.
+// Every replica runs this. Together they serve all shards, each shard in one
+// replica.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background()) // as signal.NotifyContext does
 	defer stop()

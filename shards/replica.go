@@ -42,20 +42,21 @@ type replica struct {
 }
 
 // Run takes part until ctx ends. For each shard that this replica has, it calls
-// f in a goroutine of its own, with the number of the shard, from 0 on, and its
-// lease. The context of f ends when ctx does, when the shard is to be handed
-// over, and when the shard is lost; in the last case [context.Cause] is
-// [quorate.ErrLost]. f must return soon then: the shard is not given up before.
+// f in a goroutine of its own, with the number of the shard, counted from 0,
+// and its lease. The context of f ends when ctx ends, when the shard is to be
+// handed over, or when the shard is lost; in the last case [context.Cause]
+// returns [quorate.ErrLost]. f must then return soon, because the shard is not
+// given up before f returns.
 //
 // If f returns although its context has not ended, the shard is given up, and a
-// second later this or another replica takes it. An error that f returns is
-// logged. A panic of f ends the process, as in any goroutine.
+// second later this or another replica takes it. If f returns an error, it is
+// logged. If f panics, the process crashes, as with a panic in any goroutine.
 //
 // Run waits through outages. It returns an error that matches ctx's error when
-// ctx has ended, [quorate.ErrClosed], or [quorate.ErrInvalid] if the name is
-// invalid or is shared with users of another n. When Run returns, every f has
-// returned and all shards have been given up. Several calls of Run are several
-// replicas.
+// ctx has ended, [quorate.ErrClosed] when the Quorum is closed, or
+// [quorate.ErrInvalid] if the name is invalid or is shared with users of
+// another n. When Run returns, every f has returned and all shards have been
+// given up. Each concurrent call of Run counts as a replica.
 func (s *Shards) Run(ctx context.Context,
 	f func(ctx context.Context, shard int, l quorate.Lease) error) error {
 	switch {

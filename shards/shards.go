@@ -1,14 +1,14 @@
 // Package shards divides work among the replicas of a service. Each of n shards
-// runs in one replica at a time, and each replica has its fair share.
+// runs in one replica at a time, and each replica gets its fair share.
 //
 //	s := shards.New(q, "mailboxes", 64)
 //	err := s.Run(ctx, func(ctx context.Context, shard int, l quorate.Lease) error {
 //		return serve(ctx, shard, l.Token())
 //	})
 //
-// A shard is a lease on a majority of independent Redis masters, as a lock is.
+// A shard, like a lock, is a lease on a majority of independent Redis masters.
 //
-// All types of this package are safe for concurrent use.
+// All types in this package are safe for concurrent use.
 package shards
 
 import (
@@ -26,15 +26,15 @@ import (
 // Shards are n shards that all replicas share. They must be created by [New]
 // and must not be copied.
 //
-// No two replicas hold a shard at one time, as far as a lock can guarantee
+// No two replicas hold a shard at the same time, as far as a lock can guarantee
 // that: a process can sleep through its lease. So fence what a shard writes to
 // with the token of its lease, which rises with each holder of the shard.
 //
-// Each replica has n divided by the number of replicas, or one more. A replica
-// that joins or leaves moves little more than its own share. A replica whose
-// context ends hands its shards over at once. When a replica dies, the next in
-// line takes its shards when the lease has expired. At most n replicas take
-// part, and at most 100; further ones stand by.
+// Each replica has n divided by the number of replicas, or one more. When a
+// replica joins or leaves, little more than its own share moves. A replica
+// whose context ends hands its shards over at once. When a replica dies, the
+// next in line takes its shards once the lease has expired. At most n replicas
+// take part, and at most 100; any others stand by.
 //
 // The claims are those of mutexes with the names name:0 to name:n-1, and of a
 // semaphore name:members. Do not use these names for other primitives.
@@ -53,13 +53,13 @@ type Shards struct {
 // most is how many replicas take part: package inspect shows no more.
 const most = 100
 
-// New returns n shards of the given name, 1 to 10000. All users of the name
-// must agree on n: to change it, choose another name.
+// New returns n shards with the given name, 1 to 10000. All users of the name
+// must agree on n: to change n, choose another name.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
-// [quorate.WithoutRenewal] and [quorate.WithWarning]. Their defaults are those
-// of q. New panics if n or an option is wrong. [Shards.Run] reports an invalid
-// name (empty, longer than 1016 bytes, or with braces) with
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
+// settings of q. New panics if n or an option is wrong. [Shards.Run] reports an
+// invalid name (empty, longer than 1016 bytes, or with braces) with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *Shards {
 	if n < 1 || n > 10_000 {
