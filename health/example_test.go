@@ -30,8 +30,8 @@ func ExampleReady() {
 	// Output: 200 ok
 }
 
-// A liveness probe that has a process replaced whose work goes on a minute
-// after its term has ended.
+// A liveness probe gets a process replaced if its work is still running a
+// minute after its term ended.
 func ExampleLive() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {
@@ -47,7 +47,7 @@ func ExampleLive() {
 	// Output: 200 ok
 }
 
-// A load balancer that asks this reaches the leader only.
+// A load balancer that uses this probe reaches only the leader.
 func ExampleLeader() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {

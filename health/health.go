@@ -1,5 +1,6 @@
-// Package health has handlers for the probes of an orchestrator such as
-// Kubernetes. They answer from what this process knows, and wait for no node.
+// Package health provides handlers for the probes of an orchestrator such as
+// Kubernetes. They answer from what this process already knows, without waiting
+// for any node.
 //
 //	mux.Handle("GET /livez", health.Live(time.Minute, election))
 //	mux.Handle("GET /leaderz", health.Leader(election))
@@ -21,23 +22,23 @@ import (
 
 // Ready returns a handler for the readiness probe of a service that can do
 // nothing without a lock. It answers 200 while a majority of the nodes is
-// connected, votes and accepts writes, and 503 otherwise, with the address and
-// the error of each node that is missing. A node can answer and still refuse
-// every write, so Ready has each node write a key of its own, at most once in
-// five seconds; the next probe has the result.
+// connected, votes and accepts writes. Otherwise it answers 503, with the
+// address and the error of each node that is missing. A node can answer and
+// still refuse every write, so Ready has each node write a key of its own, at
+// most once every five seconds; the next probe shows the result.
 //
 // If your service also serves requests that need no lock, do not use Ready: an
-// outage of Redis would take every replica out of the load balancer.
+// outage of Redis would remove every replica from the load balancer.
 func Ready(q *quorate.Quorum) http.Handler {
 	c := core.CoreOf(q)
 	return probe(func() error { return core.WrapError("ready", "", c.Serving()) })
 }
 
 // Live returns a handler for a liveness probe. It answers 200 even if no node
-// can be reached, because a restart of the process brings no node back and
-// loses what the process holds. It answers 503 only while one of these
-// elections acts as the leader more than maxExpired after its lease has ended,
-// see [leader.Election.HealthCheck].
+// can be reached, because restarting the process would bring no node back and
+// would lose what the process holds. It answers 503 only while one of these
+// elections is still acting as the leader more than maxExpired after its lease
+// ended, see [leader.Election.HealthCheck].
 func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler {
 	return probe(func() error {
 		for _, e := range elections {
@@ -50,7 +51,7 @@ func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler 
 }
 
 // Leader returns a handler that answers 200 while this process leads, and 503
-// otherwise. It is for a load balancer that should reach the leader only. A
+// otherwise. It is for a load balancer that should only reach the leader. A
 // request may still arrive after the term has ended, so fence what the leader
 // writes with the term.
 func Leader(e *leader.Election) http.Handler {

@@ -16,24 +16,25 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Evict ends the hold that has the token, and returns when it is over, so that
-// the next claim gets in. The contexts of the hold end first, with
-// [quorate.ErrEvicted] as their cause. It takes one message where the holder
-// hears. A holder that is stopped, dead or cut off loses the name when its
-// lease ends.
+// Evict ends the hold that has the token, and returns when the hold is over, so
+// that the next claim gets in. The contexts of the hold end first, with
+// [quorate.ErrEvicted] as their cause. One message is enough if the holder
+// receives it. If the holder is stopped, dead or cut off, it loses the name
+// when its lease ends.
 //
-// The token is that of a [Claim], or of a [quorate.Lease]. What a process holds
-// with one claim ends together: all its readers of an rwmutex, and the turn of
-// whichever of its goroutines has the lock by then. A semaphore's other holders
-// go on. The process may claim the name again, behind those that wait.
+// The token is the token of a [Claim] or a [quorate.Lease]. Everything that a
+// process holds with one claim ends together: all its readers of an rwmutex,
+// and the turn of whichever of its goroutines has the lock by then. Other
+// holders of a semaphore are not affected. The process may claim the name
+// again, behind the clients that are waiting.
 //
-// Evict waits for one lease of the holder at most. It fails with
-// [quorate.ErrNotHeld] when no claim holds the name with that token; with
-// [quorate.ErrNoQuorum] when fewer than a majority of the nodes can be asked;
-// with [quorate.ErrHeld], and what each node said, when the holder goes on
-// without having heard of it; with the context's error beside these when that
-// has ended; and with [quorate.ErrInvalid] and [quorate.ErrClosed]. It is safe
-// for concurrent use.
+// Evict waits for at most one lease of the holder. It fails with
+// [quorate.ErrNotHeld] if no claim holds the name with that token; with
+// [quorate.ErrNoQuorum] if fewer than a majority of the nodes can be reached;
+// and with [quorate.ErrHeld], including what each node said, if the holder
+// continues because it has not received the message. If ctx has ended, the
+// error also matches the context's error. Evict also fails with
+// [quorate.ErrInvalid] and [quorate.ErrClosed].
 func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) error {
 	if err := setup.CheckName(name); err != nil {
 		return core.WrapError("evict", name, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The report says which process holds the name, and which wait.
+// The report shows which process holds the name and which processes are
+// waiting.
 func ExampleName() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, // a:6379, b:6379, c:6379
@@ -33,7 +34,7 @@ func ExampleName() {
 	// mutex held by billing this process: true waiting: 0
 }
 
-// A listing takes names as they come.
+// A listing yields names as they arrive.
 func ExampleNames() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -54,7 +55,7 @@ func ExampleNames() {
 	// job:42 mutex waiting: 0
 }
 
-// A process hangs, and renews its lock all the same. Its hold ends at once, and
+// A process hangs but keeps renewing its lock. Evict ends its hold at once, and
 // the next process gets in.
 func ExampleEvict() {
 	ctx := context.Background()

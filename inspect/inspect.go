@@ -1,17 +1,20 @@
-// Package inspect says which names are in use, which process holds one, which
-// processes wait for it, and what each node says of it. It is for operators and
-// for monitoring. "quorate inspect" and "quorate ls" print the same.
+// Package inspect shows which names are in use, which process holds a name,
+// which processes are waiting for it, and what each node reports about it. It
+// is for operators and for monitoring. "quorate inspect" and "quorate ls" print
+// the same information.
 //
 //	r, err := inspect.Name(ctx, q, "invoices")
 //	for _, c := range r.Holders {
 //		fmt.Println(c.Host, c.PID, c.Label, "holds it, token", c.Token)
 //	}
 //
-// To look takes no claim, no vote and no turn, and changes nothing on a node.
-// The processes that are looked at take no part: a holder that is stopped or
-// dead is shown until its lease ends. What is shown may be out of date when it
-// arrives, so no program may take a free name for its own. [Evict] alone acts:
-// it ends a hold.
+// Inspecting takes no claim, no vote and no place in a queue, and changes
+// nothing on a node. It does not involve the processes that it shows: a holder
+// that is stopped or dead is shown until its lease ends. The information may
+// already be out of date when it arrives, so a program must not use a name just
+// because it is shown as free. Only [Evict] changes anything: it ends a hold.
+//
+// All functions in this package are safe for concurrent use.
 package inspect
 
 import (
@@ -30,28 +33,28 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// A Report is what the nodes say of a name. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
+// A Report is what the nodes report about a name.
 type Report struct {
 	Name     string
 	Kind     Kind
-	Capacity int64         // permits; 1 of a mutex; 0 of an rwmutex, and where no claim is there
-	Holders  []Claim       // a majority votes for each
-	Waiters  []Claim       // in the order of the queue
-	More     int           // claims behind the first hundred, which are not shown
-	Foreign  time.Duration // another Redlock client (redsync, node-redlock …) holds the redlock key for so long; 0: none does
-	Record   *Record       // nil: nothing is recorded
+	Capacity int64         // permits; 1 for a mutex; 0 for an rwmutex and if there is no claim
+	Holders  []Claim       // each has the votes of a majority
+	Waiters  []Claim       // in queue order
+	More     int           // claims after the first hundred, which are not shown
+	Foreign  time.Duration // how long another Redlock client (redsync, node-redlock …) will hold the redlock key; 0 if none does
+	Record   *Record       // nil if nothing is recorded
 	Nodes    []Node        // in the order of their numbers
-	Quorum   int           // how many nodes are a majority
+	Quorum   int           // number of nodes in a majority
 }
 
-// Name asks every node what it says of a name. A node that does not answer is
-// waited for as a lock would wait, and is an error in the report.
+// Name asks every node what it knows about a name. It waits for a node that
+// does not answer for as long as a lock would, and reports that node with an
+// error.
 //
-// It fails with [quorate.ErrNoQuorum] beside the full report when fewer than a
-// majority of the nodes can be asked, or may have forgotten a lease; with
-// [quorate.ErrInvalid] for an unusable name; and with [quorate.ErrClosed]. It
-// is safe for concurrent use.
+// If fewer than a majority of the nodes can be asked, or if they may have
+// forgotten a lease, Name returns the full report together with
+// [quorate.ErrNoQuorum]. It fails with [quorate.ErrInvalid] if the name is
+// unusable, and with [quorate.ErrClosed].
 func Name(ctx context.Context, q *quorate.Quorum, name string) (Report, error) {
 	if err := setup.CheckName(name); err != nil {
 		return Report{}, core.WrapError("inspect", name, err)

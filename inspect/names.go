@@ -18,15 +18,14 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// An Entry is one name that is in use. It is a plain value, safe for concurrent
-// use as long as no goroutine changes it.
+// An Entry is one name that is in use.
 type Entry struct {
 	Name    string
 	Kind    Kind
-	Holder  *Claim  // the first in the queue of those that hold it; nil: none does
-	Holders int     // claims that hold it: more than one of a semaphore or of readers
-	Waiters int     // claims that wait
-	Record  *Record // nil: nothing is recorded
+	Holder  *Claim  // the first holder in queue order; nil if no claim holds the name
+	Holders int     // claims that hold it; more than one only for semaphores and readers
+	Waiters int     // claims that are waiting
+	Record  *Record // nil if nothing is recorded
 }
 
 // portion is how many keys a node looks at for one SCAN: 0.15 ms where all are
@@ -40,23 +39,23 @@ const (
 	pause    = 20 * time.Millisecond
 )
 
-// Names lists the names that are held, waited for, or recorded, in no order. A
-// name that only has a last ticket is left out, and so are the redlock key of
-// another Redlock client and the names that the library itself uses, which
-// begin with "quorate set ". pattern is one of Redis, such as "job:*"; "" lists
-// all.
+// Names lists the names that are held, waited for or recorded, in no particular
+// order. It skips names that only have a last ticket, the redlock keys of other
+// Redlock clients, and the names that the library itself uses, which begin with
+// "quorate set ". pattern is a Redis pattern such as "job:*"; "" lists all
+// names.
 //
-// The nodes are listed in portions, by SCAN, and each name is asked for by
-// itself. So no node is blocked, however many names there are, and a name that
-// comes or goes meanwhile may be missing. The keys that a node has altogether
-// are looked at, also those of other programs. A node that has not answered for
-// two seconds is not asked any more, nor is one whose listing goes round in a
-// circle, has no end, or ends two seconds later than those of a majority.
+// Names lists the nodes in batches, using SCAN, and asks for each name
+// separately. So it never blocks a node, however many names there are, but it
+// can miss a name that appears or disappears meanwhile. SCAN visits all keys of
+// a node, including those of other programs. Names stops asking a node that has
+// not answered for two seconds, and a node whose listing loops, never ends, or
+// ends two seconds later than the listings of a majority.
 //
-// A name whose nodes cannot say is an [Entry] with its name alone. When fewer
-// than a majority of the nodes could be listed the last element is an error,
-// [quorate.ErrNoQuorum] or [quorate.ErrClosed]; when ctx ends it is the error
-// of ctx. A range that is left leaves nothing behind.
+// If the nodes cannot report on a name, its [Entry] has only the name. If fewer
+// than a majority of the nodes could be listed, the last element is an error,
+// [quorate.ErrNoQuorum] or [quorate.ErrClosed]. If ctx ends, the last element
+// is ctx's error. Breaking out of the range leaves nothing behind.
 func Names(ctx context.Context, q *quorate.Quorum, pattern string) iter.Seq2[Entry, error] {
 	if pattern == "" {
 		pattern = "*"

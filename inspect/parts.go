@@ -9,68 +9,66 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Kind is the kind of primitive that a name serves, as far as the nodes know.
-// It is a plain value, safe for concurrent use.
+// Kind is the kind of primitive that uses a name, as far as the nodes know.
 type Kind string
 
 // The kinds.
 const (
-	// None (""): nothing is known of the name.
+	// None (""): nothing is known about the name.
 	None Kind = ""
-	// Mutex ("mutex"): a mutex, a shard, or one of the kinds with a record that
-	// an older version of Quorate holds and has recorded nothing for yet.
+	// Mutex ("mutex"): a mutex or a shard. It is also shown for a kind with a
+	// record if an older version of Quorate holds the name and has not recorded
+	// anything yet.
 	Mutex Kind = "mutex"
 	// RWMutex ("rwmutex"): a lock with readers.
 	RWMutex Kind = "rwmutex"
 	// Semaphore ("semaphore"): permits.
 	Semaphore Kind = "semaphore"
-	// Once ("once"): work that is recorded as done, or that is being done.
+	// Once ("once"): work that is recorded as done, or is in progress.
 	Once Kind = "once"
 	// Leader ("leader"): an election.
 	Leader Kind = "leader"
-	// Period ("period"): work that is done once per period.
+	// Period ("period"): work that runs once per period.
 	Period Kind = "period"
-	// Flight ("flight"): a thing that is loaded by one caller for all.
+	// Flight ("flight"): a result that one caller loads for all.
 	Flight Kind = "flight"
 )
 
-// A Claim is one process that holds a name, or waits for it. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it.
+// A Claim is one process that holds a name or is waiting for it.
 type Claim struct {
-	Token  uint64        // of its first hold, which [quorate.Lease] has as its token; the token of a waiter is not final
+	Token  uint64        // of its first hold, as [quorate.Lease] returns it; the token of a waiter is not final
 	Host   string        // of the process
 	PID    int           // of the process
-	Label  string        // of the process, see [quorate.WithOwner]; empty: none
+	Label  string        // of the process, see [quorate.WithOwner]; empty if not set
 	Since  time.Time     // when it asked for the name, by the nodes' clocks
 	Left   time.Duration // until its lease ends unless it is renewed
-	Weight int64         // permits that it takes; 1 unless it is of a semaphore
-	Writer bool          // of an rwmutex
+	Weight int64         // permits that it takes; 1 except for semaphores
+	Writer bool          // whether it is a writer of an rwmutex
 	Votes  int           // nodes that vote for it
 }
 
-// A Record is what is recorded beside the claims of a name: that work is done,
-// which process leads, the newest run of a period, or a shared result. It is a
-// plain value, safe for concurrent use as long as no goroutine changes it.
+// A Record is what the nodes have recorded for a name besides its claims: that
+// work is done, which process leads, the newest run of a period, or a shared
+// result.
 type Record struct {
 	Token uint64    // of the hold that recorded it
 	Host  string    // of the process that did the work, or leads
 	PID   int       // of that process
 	ID    string    // of a leader
-	Value string    // of a leader: what it tells of itself
-	At    time.Time // when the work of a once was done, or the leader won, by the clock of that process; the start of the newest period; when the result of a flight was loaded
+	Value string    // of a leader: its own value, such as an address
+	At    time.Time // when the work of a once was done, or when the leader won, by that process's clock; when the newest period started; when the result of a flight was loaded
 	Until time.Time // when the nodes forget it; zero: never
-	Nodes int       // that have it; fewer than a majority: it may not stand
+	Nodes int       // nodes that have it; with fewer than a majority, the record may not last
 }
 
-// A Node is what one node says of a name. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
+// A Node is what one node reports about a name.
 type Node struct {
 	Node       string        // address
-	Err        error         // why it could not be asked; the rest is then zero
-	Recovering time.Duration // it is new or lost its data: how much longer its word is no evidence
+	Err        error         // why the node could not be asked; the other fields are then zero
+	Recovering time.Duration // for a node that is new or lost its data: how much longer what it reports is no evidence
 	Tokens     []uint64      // of the claims that it votes for
-	Queued     int           // claims, with those that it votes for
-	Differs    []string      // what it says otherwise than a majority, in words
+	Queued     int           // claims, including those that it votes for
+	Differs    []string      // where its report differs from the majority's
 }
 
 // token is a ticket as tokens show it.

@@ -48,7 +48,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// ErrNoLeader ("no leader") says that the nodes have been asked and no process
+// ErrNoLeader ("no leader") means that the nodes have been asked and no process
 // leads: none has campaigned yet, the last leader has resigned, or its lease
 // has ended.
 var ErrNoLeader = errors.New("no leader")

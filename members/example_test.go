@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/members"
 )
 
-// A node is dead for good, and an empty server takes its place. Nothing is
-// interrupted. The clients get the new list one after the other.
+// A node is permanently dead, and an empty server takes its place. Nothing is
+// interrupted. You give the clients the new list one after another.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -26,7 +26,8 @@ func Example() {
 	}
 }
 
-// Any client can ask which nodes the set has, and what all clients share.
+// Any client can ask which nodes the set has and which settings all clients
+// share.
 func ExampleGet() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -43,7 +44,7 @@ func ExampleGet() {
 	// 3 members, stable guard time 20s
 }
 
-// Three nodes become five. Each new one is an empty server.
+// Three nodes become five. Each new node is an empty server.
 func ExampleAdd() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -57,8 +58,7 @@ func ExampleAdd() {
 	}
 }
 
-// Five nodes become three, of which one may fail. The servers are stopped
-// afterwards.
+// Five nodes become three, one of which may fail. Stop the servers afterwards.
 func ExampleRemove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -72,8 +72,8 @@ func ExampleRemove() {
 	}
 }
 
-// Every member gets a second address, with TLS. The clients then change over
-// one at a time.
+// Every member gets a second address, with TLS. You can then switch the clients
+// over one at a time.
 func ExampleAddAddr() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -89,7 +89,7 @@ func ExampleAddAddr() {
 	}
 }
 
-// A server has got another address, and kept its data.
+// A server has a new address and has kept its data.
 func ExampleMove() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -117,7 +117,7 @@ func ExampleSet() {
 	}
 }
 
-// A process that changed the set has died. What it did is given up.
+// A process died while changing the set. Undo rolls its change back.
 func ExampleUndo() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -1,36 +1,39 @@
-// Package members says which nodes a set has, and changes that while locks
+// Package members shows which nodes a set has, and changes the set while locks
 // are held and waited for.
 //
 //	err := members.Replace(ctx, q, "lock-c:6379", "redis://lock-d:6379")
 //
 // A set has members, each with a number, an identity and an address, and the
-// settings that all clients share. The nodes keep them.
-// [quorate.Quorum.Bootstrap] has brand-new nodes record their set.
+// settings that all clients share. The nodes store all of this.
+// [quorate.Quorum.Bootstrap] makes brand-new nodes record their set.
 // docs/operate/membership.md is for operators.
 //
 // # What all changes have in common
 //
-// A change returns when a majority of the new set serves it, and connected
-// clients have followed. Then a server that has left may be stopped, and the
-// next change may begin. Not before: a client follows by the word of a majority
-// of the members that it knows. A change that takes an address away waits half
-// a guard time for that. Holders keep their holds, waiters their places, and
-// tokens rise. Give each client the new list afterwards: a client that starts
-// finds the set by a majority of its list. One that is cut off from the nodes
-// while a change ends may need the new list, too.
+// A change returns when a majority of the new set serves it and the connected
+// clients have followed. Only then may you stop a server that has left, or
+// begin the next change, because a client follows what a majority of the
+// members that it knows report. A change that removes an address waits half a
+// guard time for the clients to follow. Holders keep their holds, waiters keep
+// their places, and tokens keep rising. Give each client the new list
+// afterwards: a client that starts finds the set through a majority of its
+// list. A client that is cut off from the nodes while a change ends may also
+// need the new list.
 //
-// One change is under way at a time. A call that finds another one finishes
-// that first, also one that a process has left half-way. When ctx ends, or a
-// new node has not answered for a guard time, the change is given up: the set
-// is as before, as the error says. If it cannot be given up any more, or the
-// process dies, the set is left half-way. That is safe for as long as it lasts,
-// and locks work. The next call goes on with it, and [Undo] gives it up.
+// Only one change is in progress at a time. A call that finds another change in
+// progress finishes that change first, even if a process abandoned it half-way.
+// If ctx ends, or a new node has not answered for a guard time, the change is
+// rolled back: the set is as it was before, and the error says so. If the
+// change can no longer be rolled back, or the process dies, the set remains
+// half-way. That is safe for as long as it lasts, and locks work. The next call
+// continues the change, and [Undo] rolls it back.
 //
-// Each fails with [quorate.ErrInvalid], and changes nothing, when the change
-// makes no sense or a new server cannot be a member; with [quorate.ErrNoQuorum]
-// when too few nodes answer; with the error of ctx; and with
-// [quorate.ErrClosed]. A Quorum of Redis Clusters cannot be changed:
-// ErrInvalid. All are safe for concurrent use, by several processes as well.
+// Each call fails with [quorate.ErrInvalid], and changes nothing, if the change
+// is invalid or a new server cannot be a member; with [quorate.ErrNoQuorum] if
+// too few nodes answer; with ctx's error; and with [quorate.ErrClosed]. A
+// Quorum of Redis Clusters cannot be changed: such a call fails with
+// ErrInvalid. All functions in this package are safe for concurrent use, even
+// from several processes.
 package members
 
 import (
@@ -44,56 +47,51 @@ import (
 	"github.com/quorate/quorate/internal/operator"
 )
 
-// A Member is one node of a set. It is a plain value, safe for concurrent use
-// as long as no goroutine changes it.
+// A Member is one node of a set.
 type Member struct {
-	Number   int      // by which requests and votes know it; a member that enters gets a new one
-	Identity string   // which goes with the node's data
-	Addr     string   // what clients dial
-	Role     Role     // other than Stays only while the set is being changed
-	Also     []string // further addresses of the server: see [AddAddr]
+	Number   int      // identifies it in requests and votes; a member that enters gets a new number
+	Identity string   // stays with the node's data
+	Addr     string   // the address that clients dial
+	Role     Role     // anything but Stays only while the set is being changed
+	Also     []string // additional addresses of the server, see [AddAddr]
 }
 
-// Role is what becomes of a member. It is a plain value, safe for concurrent
-// use.
+// Role is what a change does with a member.
 type Role string
 
 // The roles.
 const (
-	// Stays ("stays"): it is a member before and after the change.
+	// Stays ("stays"): the node is a member before and after the change.
 	Stays Role = "stays"
-	// Enters ("enters"): it is being added.
+	// Enters ("enters"): the node is being added.
 	Enters Role = "enters"
-	// Leaves ("leaves"): it is being removed.
+	// Leaves ("leaves"): the node is being removed.
 	Leaves Role = "leaves"
 )
 
-// Settings are what all clients of a set share. A zero field of [Set]'s
-// argument is left as it is, but for a retention that is shorter than the new
-// guard time, which becomes as long. They have the bounds that [quorate.New]
-// has. They are a plain value, safe for concurrent use as long as no goroutine
-// changes it.
+// Settings are the settings that all clients of a set share. [Set] leaves a
+// setting unchanged if its field is zero, but if the retention is shorter than
+// the new guard time, Set raises it to the guard time. The same limits apply as
+// in [quorate.New].
 type Settings struct {
-	Guard     time.Duration // how long a node that lost its data does not vote: see [quorate.WithGuard]
-	Retention time.Duration // how long a name's last ticket is kept: see [quorate.WithRetention]
-	Skew      time.Duration // the largest tolerated difference between node clocks: see [quorate.WithSkew]
+	Guard     time.Duration // how long a node that lost its data does not vote, see [quorate.WithGuard]
+	Retention time.Duration // how long a name's last ticket is kept, see [quorate.WithRetention]
+	Skew      time.Duration // the largest tolerated difference between the nodes' clocks, see [quorate.WithSkew]
 }
 
-// A List is a set as this process counts on it. It is a plain value, safe for
-// concurrent use as long as no goroutine changes it.
+// A List is the set as this process currently uses it.
 type List struct {
-	Epoch    uint64        // counts the configurations of the set, from 1 on
+	Epoch    uint64        // counts the configurations of the set, from 1
 	Stage    quorate.Stage // other than [quorate.StageStable] while the set is being changed
 	Members  []Member
 	Settings Settings
 }
 
-// Get returns the set that q counts on. It waits until that is known, also
-// while the nodes do not answer or are brand-new. It fails with
-// [quorate.ErrNoQuorum] and the error of ctx when ctx ends before, with
-// ErrNoQuorum alone when so many nodes refuse that waiting cannot help, with
-// [quorate.ErrInvalid] when the list of q is that of no set, and with
-// [quorate.ErrClosed].
+// Get returns the set that q uses. It waits until the set is known, even while
+// the nodes do not answer or are brand-new. If ctx ends first, it fails with
+// [quorate.ErrNoQuorum] and ctx's error. It fails with ErrNoQuorum alone if so
+// many nodes refuse that waiting cannot help, with [quorate.ErrInvalid] if q's
+// list matches no set, and with [quorate.ErrClosed].
 func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 	c, err := core.CoreOf(q).Onlooker().Configuration(ctx)
 	if err != nil {
@@ -106,69 +104,72 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 	return l, nil
 }
 
-// Add adds nodes to the set. Each url is one that [quorate.Connect] takes, of a
-// server or a Sentinel set that is empty or has left this set. It takes two
-// guard times: in the first one the new nodes take in what the others have, in
-// the second one a lock needs a majority of both sets.
+// Add adds nodes to the set. Each url is a URL as [quorate.Connect] takes it,
+// of a server or a Sentinel set that is empty or has left this set. Adding
+// takes two guard times: during the first, the new nodes copy the data of the
+// others; during the second, a lock needs a majority of both sets.
 func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
 	return change(ctx, q, "add members", operator.Exchange{Add: urls})
 }
 
 // Remove removes nodes from the set. Each is given by its address, or by a URL
-// of that. A node that is down for good is removed like any other one. It takes
-// about a guard time and a half. The servers may be stopped when it returns
-// nil, and not before.
+// with that address. You can also remove a node that is down permanently.
+// Removing takes about one and a half guard times. Do not stop the servers
+// until Remove has returned nil.
 //
 // While several processes contend for a name, its holder may have a majority
-// only with the nodes that leave. Then its hold is lost within its ttl, and its
-// context says so.
+// only with the help of nodes that are leaving. Its hold is then lost within
+// its TTL, and its context ends.
 func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
 	return change(ctx, q, "remove members", operator.Exchange{Remove: addrs})
 }
 
-// Replace replaces one node of the set by another one. old is as for [Remove],
-// and may be down for good. url is as for [Add]. It takes about two guard times
-// and a half.
+// Replace replaces one node of the set with another. old is as for [Remove],
+// and may be down permanently. url is as for [Add]. Replacing takes about two
+// and a half guard times.
 //
-// A server that was emptied or got a new disk and keeps its address needs no
-// call: it takes its place by itself.
+// A server that was emptied or got a new disk, and keeps its address, needs no
+// call: it rejoins on its own.
 func Replace(ctx context.Context, q *quorate.Quorum, old, url string) error {
 	return change(ctx, q, "replace member", operator.Exchange{Add: []string{url}, Remove: []string{old}})
 }
 
-// Move gives a member another address. Its server has the same data, and
-// answers at the new address. It takes about half a guard time. If the member
-// had several addresses, it has the new one alone then: to may be one of these.
+// Move changes the address of a member. Its server keeps its data and answers
+// at the new address. Moving takes about half a guard time. If the member had
+// several addresses, only the new address remains; to may be one of the
+// existing addresses.
 func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 	return change(ctx, q, "move member", operator.Exchange{Move: &operator.Move{From: from, To: to}})
 }
 
-// AddAddr gives a member one more address. Both must lead to the same server at
-// all times: a plain port and one with TLS, a host name and an IP, or the
-// addresses of two networks. A client dials the address of a member that its
-// own list names, as that entry of its list says, and else the first one. So
-// clients can change over one at a time. addr is any address of the member, and
-// another one a URL that [quorate.Connect] takes.
+// AddAddr gives a member one more address. Both addresses must always lead to
+// the same server: for example a plain port and a TLS port, a host name and an
+// IP, or addresses on two networks. If the client's own list contains an
+// address of the member, the client dials that address, as that entry says;
+// otherwise it dials the first address. This lets you switch clients over one
+// at a time. addr is any address of the member, and another is a URL as
+// [quorate.Connect] takes it.
 //
-// It takes moments, and waits for no client. It fails with [quorate.ErrInvalid]
-// when the member does not answer, when another server answers at the new
-// address, and when the member has four addresses. [Move] drops all but one.
+// AddAddr takes moments, and waits for no client. It fails with
+// [quorate.ErrInvalid] if the member does not answer, if another server answers
+// at the new address, or if the member already has four addresses. [Move]
+// removes all addresses but one.
 func AddAddr(ctx context.Context, q *quorate.Quorum, addr, another string) error {
 	return change(ctx, q, "add address", operator.Exchange{Move: &operator.Move{From: addr, To: another, Keep: true}})
 }
 
-// Set changes the settings of the set. It takes about the longer one of the
-// guard times of before and after. A guard time that no longer covers the ttl
-// of a client ends its holds: the client is refused, with [quorate.ErrInvalid]
-// and both numbers.
+// Set changes the settings of the set. It takes about as long as the old or the
+// new guard time, whichever is longer. If the new guard time no longer covers
+// the TTL of a client, that client's holds end: the client is refused with
+// [quorate.ErrInvalid] and an error that shows both numbers.
 func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
 	return change(ctx, q, "set members", operator.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
 }
 
-// Undo gives up a change that a process has left half-way, or that another one
-// waits for: the set is as before when it returns nil, also where there was
-// nothing to undo. It does not wait for nodes that were to be added. It takes
-// moments. A call that was interrupted may be repeated.
+// Undo rolls back a change that a process left half-way or that another process
+// is waiting for. When it returns nil, the set is as it was before the change,
+// even if there was nothing to undo. It does not wait for nodes that were to be
+// added. It takes moments. You may repeat a call that was interrupted.
 func Undo(ctx context.Context, q *quorate.Quorum) error {
 	return change(ctx, q, "undo", operator.Exchange{Undo: true})
 }

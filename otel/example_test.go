@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/otel"
 )
 
-// The global providers are used unless others are given.
+// Without options, New uses the global providers.
 func Example() {
 	t := otel.New(otel.WithNameFunc(func(_, name string) string {
 		class, _, _ := strings.Cut(name, ":") // one time series for all orders

@@ -1,5 +1,5 @@
-// Package otel gives OpenTelemetry what Quorate does: metrics, and a span for
-// each call that acquires.
+// Package otel reports to OpenTelemetry what Quorate does: metrics, and a span
+// for each call that acquires.
 //
 //	t := otel.New()
 //	q, err := quorate.Connect(ctx, urls, quorate.WithTracer(t), quorate.WithObserver(t))
@@ -16,9 +16,10 @@
 //	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
 //	quorate.node.refuses        gauge             by quorate.node: 1 it answers and takes no new locks, else 0
 //
-// The durations have quorate.outcome too: acquired, local (no node was asked)
-// or failed; released or lost. What failed or was lost has error.type: held,
-// no_quorum, lost, evicted, closed, invalid, canceled, timeout or _OTHER.
+// The durations also have the attribute quorate.outcome: acquired, local (no
+// node was asked) or failed for the wait, released or lost for the hold. Calls
+// that failed and holds that were lost also have error.type: held, no_quorum,
+// lost, evicted, closed, invalid, canceled, timeout or _OTHER.
 package otel
 
 import (
@@ -52,9 +53,9 @@ const (
 var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60}
 
 // Telemetry is a [quorate.Tracer] and a [quorate.Observer]. Make it with [New].
-// It is safe for concurrent use, and may be given to several Quorums: their
-// numbers then are added up, but quorate.node.up is as the last event of any of
-// them says. A Quorum that is closed leaves it as it was.
+// It is safe for concurrent use. You may give it to several Quorums: their
+// numbers are then added up, except that quorate.node.up shows the last event
+// of any of them. Closing a Quorum leaves the values as they were.
 type Telemetry struct {
 	name   func(kind, name string) string
 	tracer trace.Tracer
@@ -74,7 +75,7 @@ var (
 	_ quorate.Observer = (*Telemetry)(nil)
 )
 
-// An Option is a setting of [New]. It is safe for concurrent use.
+// An Option is a setting of [New].
 type Option func(*config)
 
 type config struct {
@@ -83,15 +84,18 @@ type config struct {
 	name    func(kind, name string) string
 }
 
-// WithMeterProvider sets where the metrics go. Default: the global provider.
+// WithMeterProvider sets where the metrics go. The default is the global
+// provider.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
 
-// WithTracerProvider sets where the spans go. Default: the global provider.
+// WithTracerProvider sets where the spans go. The default is the global
+// provider.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
 
-// WithNameFunc adds the attribute quorate.name, with what f makes of a name; ""
-// leaves it out. f should return few different values, as each is a time series
-// of its own: "order" for "order:4711". Default: no name.
+// WithNameFunc adds the attribute quorate.name with the value that f returns
+// for a name. If f returns "", the attribute is omitted. f should return few
+// different values, because each value is a time series of its own: return
+// "order" for "order:4711". By default there is no name.
 func WithNameFunc(f func(kind, name string) string) Option {
 	return func(c *config) {
 		if f != nil {
@@ -100,8 +104,9 @@ func WithNameFunc(f func(kind, name string) string) Option {
 	}
 }
 
-// New makes a Telemetry. An instrument that the provider refuses is reported to
-// the error handler of OpenTelemetry, and records nothing.
+// New makes a Telemetry. Options: [WithMeterProvider], [WithTracerProvider] and
+// [WithNameFunc]. If the provider refuses an instrument, OpenTelemetry's error
+// handler gets the error, and the instrument records nothing.
 func New(opts ...Option) *Telemetry {
 	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: func(string, string) string { return "" }}
 	for _, o := range opts {
@@ -232,7 +237,7 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// AcquireStart see [quorate.Tracer]. It begins the span.
+// AcquireStart begins the span, see [quorate.Tracer].
 func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) context.Context {
 	c := &call{series: t.of(a.Kind, a.Name)}
 	c.waiting.Add(1)
@@ -240,7 +245,7 @@ func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) con
 	return c
 }
 
-// AcquireEnd see [quorate.Tracer]. It ends the span.
+// AcquireEnd ends the span, see [quorate.Tracer].
 func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	c := ctx.Value(callKey{}).(*call)
 	c.waiting.Add(-1)
@@ -271,7 +276,7 @@ func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	c.span.End()
 }
 
-// HoldEnd see [quorate.Tracer].
+// HoldEnd records the end of a hold, see [quorate.Tracer].
 func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 	c := ctx.Value(callKey{}).(*call)
 	c.held.Add(-1)
@@ -283,7 +288,7 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 	t.hold.Record(ctx, r.Held.Seconds(), e().record...)
 }
 
-// Observe see [quorate.Observer].
+// Observe records an event, see [quorate.Observer].
 func (t *Telemetry) Observe(e quorate.Event) {
 	switch e.Kind {
 	case quorate.EventNodeUp, quorate.EventNodeAccepts:

@@ -50,7 +50,7 @@ func reportIsMadeOnce(t *testing.T) {
 }
 
 // A test of a service: two processes want to make one report. It takes hours of
-// the bubble's time, and about a millisecond.
+// the bubble's time, but only about a millisecond of real time.
 func Example() {
 	_ = func(t *testing.T) { synctest.Test(t, reportIsMadeOnce) } // func TestReportIsMadeOnce
 }

@@ -1,5 +1,5 @@
-// Package quoratetest has nodes in the process of a test, so that code which
-// takes a [quorate.Quorum] is tested without a server.
+// Package quoratetest runs nodes inside the test process, so that you can test
+// code that takes a [quorate.Quorum] without a server.
 //
 //	func TestOneInvoiceAtATime(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -9,14 +9,14 @@
 //		})
 //	}
 //
-// What runs is the library as in production: only the connections lead to the
-// reference node instead of Redis. In a bubble of [testing/synctest] all waits
-// are of the bubble. So a lease of 8 s ends, and a guard time of 20 s passes,
-// in microseconds, and a test that waits for them does not depend on how busy
-// the machine is. Outside of a bubble time is real.
+// The library runs as in production, except that the connections lead to the
+// reference node instead of Redis. In a [testing/synctest] bubble, all waits
+// use the bubble's time. So a lease of 8 s or a guard time of 20 s passes in
+// microseconds, and a test that waits for them does not depend on how busy the
+// machine is. Outside a bubble, time is real.
 //
 // It does not simulate Redis: other commands, [quorate.Connect], Sentinel sets
-// and clusters need servers. Nodes share one clock.
+// and clusters need servers. All nodes share one clock.
 package quoratetest
 
 import (
@@ -37,9 +37,10 @@ import (
 // answer at once, so this is only against waiting without end.
 const patience = time.Minute
 
-// A Cluster is a set of nodes in the process of a test. Nodes are counted from
-// 0 on. A wrong number ends the test. It is safe for concurrent use, as far as
-// a [testing.TB] is: calls that end the test belong to its goroutine.
+// A Cluster is a set of nodes inside the test process. Nodes are numbered from
+// 0. A wrong number ends the test. A Cluster is safe for concurrent use as far
+// as a [testing.TB] is: only the test's own goroutine may make calls that end
+// the test.
 type Cluster struct {
 	t       testing.TB
 	nodes   memory.Nodes
@@ -50,8 +51,8 @@ type Cluster struct {
 	ways     map[*quorate.Quorum]*memory.Way
 }
 
-// New starts n nodes, 1 to 31, without data. In a bubble of [testing/synctest]
-// call it inside of the bubble. The nodes end with the test.
+// New starts n nodes, 1 to 31, without data. In a [testing/synctest] bubble,
+// call it inside the bubble. The nodes stop when the test ends.
 func New(t testing.TB, n int) *Cluster {
 	t.Helper()
 	if n < 1 || n > 31 {
@@ -61,16 +62,16 @@ func New(t testing.TB, n int) *Cluster {
 	return &Cluster{t: t, nodes: nodes, clients: nodes.Clients(t), ways: map[*quorate.Quorum]*memory.Way{}}
 }
 
-// Quorum returns a client of the nodes, as [quorate.New] makes one. Each is
-// what a process of its own would be: what is made from one excludes what is
-// made from another. The options are those of New; the log is that of the test
-// unless one says otherwise. The Quorum closes with the test, after what the
-// test has deferred, and may be closed before.
+// Quorum returns a client of the nodes, made as by [quorate.New]. Each Quorum
+// acts as a separate process: what is made from one Quorum excludes what is
+// made from another. The options are the same as for New, except that the log
+// goes to the test unless an option changes that. The Quorum closes with the
+// test, after the test's deferred calls, and you may close it earlier.
 //
-// The first one has the nodes record their set, with its guard time, skew and
-// retention, and so each node must be up. They vote at once. A Quorum that a
-// majority of the nodes cannot serve is returned as well: its calls wait, as in
-// production.
+// The first Quorum makes the nodes record their set, with its guard time, skew
+// and retention, so all nodes must be up. They vote at once. Quorum also
+// succeeds if a majority of the nodes cannot serve the client: the client's
+// calls then wait, as in production.
 func (c *Cluster) Quorum(opts ...quorate.Option) *quorate.Quorum {
 	c.t.Helper()
 	way := &memory.Way{}
@@ -99,30 +100,31 @@ func (c *Cluster) Quorum(opts ...quorate.Option) *quorate.Quorum {
 	return q
 }
 
-// Stop ends a node's server. Its connections break, and none can be made until
-// [Cluster.Start].
+// Stop stops a node's server. Its connections break, and no new connection can
+// be made until [Cluster.Start].
 func (c *Cluster) Stop(i int) { c.t.Helper(); c.node(i).Stop() }
 
-// Start starts the server of a node again, with its data. As of a real server
-// the newest writes may be lost, so the node does not vote for the guard time,
-// 20 s by default. A node that was not stopped restarts.
+// Start starts the server of a node again, with its data. As with a real
+// server, the newest writes may be lost, so the node does not vote for the
+// guard time, 20 s by default. A node that is still running restarts.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	c.node(i).Stop()
 	c.node(i).Start(true)
 }
 
-// Forget is [Cluster.Start] of a node that has lost its data. It does not vote
-// for the guard time, and then until the others have repaired it.
+// Forget is like [Cluster.Start], but the node has lost its data. It does not
+// vote for the guard time, and after that not until the others have repaired
+// it.
 func (c *Cluster) Forget(i int) {
 	c.t.Helper()
 	c.node(i).Stop()
 	c.node(i).Start(false)
 }
 
-// Partition cuts a Quorum of this cluster off from the given nodes, and from no
-// others: without nodes it reaches all again. The nodes keep running, and serve
-// other Quorums.
+// Partition cuts a Quorum of this cluster off from exactly the given nodes.
+// With no nodes, the Quorum reaches all nodes again. The nodes keep running,
+// and serve other Quorums.
 func (c *Cluster) Partition(q *quorate.Quorum, nodes ...int) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -138,18 +140,19 @@ func (c *Cluster) Partition(q *quorate.Quorum, nodes ...int) {
 	way.Cut(cut)
 }
 
-// Delay makes each request to a node, and each push from it, take d. Default 0.
+// Delay makes each request to a node, and each push from it, take d. The
+// default is 0.
 func (c *Cluster) Delay(i int, d time.Duration) { c.t.Helper(); c.node(i).Delay(d) }
 
-// Holders returns what holds a name now: the claims that a majority of the
-// nodes votes for, lowest token first, whatever the clients think. It is one at
-// most of a mutex, a running once or a leader. It asks the nodes' memory, not
-// the nodes, so it also tells of nodes that are stopped or cut off. Host and
-// PID are not set: all is one process.
+// Holders returns the current holders of a name: the claims that a majority of
+// the nodes votes for, lowest token first, whatever the clients think. There is
+// at most one for a mutex, a running once or a leader. Holders reads the nodes'
+// memory instead of sending requests, so it also covers nodes that are stopped
+// or cut off. Host and PID are not set, because everything is one process.
 //
-// A release is on its way when Unlock returns, and so is a claim when Lock
-// does, to those nodes that the lock did not need. In a bubble
-// [testing/synctest.Wait] lets them arrive.
+// When Unlock returns, the release is still on its way to the nodes. When Lock
+// returns, the claim is still on its way to the nodes that the lock did not
+// need. In a bubble, [testing/synctest.Wait] waits for both to arrive.
 func (c *Cluster) Holders(name string) []quorate.Holder {
 	var held []quorate.Holder
 	for _, h := range c.nodes.Holders(name) {

@@ -13,7 +13,7 @@ import (
 	quoratecron "github.com/quorate/quorate/compat/cron"
 )
 
-// Every replica has this schedule. One of them makes the report of a day.
+// Every replica has this schedule. Each day, one of them makes the report.
 func Example() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -13,7 +13,7 @@ import (
 	quorategocron "github.com/quorate/quorate/compat/gocron"
 )
 
-// Every replica has this scheduler. One of them makes the report of a day.
+// Every replica has this scheduler. Each day, one of them makes the report.
 func Example() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package quorategocron has an Elector and a Locker for
+// Package quorategocron provides an Elector and a Locker for
 // github.com/go-co-op/gocron/v2, on a quorum of independent Redis masters.
 //
-// The Locker records which periods have had their run. So a job of a
-// millisecond runs once, also if the clock of another scheduler is late.
+// The Locker records which periods have had their run. So even a job that takes
+// only a millisecond runs once, even if another scheduler's clock is late.
 package quorategocron
 
 import (
@@ -20,11 +20,11 @@ import (
 )
 
 var (
-	// ErrNotDue says that this period has had its run, or that a run is
-	// under way elsewhere.
+	// ErrNotDue means that this period has had its run, or that a run is in
+	// progress elsewhere.
 	ErrNotDue = errors.New("quorate: this period has had its run, or a run is under way")
-	// ErrNotLeader says that another scheduler leads, or none does at this
-	// moment.
+	// ErrNotLeader means that another scheduler leads, or that none leads at
+	// the moment.
 	ErrNotLeader = errors.New("quorate: this scheduler does not lead")
 )
 
@@ -38,18 +38,19 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker of jobs that run once in every period of that
-// length, which are those of [period.New]: it panics as that does. Jobs are
-// known by their names. Give one to each job with its interval, with
-// [gocron.WithDistributedJobLocker], or one to the scheduler if all jobs have
-// the same.
+// NewLocker returns a Locker of jobs that run once in every period. The periods
+// have the length every, as in [period.New]. The options are the options of
+// period.New, and NewLocker panics if New would. Jobs are identified by their
+// names. Give each job a Locker with the job's interval, using
+// [gocron.WithDistributedJobLocker], or give one Locker to the scheduler if all
+// jobs have the same interval.
 func NewLocker(q *quorate.Quorum, every time.Duration, opts ...quorate.PeriodOption) *Locker {
 	period.New(q, "every", every, opts...) // panics if one is wrong
 	return &Locker{q, every, opts}
 }
 
-// Lock begins the run of this period. It fails with [ErrNotDue], and otherwise
-// as [period.Period.Do] does. It waits for nodes until ctx ends.
+// Lock begins the run of this period. It fails with [ErrNotDue], or with the
+// errors of [period.Period.Do]. It waits for nodes until ctx ends.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	began := make(chan struct{})
 	r := &run{over: make(chan struct{}), ended: make(chan error, 1)}
@@ -90,7 +91,7 @@ func (r *run) Unlock(context.Context) error {
 	return r.err
 }
 
-// An Elector is a [gocron.Elector]: of all schedulers, the leader runs all
+// An Elector is a [gocron.Elector]: of all schedulers, only the leader runs
 // jobs. It is safe for concurrent use.
 type Elector struct {
 	election *leader.Election
@@ -99,15 +100,16 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns a participant of the election of that name. It takes part
-// while [Elector.Run] runs. Options are those of [leader.New].
+// NewElector returns a participant in the election with the given name. It
+// takes part while [Elector.Run] is running. The options are the options of
+// [leader.New].
 func NewElector(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Elector {
 	return &Elector{election: leader.New(q, name, opts...)}
 }
 
-// Run takes part until ctx ends. It returns what [leader.Election.Run] does.
+// Run takes part until ctx ends. It returns what [leader.Election.Run] returns.
 // End ctx after the scheduler's Shutdown: the next leader's jobs do not wait
-// for those that still run here.
+// for jobs that are still running here.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
 		e.term.Store(&term)
@@ -117,8 +119,9 @@ func (e *Elector) Run(ctx context.Context) error {
 }
 
 // IsLeader returns nil while this participant leads, and otherwise
-// [ErrNotLeader]. It asks no node. A leader that is lost while a job runs does
-// not stop the job: let that watch the context of [Elector.Term].
+// [ErrNotLeader]. It does not contact any node. Losing the leadership does not
+// stop a job that is already running: have the job watch the context of
+// [Elector.Term].
 func (e *Elector) IsLeader(context.Context) error {
 	if e.Term() == nil {
 		return ErrNotLeader
@@ -126,8 +129,8 @@ func (e *Elector) IsLeader(context.Context) error {
 	return nil
 }
 
-// Term returns the lease of this participant's term, with the token to fence
-// with, or nil while it does not lead.
+// Term returns the lease of this participant's term, including the fencing
+// token, or nil while the participant does not lead.
 func (e *Elector) Term() quorate.Lease {
 	if term := e.term.Load(); term != nil && (*term).Context().Err() == nil {
 		return *term

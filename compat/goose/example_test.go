@@ -13,7 +13,8 @@ import (
 	quorategoose "github.com/quorate/quorate/compat/goose"
 )
 
-// Every replica calls this as it starts. One migrates, and the others wait.
+// Every replica calls this at startup. One of them migrates while the others
+// wait.
 func Example() {
 	_ = func(ctx context.Context, q *quorate.Quorum, db *sql.DB, files fs.FS) error {
 		p, err := goose.NewProvider(goose.DialectClickHouse, db, files, goose.WithLocker(quorategoose.New(q, "schema")))

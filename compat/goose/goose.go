@@ -1,6 +1,6 @@
-// Package quorategoose has a lock for github.com/pressly/goose/v3, on a quorum
-// of independent Redis masters: for databases without advisory locks, and for
-// poolers that do not keep sessions.
+// Package quorategoose provides a lock for github.com/pressly/goose/v3 on a
+// quorum of independent Redis masters. It is for databases without advisory
+// locks, and for poolers that do not keep sessions.
 package quorategoose
 
 import (
@@ -22,8 +22,8 @@ var (
 	_ lock.SessionLocker = (*Locker)(nil)
 )
 
-// New returns the lock of the given name. Options are those of [mutex.New], and
-// it panics as that does.
+// New returns the lock with the given name. The options are the options of
+// [mutex.New], and New panics if mutex.New would.
 func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Locker {
 	return &Locker{mutex.New(q, name, opts...)}
 }
@@ -32,10 +32,10 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Locker {
 // [mutex.Mutex.LockContext] does.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error { return l.m.LockContext(ctx) }
 
-// Unlock gives the lock back, and waits until a majority of the nodes has
+// Unlock releases the lock, and waits until a majority of the nodes has
 // confirmed that. It fails with [quorate.ErrLost] if the lock was lost while
-// the migrations ran: then another replica may have run beside them. goose
-// cannot be stopped in the middle.
+// the migrations ran. In that case another replica may have run at the same
+// time, because goose cannot be stopped in the middle.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error { return l.m.UnlockContext(ctx) }
 
 // SessionLock is [Locker.Lock].

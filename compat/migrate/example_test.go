@@ -18,7 +18,8 @@ import (
 	quoratemigrate "github.com/quorate/quorate/compat/migrate"
 )
 
-// Every replica does this as it starts. One migrates, and the others wait.
+// Every replica does this at startup. One of them migrates while the others
+// wait.
 func Example() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package quoratemigrate puts a lock on a quorum of independent Redis masters
-// before a database driver of github.com/golang-migrate/migrate/v4: for those
-// that have none of their own, as ClickHouse and MongoDB by default, and for
-// poolers that do not keep sessions.
+// Package quoratemigrate adds a lock on a quorum of independent Redis masters
+// to a database driver of github.com/golang-migrate/migrate/v4. It is for
+// drivers that have no lock of their own, such as ClickHouse and MongoDB by
+// default, and for poolers that do not keep sessions.
 package quoratemigrate
 
 import (
@@ -23,21 +23,22 @@ type driver struct {
 	wait time.Duration
 }
 
-// New returns d behind the lock of the given name. It waits for its turn for as
-// long as wait, and then for the lock of d itself, if that has one. Choose less
-// than the LockTimeout of migrate, which is 15 s by default: migrate gives up
-// after that, and does not end what waits. Options are those of [mutex.New],
-// and it panics as that does. A wait that is not positive is a programmer's
-// error, and New panics.
+// New returns d behind the lock with the given name. Its Lock waits for its
+// turn for at most wait, and then for the lock of d itself, if d has one.
+// Choose a wait below the LockTimeout of migrate, which is 15 s by default:
+// after that time migrate gives up, but does not stop the waiting call. The
+// options are the options of [mutex.New], and New panics if mutex.New would.
+// New also panics if wait is not positive.
 //
-// Its Lock fails with [database.ErrLocked] when another process has the lock
-// for all of wait, and with [quorate.ErrNoQuorum] when nodes are missing. Its
-// Unlock fails with [quorate.ErrLost] if the lock was lost while the migrations
-// ran: then another replica may have run beside them. migrate cannot be stopped
-// in the middle.
+// Lock fails with [database.ErrLocked] if another process has the lock for all
+// of wait, and with [quorate.ErrNoQuorum] if nodes are missing. Unlock fails
+// with [quorate.ErrLost] if the lock was lost while the migrations ran. In that
+// case another replica may have run at the same time, because migrate cannot be
+// stopped in the middle.
 //
-// A driver makes its table of versions as it is opened. So open it by what New
-// returns, as the first replicas may do that at once.
+// A driver creates its version table when it is opened. Open the driver through
+// the value that New returns, because the first replicas may all do that at
+// once.
 func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration, opts ...quorate.LockOption) database.Driver {
 	if wait <= 0 {
 		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: choose how long another replica's migrations may take, below migrate's LockTimeout", wait))

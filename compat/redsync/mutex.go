@@ -12,8 +12,8 @@ import (
 )
 
 // A Mutex is a lock that is held on a majority of the nodes. Each call of Lock
-// is a claim of its own: another one of the same value waits for the end of the
-// hold, as one of another process does. It is safe for concurrent use.
+// is a separate claim: a second call on the same value waits for the hold to
+// end, just as a call in another process does. It is safe for concurrent use.
 type Mutex struct {
 	q       *quorate.Quorum
 	name    string
@@ -45,8 +45,9 @@ func (m *Mutex) Name() string {
 	return m.name
 }
 
-// Value returns the fencing token of the hold in decimal digits: it rises with
-// every holder of the name. It is empty unless the mutex is locked.
+// Value returns the fencing token of the hold in decimal digits. The token
+// rises with every holder of the name. Value returns "" unless the mutex is
+// locked.
 func (m *Mutex) Value() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,8 +57,8 @@ func (m *Mutex) Value() string {
 	return strconv.FormatUint(m.hold.lease.Token(), 10)
 }
 
-// Until returns until when the hold is valid. It is zero unless the mutex is
-// locked. It asks no node.
+// Until returns the time until which the hold is valid, or the zero time unless
+// the mutex is locked. It does not contact any node.
 func (m *Mutex) Until() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,11 +87,11 @@ func (m *Mutex) Lock() error {
 	return m.LockContext(context.Background())
 }
 
-// LockContext locks m. It waits in the queue for as long as redsync would try:
-// see [WithTries]. It fails with an error that matches [ErrFailed], and beside
-// that one of package quorate, an *[ErrTaken] when another claim was in the
-// way, and a *[RedisError] for each node that did not answer where these were
-// too many.
+// LockContext locks m. It waits in the queue for as long as redsync would keep
+// trying: see [WithTries]. It fails with an error that matches [ErrFailed] and
+// an error of package quorate. The error also matches an *[ErrTaken] if another
+// claim was in the way, and, if too many nodes did not answer, a *[RedisError]
+// for each of them.
 func (m *Mutex) LockContext(ctx context.Context) error {
 	return m.lock(ctx, m.tries)
 }
@@ -167,10 +168,10 @@ func (m *Mutex) Unlock() (bool, error) {
 }
 
 // UnlockContext unlocks m, and reports whether a majority of the nodes has
-// confirmed that. Otherwise it returns why: [ErrLockAlreadyExpired] when the
-// hold had ended before, or there was none; and a *[RedisError] for each node
-// that did not answer. The lock is released all the same, and ends on those
-// nodes when they come back or when its lease ends.
+// confirmed that. Otherwise it returns the reason: [ErrLockAlreadyExpired] if
+// the hold had already ended or there was none, and a *[RedisError] for each
+// node that did not answer. The lock is released in any case. On those nodes it
+// ends when they are back or when its lease ends.
 func (m *Mutex) UnlockContext(ctx context.Context) (bool, error) {
 	if m.refused != nil {
 		return false, m.refused
@@ -203,9 +204,9 @@ func (m *Mutex) Extend() (bool, error) {
 	return m.ExtendContext(context.Background())
 }
 
-// ExtendContext has the hold last for another expiry from now on. It reports
-// whether a majority of the nodes has agreed, and otherwise returns an error
-// that matches [ErrExtendFailed]. A hold that has ended does not come back.
+// ExtendContext extends the hold by another expiry from now. It reports whether
+// a majority of the nodes has agreed, and otherwise returns an error that
+// matches [ErrExtendFailed]. A hold that has ended cannot be extended.
 func (m *Mutex) ExtendContext(ctx context.Context) (bool, error) {
 	if m.refused != nil {
 		return false, m.refused
@@ -236,8 +237,8 @@ func (m *Mutex) Valid() (bool, error) {
 }
 
 // ValidContext reports whether m is locked and its hold has not ended. The
-// error says how it has. It asks no node: a hold that is lost on the nodes ends
-// here before.
+// error says how it ended. It does not contact any node: a hold that is lost on
+// the nodes has already ended here.
 func (m *Mutex) ValidContext(context.Context) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

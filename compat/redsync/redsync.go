@@ -1,15 +1,15 @@
 // Package redsync has the methods, options and errors of
-// github.com/go-redsync/redsync/v4 on a quorum of independent Redis masters.
-// Code that uses redsync changes its import path, and what it gives to [New].
+// github.com/go-redsync/redsync/v4, on a quorum of independent Redis masters.
+// To switch from redsync, change the import path and the argument of [New].
 //
-// It is for the time of the change, see docs/use/from-redsync.md: package mutex
-// renews its leases and has a context that ends with the hold. The two packages
-// and redsync exclude each other on the same nodes.
+// Use it for the transition, see docs/use/from-redsync.md: package mutex renews
+// its leases and has a context that ends with the hold. Package mutex, this
+// package and redsync exclude each other on the same nodes.
 //
-// The errors are of this package. It does not need redsync, and
-// errors.Is(err, redsync.ErrFailed) compiles as it is once the import path has
-// changed. Code that compares with the errors of the other path must change
-// with it.
+// This package defines its own errors and does not depend on redsync.
+// errors.Is(err, redsync.ErrFailed) compiles unchanged once the import path has
+// changed. Code that compares errors with those of the old import path must
+// change as well.
 package redsync
 
 import (
@@ -34,8 +34,8 @@ func New(q *quorate.Quorum) *Redsync {
 	return &Redsync{q}
 }
 
-// NewMutex returns a mutex of the given name. An option that cannot be had here
-// is refused by each call that would lock, extend or unlock, with an error that
+// NewMutex returns a mutex with the given name. If an option is not supported
+// here, each call that would lock, extend or unlock fails with an error that
 // matches [quorate.ErrInvalid] and says why.
 func (r *Redsync) NewMutex(name string, options ...Option) *Mutex {
 	m := &Mutex{
@@ -100,30 +100,32 @@ func (f OptionFunc) Apply(mutex *Mutex) {
 	f(mutex)
 }
 
-// A DelayFunc says how long redsync would sleep before a try.
+// A DelayFunc returns how long redsync would sleep before a try.
 type DelayFunc func(tries int) time.Duration
 
-// WithExpiry sets after how long a hold ends unless it is extended. The default
-// is 8 s. It is the TTL of the lease where the guard time of the nodes allows
-// that (see [quorate.WithGuard]). Otherwise the lease has the TTL of the quorum
-// and is renewed until the expiry. Then [Mutex.Until] moves with the renewals.
+// WithExpiry sets how long a hold lasts unless it is extended. The default is 8
+// s. The expiry becomes the TTL of the lease if the guard time of the nodes
+// allows that (see [quorate.WithGuard]). Otherwise the lease has the TTL of the
+// quorum and is renewed until the expiry. In that case [Mutex.Until] moves with
+// the renewals.
 func WithExpiry(expiry time.Duration) Option {
 	return OptionFunc(func(m *Mutex) { m.expiry = expiry })
 }
 
 // WithTries sets how long Lock waits for its turn: the sum of the delays
-// between so many tries. The default is 32. With 1 it does not wait.
+// between that many tries. The default is 32. With 1 it does not wait.
 func WithTries(tries int) Option {
 	return OptionFunc(func(m *Mutex) { m.tries = tries })
 }
 
 // WithRetryDelay sets the delay between two tries, see [WithTries]. The default
-// is between 50 and 250 ms. A claim waits in a queue and asks no node again.
+// is between 50 and 250 ms. A claim waits in a queue and does not ask the nodes
+// again.
 func WithRetryDelay(delay time.Duration) Option {
 	return WithRetryDelayFunc(func(int) time.Duration { return delay })
 }
 
-// WithRetryDelayFunc is [WithRetryDelay] with a function, which Lock calls
+// WithRetryDelayFunc is like [WithRetryDelay] with a function. Lock calls it
 // before it waits: once for each try but the first, at most 1,000 times.
 func WithRetryDelayFunc(delayFunc DelayFunc) Option {
 	return OptionFunc(func(m *Mutex) { m.delayFunc = delayFunc })
@@ -136,15 +138,15 @@ func WithSetNXOnExtend() Option {
 	})
 }
 
-// WithDriftFactor sets by which share of the expiry [Mutex.Until] is earlier.
-// The default is 0.01. Until is earlier by at least 3% and 2 ms here.
+// WithDriftFactor sets the fraction of the expiry by which [Mutex.Until] is
+// earlier. The default is 0.01. Here, Until is earlier by at least 3% and 2 ms.
 func WithDriftFactor(factor float64) Option {
 	return OptionFunc(func(m *Mutex) { m.driftFactor = factor })
 }
 
-// WithTimeoutFactor sets for which share of the expiry a node is waited for.
-// The default is 0.05, and the most a quarter. Where the lease has the TTL of
-// the quorum, it has the node timeout of the quorum, too: see [WithExpiry].
+// WithTimeoutFactor sets the fraction of the expiry to wait for a node. The
+// default is 0.05, and the maximum is a quarter. If the lease has the TTL of
+// the quorum, it also has the node timeout of the quorum: see [WithExpiry].
 func WithTimeoutFactor(factor float64) Option {
 	return OptionFunc(func(m *Mutex) { m.timeoutFactor = factor })
 }
@@ -168,45 +170,45 @@ func WithValue(v string) Option {
 // WithFailFast has no effect: no call waits for a node that it does not need.
 func WithFailFast(b bool) Option { return none }
 
-// WithShufflePools has no effect: the nodes are not asked one after the other.
+// WithShufflePools has no effect: the nodes are asked in parallel.
 func WithShufflePools(b bool) Option { return none }
 
 var none = OptionFunc(func(*Mutex) {})
 
 var (
-	// ErrFailed says that the lock could not be had.
+	// ErrFailed means that the lock was not acquired.
 	ErrFailed = errors.New("redsync: failed to acquire lock")
-	// ErrExtendFailed says that the hold could not be extended.
+	// ErrExtendFailed means that the hold was not extended.
 	ErrExtendFailed = errors.New("redsync: failed to extend lock")
-	// ErrLockAlreadyExpired says that the hold had ended before it was
+	// ErrLockAlreadyExpired means that the hold had ended before it was
 	// unlocked.
 	ErrLockAlreadyExpired = errors.New("redsync: failed to unlock, lock was already expired")
 )
 
-// ErrTaken says that another claim holds the name or is ahead in the queue. Its
-// Nodes are not known: the nodes are counted by addresses here.
+// ErrTaken means that another claim holds the name or is ahead in the queue.
+// Its Nodes are not known: here, nodes are identified by addresses.
 type ErrTaken struct {
 	Nodes []int
 }
 
-// Error says that the lock is taken.
+// Error returns "lock already taken".
 func (err ErrTaken) Error() string { return "lock already taken" }
 
-// ErrNodeTaken is there so that code compiles. No call returns it.
+// ErrNodeTaken exists so that code compiles. No call returns it.
 type ErrNodeTaken struct {
 	Node int
 }
 
-// Error says which node it is.
+// Error returns a message with the node's number.
 func (err ErrNodeTaken) Error() string { return fmt.Sprintf("node #%d: lock already taken", err.Node) }
 
-// A RedisError is what one node had against an operation.
+// A RedisError is one node's error.
 type RedisError struct {
 	Node int // always -1: Err has the node's address
 	Err  error
 }
 
-// Error returns that of Err.
+// Error returns the message of Err.
 func (e RedisError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
