@@ -24,7 +24,7 @@ func ExampleLease_wanted() {
 	m.Lock()
 	wanted := m.Lease().Wanted()
 
-	other := mutex.New(q, "compaction") // stands for another process
+	other := mutex.New(q, "compaction") // simulates another process
 	done := make(chan error)
 	go func() {
 		err := other.LockContext(ctx)
@@ -60,7 +60,7 @@ func ExampleWithWarning() {
 	m := mutex.New(q, "report", quorate.WithTTL(4*time.Second), quorate.WithWarning(2*time.Second, func(l quorate.Lease) {
 		fmt.Println("held:", l.Context().Err() == nil, "less than two seconds left:", time.Until(l.ValidUntil()) < 2*time.Second)
 		close(stop)
-	}), quorate.WithoutRenewal()) // stands for nodes that cannot be reached
+	}), quorate.WithoutRenewal()) // simulates nodes that cannot be reached
 	m.Lock()
 	<-stop
 	m.Unlock()

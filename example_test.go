@@ -185,7 +185,7 @@ func ExampleQuorum_Close() {
 			return ctx.Err()
 		})
 	}()
-	stop() // stands for the interrupt
+	stop() // simulates the interrupt
 	fmt.Println(errors.Is(<-work, context.Canceled))
 	fmt.Println(q.Close())
 	// Output:

@@ -44,7 +44,7 @@ func ExampleWithTracer() {
 	// mutex invoices ended, error: <nil>
 }
 
-// downs prints the nodes that go.
+// downs prints the nodes that go down.
 type downs struct{}
 
 func (downs) Observe(e quorate.Event) {

@@ -41,9 +41,9 @@ func Example() {
 			scheduler := leader.New(q, "scheduler", leader.WithID(id))
 			err := scheduler.Run(ctx, leader.Callbacks{
 				OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
-					// What the scheduler writes goes with lease.Token(), so
-					// that one that was asleep when it lost the leadership
-					// cannot spoil it.
+					// Attach lease.Token() to what the scheduler writes, so
+					// that a scheduler that was asleep when it lost the
+					// leadership can do no damage.
 					for n := range 3 {
 						select {
 						case jobs <- n + 1:

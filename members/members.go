@@ -26,7 +26,7 @@
 // rolled back: the set is as it was before, and the error says so. If the
 // change can no longer be rolled back, or the process dies, the set remains
 // half-way. That is safe for as long as it lasts, and locks work. The next call
-// continues the change, and [Undo] rolls it back.
+// continues the change, unless it is [Undo], which rolls the change back.
 //
 // Each call fails with [quorate.ErrInvalid], and changes nothing, if the change
 // is invalid or a new server cannot be a member; with [quorate.ErrNoQuorum] if
@@ -150,7 +150,7 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 // at a time. addr is any address of the member, and another is a URL as
 // [quorate.Connect] takes it.
 //
-// AddAddr takes moments, and waits for no client. It fails with
+// AddAddr takes only moments, and waits for no client. It fails with
 // [quorate.ErrInvalid] if the member does not answer, if another server answers
 // at the new address, or if the member already has four addresses. [Move]
 // removes all addresses but one.
@@ -169,7 +169,7 @@ func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
 // Undo rolls back a change that a process left half-way or that another process
 // is waiting for. When it returns nil, the set is as it was before the change,
 // even if there was nothing to undo. It does not wait for nodes that were to be
-// added. It takes moments. You may repeat a call that was interrupted.
+// added. It takes only moments. You may repeat a call that was interrupted.
 func Undo(ctx context.Context, q *quorate.Quorum) error {
 	return change(ctx, q, "undo", operator.Exchange{Undo: true})
 }

@@ -169,7 +169,7 @@ func ExampleValueContext() {
 	defer q.Close()
 
 	rate := once.ValueContext(q, "rate of today", func(context.Context) (float64, error) { return 1.25, nil },
-		once.KeepFor(24*time.Hour)) // tomorrow there is another
+		once.KeepFor(24*time.Hour)) // tomorrow there is a new rate
 	fmt.Println(rate(ctx))
 	_ = once.New(q, "rate of today").Reset(ctx) // for the next run of this example
 	// Output:

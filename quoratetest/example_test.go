@@ -12,14 +12,16 @@ import (
 	"github.com/quorate/quorate/quoratetest"
 )
 
-// locker is what the service calls of a mutex. A *mutex.Mutex is one, and a
-// test that is about something else can give any other.
+// locker is the part of a mutex that the service uses. A *mutex.Mutex
+// implements it, and a test of something else can pass any other
+// implementation.
 type locker interface {
 	TryLockContext(ctx context.Context) error
 	Unlock()
 }
 
-// makeReport is the service. It makes the report unless another process does.
+// makeReport is the service. It makes the report unless another process is
+// already making it.
 func makeReport(ctx context.Context, l locker, report func() error) (made bool, err error) {
 	if err := l.TryLockContext(ctx); errors.Is(err, quorate.ErrHeld) {
 		return false, nil
@@ -30,7 +32,7 @@ func makeReport(ctx context.Context, l locker, report func() error) (made bool, 
 	return true, report()
 }
 
-// reportIsMadeOnce is what a test of the service calls in a bubble:
+// reportIsMadeOnce is the body of a test of the service, called in a bubble:
 //
 //	func TestReportIsMadeOnce(t *testing.T) { synctest.Test(t, reportIsMadeOnce) }
 func reportIsMadeOnce(t *testing.T) {

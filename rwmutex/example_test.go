@@ -131,7 +131,7 @@ func ExampleRWMutex_Downgrade() {
 	here.Lock()
 	// ... write ...
 	if err := here.Downgrade(ctx); err != nil {
-		here.Unlock() // it was lost meanwhile
+		here.Unlock() // the lock has been lost
 		log.Fatal(err)
 	}
 	fmt.Println("another reader:", elsewhere.RLockContext(ctx))
