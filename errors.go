@@ -91,7 +91,7 @@ func (e *Error) Error() string {
 		}
 		fmt.Fprintf(&b, "%s%s %v", sep, resp.OneLine(n.Node), n.Err)
 	}
-	if advice := peers.Advice(e.Needed, e.Unwrap()); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
+	if advice := peers.Advice(e.Needed, e.Unwrap()[1:]); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
 		fmt.Fprintf(&b, "; %s", advice)
 	}
 	return b.String()

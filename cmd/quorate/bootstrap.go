@@ -99,7 +99,7 @@ func (j *bootstrapJob) run(ctx context.Context, q *quorate.Quorum) error {
 	if err = core.WrapError("bootstrap", "", err); errors.Is(err, quorate.ErrInvalid) {
 		return cli.NewExit(1, cli.Plain(err)) // no node that answers later changes it
 	} else if err != nil {
-		return cli.NewExit(1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", cli.Plain(err)))
+		return cli.NewExit(1, fmt.Errorf("%w\nEvery node must confirm: start the nodes that are named, or correct their addresses, and run this again", cli.Plain(err)))
 	}
 	r, _ := q.Check(ctx)
 	if !recorded { // the nodes have answered since, or another client was first

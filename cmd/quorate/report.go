@@ -46,7 +46,8 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		fmt.Fprintf(w, "%s: %s\n", board.Ready(r.Ready, len(r.Nodes), r.Quorum), spare(r))
 		return bad
 	}
-	fmt.Fprintf(w, "%s: nothing can be locked.\n", board.Ready(r.Ready, len(r.Nodes), r.Quorum))
+	up := lo.CountBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Err == nil || fault.IsVerdict(n.Err) })
+	fmt.Fprintf(w, "%d of %s connected, %d can vote, %d needed: nothing can be locked.\n", up, fault.Count(len(r.Nodes), "node"), r.Ready, r.Quorum)
 	return bad
 }
 

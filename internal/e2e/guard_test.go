@@ -56,13 +56,11 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	all.Wait()
 	assert.GreaterOrEqual(t, time.Since(began), guard)
 	assert.Less(t, time.Since(began), guard+time.Second+late.Allow(12), "and not longer")
-	lines := log.Lines("the nodes hold no data")
-	require.Len(t, lines, 1)
-	// On a busy machine a handshake may have completed the recording.
-	assert.LessOrEqual(t, len(log.Lines("have recorded their set")), 1)
-	for _, text := range []string{"guard=4s", "quorate bootstrap", "Quorum.Bootstrap"} {
-		assert.Contains(t, lines[0], text)
-	}
+	lines := log.Lines("can vote")
+	require.Len(t, lines, 1, "one line for one state")
+	assert.Contains(t, lines[0], "new or without their data; wait until the guard time is over")
+	assert.Contains(t, lines[0], "guard=4s")
+	assert.Empty(t, log.Lines("WARN quorate: the nodes"))
 
 	// A client that comes later does not wait.
 	later := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Guarded(ttl, guard), log.Option()), "m")
@@ -70,24 +68,20 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	later.Lock()
 	assert.Less(t, time.Since(began), guard/2+late.Allow(12))
 	later.Unlock()
-	assert.Len(t, log.Lines("the nodes hold no data"), 1)
 	e2e.Clean(t, c)
 }
 
-// A client that connects to brand-new nodes says so at once, with the remedy,
-// and so does Check. It is no remedy for a node that lost its data later.
+// Check of brand-new nodes names the remedy. It is no remedy for a node that lost its data later.
 func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 	const guard = time.Hour
 	c := redistest.Start(t, 3)
-	var log e2e.Log
 	looks := e2e.Setting(func(s *setup.Settings) { s.LooksOnly = true }) // else they record their set meanwhile
-	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), log.Option(), looks)
-	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("the nodes hold no data")) == 1 }), "with no lock asked for")
-	assert.Contains(t, log.Lines("")[0], "quorate bootstrap")
-
-	_, err := q.Check(t.Context())
-	require.ErrorIs(t, err, quorate.ErrNoQuorum)
-	assert.ErrorContains(t, err, `run "quorate bootstrap" or call Quorum.Bootstrap once`)
+	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), looks)
+	remedy := func() bool {
+		_, err := q.Check(t.Context())
+		return err != nil && strings.Contains(err.Error(), `run "quorate bootstrap" or call Quorum.Bootstrap once`)
+	}
+	require.True(t, e2e.Eventually(remedy))
 
 	require.NoError(t, q.Bootstrap(t.Context()))
 	m := mutex.New(q, "m")

@@ -62,9 +62,6 @@ func (n *Node) up() {
 	ps.Set.Logger.Debug("quorate: node is up", "node", n.Addr)
 	ps.Members.Change(-1, func(m *nodeset.Membership) { m.Up(n.Index) })
 	if n.Seed() {
-		if s := ps.Members; s.blank() && !s.saidBlank.Swap(true) {
-			ps.Set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", ps.Guard())
-		}
 		ps.Members.wantSoon()
 		return
 	}

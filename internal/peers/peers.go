@@ -251,7 +251,6 @@ type members struct {
 	soon      atomic.Bool                           // they will without a call, see wantSoon
 	declared  atomic.Bool                           // unless an operator has called Bootstrap: the next call decides then
 	Met       atomic.Bool                           // a try has waited for the members to be connected to
-	saidBlank atomic.Bool                           // the log says that the nodes of the list hold no data
 	Recorder  recorder
 }
 

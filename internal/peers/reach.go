@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,8 +56,13 @@ func (r *reach) Stop() {
 func (r *reach) look() {
 	ps, missing := r.ps, r.missing()
 	if r.note(ps.IsClosed(), missing) {
-		ps.Set.Logger.LogAttrs(context.Background(), slog.LevelWarn,
-			fmt.Sprintf("quorate: %d of %d nodes connected, %d needed; waiting", missing.Votes, missing.Votes+len(missing.Nodes), missing.Needed), causes(missing))
+		up, all := ps.connected(nil)
+		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all, missing.Votes, missing.Needed)
+		if blank, _ := ps.Members.blankNodes(); blank > 0 {
+			text = fmt.Sprintf("quorate: %d of %d nodes connected, 0 can vote: new nodes begin once all of them answer; "+
+				"start the missing ones or correct their addresses", up, all)
+		}
+		ps.Set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text, causes(missing))
 	}
 }
 
@@ -70,21 +76,39 @@ func causes(f *fault.Failure) slog.Attr {
 }
 
 // missing says which nodes are not connected and why, or nil if a quorum is
-// connected, or the nodes are brand-new and wait for the first call.
+// connected, or all nodes are connected and about to record their set.
 func (r *reach) missing() *fault.Failure {
 	ps := r.ps
 	f, _ := ps.Reached()
-	switch {
-	case f == nil || ps.Members.blank():
+	if f == nil || ps.Members.allBlank() {
 		return nil
-	case ps.Members.Config.Load() != nil:
-		return f
 	}
-	list := ps.Seeds.Live()
-	if down, met, _ := tally(list, protocol.Majority(len(list)), (*Node).Err); !met {
-		return down
+	if ps.Members.Config.Load() == nil {
+		f = ps.Members.Unknown()
+		if others := unasked(f.Nodes); len(others) > 0 {
+			f.Nodes = others // the new ones wait for them
+		}
 	}
-	return ps.Members.Unknown()
+	return f
+}
+
+// connected returns how many nodes are connected to, and how many there are. The
+// node up counts although its connection is only beginning.
+func (ps *Peers) connected(up *Node) (n, all int) {
+	list := ps.Nodes.All()
+	if !ps.Members.Usable() {
+		list = ps.Seeds.Live()
+	}
+	for _, node := range list {
+		if node.Dropped.Load() {
+			continue
+		}
+		all++
+		if err := node.Err(); node == up || err == nil || errors.Is(err, fault.ErrRejudged) {
+			n++
+		}
+	}
+	return n, all
 }
 
 // Serving is Serving of nodes without buckets.
@@ -124,18 +148,10 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 // to recover. It bounds no wait: it keeps an episode from being logged twice.
 const lateAnswers = 2 * time.Second
 
-const (
-	// A node without data is brand-new, or has forgotten everything. Only the
-	// operator can tell these apart, and only before a first call has the nodes
-	// record their set.
-	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
-		"so no lock can be acquired until a guard time is over; " + bootstrapAdvice
-	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
-		"they may have forgotten leases that still run, so none votes until the guard time is over"
-
-	bootstrapAdvice = "they record their set by themselves once all of them answer; only if no client has ever used these nodes and the first lock must not wait, " +
-		"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
-)
+// bootstrapAdvice is for nodes without data. Only the operator can tell whether
+// they are new, and only before they have recorded their set.
+const bootstrapAdvice = "they record their set by themselves once all of them answer; only if no client has ever used these nodes and the first lock must not wait, " +
+	"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
 
 // begun notes whether a node is within its guard time as a connection to it
 // begins. So the log says at once that no lock can be acquired, before the
@@ -167,7 +183,9 @@ func (n *Node) noteRecovering(a protocol.Answer) {
 	if out == 0 {
 		return
 	}
-	ps.Set.Logger.Warn(forgetfulNodes, "nodes", bits.OnesCount32(out), "of", ps.Count(), "wait", wait.Round(time.Millisecond), "guard", ps.Guard())
+	up, all := ps.connected(n)
+	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without their data; wait until the guard time is over",
+		up, all, max(0, up-bits.OnesCount32(out)), bits.OnesCount32(out)), "wait", wait.Round(time.Millisecond), "guard", ps.Guard())
 	ps.Observer.Call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.Addr})
 }
 
@@ -212,17 +230,12 @@ func (r *recovering) left(node int) time.Duration {
 	return max(0, time.Until(r.until[node]))
 }
 
-// Advice says what the operator can do about nodes that have recorded no set.
-// It is empty unless they would make a quorum of need nodes: where they are
-// fewer, other nodes are down, and Bootstrap needs these, too.
-func Advice(need int, errs []error) string {
-	blank := 0
-	for _, err := range errs {
-		if errors.Is(err, fault.ErrSetUnknown) {
-			blank++
-		}
-	}
-	if need == 0 || blank < need {
+// Advice says what the operator can do about nodes that have recorded no set,
+// by the errors of all nodes that do not agree. It is empty if one of them says
+// something else: Bootstrap needs that node too.
+func Advice(need int, nodes []error) string {
+	other := func(err error) bool { return !errors.Is(err, fault.ErrSetUnknown) }
+	if need == 0 || len(nodes) < need || slices.ContainsFunc(nodes, other) {
 		return ""
 	}
 	return bootstrapAdvice

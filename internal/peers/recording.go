@@ -94,9 +94,20 @@ func (s *recorder) notRecorded(last error) error {
 	if said, is := errors.AsType[*fault.Failure](last); is && len(f.Nodes) == 0 {
 		f.Nodes = said.Nodes // all are connected
 	}
+	if others := unasked(f.Nodes); len(others) > 0 {
+		f.Nodes = others // the new ones wait for them
+	}
 	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
-	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not", fault.ErrNoQuorum)
+	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not, or correct their addresses", fault.ErrNoQuorum)
 	return f
+}
+
+// unasked are the nodes that have shown no set for another reason than that they
+// have recorded none, or are being judged again.
+func unasked(nodes []fault.NodeFailure) []fault.NodeFailure {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n fault.NodeFailure) bool {
+		return errors.Is(n.Err, fault.ErrSetUnknown) || errors.Is(n.Err, fault.ErrRejudged)
+	})
 }
 
 // hopeless is why the set of the list cannot be recorded, whatever is waited
@@ -130,8 +141,8 @@ func (s *recorder) record() {
 		}
 		switch _, done, err := s.recordOnce(s.ps.Life, false); {
 		case done:
-			s.ps.Set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
-				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.ps.Guard())
+			// If the nodes do not vote at once, noteRecovering says that.
+			s.ps.Set.Logger.Debug("quorate: nodes that were new or had lost their data have recorded their set", "set", s.list())
 		// To be superseded by another client is no failure: that one records
 		// it.
 		case err != nil && !errors.Is(err, errRecordingSuperseded):
