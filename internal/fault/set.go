@@ -87,7 +87,7 @@ type TTLError struct {
 func (e *TTLError) Error() string {
 	if e.Development {
 		return fmt.Sprintf("this node was recorded in development mode, with a guard time of %v, which does not cover WithTTL(%v): "+
-			"give this client ForDevelopment(); or, for production, have the node record other settings: quorate members set --guard 20s --skew 2s", e.Guard, e.TTL)
+			"give this client ForDevelopment(); or, for production, record other settings: quorate members set --guard 20s", e.Guard, e.TTL)
 	}
 	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, which is recorded with a guard time of %v: a node that lost its data could vote before a lease that it "+
 		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less the skew of %v), or lengthen the guard time: quorate members set --guard",
