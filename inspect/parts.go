@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Kind is the kind of primitive that uses a name, as far as the nodes know.
+// Kind is the type of primitive that a name is used for, according to the nodes.
 type Kind string
 
 // The kinds.

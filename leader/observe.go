@@ -81,7 +81,7 @@ func leaderOf(rec core.Record) (Leader, error) {
 //
 // The sequence ends when ctx ends or the Quorum is closed. If the name is
 // invalid, the sequence consists of one error. You may range over the sequence
-// more than once, also concurrently.
+// more than once, including concurrently.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e.usable()
 	return func(yield func(Leader, error) bool) {

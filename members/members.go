@@ -69,7 +69,7 @@ const (
 	Leaves Role = "leaves"
 )
 
-// Settings are the settings that all clients of a set share. [Set] leaves a
+// Settings holds the configuration that all clients of a set share. [Set] leaves a
 // setting unchanged if its field is zero, but if the retention is shorter than
 // the new guard time, Set raises it to the guard time. The same limits apply as
 // in [quorate.New].

@@ -41,8 +41,9 @@ func TestLongQueueTakesManySmallPortions(t *testing.T) {
 		if v != nil {
 			t.Fatalf("seed %d: %v", seed, v)
 		}
-		if stats.Requests < 200 {
-			t.Fatalf("seed %d: %d requests drop 200 claims, one at a time", seed, stats.Requests)
+		// A request drops one claim as it begins, and one more instead of giving it a vote.
+		if stats.Requests < 100 {
+			t.Fatalf("seed %d: %d requests drop 200 claims, two at a time", seed, stats.Requests)
 		}
 	}
 }
