@@ -273,7 +273,8 @@ var replica = generator{
 
 // swapped: a is restarted with the memory of its last save, and has its guard
 // time. A client holds with a and b. Then the memory of the save comes back to
-// a in one run of its server, and another client wants the lock.
+// a in one run of its server, and another client wants the lock. All clients
+// have met a before: one that has not cannot know that memory (protocol.md).
 var swapped = generator{
 	name: "swapped",
 	set: func(r *rand.Rand, s *course.Setting) {
@@ -285,13 +286,13 @@ var swapped = generator{
 		a, c := ns[0], ns[2]
 		holder, other := w.Procs[0], w.Procs[1]
 		e, f := holder.Parts[0], other.Parts[0]
-		w.Then(w.Around(w.NodeTimeout), func() { // all have met a
+		w.Then(w.TTL/2, func() { // all have met a
 			a.Save()
 			a.Crash()
 			a.Revert()
 			a.Restart()
 		})
-		w.Then(w.Guard+w.Around(w.NodeTimeout), func() {
+		w.Then(w.TTL/2+w.Guard+w.Around(w.NodeTimeout), func() {
 			holder.Cut(c)
 			e.Acquire(false)
 		})
