@@ -137,7 +137,7 @@ func TestMembersMoveAndSet(t *testing.T) {
 	require.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), alias}, " "))
 
-	status, out, errs = members("move", "--keep", alias, c.Node(2).Addr())
+	status, _, errs = members("move", "--keep", alias, c.Node(2).Addr())
 	require.Equal(t, 0, status, errs)
 	assert.NotContains(t, errs, "waiting for the clients to follow")
 	status, out, _ = members("list")
