@@ -133,7 +133,9 @@ func ParseOwner(channel string) (host string, pid int, label string) {
 	if len(parts) < 3 {
 		return "", 0, ""
 	}
-	pid, _ = strconv.Atoi(parts[len(parts)-2])
+	if n, err := strconv.Atoi(parts[len(parts)-2]); err == nil && n > 0 {
+		pid = n
+	}
 	_, label, _ = strings.Cut(parts[len(parts)-1], ".")
 	return parts[len(parts)-3], pid, label
 }
