@@ -22,18 +22,27 @@ const (
 	countedTTL = 10 * time.Minute
 )
 
+// counting starts the server whose instructions are counted, for one stage.
+func counting(ctx context.Context, st *stage) (*servers.Counted, error) {
+	st.single = true
+	n, err := servers.Count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st.onClose(func() { _ = n.Close() })
+	return n, nil
+}
+
 // countedLocks is what a lock and its unlock cost the server in instructions.
 func countedLocks() bench {
 	return bench{
 		Name: "instructions/lock", Group: "instructions", Title: "1 client, N=1",
 		Show: []string{report.LockCount, report.UnlockCount, report.BothCount},
 		open: func(ctx context.Context, st *stage) error {
-			st.single = true
-			n, err := servers.Count(ctx)
+			n, err := counting(ctx, st)
 			if err != nil {
 				return err
 			}
-			st.onClose(func() { _ = n.Close() })
 			for _, l := range libraries.Of(libraries.Working) {
 				switch l.Name {
 				case report.AsyncName, report.FastName, report.SyncName:
@@ -99,12 +108,10 @@ func countedRequests() bench {
 		Name: "instructions/requests", Group: "requests", Title: "a mutex",
 		Show: []string{report.JoinCount, report.BeatCount, report.LeaveCount},
 		open: func(ctx context.Context, st *stage) error {
-			st.single = true
-			n, err := servers.Count(ctx)
+			n, err := counting(ctx, st)
 			if err != nil {
 				return err
 			}
-			st.onClose(func() { _ = n.Close() })
 			r, err := newRequests(ctx, n)
 			if err != nil {
 				return err
