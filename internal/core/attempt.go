@@ -35,27 +35,27 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	if q.Set.Trace != nil {
 		a.seen = new(seen)
 	}
-	begin, wall := process.Begin{
-		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal && !s.BoundLater, NodeTimeout: s.Set.NodeTimeout, Drift: lease.Drift(s.Set.TTL), Rules: rule.Protocol(),
-	}, time.Now()
+	a.mu.Lock() // a push that finds the registered attempt must find it started
+	q.attempts.add(id, a)
+	now, wall, client := q.Now(), time.Now(), q.Driver.Client
+	// After add: of a group that comes from here on the attempt is told.
+	cfg := client.Config(s.succession)
+	cfg.Terms = protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify}
+	cfg.Try, cfg.ShortHold, cfg.NoRenewal = try, s.ShortHold, s.Set.NoRenewal && !s.BoundLater
+	cfg.NodeTimeout, cfg.Drift = s.Set.NodeTimeout, lease.Drift(s.Set.TTL)
+	var links lease.Links
 	busy := false
 	for i, n := range q.Nodes.All() {
 		state := n.Link.State(wall)
+		links.See(i, state.Err == nil, state.Waiting, n.Timeout(s.Set), state.Busy || s.Set.MinimalFanout)
 		busy = busy || state.Busy
-		q.Driver.Client.See(&begin, i, process.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
-	}
-	a.mu.Lock() // a push that finds the registered attempt must find it started
-	q.attempts.add(id, a)
-	now := q.Now()
-	q.Driver.Client.Start(now, &a.claim, s.shared, &begin)
-	if !busy {
-		a.only = q.Nodes.Only(a.claim.Sets.All())
-	}
-	for i, n := range q.Nodes.All() {
-		if begin.Unhealthy&(1<<i) != 0 {
-			a.note(i, n.Err()) // a try may be over before the link has refused the join
+		if links.Unhealthy&(1<<i) != 0 {
+			a.note(i, state.Err) // a try may be over before the link has refused the join
 		}
+	}
+	client.Start(now, &a.claim, s.shared, cfg, links, client.Defer(&cfg, s.Name, s.shared.Contended(), links))
+	if !busy {
+		a.only = q.Nodes.Only(cfg.Sets.All())
 	}
 	a.stepUnlock(now)
 	return a

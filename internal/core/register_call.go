@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -89,7 +88,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i, i)
 	now := q.Now()
-	q.Driver.Client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rule.Protocol())
+	q.Driver.Client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL)
 	i.only = q.Nodes.Only((1<<i.in.Nodes - 1) &^ i.in.Absent)
 	// An hour is a start value: writeUnlock sets the time.
 	i.timer = time.AfterFunc(time.Hour, func() { i.event((*lease.RegisterOp).Tick) })

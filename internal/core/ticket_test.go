@@ -55,15 +55,15 @@ func TestClaimsAreConfigured(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	counting(t, q)
-	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, Set: &q.Set})
+	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, ShortHold: true, Set: &q.Set})
 	require.NoError(t, err)
 	h, err := q.Begin(s, true, nil)
 	require.NoError(t, err)
 	defer h.Cancel()
 	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.Config), reflect.ValueOf(h.a.claim.Terms)} {
 		for i := range v.NumField() {
-			// All nodes are members, and none are exchanged.
-			if name := v.Type().Field(i).Name; !slices.Contains([]string{"Rules", "Absent", "Succession"}, name) {
+			// All nodes are members, none are exchanged, and holds are renewed.
+			if name := v.Type().Field(i).Name; !slices.Contains([]string{"Rules", "Absent", "Succession", "NoRenewal"}, name) {
 				assert.False(t, v.Field(i).IsZero(), name)
 			}
 		}

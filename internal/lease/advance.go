@@ -237,7 +237,7 @@ func (c *Claim) Wake() protocol.Time {
 			w = min(w, l)
 		}
 	case Holding:
-		if c.noRenewal {
+		if c.NoRenewal {
 			return c.wakeUnrenewed()
 		}
 		if c.Rules.On(protocol.RuleFinal) {
@@ -272,7 +272,7 @@ func (c *Claim) wakeUnrenewed() protocol.Time {
 
 // sendDue sends what is due (rule 6), hinted questions included.
 func (c *Claim) sendDue(now protocol.Time) {
-	if c.phase == Holding && c.noRenewal {
+	if c.phase == Holding && c.NoRenewal {
 		c.sendWeight(now)
 		return
 	}

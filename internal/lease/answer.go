@@ -139,7 +139,7 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 // ttl. The answer to an Extend that is still to come would promise more than
 // the node then keeps.
 func (v *views) leaseBrought(p *peer, r protocol.Request) protocol.Time {
-	if v.phase != Holding || !v.noRenewal || r.Op != protocol.OpSettle || !p.held || v.shrunkAt == 0 {
+	if v.phase != Holding || !v.NoRenewal || r.Op != protocol.OpSettle || !p.held || v.shrunkAt == 0 {
 		return 0
 	}
 	return max(v.leaseEnds(p), min(v.deadline, v.leaseEnds(&peer{ackSent: r.Sent})))

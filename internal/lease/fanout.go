@@ -101,33 +101,44 @@ func (f *Fanout) Recovers(node int, recovers bool) { f.nodes[node].recovering.St
 
 func (f *Fanout) Recovering(node int) bool { return f.nodes[node].recovering.Load() }
 
-// Start describes an attempt that is about to start.
-type Start struct {
-	Name      string
-	ID        protocol.ID
-	ShortHold bool   // such locks are given back at once
-	Contended bool   // other claims were met at the name of late
-	Renewed   bool   // its lease is renewed; else it gets no node later, either
-	Unhealthy uint32 // nodes that cannot be reached or do not answer, a bit for each
-	Busy      int    // how many nodes have much to do for this client; not only a slow one must
-	Timeout   time.Duration
-	Group     protocol.Group // without Sets: all nodes
+// Links is how a client's connections stand as an attempt begins.
+type Links struct {
+	Unhealthy uint32 // nodes of which no answer can be expected soon, a bit for each
+	Busy      int    // nodes that have much to do for this client
 }
 
-// Defer returns which nodes an attempt defers, a bit for each, and for how
-// long. Nodes that are unhealthy are asked at once, and not waited for: they
-// may be well again.
-func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
-	if s.Group.Sets == (protocol.Quorums{}) {
-		s.Group.Sets = protocol.Majority(len(f.all()))
+// See notes how the connection to a node stands. An answer can be expected soon
+// if the node is connected and no request has waited for its answer for longer
+// than the node is given.
+func (l *Links) See(node int, up bool, waiting, given time.Duration, busy bool) {
+	if !up || waiting >= given {
+		l.Unhealthy |= 1 << node
 	}
-	n, members := len(f.all()), s.Group.Sets.All()
+	if busy {
+		l.Busy++
+	}
+}
+
+// Deferral says which nodes an attempt asks later, a bit for each, and when.
+type Deferral struct {
+	Nodes uint32
+	After time.Duration
+}
+
+// Defer returns which nodes an attempt defers, and for how long. It defers none
+// if other claims were met at the name of late (contended), if its hold is not
+// given back at once or not renewed (a deferred node would get no lease), while
+// nodes are exchanged, or unless a quorum of nodes is busy: a single slow node
+// must not have the others deferred. Nodes that are unhealthy are asked at
+// once, and not waited for: they may be well again.
+func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Deferral) {
+	n, members := len(f.all()), c.Sets.All()
 	need := protocol.NeedOf(members)
-	if s.Group.Sets.Next != 0 || members|s.Group.Absent != 1<<n-1 { // nodes are being exchanged
-		return 0, 0
+	if c.Sets.Next != 0 || members|c.Absent != 1<<n-1 { // nodes are being exchanged
+		return d
 	}
-	if s.Busy < need || !s.ShortHold || s.Contended || !s.Renewed || need == bits.OnesCount32(members) || s.ID[3]%probeEvery == 0 {
-		return 0, 0
+	if l.Busy < need || !c.ShortHold || contended || c.NoRenewal || need == bits.OnesCount32(members) || c.ID[3]%probeEvery == 0 {
+		return d
 	}
 	var buf, sorted [32]int64
 	for i := range f.all() {
@@ -142,23 +153,24 @@ func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 	slices.Sort(known)
 	usual := time.Duration(known[need-1])
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.Name))
+	_, _ = h.Write([]byte(name))
 	first := int(h.Sum32() % uint32(n))
 	for k := range n {
 		i := (first + k) % n
 		switch {
 		case members&(1<<i) == 0:
-		case s.Unhealthy&(1<<i) != 0 || f.Recovering(i):
+		case l.Unhealthy&(1<<i) != 0 || f.Recovering(i):
 		case need > 0 && time.Duration(buf[i]) <= usual+usual/4+slowMargin:
 			need--
 		default:
-			nodes |= 1 << i
+			d.Nodes |= 1 << i
 		}
 	}
 	if need > 0 {
-		return 0, 0
+		return Deferral{}
 	}
-	return nodes, min(3*usual+deferDelay, s.Timeout/4)
+	d.After = min(3*usual+deferDelay, c.NodeTimeout/4)
+	return d
 }
 
 // NodeTimeout returns how long to wait for an answer of a node: at least

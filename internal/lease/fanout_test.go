@@ -24,8 +24,23 @@ func paced(us ...int) *lease.Fanout {
 }
 
 // deferring is an attempt that defers nodes where that is possible.
-func deferring(name string) lease.Start {
-	return lease.Start{Name: name, ID: protocol.ID{3: 1}, ShortHold: true, Renewed: true, Busy: 31, Timeout: 200 * ms}
+type deferring struct {
+	lease.Config
+	lease.Links
+	contended bool
+}
+
+func newDeferring() *deferring {
+	d := &deferring{Links: lease.Links{Busy: 31}}
+	d.ID, d.ShortHold, d.NodeTimeout = protocol.ID{3: 1}, true, 200*ms
+	return d
+}
+
+// of returns what it defers of so many nodes.
+func (d *deferring) of(nodes int, f *lease.Fanout, name string) (uint32, time.Duration) {
+	d.Sets = protocol.Majority(nodes)
+	out := f.Defer(&d.Config, name, d.contended, d.Links)
+	return out.Nodes, out.After
 }
 
 func TestDeferSparesEachNodeForItsShareOfNames(t *testing.T) {
@@ -33,7 +48,7 @@ func TestDeferSparesEachNodeForItsShareOfNames(t *testing.T) {
 	f := paced(100, 100, 100, 100, 100)
 	first := make([]int, 5)
 	for i := range 1000 {
-		nodes, after := f.Defer(deferring(strconv.Itoa(i)))
+		nodes, after := newDeferring().of(5, f, strconv.Itoa(i))
 		assert.Equal(t, 2, bits.OnesCount32(nodes))
 		assert.Equal(t, 800*time.Microsecond, after)
 		for n := range first {
@@ -45,20 +60,20 @@ func TestDeferSparesEachNodeForItsShareOfNames(t *testing.T) {
 	for n, names := range first {
 		assert.InDelta(t, 600, names, 100, "node %d is among the first for its share of names", n)
 	}
-	here, _ := f.Defer(deferring("a name"))
-	there, _ := paced(90, 110, 95, 120, 100).Defer(deferring("a name"))
+	here, _ := newDeferring().of(5, f, "a name")
+	there, _ := newDeferring().of(5, paced(90, 110, 95, 120, 100), "a name")
 	assert.Equal(t, here, there, "for a name all clients begin with the same nodes")
 }
 
 func TestDeferLeavesOutTheSlow(t *testing.T) {
 	t.Parallel()
 	for i := range 20 {
-		nodes, after := paced(30_000, 100, 60_000, 120, 90).Defer(deferring(strconv.Itoa(i)))
+		nodes, after := newDeferring().of(5, paced(30_000, 100, 60_000, 120, 90), strconv.Itoa(i))
 		assert.EqualValues(t, 0b00101, nodes)
 		assert.Less(t, after, ms)
 
 		// With a majority far away a quarter more is no reason.
-		nodes, after = paced(1000, 30_000, 31_000, 60_000, 2000).Defer(deferring(strconv.Itoa(i)))
+		nodes, after = newDeferring().of(5, paced(1000, 30_000, 31_000, 60_000, 2000), strconv.Itoa(i))
 		assert.NotZero(t, nodes&0b01000)
 		assert.Equal(t, 50*ms, after, "and the others need not wait for longer")
 	}
@@ -69,9 +84,9 @@ func TestDeferAsksUnhealthyNodes(t *testing.T) {
 	t.Parallel()
 	f := paced(100, 100, 100, 100, 100)
 	with := func(unhealthy uint32) uint32 {
-		s := deferring("a name")
-		s.Unhealthy = unhealthy
-		nodes, _ := f.Defer(s)
+		d := newDeferring()
+		d.Unhealthy = unhealthy
+		nodes, _ := d.of(5, f, "a name")
 		return nodes
 	}
 	assert.Zero(t, with(0b01001), "three are left: all of them are needed")
@@ -86,23 +101,23 @@ func TestDeferAsksUnhealthyNodes(t *testing.T) {
 func TestDeferAsksAllAtOnce(t *testing.T) {
 	t.Parallel()
 	f := paced(100, 100, 100, 100, 100)
-	for what, change := range map[string]func(s *lease.Start){
-		"every so often":                     func(s *lease.Start) { s.ID[3] = 32 },
-		"what is usually held for long":      func(s *lease.Start) { s.ShortHold = false },
-		"where others are":                   func(s *lease.Start) { s.Contended = true },
-		"what will not be brought to others": func(s *lease.Start) { s.Renewed = false },
-		"where a minority has much to do":    func(s *lease.Start) { s.Busy = 2 },
-		"where the nodes have little to do":  func(s *lease.Start) { s.Busy = 0 },
+	for what, change := range map[string]func(d *deferring){
+		"every so often":                     func(d *deferring) { d.ID[3] = 32 },
+		"what is usually held for long":      func(d *deferring) { d.ShortHold = false },
+		"where others are":                   func(d *deferring) { d.contended = true },
+		"what will not be brought to others": func(d *deferring) { d.NoRenewal = true },
+		"where a minority has much to do":    func(d *deferring) { d.Busy = 2 },
+		"where the nodes have little to do":  func(d *deferring) { d.Busy = 0 },
 	} {
-		s := deferring("a name")
-		nodes, _ := f.Defer(s)
+		d := newDeferring()
+		nodes, _ := d.of(5, f, "a name")
 		assert.NotZero(t, nodes)
-		change(&s)
-		nodes, _ = f.Defer(s)
+		change(d)
+		nodes, _ = d.of(5, f, "a name")
 		assert.Zero(t, nodes, what)
 	}
 	for n, want := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 7: 3} {
-		nodes, _ := paced(make([]int, n)...).Defer(deferring("a name"))
+		nodes, _ := newDeferring().of(n, paced(make([]int, n)...), "a name")
 		assert.Equal(t, want, bits.OnesCount32(nodes), "of %d nodes", n)
 	}
 }

@@ -19,10 +19,12 @@ type Config struct {
 	NodeTimeout time.Duration    // how long an answer is waited for before the node counts as silent
 	Drift       time.Duration    // how much earlier than the node the client takes a lease to end
 	Window      protocol.Window  // how far tickets may be from the nodes' clocks
-	Try         bool             // do not wait: Busy instead
+	Absent      uint32           // nodes that are asked nothing, a bit for each
 	Nodes       uint8            // that are known; those without a vote, too
+	Try         bool             // do not wait: Busy instead
+	ShortHold   bool             // such locks are given back at once: see Fanout
+	NoRenewal   bool             // renew no more: see StopRenewal
 	Succession  bool             // of the register of SuccessorName
-	Absent      uint32           // of these, nodes that are asked nothing, a bit for each
 }
 
 // Drift returns how much earlier than a node a client takes a lease to end: 1%
@@ -86,7 +88,6 @@ type proposal struct {
 	began        protocol.Time   // of the attempt, or of raising T
 	settleRounds int32           // settling rounds that did not settle the claim
 	raised       bool            // T is not the T0 of the join any more
-	noRenewal    bool            // renew no more
 }
 
 // Ticket returns T; final once the claim has been admitted.
@@ -121,6 +122,6 @@ func (p *proposal) next(top protocol.Ticket) protocol.Ticket {
 
 // StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
 // works while no node can be reached. Only Shrink and Renew still send.
-func (p *proposal) StopRenewal() { p.noRenewal = true }
+func (p *proposal) StopRenewal() { p.NoRenewal = true }
 
-func (p *proposal) Muted() bool { return p.noRenewal }
+func (p *proposal) Muted() bool { return p.NoRenewal }

@@ -55,7 +55,7 @@ func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
 	b = append(b, byte(c.phase))
 	// A claim of a try differs from one that waits in when it gives up, and in
 	// nothing else that it does later.
-	b = AppendFlags(b, c.noRenewal, c.raised, c.Try && c.votedOnce)
+	b = AppendFlags(b, c.NoRenewal, c.raised, c.Try && c.votedOnce)
 	if c.Try {
 		b = c.AppendTime(b, c.giveUpAt, now)
 	}

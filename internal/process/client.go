@@ -46,17 +46,36 @@ import (
 // bounds. The runtime gives the claims what an [Action] has for them only when
 // it holds no lock of an Attempt.
 type Client struct {
-	basis
+	ClientConfig
 
-	votes []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
+	fanout *lease.Fanout
+	bounds []nodeBounds // of each node's clock, each with a lock of its own
 
-	mu     sync.Mutex
-	lives  *nodeset.Incarnations
-	repair *repair.Repair
-	alarm  protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
-	poll   protocol.Time // when the nodes' times are looked at
-	closed bool          // nothing is repaired any more
-	do     []Action
+	// Read without mu, and written with mu held.
+	votes  []atomic.Uint64                // per node: the incarnation that it votes with, 0: none
+	parted atomic.Bool                    // some clocks have: each reading may be evidence
+	ahead  atomic.Int64                   // see Clock
+	group  atomic.Pointer[protocol.Group] // the nodes that the client counts on
+
+	mu           sync.Mutex
+	incarnations *nodeset.Incarnations
+	clocks       *nodeset.Clocks // used with all bounds locked, too
+	repair       *repair.Repair
+	alarm        protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
+	poll         protocol.Time // when the nodes' times are looked at
+	closed       bool          // nothing is repaired any more
+	do           []Action
+}
+
+// ClientConfig is what a Client is made with.
+type ClientConfig struct {
+	Nodes       int // of the list. Regroup may add some, with Client.mu held
+	TTL         time.Duration
+	NodeTimeout time.Duration
+	Guard       time.Duration
+	Seed        uint64                                // spreads the repairs of many clients
+	Skewed      func(protocol.Ticket) protocol.Ticket // for tests: what Clock returns instead; nil: it is right
+	Rules       protocol.Rules
 }
 
 type ActionKind uint8
@@ -95,16 +114,35 @@ type Action struct {
 // NewClient returns the Client of a process that begins. A Tick starts it.
 func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
-		basis: basis{times: times{ClientConfig: cfg, bounds: make([]nodeBounds, protocol.MaxNodes)}, fanout: lease.NewFanout(cfg.Nodes, cfg.Rules)},
-		alarm: protocol.Never, poll: protocol.Never,
-		votes:  make([]atomic.Uint64, protocol.MaxNodes),
-		lives:  nodeset.NewIncarnations(cfg.Nodes, cfg.Rules),
-		repair: repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
+		ClientConfig: cfg,
+		fanout:       lease.NewFanout(cfg.Nodes, cfg.Rules),
+		bounds:       make([]nodeBounds, protocol.MaxNodes),
+		votes:        make([]atomic.Uint64, protocol.MaxNodes),
+		alarm:        protocol.Never, poll: protocol.Never,
+		incarnations: nodeset.NewIncarnations(cfg.Nodes, cfg.Rules),
+		repair:       repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
 	}
 	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: protocol.Majority(cfg.Nodes), Deciders: protocol.Majority(cfg.Nodes), Window: protocol.WindowOf(cfg.Guard)})
 	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
 	return c
+}
+
+func (c *Client) Fanout() *lease.Fanout { return c.fanout }
+
+// Window returns how far tickets may be from clocks.
+func (c *Client) Window() protocol.Window { return c.group.Load().Window }
+
+// Group returns which nodes the client asks now.
+func (c *Client) Group() protocol.Group { return *c.group.Load() }
+
+// Recovers says whether a node is within its guard time, by an answer or as its
+// connection begins. It reports whether that is so, or was until now.
+func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
+	if guarding = recovers || c.fanout.Recovering(node); guarding {
+		c.fanout.Recovers(node, recovers)
+	}
+	return guarding
 }
 
 // Voting returns the incarnation that a node votes with, 0 if it does not vote.
@@ -127,7 +165,7 @@ func (c *Client) Attempted(node int) bool {
 // Invariant: votes is written before the actions are carried out. A reply that
 // is judged by an old value is judged as if it had come before the event.
 func (c *Client) unlock(now protocol.Time) []Action {
-	for len(c.lives.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
+	for len(c.incarnations.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
 		c.nodeActions(now)
 		clocks, steps := c.clocks.Out, c.repair.Out
 		c.clocks.Out, c.repair.Out = nil, nil
@@ -139,7 +177,7 @@ func (c *Client) unlock(now protocol.Time) []Action {
 		}
 	}
 	for i := range c.Nodes {
-		if inc := uint64(c.lives.Voting(i)); c.votes[i].Load() != inc {
+		if inc := uint64(c.incarnations.Voting(i)); c.votes[i].Load() != inc {
 			c.votes[i].Store(inc)
 		}
 	}
@@ -163,9 +201,9 @@ func (c *Client) act(a Action) { c.do = append(c.do, a) }
 
 // nodeActions takes what Incarnations says. Called with c.mu held.
 func (c *Client) nodeActions(now protocol.Time) {
-	lives := c.lives.Out
-	c.lives.Out = nil
-	for _, a := range lives {
+	said := c.incarnations.Out
+	c.incarnations.Out = nil
+	for _, a := range said {
 		switch a.Kind {
 		case nodeset.NodeVotes:
 			if c.Rules.On(protocol.RuleMet) {
@@ -189,7 +227,7 @@ func (c *Client) clock(e nodeset.ClockEvent) {
 	case nodeset.ClockAsk:
 		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
 	case nodeset.ClockMark:
-		c.lives.ClockJumped(e.Node) // should the mark fail, the next answer asks for it
+		c.incarnations.ClockJumped(e.Node) // should the mark fail, the next answer asks for it
 	case nodeset.ClockEarly:
 		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
 	case nodeset.ClockJumped:

@@ -140,7 +140,7 @@ func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r 
 func (c *Client) check(node int, inc protocol.Incarnation, push bool) protocol.Why {
 	// The set may have grown since the node was connected to, and this client
 	// not count on it yet.
-	if node < c.lives.Len() && (push && c.lives.CheckPush(node, inc) || !push && c.lives.Check(node, inc)) {
+	if node < c.incarnations.Len() && (push && c.incarnations.CheckPush(node, inc) || !push && c.incarnations.Check(node, inc)) {
 		return protocol.Counts
 	}
 	return protocol.OtherIncarnation
@@ -180,8 +180,8 @@ func (c *Client) Slept(now, until protocol.Time) (do []Action) {
 // trip took.
 func (c *Client) Connect(now protocol.Time, node int, trip time.Duration) (do []Action) {
 	c.mu.Lock()
-	if node < c.lives.Len() { // else this client does not count on it yet
-		c.lives.Connect(node)
+	if node < c.incarnations.Len() { // else this client does not count on it yet
+		c.incarnations.Connect(node)
 		c.fanout.Begin(now, node, trip)
 	}
 	return c.unlock(now)
@@ -190,7 +190,7 @@ func (c *Client) Connect(now protocol.Time, node int, trip time.Duration) (do []
 // Show says which incarnation a node has as its connection begins.
 func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do []Action) {
 	c.mu.Lock()
-	c.lives.Show(node, inc)
+	c.incarnations.Show(node, inc)
 	return c.unlock(now)
 }
 
@@ -199,8 +199,8 @@ func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do
 func (c *Client) Up(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
 	c.act(Action{Kind: ActAsk, Node: node})
-	if node < c.lives.Len() { // else this client does not count on it yet
-		c.lives.Up(node)
+	if node < c.incarnations.Len() { // else this client does not count on it yet
+		c.incarnations.Up(node)
 	}
 	if !c.closed {
 		c.repair.Up(now, node)
@@ -218,7 +218,7 @@ func (c *Client) Subscribed(now protocol.Time, node int) (do []Action) {
 
 func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 	c.mu.Lock()
-	if node < c.lives.Len() { // else it entered the set and left before this client counted on it
+	if node < c.incarnations.Len() { // else it entered the set and left before this client counted on it
 		c.repair.Down(now, node)
 		c.act(Action{Kind: ActGone, Node: node})
 	}
@@ -229,7 +229,7 @@ func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 // unknown.
 func (c *Client) Marked(now protocol.Time, node int, try uint32, inc protocol.Incarnation, ok bool) (do []Action) {
 	c.mu.Lock()
-	c.lives.Marked(node, try, inc, ok)
+	c.incarnations.Marked(node, try, inc, ok)
 	return c.unlock(now)
 }
 
@@ -251,7 +251,7 @@ func (c *Client) Tick(now protocol.Time) (do []Action) {
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == protocol.Never || now >= c.poll {
 		ask := uint32(0)
 		for i := range c.Nodes {
-			c.lives.Up(i)
+			c.incarnations.Up(i)
 			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != protocol.Never && c.Rules.On(protocol.RulePoll) {
 				ask |= 1 << i
 			}
@@ -277,7 +277,7 @@ func (c *Client) Close(now protocol.Time) (do []Action) {
 func (c *Client) Regroup(now protocol.Time, g protocol.Group) (do []Action) {
 	c.mu.Lock()
 	if had := c.Nodes; g.Nodes > had {
-		c.lives.Grow(g.Nodes)
+		c.incarnations.Grow(g.Nodes)
 		c.repair.Grow(g.Nodes)
 		c.fanout.Grow(g.Nodes)
 		c.clocks.Grow(c.boundsOf(had, g.Nodes))

@@ -46,11 +46,17 @@ func newProcess(nodes int, rules protocol.Rules) *testProcess {
 	return p
 }
 
+// begin begins an attempt, and sends nothing.
+func (p *testProcess) begin(a *process.Attempt, n *process.Name, succession bool) {
+	cfg := p.Config(succession)
+	cfg.Terms = protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}
+	cfg.NodeTimeout, cfg.Drift = aTimeout, aTTL/32
+	p.Start(p.now, a, n, cfg, lease.Links{}, lease.Deferral{})
+}
+
 // start starts the attempt.
-func (p *testProcess) start(rules protocol.Rules) {
-	p.Start(p.now, &p.a, &p.name, &process.Begin{
-		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32, Rules: rules,
-	})
+func (p *testProcess) start() {
+	p.begin(&p.a, &p.name, false)
 	p.flush()
 }
 
@@ -96,13 +102,13 @@ func TestReplyThatDoesNotCount(t *testing.T) {
 
 func otherIncarnationShowsATicket(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
-	p.start(rules)
+	p.start()
 	v := p.answer(p.sent[0], protocol.Answer{Status: protocol.OK, Incarnation: 77, Ticket: wall + 1000*protocol.Residues})
 	assert.Equal(t, protocol.OtherIncarnation, v.Why)
 	at, _ := p.Bounds(p.now, 0)
 	assert.Zero(t, at)
 	var next process.Attempt
-	p.Start(p.now, &next, &p.name, &process.Begin{Terms: protocol.Terms{TTL: aTTL}, NodeTimeout: aTimeout})
+	p.begin(&next, &p.name, false)
 	assert.Less(t, next.Ticket(), wall+3*protocol.Residues)
 }
 
@@ -110,7 +116,7 @@ func otherIncarnationShowsATicket(t assert.TestingT, rules protocol.Rules) {
 func TestReplyThatWasNotJudged(t *testing.T) {
 	t.Parallel()
 	p := newProcess(1, protocol.Rules{})
-	p.start(protocol.Rules{})
+	p.start()
 	r := p.sent[0]
 	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.Ticket(), Incarnation: 1}
 	p.Answer(p.now, &p.a, &p.name, &r, &a, protocol.Verdict{})
@@ -126,7 +132,7 @@ func TestAnswerOfARequestThatWasRepeated(t *testing.T) {
 
 func mergedAnswer(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
-	p.start(rules)
+	p.start()
 	p.pass(2 * aTimeout)
 	joins := slices.Clone(p.sent)
 	assert.Len(t, joins, 3, "what is unanswered is not repeated")
@@ -147,7 +153,7 @@ func TestNodeIsAskedAfterAReconnect(t *testing.T) {
 
 func askedAgain(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
-	p.start(rules)
+	p.start()
 	p.pass(aTimeout + aTimeout/16)
 	p.a.Up(p.now, 1)
 	p.flush()
@@ -162,7 +168,7 @@ func TestHeadOfAQueueBehindAnotherClientsKey(t *testing.T) {
 
 func foreignKey(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
-	p.start(rules)
+	p.start()
 	for _, r := range slices.Clone(p.sent) {
 		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true, Ticket: p.a.Ticket(), Wait: time.Minute})
 	}
@@ -179,8 +185,8 @@ func TestRunWithoutAHold(t *testing.T) {
 func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	open, put := lease.RegisterOp{Op: protocol.OpOpen}, lease.RegisterOp{Op: protocol.OpPut}
-	p.StartRegisterOp(p.now, &open, "", aTimeout, aTTL, rules)
-	p.StartRegisterOp(p.now, &put, "", aTimeout, aTTL, rules)
+	p.StartRegisterOp(p.now, &open, "", aTimeout, aTTL)
+	p.StartRegisterOp(p.now, &put, "", aTimeout, aTTL)
 	assert.True(t, open.Follow(p.now, true))
 	assert.False(t, open.Follow(p.now, false))
 	assert.True(t, put.Follow(p.now, false))
@@ -290,9 +296,7 @@ func TestClockIsKnownBeforeUp(t *testing.T) {
 func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 	t.Parallel()
 	p := unmet(3)
-	p.Start(p.now, &p.a, &p.name, &process.Begin{
-		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32,
-	})
+	p.begin(&p.a, &p.name, false)
 	// offer hands over what is to be sent, and returns what the connected
 	// node gets, if there is one.
 	offer := func(connected int) (sent protocol.Request) {
@@ -328,7 +332,7 @@ func TestT0OfAWrongClock(t *testing.T) {
 	for _, off := range []int64{-3_600_000, 3_600_000} {
 		p := unmet(3)
 		p.meet(0, 1_700_000_000_000+off)
-		p.start(protocol.Rules{})
+		p.start()
 		p.meet(1, 1_700_000_000_000)
 		p.meet(2, 1_700_000_000_000)
 		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000_000, Ticket: p.a.Ticket()}
@@ -340,7 +344,7 @@ func TestT0OfAWrongClock(t *testing.T) {
 		p.Answer(p.now, &p.a, &p.name, &r, &a, v)
 		assert.Equal(t, lease.Expired, p.a.Phase())
 		p.a = process.Attempt{}
-		p.start(protocol.Rules{})
+		p.start()
 		assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.a.Ticket()), 10_000)
 	}
 }

@@ -13,7 +13,8 @@
 //	                 +--------------------+    +-------------------+
 //
 //	client.go, client_events.go   one process: what an event leads to
-//	times.go, basis.go        its nodes' clocks; which nodes claims ask, and with which tickets
+//	clocks.go                 what it makes of its nodes' clocks
+//	start.go                  how claims begin: which nodes they ask, with which tickets
 //	attempt.go                one claim in its process; what claims at a name share
 //	outbox.go, backlog.go     what is sent when a node has no room
 //	localqueue.go, localunlock.go   which caller of a process holds a value next

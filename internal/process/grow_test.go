@@ -16,9 +16,9 @@ import (
 func TestAClientGrows(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3, protocol.Rules{})
-	p.start(protocol.Rules{})
+	p.start()
 	read := &lease.RegisterOp{Op: protocol.OpRead}
-	p.StartRegisterOp(p.now, read, "", aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, read, "", aTimeout, aTTL)
 	require.Len(t, p.sent, 3)
 	require.Len(t, read.Out, 3)
 	p.sent, read.Out = nil, nil
@@ -48,7 +48,7 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	g := protocol.Group{Nodes: 4, Sets: protocol.Quorums{Present: 0b0111, Next: 0b1001}, Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &lease.RegisterOp{Op: protocol.OpPut, Succession: true}
-	p.StartRegisterOp(p.now, put, "", aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, put, "", aTimeout, aTTL)
 	require.Len(t, put.Out, 3, "the node that enters is not asked")
 	for _, r := range put.Out[:2] {
 		put.Answer(p.now, r, protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{CaughtUp: true}})
@@ -56,14 +56,12 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	assert.Equal(t, lease.Settled, put.Outcome(), "though no quorum of the new set has it")
 
 	open := &lease.RegisterOp{Op: protocol.OpOpen, Succession: true}
-	p.StartRegisterOp(p.now, open, "", aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, open, "", aTimeout, aTTL)
 	open.Regroup(p.now, g)
 	assert.Equal(t, lease.Superseded, open.Outcome())
 
 	var a process.Attempt
-	p.Start(p.now, &a, &process.Name{}, &process.Begin{
-		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32, Succession: true,
-	})
+	p.begin(&a, &process.Name{}, true)
 	assert.Equal(t, lease.Joining, a.Phase())
 	a.Regroup(p.now, g)
 	assert.Equal(t, lease.Lost, a.Phase())
@@ -81,13 +79,11 @@ func TestASuccessionOfAnEarlierConfiguration(t *testing.T) {
 		sent    int
 	}{"quorate set 3": {lease.Lost, lease.Superseded, 0}, "quorate set 4": {lease.Joining, lease.Asking, 3}} {
 		var a process.Attempt
-		p.Start(p.now, &a, &process.Name{Name: name}, &process.Begin{
-			Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, Name: name, NodeTimeout: aTimeout, Drift: aTTL / 32, Succession: true,
-		})
+		p.begin(&a, &process.Name{Name: name}, true)
 		assert.Equal(t, want.phase, a.Phase(), name)
 		assert.Len(t, a.Out, want.sent, name)
 		read := &lease.RegisterOp{Op: protocol.OpRead, Succession: true}
-		p.StartRegisterOp(p.now, read, name, aTimeout, aTTL, protocol.Rules{})
+		p.StartRegisterOp(p.now, read, name, aTimeout, aTTL)
 		assert.Equal(t, want.outcome, read.Outcome(), name)
 		assert.Len(t, read.Out, want.sent, name)
 	}

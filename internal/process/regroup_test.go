@@ -108,7 +108,7 @@ func TestAnswersAboutRecordsCountForTheGuardTimeOfTheSet(t *testing.T) {
 	p := newProcess(3, protocol.Rules{})
 	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Window: protocol.WindowOf(10 * time.Second)})
 	q := &lease.RegisterOp{Op: protocol.OpRead}
-	p.StartRegisterOp(p.now, q, "", aTimeout, aTTL, protocol.Rules{})
+	p.StartRegisterOp(p.now, q, "", aTimeout, aTTL)
 	assert.Less(t, q.Fresh, 10*time.Second)
 	assert.Greater(t, q.Fresh, 9*time.Second)
 }

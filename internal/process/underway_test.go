@@ -15,7 +15,10 @@ func TestUnderway(t *testing.T) {
 	c := NewClient(ClientConfig{Nodes: 3, TTL: time.Second, NodeTimeout: time.Second, Guard: 3 * time.Second})
 	n := &Name{Name: "n"}
 	var a Attempt
-	c.Start(1, &a, n, &Begin{Terms: protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}, NodeTimeout: time.Second, Defer: &Deferral{}})
+	cfg := c.Config(false)
+	cfg.Terms = protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}
+	cfg.NodeTimeout = time.Second
+	c.Start(1, &a, n, cfg, lease.Links{}, lease.Deferral{})
 	asked := append([]protocol.Request(nil), a.Out...)
 	for i := range asked {
 		assert.Equal(t, protocol.Hand, c.Offer(&a, n, &asked[i], func(protocol.Class) bool { return false }))

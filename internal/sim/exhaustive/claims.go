@@ -189,7 +189,7 @@ func (x *claimParts) tell(p *claimPart, e claimEvent) []sent {
 	switch e.kind {
 	case evStart:
 		x.clock = e.ticket - 1 // the lowest ticket above is proposed
-		x.client.Start(p.at, a, n, x.cfg.begin(p.slot))
+		x.cfg.start(x.client, p.at, a, n, p.slot)
 	case evAnswer:
 		r, answer := x.request(*p, e), x.answer(x.msgs[e.msg])
 		x.client.Answer(p.at, a, n, &r, &answer, protocol.Verdict{Why: protocol.Counts})

@@ -5,6 +5,7 @@ package exhaustive
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -134,11 +135,11 @@ func (c *Config) terms(claim int) protocol.Terms {
 // timeout: timeouts are failures that the search decides on, never the clock.
 const timeout = 1000 * unit
 
-func (c *Config) begin(claim int) *process.Begin {
-	return &process.Begin{
-		Terms: c.terms(claim), NodeTimeout: timeout, Drift: time.Duration(c.Drift) * unit, Rules: c.Rules,
-		Defer: &process.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit},
-	}
+// start has a claim begin.
+func (c *Config) start(client *process.Client, now protocol.Time, a *process.Attempt, n *process.Name, claim int) {
+	cfg := client.Config(false)
+	cfg.Terms, cfg.NodeTimeout, cfg.Drift = c.terms(claim), timeout, time.Duration(c.Drift)*unit
+	client.Start(now, a, n, cfg, lease.Links{}, lease.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit})
 }
 
 // client returns the Client of every process, which takes for the nodes' clocks

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/trial"
@@ -56,7 +55,7 @@ func (x *Wire) Say(format string, args ...any) {
 
 // Claim returns what a claim begins with. Its id follows from the participant
 // and the number of claims before it, so its residue is that number.
-func (x *Wire) Claim(t *world.Participant) (protocol.ID, *process.Deferral) {
+func (x *Wire) Claim(t *world.Participant) (protocol.ID, *lease.Deferral) {
 	s := x.Next
 	x.Next = Start{}
 	if !s.Fixed {
@@ -66,7 +65,7 @@ func (x *Wire) Claim(t *world.Participant) (protocol.ID, *process.Deferral) {
 		}
 		s.ID[15] = byte(x.distinct % protocol.Residues)
 	}
-	return s.ID, &process.Deferral{Nodes: s.Later, After: s.After}
+	return s.ID, &lease.Deferral{Nodes: s.Later, After: s.After}
 }
 
 // Take has a message wait until it is delivered.

@@ -317,14 +317,12 @@ func (l *Link) Heal(broken bool) {
 	l.Connect()
 }
 
-// state is how the connection stands. Each has much to do, so that Fanout
-// defers nodes.
-func (l *Link) state() process.Link {
-	s := process.Link{Up: l.Up, Busy: true}
-	if len(l.unanswered) > 0 {
-		s.Waiting = time.Duration(l.Proc.World.Now - l.unanswered[0].sent)
+// waits is for how long the oldest request has been unanswered.
+func (l *Link) waits() time.Duration {
+	if len(l.unanswered) == 0 {
+		return 0
 	}
-	return s
+	return time.Duration(l.Proc.World.Now - l.unanswered[0].sent)
 }
 
 // WouldPush: another claim's request is all it takes for f to be first here.

@@ -166,22 +166,25 @@ func (t *Participant) begin() {
 		t.Value.Pending = a
 	}
 	w.Stats.Claims++
-	begin := process.Begin{
-		Terms: protocol.Terms{ID: id, Weight: t.Weight, Capacity: w.Capacity, TTL: p.lease(), Counting: w.Counting, Notify: true},
-		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.World.NodeTimeout, Drift: w.Margin(p.World.TTL),
-		Rules: w.Rules, Defer: later,
-	}
+	cfg := p.Client.Config(t.Register != nil)
+	cfg.Terms = protocol.Terms{ID: id, Weight: t.Weight, Capacity: w.Capacity, TTL: p.lease(), Counting: w.Counting, Notify: true}
+	cfg.Try, cfg.ShortHold, cfg.NoRenewal, cfg.NodeTimeout, cfg.Drift = try, true, muted, w.NodeTimeout, w.Margin(w.TTL)
 	if t.Register != nil {
-		begin.Weight, begin.Capacity, begin.Counting, begin.Succession = 1, 1, false, true
-		begin.Name, begin.TTL, begin.NodeTimeout = t.Register.Name, t.succeeds.TTL, t.succeeds.NodeTimeout
+		cfg.Weight, cfg.Capacity, cfg.Counting = 1, 1, false
+		cfg.TTL, cfg.NodeTimeout = t.succeeds.TTL, t.succeeds.NodeTimeout
 	}
-	g := p.Client.Group()
-	for i := range g.Nodes {
-		p.Client.See(&begin, i, p.Link(i).state())
+	var links lease.Links
+	for i := range int(cfg.Nodes) {
+		l := p.Link(i)
+		links.See(i, l.Up, l.waits(), p.Client.Fanout().NodeTimeout(i, cfg.NodeTimeout, cfg.TTL), true) // busy: so that Fanout defers nodes
 	}
-	d := p.Client.Start(p.Now(), a.Attempt, t.shared(), &begin)
+	if later == nil { // as the runtime, with a name that differs from one claim to the next
+		d := p.Client.Defer(&cfg, string(id[9:10]), t.shared().Contended(), links)
+		later = &d
+	}
+	p.Client.Start(p.Now(), a.Attempt, t.shared(), cfg, links, *later)
 	if w.Tape != nil {
-		w.tapeClaim(t, id, d)
+		w.tapeClaim(t, id, *later)
 		defer func() {
 			if muted {
 				w.Tape.Note("mute %s", t.Label())
@@ -253,13 +256,13 @@ func Holds(t *Participant) func() bool {
 }
 
 // leftOut returns which nodes a claim asks only later, and when: in one of two
-// cases none, in one of four those that lease.Fanout says (nil), else any
+// cases none, in one of four those that Client.Defer says (nil), else any
 // that leave a quorum, drawn from the id.
-func (t *Participant) leftOut(id protocol.ID) *process.Deferral {
+func (t *Participant) leftOut(id protocol.ID) *lease.Deferral {
 	w := t.Proc.World
 	switch {
 	case !w.ShortHold || id[5]%2 == 0:
-		return &process.Deferral{}
+		return &lease.Deferral{}
 	case id[5]%4 == 1:
 		return nil
 	}
@@ -270,7 +273,7 @@ func (t *Participant) leftOut(id protocol.ID) *process.Deferral {
 			most--
 		}
 	}
-	return &process.Deferral{Nodes: nodes, After: w.NodeTimeout * time.Duration(id[8]) / 1024}
+	return &lease.Deferral{Nodes: nodes, After: w.NodeTimeout * time.Duration(id[8]) / 1024}
 }
 
 // Insists has t claim again after an error, until it holds.

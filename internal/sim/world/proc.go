@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -66,9 +67,10 @@ func (p *Proc) lease() time.Duration {
 // Propose is an attempt that comes to nothing before anything of it is sent.
 func (p *Proc) Propose() {
 	var a process.Attempt
-	p.Client.Start(p.Now(), &a, p.names[0], &process.Begin{
-		Terms: protocol.Terms{ID: p.World.NewID(), Weight: 1, Capacity: p.World.Capacity, TTL: p.World.TTL}, NodeTimeout: p.World.NodeTimeout, Rules: p.World.Rules,
-	})
+	cfg := p.Client.Config(false)
+	cfg.Terms = protocol.Terms{ID: p.World.NewID(), Weight: 1, Capacity: p.World.Capacity, TTL: p.World.TTL}
+	cfg.NodeTimeout = p.World.NodeTimeout
+	p.Client.Start(p.Now(), &a, p.names[0], cfg, lease.Links{}, lease.Deferral{})
 }
 
 // take handles an event of the process, now or when it goes on.

@@ -69,7 +69,7 @@ func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *pr
 	if name != nil {
 		of = name.Name
 	}
-	p.Client.StartRegisterOp(p.Now(), i.RegisterOp, of, p.World.NodeTimeout, p.World.TTL, w.Rules)
+	p.Client.StartRegisterOp(p.Now(), i.RegisterOp, of, p.World.NodeTimeout, p.World.TTL)
 	i.after()
 	p.Later(limit, func() { i.Finish(false) })
 }

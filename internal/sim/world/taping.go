@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -69,7 +68,7 @@ func (w *World) tape(e Event) {
 	}
 }
 
-func (w *World) tapeClaim(t *Participant, id protocol.ID, d process.Deferral) {
+func (w *World) tapeClaim(t *Participant, id protocol.ID, d lease.Deferral) {
 	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.Label(), t.Weight, t.Proc.Wall, hex.EncodeToString(id[:]))
 	if t.Lock > 0 {
 		s += fmt.Sprintf(" lock %d", t.Lock+1)

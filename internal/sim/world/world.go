@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 )
@@ -94,7 +93,7 @@ type Judge interface {
 // Network is that of a world that a trace plays.
 type Network interface {
 	Take(e Event) // holds it back, or lets it go
-	Claim(t *Participant) (protocol.ID, *process.Deferral)
+	Claim(t *Participant) (protocol.ID, *lease.Deferral)
 	Answered(e Event, a protocol.Answer)
 	Changed(a *Attempt)
 	Say(format string, args ...any)

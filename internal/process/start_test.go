@@ -11,13 +11,15 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// began is an attempt of three nodes, and its joins.
-func began(b Begin) (c *Client, n *Name, a *Attempt, joins []protocol.Request) {
+// began is an attempt of three nodes, some of which may be unhealthy, and its
+// joins.
+func began(try bool, unhealthy uint32) (c *Client, n *Name, a *Attempt, joins []protocol.Request) {
 	c = NewClient(ClientConfig{Nodes: 3, TTL: time.Second, NodeTimeout: time.Second, Guard: 3 * time.Second})
 	n, a = &Name{Name: "n"}, new(Attempt)
-	b.Terms = protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}
-	b.NodeTimeout, b.Defer = 200*time.Millisecond, &Deferral{}
-	c.Start(1, a, n, &b)
+	cfg := c.Config(false)
+	cfg.Terms = protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}
+	cfg.NodeTimeout, cfg.Try = 200*time.Millisecond, try
+	c.Start(1, a, n, cfg, lease.Links{Unhealthy: unhealthy}, lease.Deferral{})
 	joins = append(joins, a.Out...)
 	a.Sent()
 	return c, n, a, joins
@@ -25,7 +27,7 @@ func began(b Begin) (c *Client, n *Name, a *Attempt, joins []protocol.Request) {
 
 // held is one that two nodes have admitted.
 func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
-	c, n, a, joins := began(Begin{})
+	c, n, a, joins := began(false, 0)
 	for i := range joins {
 		a.Departed(&joins[i], true)
 	}
@@ -41,7 +43,7 @@ func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
 // takes.
 func TestAnAttemptBeginsWithTheFirstJoinThatIsSent(t *testing.T) {
 	t.Parallel()
-	_, _, a, joins := began(Begin{})
+	_, _, a, joins := began(false, 0)
 	a.Waits(&joins[0])
 	require.True(t, a.Postponed())
 	joins[1].Sent = 5
@@ -76,7 +78,7 @@ func TestALeaveThatComesTooLate(t *testing.T) {
 // Nodes that cannot be reached are asked, and a try does not wait for them.
 func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	_, _, a, joins := began(Begin{Try: true, Unhealthy: 0b110})
+	_, _, a, joins := began(true, 0b110)
 	require.Len(t, joins, 3)
 	a.Claim.Answer(2, joins[0], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: joins[0].Ticket, Vote: true})
 	assert.Equal(t, lease.NoQuorum, a.Phase())
@@ -91,7 +93,7 @@ func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
 	join := protocol.Request{Op: protocol.OpJoin}
 	far, _ := c.FarTicket(a, &join, &old)
 	assert.False(t, far)
-	_, _, other, _ := began(Begin{})
+	_, _, other, _ := began(false, 0)
 	far, _ = c.FarTicket(other, &join, &old)
 	assert.True(t, far)
 }
@@ -101,7 +103,7 @@ func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
 // itself asks again.
 func TestRefusedForNow(t *testing.T) {
 	t.Parallel()
-	_, _, a, joins := began(Begin{})
+	_, _, a, joins := began(false, 0)
 	a.Departed(&joins[0], true)
 	assert.Zero(t, a.Refused(2, &joins[0]))
 	assert.Zero(t, a.flying, "it has failed")
@@ -143,7 +145,7 @@ func TestRefusedByANodeWithoutTheClaim(t *testing.T) {
 			a.Refused(2, join)
 		}, true},
 	} {
-		client, n, a, joins := began(Begin{})
+		client, n, a, joins := began(false, 0)
 		a.Departed(&joins[0], true)
 		c.join(client, n, a, &joins[0])
 		leave := protocol.Request{Op: protocol.OpLeave, Node: joins[0].Node, Sent: 3}

@@ -1,0 +1,113 @@
+package process
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns how claims and operations on records begin in their process:
+// which nodes they ask and wait for, for how long, and with which tickets.
+
+// Config returns what an attempt that begins now has of its client: which nodes
+// it asks, and which of these make a quorum. The caller adds what the claim
+// asks for: its Terms, NodeTimeout, Drift, and how it is used.
+func (c *Client) Config(succession bool) lease.Config {
+	g := c.group.Load()
+	sets, absent := g.Of(succession)
+	return lease.Config{Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Window: g.Window, Succession: succession, Rules: c.Rules}
+}
+
+// Defer returns which nodes an attempt defers. No attempt defers nodes that is
+// to decide which configuration follows: few nodes decide that, and they are
+// asked seldom.
+func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.Links) lease.Deferral {
+	if cfg.Succession {
+		return lease.Deferral{}
+	}
+	return c.fanout.Defer(cfg, name, contended, l)
+}
+
+// Start makes an attempt and has it ask for its places. Nodes that are
+// unhealthy are asked and not waited for.
+func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral) {
+	cfg.NodeTimeout = c.fanout.QuorumTimeout(l.Unhealthy|cfg.Absent, cfg.NodeTimeout, cfg.TTL)
+	a.Claim = *lease.NewClaim(cfg)
+	a.outbox.rules = cfg.Rules
+	if c.group.Load().Past(cfg.Succession, n.Name, cfg.Rules) {
+		a.End(now, lease.Lost)
+		return
+	}
+	a.Claim.Start(now, c.propose(now, a, n), d.Nodes, d.After)
+	for i := range int(cfg.Nodes) {
+		if l.Unhealthy&(1<<i) != 0 {
+			a.Suspect(now, i)
+		}
+	}
+}
+
+// propose returns T0 for an attempt that begins now.
+func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket {
+	return n.tickets.Propose(a.ID, c.Clock(now), c.Window(), a.Rules)
+}
+
+// Offer is Attempt.Offer, and gives a join its T0: of when it is first sent.
+func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
+	if r.Op == protocol.OpJoin {
+		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {
+			a.Begin(a.Began(), c.propose(r.Sent, a, n))
+		}
+		r.Ticket = a.Ticket()
+	}
+	return a.Offer(r, behind)
+}
+
+// Depart makes r, whose turn has come, what it is to be now. Without ok it is
+// not sent: it was withdrawn, or it is a leave that comes too late, as the
+// lease has ended by itself.
+func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Request) (ok bool) {
+	switch {
+	case r.Withdrawn:
+		return false
+	case r.Op == protocol.OpLeave && now.Sub(r.Sent) >= a.TTL:
+		a.unsent[r.Node] = nil
+		a.left(r.Node, false)
+		return false
+	case r.Op == protocol.OpLeave:
+		return true
+	}
+	if a.Postponed() {
+		a.Claim.Begin(now, c.propose(now, a, n))
+	}
+	if a.Rules.On(protocol.RuleDepart) {
+		*r = a.Claim.Depart(now, *r)
+	}
+	return true
+}
+
+// FarTicket reports whether a node's answer to a claim does not count because
+// of clocks: old, since the node has given the claim a ticket that it may have
+// forgotten others above, or as the node refuses a ticket that is too far ahead
+// of its clock.
+func (c *Client) FarTicket(a *Attempt, r *protocol.Request, ans *protocol.Answer) (far, old bool) {
+	old = ans.Status == protocol.OK && r.Op == protocol.OpJoin && a.Phase() < lease.Holding && c.Window().Old(ans.Ticket, ans.Clock)
+	return old || ans.Status == protocol.Ahead, old
+}
+
+// StartRegisterOp begins an operation on the record of a name. timeout and ttl
+// are those of the name.
+func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration) {
+	g := c.group.Load()
+	q.Sets, q.Absent = g.Of(q.Succession)
+	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, c.Rules
+	// A node that loses its data is not caught up before its guard time is
+	// over. So what it said less than a guard time ago it still has, or it says
+	// that it is recovering.
+	q.Fresh = g.Fresh()
+	if g.Past(q.Succession, name, c.Rules) {
+		q.Supersede()
+		return
+	}
+	q.Start(now)
+}
