@@ -194,10 +194,10 @@ func (r *Report) reportSet(s *report.Survey) {
 	c := s.Set
 	switch {
 	case c == nil && s.Unrecorded():
-		r.Set.Note = "no set of nodes is recorded: the nodes record it by themselves once all of them answer a client that uses locks, and vote a guard time later; if no client has ever used them, \"quorate bootstrap\" saves that wait"
+		r.Set.Note = "no set is recorded yet: the nodes record it on their own once all of them answer a client that uses locks, and vote one guard time later; if no client has ever used them, \"quorate bootstrap\" skips that wait"
 		return
 	case c == nil:
-		r.Set.Note = "it is not known which set the nodes are, as too few of them say so: start those that are down, and look at what is wrong with the others"
+		r.Set.Note = "too few nodes answer to tell which set they are: start those that are down, and look at what is wrong with the others"
 		return
 	}
 	r.Set = SetReport{
@@ -219,6 +219,6 @@ func (r *Report) reportSet(s *report.Survey) {
 		}
 	}
 	if c.Stage != nodeset.Stable {
-		r.Set.Note = "the set is being changed; if no client does that now, finish it by the same \"quorate members\" command once more, or run \"quorate members undo\""
+		r.Set.Note = "the set is being changed; if no command is running, run the same \"quorate members\" command again, or \"quorate members undo\""
 	}
 }

@@ -148,9 +148,9 @@ func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	value, err := json.Marshal(v)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: the result cannot be encoded: %w", fault.ErrInvalid, err)
+		return fmt.Errorf("%w: cannot encode the result: %w", fault.ErrInvalid, err)
 	case len(value) > MaxValue:
-		return fmt.Errorf("%w: the result takes %d bytes as JSON, at most %d are recorded; share where it is "+
+		return fmt.Errorf("%w: the result takes %d bytes as JSON; at most %d are allowed: share a reference "+
 			"instead", fault.ErrInvalid, len(value), MaxValue)
 	}
 	text, err := json.Marshal(record{Version: format, At: l.q.NodesTime().UnixMicro(), Value: value})
@@ -162,7 +162,7 @@ func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	// Another caller may take the result for fresh for longer.
 	keep := max(l.fresh, l.spec.Set.Retention, protocol.Remember).Truncate(time.Millisecond)
 	if err := l.reg.Put(ctx, t.Hold(), 0, text, keep); err != nil {
-		l.spec.Set.Logger.Warn("quorate: a result could not be shared, and other processes may load it again",
+		l.spec.Set.Logger.Warn("quorate: could not share a result; other processes may load it again",
 			"name", l.spec.Name, "error", core.WrapError("share", l.spec.Name, err))
 	}
 	return nil

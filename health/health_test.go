@@ -108,7 +108,7 @@ func TestLeader(t *testing.T) {
 		time.Sleep(time.Minute)
 		status, body = get(t, live)
 		assert.Equal(t, http.StatusServiceUnavailable, status)
-		assert.Contains(t, body, "what it started still runs")
+		assert.Contains(t, body, "OnStartedLeading is still running")
 		require.ErrorIs(t, e.Resign(context.Background()), quorate.ErrLost)
 		status, _ = get(t, live)
 		assert.Equal(t, http.StatusOK, status)

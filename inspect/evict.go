@@ -43,10 +43,10 @@ func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) er
 }
 
 var (
-	errDeaf    = fmt.Errorf("%w: the holder goes on, and does not hear that it is evicted: end its process, or see that it may subscribe to its channel and has this version", fault.ErrHeld)
-	errUnheard = errors.New("has the claim, and no client of that server listens for its pushes")
-	errTold    = errors.New("has the claim, and has told its process")
-	errNoVote  = errors.New("has the claim, and does not vote for it")
+	errDeaf    = fmt.Errorf("%w: the holder is still renewing and has not received the eviction: end its process, or make sure that it may subscribe to its channel and runs this version", fault.ErrHeld)
+	errUnheard = errors.New("has the claim, but its holder is not subscribed there")
+	errTold    = errors.New("has the claim, and has sent the eviction")
+	errNoVote  = errors.New("has the claim, but does not vote for it")
 )
 
 // evict says to the nodes that the hold ends, again and again until it is over.
@@ -83,7 +83,7 @@ func evict(ctx context.Context, q core.Onlooker, name string, token uint64) erro
 			return nil
 		// A claim that waits may have the votes of a few nodes.
 		case v.sets.Met(gone|idle) && !v.sets.Met(voted):
-			return &fault.Failure{Err: fmt.Errorf("%w: no claim holds it with the token %d", fault.ErrNotHeld, token)}
+			return &fault.Failure{Err: fmt.Errorf("%w: no process holds it with token %d", fault.ErrNotHeld, token)}
 		case ctx.Err() != nil:
 			return v.cutShort(ctx)
 		case late && v.missing() != nil:

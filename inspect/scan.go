@@ -18,11 +18,11 @@ const (
 )
 
 var (
-	errRepeats  = errors.New("lists its keys over and over: its SCAN came back to a cursor that it gave before")
-	errEndless  = fmt.Errorf("lists its keys without end: its SCAN has not ended after %d portions", mostPortions)
-	errTooMany  = errors.New("lists more names than a listing has room for; list a part of them, by a pattern such as 'job:*'")
-	errCursor   = errors.New("answers SCAN with a cursor that is no number")
-	errSlowScan = errors.New("is still being listed, and the other nodes that were listed suffice")
+	errRepeats  = errors.New("lists its keys over and over: SCAN returned a cursor for the second time")
+	errEndless  = fmt.Errorf("lists its keys without end: SCAN has not ended after %d portions", mostPortions)
+	errTooMany  = errors.New("has more names than can be listed at once; use a pattern such as 'job:*'")
+	errCursor   = errors.New("answered SCAN with a cursor that is not a number")
+	errSlowScan = errors.New("is still being listed; the other nodes were enough")
 )
 
 // scan is how far the listing of a node is.

@@ -120,8 +120,8 @@ func (v *view) known() (nodes uint32) {
 }
 
 var (
-	errForgetful = errors.New("is new or lost its data, so what it says is no evidence yet")
-	errUnread    = errors.New("has not said what is recorded")
+	errForgetful = errors.New("is new or lost its data, so its answer does not count yet")
+	errUnread    = errors.New("did not answer what is recorded")
 )
 
 // missing returns nil if a majority can say, else what is wrong with each node.

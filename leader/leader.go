@@ -131,7 +131,7 @@ func (e *Election) notRunning() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running {
-		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns",
+		return fmt.Errorf("%w: Run is already running; it resigns when OnStartedLeading returns",
 			fault.ErrInvalid)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (e *Election) HealthCheck(maxExpired time.Duration) error {
 		return nil
 	}
 	return core.WrapError("health check", e.name,
-		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", fault.ErrLost,
+		fmt.Errorf("%w: the term ended %v ago, but OnStartedLeading is still running", fault.ErrLost,
 			expired.Round(time.Millisecond)))
 }
 

@@ -46,7 +46,7 @@ func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
 func (s *settings) check() error {
 	switch {
 	case len(s.id) > MaxID:
-		return fmt.Errorf("%w: the id is %d bytes long, at most %d are allowed", fault.ErrInvalid, len(s.id), MaxID)
+		return fmt.Errorf("%w: the id is %d bytes long; at most %d are allowed", fault.ErrInvalid, len(s.id), MaxID)
 	case !utf8.ValidString(s.id):
 		return fmt.Errorf("%w: the id %q is not UTF-8", fault.ErrInvalid, s.id)
 	}
@@ -56,7 +56,7 @@ func (s *settings) check() error {
 func checkValue(value string) error {
 	switch {
 	case len(value) > MaxValue:
-		return fmt.Errorf("%w: the value is %d bytes long, at most %d are allowed; let it say where the rest is",
+		return fmt.Errorf("%w: the value is %d bytes long; at most %d are allowed: store a reference instead",
 			fault.ErrInvalid, len(value), MaxValue)
 	case !utf8.ValidString(value):
 		return fmt.Errorf("%w: the value is not UTF-8; encode it", fault.ErrInvalid)

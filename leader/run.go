@@ -62,7 +62,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		return e.err
 	}
 	if cb.OnStartedLeading == nil {
-		return fmt.Errorf("%w: there is no OnStartedLeading", fault.ErrInvalid)
+		return fmt.Errorf("%w: OnStartedLeading is nil", fault.ErrInvalid)
 	}
 	if err := e.startRun(); err != nil {
 		return err
@@ -101,15 +101,15 @@ func (e *Election) startRun() error {
 	defer e.mu.Unlock()
 	switch {
 	case e.running:
-		return fmt.Errorf("%w: Run is running already; another participant needs another Election",
+		return fmt.Errorf("%w: Run is already running; create another Election for another participant",
 			fault.ErrInvalid)
 	case e.term != nil && e.term.lease.Lost() == nil:
-		return fmt.Errorf("%w: Campaign has won the election already; Resign before Run", fault.ErrInvalid)
+		return fmt.Errorf("%w: Campaign has already won the election; call Resign before Run", fault.ErrInvalid)
 	}
 	select {
 	case e.turn <- struct{}{}:
 	default:
-		return fmt.Errorf("%w: Campaign is under way; end its context before Run", fault.ErrInvalid)
+		return fmt.Errorf("%w: Campaign is still running; cancel its context before Run", fault.ErrInvalid)
 	}
 	e.running, e.term = true, nil
 	return nil

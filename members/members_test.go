@@ -232,7 +232,7 @@ func TestSetTheGuardTimeToMyOwn(t *testing.T) {
 	m := mutex.New(q, "m")
 	err := m.LockContext(ctx)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
-	require.ErrorContains(t, err, "lengthen that of the set")
+	require.ErrorContains(t, err, "raise the set's guard time")
 	require.NoError(t, members.Set(ctx, q, members.Settings{Guard: 2 * time.Second}))
 	require.NoError(t, m.LockContext(ctx))
 	m.Unlock()

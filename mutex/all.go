@@ -60,7 +60,7 @@ func All(q *quorate.Quorum, names ...string) *Group {
 	return g
 }
 
-var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; give mutex.All at least one",
+var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; pass at least one name to mutex.All",
 	fault.ErrInvalid)
 
 // LockContext locks all names. If all are free, it takes one round trip for

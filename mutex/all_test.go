@@ -441,7 +441,7 @@ func TestAllMisuse(t *testing.T) {
 		q := quoratetest.New(t, 1).Quorum()
 		err := mutex.All(q).LockContext(t.Context())
 		require.ErrorIs(t, err, quorate.ErrInvalid)
-		require.ErrorContains(t, err, "give mutex.All at least one")
+		require.ErrorContains(t, err, "pass at least one name to mutex.All")
 		err = mutex.All(q, "a", "{b}").TryLockContext(t.Context())
 		require.ErrorIs(t, err, quorate.ErrInvalid)
 		require.ErrorContains(t, err, `"{b}"`)

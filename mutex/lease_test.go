@@ -163,7 +163,7 @@ func TestExtend(t *testing.T) {
 		synctest.Wait()
 		var why *quorate.Error
 		require.ErrorAs(t, seen.events[0].Err, &why)
-		assert.ErrorContains(t, why, "no Extend came before its end")
+		assert.ErrorContains(t, why, "Extend was not called in time")
 		assert.Empty(t, why.Nodes, "none was asked")
 	})
 }

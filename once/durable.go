@@ -63,9 +63,9 @@ func unasked(n report.Node) error {
 func lacking(n report.Node) error {
 	switch {
 	case !n.AOF:
-		return errors.New("appendonly no: it keeps no append-only file; set appendonly yes")
+		return errors.New("appendonly is no; set appendonly yes")
 	case n.Fsync == "no":
-		return errors.New("appendfsync no: the operating system decides when the file is written; set " +
+		return errors.New("appendfsync is no; set " +
 			"everysec or always")
 	}
 	return nil

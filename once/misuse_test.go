@@ -105,7 +105,7 @@ func TestNameInUse(t *testing.T) {
 	o = once.New(q, "o")
 	err = o.DoContext(t.Context(), never(t))
 	assert.ErrorIs(t, err, quorate.ErrInvalid)
-	assert.ErrorContains(t, err, "not a once's")
+	assert.ErrorContains(t, err, "in use by another primitive")
 	_, err = o.Status(t.Context())
 	assert.ErrorIs(t, err, quorate.ErrInvalid)
 	require.NoError(t, o.Reset(t.Context()), "which helps")
@@ -164,9 +164,9 @@ func TestDurable(t *testing.T) {
 		opt  redistest.Option
 		says string
 	}{
-		{"no file", redistest.WithArgs(), "appendonly no"},
-		{"snapshots", redistest.WithArgs("--save", "60 1"), "appendonly no"},
-		{"unflushed", redistest.WithAOF("no"), "appendfsync no"},
+		{"no file", redistest.WithArgs(), "appendonly is no"},
+		{"snapshots", redistest.WithArgs("--save", "60 1"), "appendonly is no"},
+		{"unflushed", redistest.WithAOF("no"), "appendfsync is no"},
 		{"every second", redistest.WithAOF("everysec"), ""},
 		{"always", redistest.WithAOF("always"), ""},
 	} {

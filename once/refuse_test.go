@@ -70,7 +70,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	qs := fleet(t, c, 2, e2e.Timing(3*ttl), log.Option())
 	go once.New(qs[0], "o").Do(func() { rule(t, c, "-evalsha", 0, 1, 2) })
 	tells(t, &log, "done here, not recorded")
-	require.ErrorContains(t, qs[0].Close(), "has refused releases")
+	require.ErrorContains(t, qs[0].Close(), "refused 1 release:")
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits forever")) == 1 }))
 	assert.Contains(t, log.Lines("waits forever")[0], "done here, not recorded: quorum closed")
 	rule(t, c, "+evalsha", 0, 1, 2)
@@ -176,7 +176,7 @@ func TestDurableNotKnown(t *testing.T) {
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.NotErrorIs(t, err, once.ErrNotDurable)
 	assert.ErrorContains(t, err, "1 of 2 votes")
-	assert.ErrorContains(t, err, c.Node(0).Addr()+" appendonly no")
+	assert.ErrorContains(t, err, c.Node(0).Addr()+" appendonly is no")
 	assert.ErrorContains(t, err, c.Node(1).Addr()+" cannot be asked what it keeps on disk")
 
 	runs := 0

@@ -35,8 +35,8 @@ const format = 1
 func completed(rec core.Record) (*completion, error) {
 	c := &completion{}
 	if err := json.Unmarshal(rec.Value, c); err != nil || c.Version != format {
-		return nil, fmt.Errorf("%w: what is recorded under this name is not a once's; it is another "+
-			"primitive's, or a newer version's", fault.ErrInvalid)
+		return nil, fmt.Errorf("%w: this name is in use by another primitive, or by a newer version; "+
+			"choose another name", fault.ErrInvalid)
 	}
 	c.expires = !c.Until.IsZero()
 	return c, nil

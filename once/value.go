@@ -88,7 +88,7 @@ func (s *shared[R]) unfit() error {
 	for _, p := range s.parts(new(R)) {
 		_, err := json.Marshal(p)
 		if _, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {
-			return fmt.Errorf("%w: a value of type %v cannot be encoded: %w", fault.ErrInvalid, typeOf(p), err)
+			return fmt.Errorf("%w: cannot encode a value of type %v: %w", fault.ErrInvalid, typeOf(p), err)
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func (s *shared[R]) encode(v *R) ([][]byte, error) {
 	for _, p := range s.parts(v) {
 		b, err := json.Marshal(reflect.ValueOf(p).Elem().Interface())
 		if err != nil {
-			return nil, unrecordable("a value of type %v cannot be encoded: %w", typeOf(p), err)
+			return nil, unrecordable("cannot encode a value of type %v: %w", typeOf(p), err)
 		}
 		if size += len(b); size > MaxValue {
 			return nil, unrecordable("a value of type %v takes %d bytes, at most %d are recorded; store it "+
@@ -156,12 +156,12 @@ func (s *shared[R]) decode(values [][]byte) (R, error) {
 	var v R
 	parts := s.parts(&v)
 	if len(values) != len(parts) {
-		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under "+
+		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function uses "+
 			"this name", fault.ErrInvalid, len(values), len(parts))
 	}
 	for i, p := range parts {
 		if err := json.Unmarshal(values[i], p); err != nil {
-			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w",
+			return *new(R), fmt.Errorf("%w: cannot decode the record as a value of type %v: %w",
 				fault.ErrInvalid, typeOf(p), err)
 		}
 	}

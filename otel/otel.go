@@ -14,7 +14,7 @@
 //	quorate.lock.lost           counter           holds that ended without a release
 //	quorate.leader              up-down counter   elections that this process leads
 //	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
-//	quorate.node.refuses        gauge             by quorate.node: 1 it answers and takes no new locks, else 0
+//	quorate.node.refuses        gauge             by quorate.node: 1 while it answers and refuses new locks, else 0
 //
 // The durations also have the attribute quorate.outcome: acquired, local (no
 // node was asked) or failed for the wait, released or lost for the hold. Calls
@@ -125,7 +125,7 @@ func New(opts ...Option) *Telemetry {
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
 	t.nodeRefuses, errs[8] = m.Int64ObservableGauge("quorate.node.refuses", metric.WithUnit("{node}"),
-		metric.WithDescription("1 while the node answers and takes no new locks, else 0."))
+		metric.WithDescription("1 while the node answers and refuses new locks, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an
 	// instrument takes longer.
 	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader, t.nodeUp, t.nodeRefuses)

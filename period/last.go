@@ -59,8 +59,8 @@ func read(rec core.Record) (Run, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil || r.Version != format {
-		return Run{}, fmt.Errorf("%w: what is recorded under this name is not a period's; it is another "+
-			"primitive's, or a newer version's", fault.ErrInvalid)
+		return Run{}, fmt.Errorf("%w: this name is in use by another primitive, or by a newer version; "+
+			"choose another name", fault.ErrInvalid)
 	}
 	last := Run{Start: time.UnixMicro(r.Start).UTC(), Token: r.Token, State: r.State}
 	if r.State == Began {

@@ -158,7 +158,7 @@ func TestOtherPrimitive(t *testing.T) {
 	p := period.New(q, "o", time.Hour)
 	_, err := p.Do(t.Context(), func(context.Context) error { t.Error("run"); return nil })
 	require.ErrorIs(t, err, quorate.ErrInvalid)
-	require.ErrorContains(t, err, "not a period's")
+	require.ErrorContains(t, err, "in use by another primitive")
 	_, err = p.Last(t.Context())
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 }

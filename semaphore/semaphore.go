@@ -182,7 +182,7 @@ func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error)
 func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 	if n == 0 {
 		s.usable()
-		return nil, fmt.Errorf("%w: a lease of 0 permits was asked for; ask for 1 at least, or use Acquire",
+		return nil, fmt.Errorf("%w: a lease needs at least 1 permit; use Acquire for 0",
 			fault.ErrInvalid)
 	}
 	return s.get(ctx, n, try, func(*Lease) {})
@@ -280,7 +280,7 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	case s.err != nil:
 		return nil, s.err
 	case n < 0:
-		return nil, fmt.Errorf("%w: %d permits were asked for", fault.ErrInvalid, n)
+		return nil, fmt.Errorf("%w: %d permits were requested", fault.ErrInvalid, n)
 	case ctx.Err() != nil:
 		return nil, &fault.Failure{Err: fault.ContextError(ctx)}
 	case n == 0:
@@ -291,7 +291,7 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 			return nil, err
 		}
 		if uint64(n) > there {
-			return nil, fmt.Errorf("%w: %d permits were asked for, and there are %d", fault.ErrInvalid, n, there)
+			return nil, fmt.Errorf("%w: %d permits were requested, but there are only %d", fault.ErrInvalid, n, there)
 		}
 	}
 	l := &Lease{weight: n, name: s.spec.Name}

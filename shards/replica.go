@@ -274,7 +274,7 @@ func (r *replica) hold(ctx context.Context, shard int, h *core.Lease) (wait time
 		return 0
 	}
 	if err != nil {
-		r.s.set.Logger.Error("quorate: a shard has failed, and is tried again",
+		r.s.set.Logger.Error("quorate: a shard failed; retrying",
 			"name", r.s.name, "shard", shard, "error", err)
 	}
 	return time.Second

@@ -41,7 +41,7 @@ waits for that, tells on the standard error what it waits for, and ignores
 warnings that do not pass by themselves.
 
 It has each node write what a lock writes, at a key of its own that expires
-within a second. A node that answers and refuses that "takes no locks".
+within a second. A node that answers and refuses that "refuses locks".
 
 With --all every node must be ready and caught up. With --json the report is one
 JSON document.`,

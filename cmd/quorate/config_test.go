@@ -157,7 +157,7 @@ func TestMessagesNameFlags(t *testing.T) {
 		"WithGuard(1s) is below 36s; choose WithGuard(36s) or more, or a shorter WithTTL (now 8s)": "--guard 1s is below 36s; choose --guard 36s or more, or a shorter --ttl (now 8s)",
 		`run "quorate bootstrap" or call Quorum.Bootstrap once: it ends the wait now`:              `run "quorate bootstrap" once: it ends the wait now`,
 		"every one with a WithNodeTimeout above 200ms":                                             "every one with the node timeout above 200ms",
-		"give this client ForDevelopment(); or":                                                    "give this client --dev; or",
+		"use ForDevelopment() in this client too or":                                                    "give this client --dev; or",
 		"WithinReach":                                                                              "WithinReach",
 	} {
 		assert.Equal(t, want, cli.InFlags(text))

@@ -51,7 +51,7 @@ func TestMembersChange(t *testing.T) {
 
 	status, _, errs = change("replace", c.Node(2).Addr(), c.Node(4).URL())
 	assert.Equal(t, 1, status)
-	assert.Contains(t, errs, c.Node(2).Addr()+" is no node of the set")
+	assert.Contains(t, errs, c.Node(2).Addr()+" is not a node of the set")
 	m.Unlock()
 }
 
@@ -104,7 +104,7 @@ func TestMembersUndo(t *testing.T) {
 	var out string
 	said := e2e.EventuallyWithin(time.Minute, func() bool { // the lease of the one that was killed has ended
 		_, out, _ = call(append([]string{"members", "list"}, nodes...)...)
-		return strings.Contains(out, "run \"quorate members undo\"")
+		return strings.Contains(out, "or \"quorate members undo\"")
 	})
 	require.True(t, said, out)
 	status, out, errs = call(append([]string{"members", "undo"}, nodes...)...)
@@ -149,7 +149,7 @@ func TestMembersMoveAndSet(t *testing.T) {
 	assert.Contains(t, errs, "nothing was changed: clients with a ttl above 490ms, which may have one of up to 1.49s now, lose what they hold")
 	status, _, errs = members("set", "--guard", "1ms")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, errs, "which no ttl fits")
+	assert.Contains(t, errs, "no TTL is short enough")
 	mine := file(t, "quorate.yaml", "guard: 9s\n") // of this process, and not to be the set's
 	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"}, {"set", "--skew", "20ms", "--guard", "3s"}, {"set", "--skew", "15ms", "--config", mine}} {
 		status, _, errs = members(args...)

@@ -101,7 +101,7 @@ func TestOnceFails(t *testing.T) {
 	}
 	p := start(t, "once", "y", "--durable", "--", "echo", "never")
 	assert.Equal(t, cli.ExitNoQuorum, p.status())
-	assert.Contains(t, p.err.String(), "appendonly no")
+	assert.Contains(t, p.err.String(), "appendonly is no")
 	assert.Empty(t, p.out.String())
 	status, _ := onceStatus(t, "y")
 	assert.Equal(t, 1, status)

@@ -165,7 +165,7 @@ const noVote = "no vote"
 
 // refusesLocks is the state of a node that answers, and refuses what a lock
 // writes.
-const refusesLocks = "takes no locks"
+const refusesLocks = "refuses locks"
 
 // state says in a few words how a node is.
 func state(n *quorate.NodeReport) string {

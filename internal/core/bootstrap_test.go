@@ -140,7 +140,7 @@ func TestBootstrapNeedsEachNode(t *testing.T) {
 	require.NoError(t, c.Node(1).Kill())
 	err := q.Bootstrap(within(t))
 	require.ErrorIs(t, err, fault.ErrNoQuorum)
-	assert.ErrorContains(t, err, "start those that do not")
+	assert.ErrorContains(t, err, "start those that are down")
 	assert.Empty(t, recorded(t, c, 0, 2))
 	require.NoError(t, c.Node(1).Restart())
 	require.NoError(t, q.Bootstrap(within(t)))
@@ -176,7 +176,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		if accepted == 1 { // it is refused when it has waited for ten node timeouts
 			err := brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t))
 			require.ErrorIs(t, err, fault.ErrInvalid)
-			assert.ErrorContains(t, err, "a recording of another list, "+strings.Join(conf.Addrs(), " ")+", has begun")
+			assert.ErrorContains(t, err, "begun to record another list, "+strings.Join(conf.Addrs(), " ")+", has begun")
 		}
 		next := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
 		require.NoError(t, next.Bootstrap(within(t)))
@@ -201,7 +201,7 @@ func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 		won := slices.Index(errs, nil)
 		require.GreaterOrEqual(t, won, 0, "%v", errs)
 		require.ErrorIs(t, errs[1-won], fault.ErrInvalid)
-		assert.ErrorContains(t, errs[1-won], "the list of this client")
+		assert.ErrorContains(t, errs[1-won], "this client's list")
 		assert.Len(t, recorded(t, c, 0, 1, 2, 3, 4), 1)
 		held(t, lists[won], "n").Release()
 	}

@@ -62,10 +62,10 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	}
 	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
 	if len(clients) > 31 {
-		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", fault.ErrInvalid, len(clients))
+		return fmt.Errorf("%w: %d nodes: at most 31 are allowed, and 3 or 5 are enough", fault.ErrInvalid, len(clients))
 	}
 	if set.Development && len(clients) > 1 {
-		return fmt.Errorf("%w: ForDevelopment() is for one node, and %d are given; leave it out, or give one node", fault.ErrInvalid, len(clients))
+		return fmt.Errorf("%w: ForDevelopment() is for one node, but %d are listed; remove it, or list one node", fault.ErrInvalid, len(clients))
 	}
 	if len(set.Names) > 0 && len(set.Names) != len(clients) {
 		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
@@ -81,7 +81,7 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		case *redis.ClusterClient:
 			missing = c == nil
 		default:
-			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", fault.ErrInvalid, i+1, c)
+			return fmt.Errorf("%w: node %d is a %T; pass a *redis.Client (one master) or a *redis.ClusterClient (a cluster)", fault.ErrInvalid, i+1, c)
 		}
 		if missing {
 			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
@@ -89,17 +89,17 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		// That of redis.NewFailoverClusterClient leads to a Sentinel set. It
 		// would have buckets, and exclude no other client of the set.
 		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
-			return fmt.Errorf("%w: node %d is the client of a cluster that names no server: give ClusterOptions the Addrs, or, for a Sentinel set, use quorate.NewFailoverClient", fault.ErrInvalid, i+1)
+			return fmt.Errorf("%w: node %d is a cluster client without addresses: set ClusterOptions.Addrs or, for a Sentinel set, use quorate.NewFailoverClient", fault.ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
 		// server show one identity once they have recorded their set.
 		if single, is := setup.Single(c); is && single.Options().Addr == transport.FailoverAddr {
 			return fmt.Errorf("%w: node %d was made by redis.NewFailoverClient, which sends the password to whatever address the first Sentinel names: "+
-				"make it with quorate.NewFailoverClient and the same options, or give Connect its URL", fault.ErrInvalid, i+1)
+				"use quorate.NewFailoverClient with the same options, or pass its URL to Connect", fault.ErrInvalid, i+1)
 		}
 		name := set.NameOf(c, i)
 		if j, dup := at[name]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", fault.ErrInvalid, j+1, i+1, name)
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s; list each server once", fault.ErrInvalid, j+1, i+1, name)
 		}
 		at[name] = i
 	}

@@ -87,7 +87,7 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-var errTooLate = errors.New("the node had no room for the release before the lease ended")
+var errTooLate = errors.New("the node was too slow to take the release before the lease expired")
 
 // Transmit see [flow.Queued]. process.Client.Depart decides what the claim
 // wants by now. It runs on pump's goroutine, and takes a.mu.

@@ -36,7 +36,7 @@ func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
 	limit := a.claim.Limit(a.q.Now())
 	a.mu.Unlock()
-	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", fault.ErrInvalid, a.spec.Weight, limit)
+	return fmt.Errorf("%w: %d permits were requested, but after a Resize there are only %d", fault.ErrInvalid, a.spec.Weight, limit)
 }
 
 var (
@@ -57,8 +57,8 @@ func explain(s *Spec, err error) error {
 	}
 	if ok && e.Code() == "WRONGTYPE" {
 		k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
-		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is another program's; it may be its lock (Redisson keeps a hash under the name): "+
-			"choose another name, and remove the key only if no program uses it",
+		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q belongs to another program, perhaps as a lock (Redisson keeps a hash under the name): "+
+			"choose another name, or delete the key if no program uses it",
 			err, k.Plain(), k.State(), k.Queue(), k.Claims())
 	}
 	return err
@@ -93,9 +93,9 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	slept := late.By > a.spec.Set.NodeTimeout && late.At > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
 	case a.spec.Set.NoRenewal && a.claim.Muted():
-		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", fault.ErrLost)
+		err = fmt.Errorf("%w: WithoutRenewal is set, and Extend was not called in time", fault.ErrLost)
 	case a.claim.Muted():
-		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", fault.ErrLost, a.spec.Set.MaxHold)
+		err = fmt.Errorf("%w: WithMaxHold(%v) is over", fault.ErrLost, a.spec.Set.MaxHold)
 	case slept:
 		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
 	}

@@ -73,7 +73,7 @@ func (p *Pending) start(ctx context.Context) error {
 	return nil
 }
 
-var errCrowded = fmt.Errorf("%d locks of this process wait for the nodes' first answers, and this one waits behind them", Places)
+var errCrowded = fmt.Errorf("%d locks of this process are waiting for their first answers, and this one waits behind them", Places)
 
 // enter waits for a place. It fails when the context ends or the Quorum closes.
 // A try waits no longer than a node may take to answer.

@@ -44,7 +44,7 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	}
 	_, err := q.Acquire(soon(t), spec("try"), true, nil)
 	assert.ErrorIs(t, err, fault.ErrNoQuorum)
-	assert.ErrorContains(t, err, "of this process wait for the nodes' first answers")
+	assert.ErrorContains(t, err, "of this process are waiting for their first answers")
 	ctx, cancel := context.WithCancel(soon(t))
 	time.AfterFunc(time.Millisecond, cancel)
 	_, err = q.Acquire(ctx, spec("ends"), false, nil)

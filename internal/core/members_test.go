@@ -117,7 +117,7 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 	most := opened(t, set, c.Node(4), c.Node(1), c.Node(0))
 	finds(t, most, "first", first)
 	assert.ElementsMatch(t, c.Addrs()[:3], nodesOf(most))
-	require.Eventually(t, func() bool { return log.has("no member of the set", c.Node(4).Addr()) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return log.has("not a member of the set", c.Node(4).Addr()) }, time.Minute, time.Millisecond)
 	assert.Zero(t, c.Node(4).Client().DBSize(t.Context()).Val(), "a node that is no member is left as it was")
 
 	few := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(3).Client(), c.Node(4).Client()}, exchangeSettings())
@@ -126,7 +126,7 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 		err = few.Ready(within(t))
 		return errors.Is(err, fault.ErrInvalid)
 	}, time.Minute, time.Millisecond)
-	assert.ErrorContains(t, err, "the list of this client, "+strings.Join([]string{c.Addrs()[0], c.Addrs()[3], c.Addrs()[4]}, " "))
+	assert.ErrorContains(t, err, "this client's list, "+strings.Join([]string{c.Addrs()[0], c.Addrs()[3], c.Addrs()[4]}, " "))
 	assert.ErrorContains(t, err, "the set "+strings.Join(c.Addrs()[:3], " "))
 	var f *fault.Failure
 	require.Eventually(t, func() (hopeless bool) { // as a call finds it that began before; not while a node is judged again
@@ -134,7 +134,7 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 		return hopeless
 	}, time.Minute, time.Millisecond)
 	assert.ErrorIs(t, f, fault.ErrInvalid)
-	assert.ErrorContains(t, f, "the list of this client, ")
+	assert.ErrorContains(t, f, "this client's list, ")
 	first.Release()
 }
 

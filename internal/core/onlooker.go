@@ -235,7 +235,7 @@ func (q *Quorum) Operate(ctx context.Context) error {
 	case q.IsClosed():
 		return &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
-		return &fault.Failure{Err: fmt.Errorf("%w: a set with clusters cannot change its nodes or settings: stop all clients, and start with new nodes", fault.ErrInvalid)}
+		return &fault.Failure{Err: fmt.Errorf("%w: a set that contains a cluster cannot be changed: stop all clients, and start with new nodes", fault.ErrInvalid)}
 	}
 	// Without a majority nothing can be decided. The wait also fails for a list
 	// that is another one than the set's, so such a client never proposes a

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -103,7 +104,7 @@ func (p *pauses) refusals() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range slices.SortedFunc(maps.Keys(p.refused), func(a, b *peers.Node) int { return cmp.Compare(a.Index, b.Index) }) {
-		err = errors.Join(err, fmt.Errorf("%s has refused releases, %d in all: %w", n.Addr, p.refused[n].leaves, p.refused[n].err))
+		err = errors.Join(err, fmt.Errorf("%s refused %s: %w", n.Addr, fault.Count(p.refused[n].leaves, "release"), p.refused[n].err))
 	}
 	return err
 }

@@ -78,7 +78,7 @@ const (
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {
-		q.Set.Logger.Warn("quorate: a claim was lost again before it was admitted; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
+		q.Set.Logger.Warn("quorate: a waiting call keeps losing its place in the queue; compare the nodes' clocks with quorate check", "name", name, "times", r.n, "error", why)
 	}
 	pauseFor(ctx, q, pause/2+rand.N(pause/2))
 }
@@ -185,7 +185,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
 	rec, err := q.number(s.Name, s.Set).Read(ctx)
 	if err == nil && rec.Undecided {
-		err = &fault.Failure{Err: fmt.Errorf("%w: a Resize is under way", fault.ErrHeld)}
+		err = &fault.Failure{Err: fmt.Errorf("%w: another Resize is running", fault.ErrHeld)}
 	}
 	if err != nil || !rec.Exists {
 		return s.Capacity, err

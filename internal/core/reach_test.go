@@ -77,7 +77,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)
 	require.NoError(t, q.Bootstrap(within(t)))
-	line := log.await(t, "may throw away leases; set its maxmemory-policy to noeviction")
+	line := log.await(t, "may discard leases when its memory is full; set maxmemory-policy noeviction")
 	assert.Contains(t, line, "WARN")
 	assert.Contains(t, line, "node="+c.Node(1).Addr())
 	assert.Contains(t, line, "maxmemory-policy=volatile-ttl")
@@ -91,6 +91,6 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	require.NoError(t, q.Close(context.Background()))
 	close(log)
 	for line := range log {
-		assert.NotContains(t, line, "may throw away leases", "once is enough")
+		assert.NotContains(t, line, "may discard leases", "once is enough")
 	}
 }

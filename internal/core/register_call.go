@@ -74,9 +74,9 @@ type registerCall struct {
 
 var (
 	errSuperseded = errors.New("a later run has begun")
-	errFuture     = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: compare the clocks of the nodes")
-	errHidden     = errors.New("keeps a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
-		"set the clock right, or, if it is right, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set: the other nodes then repair it")
+	errFuture     = errors.New("cannot store what another node has recorded, because it is too far ahead of its clock: compare the nodes' clocks")
+	errHidden     = errors.New("has a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
+		"correct the clock or, if it is correct, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set; the other nodes will repair it")
 )
 
 // The caller of start fills in what the call is about, and holds no lock.

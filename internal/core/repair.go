@@ -66,19 +66,19 @@ func (r *repairer) step(s *repair.RepairStep) {
 	r.done(s, res)
 }
 
-var errUndecided = errors.New("a run is under way that decides what is recorded")
+var errUndecided = errors.New("another client is deciding what is recorded")
 
 // log logs why an attempt has failed, or that the node is caught up.
 func (r *repairer) log(s *repair.RepairStep, err error) {
 	addr := r.q.Nodes.At(s.Target).Addr
 	if s.Kind == repair.RepairDone {
-		r.q.Set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
+		r.q.Set.Logger.Info("quorate: node has been repaired and has caught up", "node", addr, "records", s.Count)
 		r.q.Observer.Call(setup.Event{Kind: setup.EventNodeCaughtUp, Node: addr})
 		return
 	}
-	r.q.Set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
+	r.q.Set.Logger.Debug("quorate: node cannot be repaired yet; retrying", "node", addr, "error", err)
 	if s.Warn {
-		r.q.Set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
+		r.q.Set.Logger.Warn("quorate: node lost its data and cannot be repaired, so Once, elections and Resize do not count it; "+
 			report.Remedy, "node", addr, "error", err)
 	}
 }
@@ -271,7 +271,7 @@ func (r *repairer) spreadNumber(ctx context.Context, name string) error {
 	defer cancel()
 	_, err := r.q.number(name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
-		r.q.Set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
+		r.q.Set.Logger.Debug("quorate: cannot copy a Resize to the node that missed it; retrying", "name", name, "error", err)
 	}
 	return err
 }

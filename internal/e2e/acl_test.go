@@ -47,7 +47,7 @@ var refused = []string{"The user executing the script can't", "ACL failure in sc
 
 // lacking is what is said where it is not the server's own words.
 var lacking = map[string]string{
-	"+info": "refuses INFO to this user",
+	"+info": "this user may not run INFO",
 	// No waiter learns that it is its turn.
 	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
 	"+scan": "has not been repaired", // a server that lost its data
@@ -159,7 +159,7 @@ func TestWithoutSubscribe(t *testing.T) {
 	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
 	require.NoError(t, err)
 	require.NoError(t, q.Bootstrap(deadline(t)))
-	assert.True(t, e2e.Eventually(func() bool { return len(log.Lines("pushes cannot be heard")) > 0 }), log.Lines(""))
+	assert.True(t, e2e.Eventually(func() bool { return len(log.Lines("cannot subscribe to a node's pushes")) > 0 }), log.Lines(""))
 	require.NoError(t, q.Close())
 }
 

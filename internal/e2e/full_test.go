@@ -79,7 +79,7 @@ func fullServers(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	err := mutex.New(q, "new").TryLockContext(ctx)
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	require.ErrorContains(t, err, "OOM")
-	require.ErrorContains(t, err, "raise maxmemory")
+	require.ErrorContains(t, err, "raise that server's maxmemory")
 
 	tried := trials(t, c)
 	oom := refusals(t, c)

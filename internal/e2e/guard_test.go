@@ -58,7 +58,7 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	assert.Less(t, time.Since(began), guard+time.Second+late.Allow(12), "and not longer")
 	lines := log.Lines("can vote")
 	require.Len(t, lines, 1, "one line for one state")
-	assert.Contains(t, lines[0], "new or without their data; wait until the guard time is over")
+	assert.Contains(t, lines[0], "new or without data; waiting for the guard time")
 	assert.Contains(t, lines[0], "guard=4s")
 	assert.Empty(t, log.Lines("WARN quorate: the nodes"))
 

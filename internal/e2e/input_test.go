@@ -117,8 +117,8 @@ func TestBadNodes(t *testing.T) {
 		{"nil", []redis.UniversalClient{one, nil, two}, "node 2 is"},
 		{"typed nil", []redis.UniversalClient{one, two, typedNil}, "node 3 is nil"},
 		{"the same client twice", []redis.UniversalClient{one, two, one}, "nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
-		{"the same server twice", []redis.UniversalClient{one, two, again}, "whose vote would count twice"},
-		{"not a single server", []redis.UniversalClient{one, two, ring}, "must be one master, a *redis.Client"},
+		{"the same server twice", []redis.UniversalClient{one, two, again}, "list each server once"},
+		{"not a single server", []redis.UniversalClient{one, two, ring}, "pass a *redis.Client (one master)"},
 	} {
 		t.Run(bad.what, func(t *testing.T) {
 			_, err := quorate.New(bad.nodes)
@@ -175,7 +175,7 @@ func TestEvenNumberOfNodes(t *testing.T) {
 		// On a busy machine the first of two calls of Bootstrap has recorded
 		// it.
 		assert.Len(t, log.Lines("level=INFO"), lines+len(log.Lines("already recorded")), "%d nodes", n)
-		assert.Len(t, log.Lines("the last adds no tolerance"), lines, "%d nodes", n)
+		assert.Len(t, log.Lines("the last one adds no fault tolerance"), lines, "%d nodes", n)
 		m.Unlock()
 		for i := range (n - 1) / 2 {
 			require.NoError(t, c.Node(i).Stop())

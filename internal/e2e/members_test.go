@@ -87,7 +87,7 @@ func TestLists(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.ErrorIs(t, errs[3], quorate.ErrInvalid)
-	assert.ErrorContains(t, errs[3], "give every client the list of the set")
+	assert.ErrorContains(t, errs[3], "give every client the set's list")
 	for _, i := range []int{3, 4} {
 		assert.Zero(t, c.Node(i).Client().Exists(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val(), "a server of no set has no vote")
 	}
@@ -95,7 +95,7 @@ func TestLists(t *testing.T) {
 	require.NoError(t, e2e.Declare(list(3)))
 	_, err := quorate.Connect(deadline(t), list(0, 3), quorate.WithLogger(nil), timing)
 	require.ErrorIs(t, err, quorate.ErrInvalid, "two sets")
-	assert.ErrorContains(t, err, "the list of this client, "+c.Node(0).Addr()+" "+c.Node(3).Addr())
+	assert.ErrorContains(t, err, "this client's list, "+c.Node(0).Addr()+" "+c.Node(3).Addr())
 }
 
 // A ttl that the guard time of the set does not cover is refused, of a Quorum

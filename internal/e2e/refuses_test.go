@@ -50,15 +50,15 @@ func saves(t *testing.T, s *redistest.Server, status string) {
 
 var waysToRefuse = map[string]refusal{
 	"too few replicas": {
-		says: "NOREPLICAS", remedy: "lower min-replicas-to-write",
+		says: "NOREPLICAS", remedy: "lower its min-replicas-to-write",
 		begin: configSet("min-replicas-to-write", "1"), end: configSet("min-replicas-to-write", "0"),
 	},
 	"maxmemory": {
-		says: "OOM", remedy: "raise maxmemory",
+		says: "OOM", remedy: "raise that server's maxmemory",
 		begin: configSet("maxmemory", "1"), end: configSet("maxmemory", "0"),
 	},
 	"a full disk": {
-		says: "MISCONF", remedy: "free its disk",
+		says: "MISCONF", remedy: "free space on its disk",
 		begin: func(t *testing.T, s *redistest.Server) {
 			require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700))
 			configSet("save", "3600 1")(t, s)
@@ -136,7 +136,7 @@ func refusesWrites(t *testing.T, r refusal) {
 	assert.Contains(t, report.Nodes[0].Warnings[0], r.remedy)
 	assert.NoError(t, report.Nodes[1].Refuses)
 	assert.True(t, e2e.Eventually(func() bool { return slices.Equal(events.list(), []string{"node refuses " + first}) }), "%v", events.list())
-	lines := log.Lines("takes no new locks")
+	lines := log.Lines("refuses new locks")
 	if assert.Len(t, lines, 1) {
 		assert.Contains(t, lines[0], first)
 		assert.Contains(t, lines[0], r.says)

@@ -90,7 +90,7 @@ func TestNodeThatDoesNotLogYet(t *testing.T) {
 	m := mutex.New(q, "m")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	assert.ErrorContains(t, m.LockContext(ctx), "does not write to its append-only file yet")
+	assert.ErrorContains(t, m.LockContext(ctx), "is not writing to its append-only file yet")
 
 	// It is killed before the file is there: nothing has been confirmed that
 	// could be lost.

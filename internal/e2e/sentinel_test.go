@@ -203,7 +203,7 @@ func TestSentinelTwice(t *testing.T) {
 			assert.NoError(t, q.Close())
 			return false
 		}
-		return strings.Contains(err.Error(), "is a replica, and a node must be a master")
+		return strings.Contains(err.Error(), "is a replica, but a node must be a master")
 	}
 	// A busy machine may have seen a failover, and may answer too late.
 	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool { return replica(c.URLs()[1]) || replica(c.URLs()[0]) }))

@@ -21,26 +21,26 @@ import (
 var (
 	ErrNoAnswer         = errors.New("has not answered")
 	ErrForgetful        = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
-	ErrParted           = errors.New("its clock and this process's disagree, and its answers do not count until it is known which one is wrong")
-	ErrOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
+	ErrParted           = errors.New("its clock and this process's clock disagree; its answers do not count until other nodes show which one is wrong")
+	ErrOtherIncarnation = errors.New("has lost its data, or loaded another node's data, since the client connected")
 	ErrTooOld           = errors.New("is too old")
 	ErrSentinel         = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
-	ErrReplica          = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
-	ErrClusterMode      = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
-		"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
+	ErrReplica          = errors.New("is a replica, but a node must be a master: list the master, or its Sentinels")
+	ErrClusterMode      = errors.New("is one server of a cluster and cannot be a node on its own: list the whole cluster, with redis+cluster://host:port or redis.NewClusterClient, " +
+		"or a server that runs with cluster-enabled no")
 	// ErrNoInfo is a server that does not tell which run of it this is. It may
 	// have lost its data with a restart, and nothing would show that.
-	ErrNoInfo = errors.New("does not answer INFO with its run, so a loss of its data would not be noticed")
+	ErrNoInfo = errors.New("does not report its run_id in INFO, so a restart would go unnoticed")
 )
 
 // NoInfo is ErrNoInfo with what the server answered, and what to do.
 func NoInfo(answer resp.Error) error {
-	remedy := "use package quoratetest in tests, or \"quorate nodes\": miniredis cannot be a node"
+	remedy := "miniredis cannot be a node: in tests, use package quoratetest or \"quorate nodes\""
 	switch {
 	case answer.Code() == "NOPERM":
-		return fmt.Errorf("%w: it refuses INFO to this user with %q; allow the command (+info)", ErrNoInfo, string(answer))
+		return fmt.Errorf("%w: this user may not run INFO (%q); grant +info", ErrNoInfo, string(answer))
 	case strings.HasPrefix(string(answer), "ERR unknown command"):
-		remedy = "a node needs INFO under that name: take the rename-command from its configuration"
+		remedy = "remove rename-command INFO from its configuration"
 	}
 	if answer == "" {
 		return fmt.Errorf("%w; %s", ErrNoInfo, remedy)
@@ -64,7 +64,7 @@ func (e *ClockError) Error() string {
 	if e.Ahead < 0 {
 		where = "ahead of"
 	}
-	return fmt.Sprintf("its clock is %v %s the other nodes'; set the wrong clock right (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
+	return fmt.Sprintf("its clock is %v %s the other nodes' clocks; correct the wrong clock (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
 }
 
 // AheadError is a name that is asked for so often that its tickets have run
@@ -72,7 +72,7 @@ func (e *ClockError) Error() string {
 type AheadError struct{ Wait time.Duration }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
+	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; retry in %v", e.Wait)
 }
 
 // RecoveringError is a node that is new or lost its data, and does not vote
@@ -107,7 +107,7 @@ func kind(capacity uint64) string {
 type WriteError struct{ Err error }
 
 func (e *WriteError) Error() string {
-	return "takes no new locks: " + e.Err.Error() + ": " + cmp.Or(WriteRemedy(e.Err), "see the log of that server")
+	return "refuses new locks: " + e.Err.Error() + ": " + cmp.Or(WriteRemedy(e.Err), "look at its log")
 }
 
 func (e *WriteError) Unwrap() error { return e.Err }
@@ -120,13 +120,13 @@ func WriteRemedy(err error) string {
 	case !refused:
 		return ""
 	case strings.Contains(e.Error(), "OOM command not allowed"): // before Redis 7.0 the code is ERR
-		return "holds go on, and the node accepts no new locks until memory is free: raise maxmemory of that server"
+		return "existing holds are not affected; raise that server's maxmemory, or free memory"
 	case code == "NOREPLICAS":
-		return "start its replicas, or lower min-replicas-to-write of that server"
+		return "start its replicas, or lower its min-replicas-to-write"
 	case code == "MISCONF":
-		return "free its disk, or see the log of that server"
+		return "free space on its disk, or look at its log"
 	case code == "NOPERM":
-		return "give its user the rights in docs/reference/security.md"
+		return "grant its user the rights in docs/reference/security.md"
 	}
 	return ""
 }
@@ -175,7 +175,7 @@ func Refused(err error) bool {
 	return answered || ForGood(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
 }
 
-const NeedsEffects = "its scripts cannot read the clock and then write, which takes the replication of effects; run Redis 5.0 or later, or Valkey"
+const NeedsEffects = "its scripts cannot write after reading the clock; use Redis 5.0 or later, or Valkey"
 
 // notInOld is what a server before Redis 5 says of each script.
 const notInOld = "Write commands not allowed after non deterministic commands"

@@ -26,11 +26,11 @@ type SetError struct {
 
 func (e *SetError) Error() string {
 	if e.Begun {
-		return fmt.Sprintf("the list of this client is %s, and a recording of another list, %s, has begun on its nodes and has not ended: give all clients the same list, and run \"quorate bootstrap\" with it; "+
-			"nodes that have accepted the other list take no other: it ends on them when all nodes of that list answer, or when they are emptied",
+		return fmt.Sprintf("this client's list is %s, but its nodes have begun to record another list, %s: give all clients the same list, and run \"quorate bootstrap\" with it; "+
+			"a node that has accepted the other list keeps it until all nodes of that list answer, or until you empty the node",
 			Addrs(e.List), Addrs(e.Set))
 	}
-	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s: give every client the list of the set",
+	return fmt.Sprintf("this client's list, %s, does not match its nodes, which have been the set %s since %s: give every client the set's list",
 		Addrs(e.List), Addrs(e.Set), e.Since.UTC().Format(time.DateTime+" MST"))
 }
 
@@ -65,16 +65,16 @@ func IsVerdict(err error) bool {
 
 var (
 	ErrSetUnknown = &MemberError{Why: "has recorded no set of nodes: it is brand-new or has lost its data. " +
-		"The nodes record their set by themselves, once all of them answer a client that uses locks"}
-	ErrSetPending = &MemberError{Why: "is about to record its set of nodes; that ends when all nodes of its list answer"}
+		"The nodes record their set on their own once all of them answer a client that uses locks"}
+	ErrSetPending = &MemberError{Why: "has accepted a set that is not recorded yet; start the other nodes of its list"}
 	ErrSetLost    = &MemberError{Why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
-		"it gets its place back by itself when all nodes of the set answer: start those that are down"}
-	ErrSetBetween = &MemberError{Why: "lost its data while the set was being changed, and too few of the others can say what it was; " +
-		"start those that are down with their data"}
-	ErrSetEnters  = &MemberError{Why: "enters the set: it gets its place once the others have answered, and votes after the guard time"}
-	ErrSetRetired = &MemberError{Why: "is no member of the set; take it from the list of this client"}
-	ErrOtherSet   = &MemberError{Why: "is not of the set that this client counts on; it is asked which one it is of"}
-	ErrRejudged   = errors.New("its place in the set is being checked again")
+		"it rejoins on its own when all nodes of the set answer: start those that are down"}
+	ErrSetBetween = &MemberError{Why: "lost its data while the set was being changed, and too few of the other nodes can say what was decided; " +
+		"start those that are down, with their data"}
+	ErrSetEnters  = &MemberError{Why: "is joining the set; it votes once the other nodes have answered and the guard time is over"}
+	ErrSetRetired = &MemberError{Why: "is not a member of the set; remove it from this client's list"}
+	ErrOtherSet   = &MemberError{Why: "may belong to another set; the client is asking it"}
+	ErrRejudged   = errors.New("reconnecting to verify membership")
 )
 
 // TTLError is a ttl that the guard time of the set does not cover. The set was
@@ -86,11 +86,11 @@ type TTLError struct {
 
 func (e *TTLError) Error() string {
 	if e.Development {
-		return fmt.Sprintf("this node was recorded in development mode, with a guard time of %v, which does not cover WithTTL(%v): "+
-			"give this client ForDevelopment(); or, for production, record other settings: quorate members set --guard 20s", e.Guard, e.TTL)
+		return fmt.Sprintf("this node was first used in development mode, with a guard time of %v, which is too short for WithTTL(%v): "+
+			"use ForDevelopment() in this client too or, for production, run quorate members set --guard 20s", e.Guard, e.TTL)
 	}
-	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, which is recorded with a guard time of %v: a node that lost its data could vote before a lease that it "+
-		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less the skew of %v), or lengthen the guard time: quorate members set --guard",
+	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, whose guard time is %v: a node that lost its data could vote while a lease that it "+
+		"forgot is still running; choose WithTTL(%v) or less (half the guard time minus the skew of %v), or raise the guard time: quorate members set --guard",
 		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)
 }
 

@@ -243,7 +243,7 @@ func TestACopyIsNoAddress(t *testing.T) {
 	require.NoError(t, c.Node(1).Client().Set(t.Context(), key, c.Node(0).Client().Get(t.Context(), key).Val(), 0).Err())
 	err := Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[1], Keep: true}})
 	require.ErrorIs(t, err, fault.ErrInvalid)
-	assert.ErrorContains(t, err, "is another server than "+c.Addrs()[0]+", with a copy of its data")
+	assert.ErrorContains(t, err, "is a different server from "+c.Addrs()[0]+", with a copy of its data")
 	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
 }
 

@@ -77,17 +77,17 @@ func TestExchangeIsRefused(t *testing.T) {
 		x    Exchange
 		says string
 	}{
-		{Exchange{}, "nothing is to be changed"},
+		{Exchange{}, "there is nothing to change"},
 		{Exchange{Undo: true, Remove: c.URLs()[:1]}, "not both"},
-		{Exchange{Remove: c.URLs()[3:4]}, "is no node of the set"},
+		{Exchange{Remove: c.URLs()[3:4]}, "is not a node of the set"},
 		{Exchange{Remove: c.URLs()[:3]}, "no node of the set would be left"},
 		{Exchange{Add: nodesOf(loner)}, "has the data of another set"},
 		{Exchange{Add: c.URLs()[4:5]}, "cannot be added"},
 		{Exchange{Add: []string{localhost(0)}}, "is the same server as"},
 		{Exchange{Add: []string{c.Node(3).Addr(), localhost(3)}}, "is the same server as"},
-		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL is not of the form"},
+		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL must look like"},
 		{Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[3]}}, "is not the member"},
-		{Exchange{Move: &Move{From: c.Addrs()[3], To: c.Addrs()[5]}}, "is no node of the set"},
+		{Exchange{Move: &Move{From: c.Addrs()[3], To: c.Addrs()[5]}}, "is not a node of the set"},
 	}
 	for _, k := range cases {
 		err := Run(minute(t), operator, k.x)

@@ -68,9 +68,9 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	// An Undo with a change would be two calls in one. If it failed, the error
 	// could not say which of the two had been carried out.
 	case x.ask.Undo && (len(added) > 0 || !x.goal.Empty()):
-		return fmt.Errorf("%w: an exchange is undone or begun, not both", fault.ErrInvalid)
+		return fmt.Errorf("%w: one call can undo a change or make one, not both", fault.ErrInvalid)
 	case !x.ask.Undo && len(added) == 0 && x.goal.Empty():
-		return fmt.Errorf("%w: nothing is to be changed", fault.ErrInvalid)
+		return fmt.Errorf("%w: there is nothing to change", fault.ErrInvalid)
 	}
 	// A server is known by its run: localhost and 127.0.0.1 are one.
 	runs := map[string]string{}
@@ -81,7 +81,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	}
 	for _, a := range added {
 		if a.IsCluster() {
-			return fmt.Errorf("%w: %s is a cluster, which cannot join a set of servers: a set with clusters is made as a whole", fault.ErrInvalid, a.Name())
+			return fmt.Errorf("%w: %s is a cluster, and a cluster cannot join an existing set", fault.ErrInvalid, a.Name())
 		}
 		// The identity is drawn here and written by the move to the next
 		// configuration. If two operators add one server at the same time they
@@ -117,7 +117,7 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 
 // notMember is the error for an address that is no member's.
 func notMember(addr string, c *nodeset.Configuration) error {
-	return fmt.Errorf("%w: %s is no node of the set, which is %s", fault.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
+	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
 }
 
 // prepareMove finds out which member gets another address, and that it answers
@@ -146,16 +146,16 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	}
 	member := &c.Members[from]
 	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
-		return fmt.Errorf("%w: %s has %d addresses, and may have no more: %s; drop all but one of them: quorate members move %s ADDRESS",
+		return fmt.Errorf("%w: %s already has %d addresses, the most allowed: %s; to drop all but one, run quorate members move %s ADDRESS",
 			fault.ErrInvalid, old[0], len(all), strings.Join(all, " "), old[0])
 	}
 	has, run, err := x.keeps(ctx, to)
 	if err != nil {
-		return fmt.Errorf("%w: %s cannot be looked at: %w", fault.ErrInvalid, to.Name(), err)
+		return fmt.Errorf("%w: cannot read from %s: %w", fault.ErrInvalid, to.Name(), err)
 	}
 	if has.Identity != member.Identity {
-		return fmt.Errorf("%w: the server at %s is not the member %s: it does not have its data. "+
-			"A member moves with its data; to use another server, replace the node", fault.ErrInvalid, to.Name(), old[0])
+		return fmt.Errorf("%w: the server at %s does not have the data of %s. "+
+			"Move that server with its data, or use quorate members replace", fault.ErrInvalid, to.Name(), old[0])
 	}
 	if m.Keep {
 		if err := x.sameServer(member, to.Name(), run); err != nil {
@@ -178,10 +178,10 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string) error {
 	}
 	switch {
 	case now == "" || run == "":
-		return fmt.Errorf("%w: %s does not answer, so it is unknown whether %s is the same server; start it, or leave --keep out if its server has moved there",
+		return fmt.Errorf("%w: %s does not answer, so %s may be a different server; start the first one, or leave --keep out if its server has moved",
 			fault.ErrInvalid, member.Addr, to)
 	case now != run:
-		return fmt.Errorf("%w: %s is another server than %s, with a copy of its data: their votes would count twice; stop one of the two",
+		return fmt.Errorf("%w: %s is a different server from %s, with a copy of its data, so both would vote; stop one of them",
 			fault.ErrInvalid, to, member.Addr)
 	}
 	return nil
@@ -191,7 +191,7 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string) error {
 func shortEnough(all ...setup.Address) error {
 	for _, a := range all {
 		if n := len(a.Name()); n > nodeset.MaxAddr {
-			return fmt.Errorf("%w: the address %.60s… has %d bytes, and may have %d", fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
+			return fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed", fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
 		}
 	}
 	return nil
@@ -212,7 +212,7 @@ func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 	}
 	between := nodeset.Configuration{Now: c.Next, Next: s}
 	if x.goal.Shared = &s; between.LongestTTL() == 0 {
-		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", fault.ErrInvalid,
+		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v apply, and no TTL is short enough for them: choose a guard time above twice the skew", fault.ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
 	}
 	return nil
@@ -222,21 +222,21 @@ func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 func bounded(s nodeset.Shared) error {
 	for _, d := range []time.Duration{s.Guard, s.Retention, s.Skew} {
 		if d < 0 || d%time.Millisecond != 0 {
-			return fmt.Errorf("%v: Redis counts in milliseconds; choose a whole number of them", d)
+			return fmt.Errorf("%v: must be a whole number of milliseconds", d)
 		}
 	}
 	switch {
 	case s.Guard > setup.MostGuard || s.Skew > setup.MostSkew || s.Retention > setup.MostRetention:
 		return fmt.Errorf("a guard time of %v, a skew of %v, a retention of %v: at most %v, %v and %v", s.Guard, s.Skew, s.Retention, setup.MostGuard, setup.MostSkew, setup.MostRetention)
 	case s.Retention < s.Guard:
-		return fmt.Errorf("a retention of %v is below the guard time of %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
+		return fmt.Errorf("a retention of %v is below the guard time of %v: choose at least the guard time", s.Retention, s.Guard)
 	}
 	return nil
 }
 
 // errNotEmpty names FLUSHALL with its condition. A Redis server may hold other
 // programs' data beside Quorate's, and an operator copies the remedy.
-var errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if nothing else is there)")
+var errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if there is nothing else on it)")
 
 // suits reports why a server cannot be a new node of the set, nil if it can. It
 // has the server keep a word, so a server that cannot be written to is refused
@@ -253,7 +253,7 @@ func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Config
 	case has.Config != nil && !c.Kin(has.Config):
 		return errNotEmpty
 	case has.Config != nil && c.Member(has.Identity) >= 0:
-		return fmt.Errorf("it is the member %s, or has that member's data: to give the member this address, use \"quorate members move\"",
+		return fmt.Errorf("it is the member %s, or has that member's data: to change the member's address, use \"quorate members move\"",
 			c.Members[c.Member(has.Identity)].Addr)
 	}
 	runs[run] = a.Name()

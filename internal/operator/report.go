@@ -36,11 +36,11 @@ func (x *exchange) report() {
 
 var awaits = map[change.OperatorAwait]string{
 	change.AwaitAnswers:  " to answer",
-	change.AwaitLearnt:   "the new nodes to take in what the others have",
-	change.AwaitPlaces:   "holders to get their places at the nodes that stay",
-	change.AwaitLeases:   "the leases to end that only the nodes of before know",
+	change.AwaitLearnt:   "the new nodes to copy what the others have",
+	change.AwaitPlaces:   "holders to get their places on the remaining nodes",
+	change.AwaitLeases:   "leases to end that only the old nodes know",
 	change.AwaitServed:   "a majority of the nodes to serve the set",
-	change.AwaitFollowed: "the clients to follow; the servers that have left must run until then",
+	change.AwaitFollowed: "the clients to follow; keep the removed servers running until then",
 }
 
 // state says how far the set has come, for an error. It reads the configuration
@@ -49,12 +49,12 @@ var awaits = map[change.OperatorAwait]string{
 func (x *exchange) state() string {
 	c := x.config()
 	if c == nil {
-		return "no node of the list knows the set any more"
+		return "no listed node knows the set any more"
 	}
 	if c.Stage == nodeset.Stable {
 		return "the set is " + strings.Join(c.Addrs(), " ") + following(x.o.Follows(x.q.Now()))
 	}
-	return "the exchange is under way (" + c.Stage.String() + "), which is safe: the next call finishes it, or undoes it"
+	return "the change is unfinished (" + c.Stage.String() + "), which is safe: the next call finishes it or undoes it"
 }
 
 // following says how long clients still follow, in whole seconds, rounded up:
@@ -63,7 +63,7 @@ func following(left time.Duration) string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("; let the servers that have left it run for %v more, and begin no other change until then: clients still follow",
+	return fmt.Sprintf("; keep the removed servers running for %v more, and make no other change until then: clients are still following",
 		(left + time.Second - 1).Truncate(time.Second))
 }
 
@@ -74,12 +74,12 @@ func (x *exchange) unfit() string {
 	c := x.o.Config()
 	for _, m := range x.goal.Add {
 		if c.Place(m.Addr) >= 0 {
-			return m.Addr + " is a node of the set already"
+			return m.Addr + " is already a node of the set"
 		}
 	}
 	for _, a := range x.goal.Remove {
 		if c.Place(a) < 0 {
-			return a + " is no node of the set, which is " + strings.Join(c.Addrs(), " ")
+			return a + " is not a node of the set, which is " + strings.Join(c.Addrs(), " ")
 		}
 	}
 	return "no node of the set would be left, or there would be more than 31"

@@ -31,7 +31,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	x := &exchange{q: q, set: q.Set, ask: ask}
 	c := x.config()
 	if c == nil {
-		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
+		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have not recorded a set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
 	}
 	stays := false // what the call says of new addresses
 	defer func() {
@@ -115,11 +115,11 @@ func (x *exchange) ended() error {
 func (x *exchange) why() error {
 	switch o := &x.o; o.Why {
 	case change.WhySilent:
-		return fmt.Errorf("%w: %s is to be added and has not answered for %v", fault.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
+		return fmt.Errorf("%w: the new node %s has not answered for %v", fault.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
 	case change.WhyRefused:
-		return fmt.Errorf("%w: %s refuses: %w", fault.ErrNoQuorum, o.Member, x.refused[o.Member])
+		return fmt.Errorf("%w: %s refused: %w", fault.ErrNoQuorum, o.Member, x.refused[o.Member])
 	case change.WhyStopped:
 		return x.stopped
 	}
-	return fmt.Errorf("%w: another client has undone the exchange", fault.ErrInvalid)
+	return fmt.Errorf("%w: another client has undone the change", fault.ErrInvalid)
 }

@@ -52,7 +52,7 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 	err := x.q.Succeed(ctx, of.Register, of.TTL, of.NodeTimeout, &of.Run)
 	return func() {
 		if err != nil {
-			x.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is retried", "error", err)
+			x.set.Logger.Debug("quorate: a step of the change failed; retrying", "error", err)
 		}
 		c, refused := x.o.Config(), uint32(0)
 		if f, is := errors.AsType[*fault.Failure](err); is {
@@ -135,7 +135,7 @@ func (x *exchange) persistence(ctx context.Context, m nodeset.Member) change.Per
 // snapshot has a node write a snapshot.
 func (x *exchange) snapshot(ctx context.Context, m nodeset.Member, again bool) change.Persistence {
 	if again {
-		x.set.Logger.Warn("quorate: a node has failed to write a snapshot; an exchange of nodes waits for it", "node", m.Addr)
+		x.set.Logger.Warn("quorate: node failed to write a snapshot; the change of the set waits for it: look at that server's log and disk", "node", m.Addr)
 	}
 	run := x.q.Nodes.At(m.Number).Info().Run() // before the command: one of a later run is begun again
 	if _, err := x.says(ctx, m, "BGSAVE"); err != nil {
@@ -151,7 +151,7 @@ func (x *exchange) unsaved(m nodeset.Member, err error) change.Persistence {
 	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {
 		return change.Persistence{}
 	}
-	x.set.Logger.Warn("quorate: it is unknown whether a node has an exchange of nodes on its disk; if it is restarted, see that it does not come back with a file of before the exchange",
+	x.set.Logger.Warn("quorate: cannot tell whether a node has saved the change of the set to disk; if you restart it, make sure that it does not load an older file",
 		"node", m.Addr, "error", err)
 	return change.Persistence{Known: true, Refused: true}
 }

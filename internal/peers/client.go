@@ -107,13 +107,13 @@ func (d *driver) report(n *Node, a *process.Action) {
 	case process.ActJumped:
 		// Noted first: a logger that blocks must not keep it from Check.
 		n.Jump.Store(&Jump{a.By, time.Now()})
-		d.ps.Set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.Addr, "by", a.By)
+		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node", n.Addr, "by", a.By)
 		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
 	case process.ActDoubted:
-		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's disagree, and too few other nodes can be asked which one is wrong; "+
-			"it does not vote for half a guard time", "node", n.Addr, "by", a.By)
+		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's clock disagree, and too few other nodes answer to show which one is wrong; "+
+			"the node will not vote for this client for half a guard time", "node", n.Addr, "by", a.By)
 	case process.ActStood:
-		d.ps.Set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
+		d.ps.Set.Logger.Warn("quorate: this process's clock stood still, as if the machine had been paused; holds end that much earlier", "for", a.By)
 	}
 }
 

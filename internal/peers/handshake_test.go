@@ -36,7 +36,7 @@ func TestServerWithoutInfo(t *testing.T) {
 	for answer, says := range map[resp.Error]string{
 		"ERR section (server) is not supported":                          "quoratetest",
 		"ERR unknown command 'INFO', with args beginning with: 'server'": "rename-command",
-		"NOPERM this user has no permissions to run the 'info' command":  "allow the command (+info)",
+		"NOPERM this user has no permissions to run the 'info' command":  "grant +info",
 		"": "miniredis cannot be a node",
 	} {
 		err := fault.NoInfo(answer)

@@ -221,12 +221,12 @@ func (s *members) followed() bool {
 	s.mu.Unlock()
 	if was == nil {
 		if s.ps.Set.Development && s.ps.Set.First() && c.Guard() != s.ps.Set.Guard {
-			s.ps.Set.Logger.Warn("quorate: the node has recorded production settings, so its guard time counts and ForDevelopment() changes only the TTL of this client",
+			s.ps.Set.Logger.Warn("quorate: this node was first used with production settings, so its guard time applies; ForDevelopment() changes only this client's TTL",
 				"guard", c.Guard(), "ttl", s.ps.Set.TTL)
 		}
 		for _, addr := range s.list() {
 			if c.Place(addr) < 0 {
-				s.ps.Set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+				s.ps.Set.Logger.Info("quorate: a listed node is not a member of the set and has no vote; remove it from this client's list", "node", addr, "set", c.Addrs())
 			}
 		}
 	} else {
@@ -282,7 +282,7 @@ func (s *members) keep(i int) {
 		}
 		c, own, err := ps.Clients.At(addr)
 		if err != nil {
-			ps.Set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
+			ps.Set.Logger.Warn("quorate: cannot connect to a member of the set", "node", addr, "error", err)
 			return
 		}
 		if err = ps.pool(i).Connect(ps, i, addr, c, own); err == nil {
@@ -335,6 +335,6 @@ func (n *Node) Drop() {
 			n.noteRecovering(protocol.Answer{Status: protocol.OK})
 			ps.Observer.Call(setup.Event{Kind: setup.EventNodeLeft, Node: n.Addr})
 		}
-		ps.Set.Logger.Debug("quorate: a node is not used any more", "node", n.Addr)
+		ps.Set.Logger.Debug("quorate: node is no longer used", "node", n.Addr)
 	})
 }

@@ -24,11 +24,11 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	p := &n.probed
 	has, ok := nodeset.ParseNodeSet(p.set)
 	if layout := nodeset.LayoutOf(p.set); !ok && layout > 0 && layout != nodeset.Layout {
-		return nil, true, fmt.Errorf("its set was recorded by another version of this library, with version %d of the keys, and this program has version %d: "+
+		return nil, true, fmt.Errorf("its set was recorded by another version of this library (key version %d, this program has %d): "+
 			"run the same version in all clients", layout, nodeset.Layout)
 	}
 	if !ok {
-		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(ps.Set.Prefix))
+		return nil, true, fmt.Errorf("its record of the set is malformed; the key is %q", script.SetKey(ps.Set.Prefix))
 	}
 	// This connection judges the node, as the timer would have it do.
 	if n.later != nil {
@@ -78,9 +78,9 @@ func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.Index, has) })
 	case s.Kind != nodeset.SetRestore:
 	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
-		ps.Set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.Addr)
+		ps.Set.Logger.Info("quorate: node joins the set; it will vote after the guard time", "node", n.Addr)
 	default:
-		ps.Set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.Addr)
+		ps.Set.Logger.Info("quorate: node lost its data and rejoins the set; it will vote after the guard time", "node", n.Addr)
 	}
 	return c
 }
@@ -145,5 +145,5 @@ func (n *Node) logVerdict(v nodeset.SetVerdict) {
 	case was, nodeset.SetFits, nodeset.SetUnknown, nodeset.SetPending:
 		return
 	}
-	ps.Set.Logger.Warn("quorate: a node has no vote", "node", n.Addr, "error", s.VerdictError(v))
+	ps.Set.Logger.Warn("quorate: node has no vote", "node", n.Addr, "error", s.VerdictError(v))
 }

@@ -76,7 +76,7 @@ func (n *Node) up() {
 func (n *Node) warnOfEviction() {
 	policy := n.Info().Eviction
 	if policy != n.evicts && report.Evicts(policy) && n.ps.Set.First() {
-		n.ps.Set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.Addr, "maxmemory-policy", policy)
+		n.ps.Set.Logger.Warn("quorate: node may discard leases when its memory is full; set maxmemory-policy noeviction", "node", n.Addr, "maxmemory-policy", policy)
 	}
 	n.evicts = policy
 }
@@ -93,7 +93,7 @@ func (n *Node) down(err error) {
 	if !ps.IsClosed() {
 		ps.Reach.begin()
 		if errors.Is(err, fault.ErrRejudged) || n.Dropped.Load() { // logVerdict says what is wrong with it
-			ps.Set.Logger.Debug("quorate: a connection to a node has ended", "node", n.Addr, "why", err)
+			ps.Set.Logger.Debug("quorate: connection to a node has ended", "node", n.Addr, "why", err)
 		} else {
 			// A node that answers and then breaks each connection is down once a second.
 			log := slog.New(report.Once(ps.Set.Logger.Handler(), &n.downs))
@@ -110,7 +110,7 @@ func (n *Node) down(err error) {
 func (n *Node) onSubscribeDown(err error) {
 	ps := n.ps
 	if !ps.IsClosed() && fault.ForGood(err) {
-		ps.Set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.Addr, "error", err)
+		ps.Set.Logger.Warn("quorate: cannot subscribe to a node's pushes; waiters may learn of their turn a third of the TTL late", "node", n.Addr, "error", err)
 	}
 }
 
@@ -120,7 +120,7 @@ func (n *Node) push(payload string) {
 	ps := n.ps
 	m, err := script.ParsePush(payload)
 	if err != nil {
-		ps.Set.Logger.Debug("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.Addr, "error", err)
+		ps.Set.Logger.Debug("quorate: ignored a malformed push; does another program publish on this prefix?", "node", n.Addr, "error", err)
 		return
 	}
 	// Invariant: a push is judged before a claim gets it, as a reply is in

@@ -155,7 +155,7 @@ func (n *Node) end(ctx context.Context) error {
 	// goes on, and finds the error of a closed node.
 	err := n.Link.Close(ctx)
 	if unsent > 0 {
-		err = errors.Join(fmt.Errorf("%d requests waited for room at the node: %w", unsent, context.Cause(ctx)), err)
+		err = errors.Join(fmt.Errorf("%d requests were still waiting to be sent: %w", unsent, context.Cause(ctx)), err)
 	}
 	n.first.Do(func() { close(n.Ready) })
 	if n.later != nil { // no connection begins any more

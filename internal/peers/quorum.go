@@ -82,7 +82,7 @@ func (s *members) unlisted(n *Node, err error) error {
 	if slices.ContainsFunc(list, member.Has) || !slices.ContainsFunc(list, unknown) {
 		return err
 	}
-	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to the same server, record that address, too: quorate members move --keep %s ADDRESS",
+	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to the same server, record that address as well: quorate members move --keep %s ADDRESS",
 		err, strings.Join(member.All(), " and "), either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
 }
 
@@ -184,8 +184,8 @@ func (s *members) OutOfSet(set *setup.Settings) error {
 	switch {
 	case c == nil:
 	case set.GuardGiven && set.Guard > c.Guard():
-		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
-			"or lengthen that of the set: quorate members set --guard", fault.ErrInvalid, set.Guard, c.Guard())
+		return fmt.Errorf("%w: WithGuard(%v) is longer than the set's guard time, %v: leave WithGuard out, "+
+			"or raise the set's guard time: quorate members set --guard", fault.ErrInvalid, set.Guard, c.Guard())
 	case set.TTL > c.LongestTTL():
 		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard(), Development: setup.IsDevelopment(c.LeaseGuard(), c.Skew(), len(c.Members))}
 	}
@@ -217,7 +217,7 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 			return fault.ErrSetUnknown
 		}
 		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) + "; too few nodes of this client's list say the same: " +
-			"start those that are down, or give the client the list of the set"}
+			"start those that are down, or give this client the set's list"}
 	case nodeset.SetPending:
 		return fault.ErrSetPending
 	case nodeset.SetLost:
@@ -227,20 +227,20 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 	case nodeset.SetRetired:
 		return fault.ErrSetRetired
 	case nodeset.SetAhead:
-		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) + ", and the others are asked whether that was decided; " +
-			"if this stays, too few of the nodes that this client knows are left: look at that list with \"quorate members list\", and if it is the set give it to this client"}
+		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) + ", and the client is asking the other nodes whether it was decided; " +
+			"if this error stays, check that list with \"quorate members list\", and give it to this client if it is the set"}
 	case nodeset.SetForeign:
 		// It passes where all members have lost their data, and have recorded
 		// their set once more (e2e: TestFlushAll).
 		return &fault.MemberError{Why: "has the data of another set of nodes, " + fault.Addrs(v.Shown.Addrs()) +
-			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
+			"; start this set's server at the address, or record where it is now: quorate members move"}
 	case nodeset.SetOther:
 		at := v.Set.Member(v.As)
 		if at < 0 { // it has left the set since the node was judged
 			return fault.ErrRejudged
 		}
-		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data, "+
-			"or, if that member now runs here, say so: quorate members move", resp.OneLine(v.Set.Members[at].Addr))}
+		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data "+
+			"or, if that member now runs here, record the address: quorate members move", resp.OneLine(v.Set.Members[at].Addr))}
 	}
 	return nil
 }

@@ -59,8 +59,8 @@ func (r *reach) look() {
 		up, all := ps.connected(nil)
 		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all, missing.Votes, missing.Needed)
 		if blank, _ := ps.Members.blankNodes(); blank > 0 {
-			text = fmt.Sprintf("quorate: %d of %d nodes connected, 0 can vote: new nodes begin once all of them answer; "+
-				"start the missing ones or correct their addresses", up, all)
+			text = fmt.Sprintf("quorate: %d of %d nodes connected, 0 can vote: new nodes vote only after all of them have answered; "+
+				"start the missing ones, or correct their addresses", up, all)
 		}
 		ps.Set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text, causes(missing))
 	}
@@ -150,7 +150,7 @@ const lateAnswers = 2 * time.Second
 
 // bootstrapAdvice is for nodes without data. Only the operator can tell whether
 // they are new, and only before they have recorded their set.
-const bootstrapAdvice = "they record their set by themselves once all of them answer; only if no client has ever used these nodes and the first lock must not wait, " +
+const bootstrapAdvice = "they record their set on their own once all of them answer; if no client has ever used these nodes and you don't want to wait, " +
 	"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
 
 // begun notes whether a node is within its guard time as a connection to it
@@ -184,7 +184,7 @@ func (n *Node) noteRecovering(a protocol.Answer) {
 		return
 	}
 	up, all := ps.connected(n)
-	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without their data; wait until the guard time is over",
+	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without data; waiting for the guard time",
 		up, all, max(0, up-bits.OnesCount32(out)), bits.OnesCount32(out)), "wait", wait.Round(time.Millisecond), "guard", ps.Guard())
 	ps.Observer.Call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.Addr})
 }

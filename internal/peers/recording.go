@@ -37,7 +37,7 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 		case s.Usable():
 			mine = mine || slices.Contains(proposed, s.Config.Load().Origin)
 			if !mine {
-				ps.Set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.Config.Load().Addrs())
+				ps.Set.Logger.Info("quorate: the nodes have already recorded their set; nothing was changed", "set", s.Config.Load().Addrs())
 			}
 			err := ps.ReadyWith(ctx, &ps.Set)
 			s.Settled(ctx) // what follows finds each node that answers connected
@@ -98,7 +98,7 @@ func (s *recorder) notRecorded(last error) error {
 		f.Nodes = others // the new ones wait for them
 	}
 	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
-	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not, or correct their addresses", fault.ErrNoQuorum)
+	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that are down, or correct their addresses", fault.ErrNoQuorum)
 	return f
 }
 
@@ -142,12 +142,12 @@ func (s *recorder) record() {
 		switch _, done, err := s.recordOnce(s.ps.Life, false); {
 		case done:
 			// If the nodes do not vote at once, noteRecovering says that.
-			s.ps.Set.Logger.Debug("quorate: nodes that were new or had lost their data have recorded their set", "set", s.list())
+			s.ps.Set.Logger.Debug("quorate: the nodes have recorded their set", "set", s.list())
 		// To be superseded by another client is no failure: that one records
 		// it.
 		case err != nil && !errors.Is(err, errRecordingSuperseded):
 			if f := s.news(err); f != nil {
-				s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; this will be retried", "error", err, causes(f))
+				s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; retrying", "error", err, causes(f))
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func (s *recorder) stillDue() bool {
 	return s.recording
 }
 
-var errRecordingSuperseded = errors.New("another client records the set at this moment")
+var errRecordingSuperseded = errors.New("another client is recording the set")
 
 // recordOnce carries out the recording that is due, and returns it, if one is.
 // What the nodes are is judged again then, whatever has become of it.
@@ -256,7 +256,7 @@ func (s *recorder) twice() error {
 }
 
 func sameServer(one, other string) error {
-	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", fault.ErrInvalid, one, other)}
+	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; list each server once", fault.ErrInvalid, one, other)}
 }
 
 // RecordSteps asks the nodes what a Recording wants to be asked: all at once,

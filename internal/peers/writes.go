@@ -93,11 +93,11 @@ func (n *Node) noteWrites(refuses error) {
 	w.mu.Unlock()
 	switch {
 	case refuses != nil && (was == nil || was.Error() != refuses.Error()):
-		ps.Set.Logger.Warn("quorate: a node takes no new locks", "node", n.Addr, "error", refuses)
+		ps.Set.Logger.Warn("quorate: node refuses new locks", "node", n.Addr, "error", refuses)
 		ps.Observer.Call(setup.Event{Kind: setup.EventNodeRefuses, Node: n.Addr, Err: refuses})
 		n.tryAgain()
 	case refuses == nil && was != nil:
-		ps.Set.Logger.Info("quorate: a node takes new locks again", "node", n.Addr)
+		ps.Set.Logger.Info("quorate: node accepts new locks again", "node", n.Addr)
 		ps.Observer.Call(setup.Event{Kind: setup.EventNodeAccepts, Node: n.Addr})
 	}
 }

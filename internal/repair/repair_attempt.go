@@ -32,10 +32,10 @@ const (
 )
 
 // ErrEndless is why the names of a node are not used.
-var ErrEndless = fmt.Errorf("lists more than %d MB of names, or never ends its list", maxNameBytes>>20)
+var ErrEndless = fmt.Errorf("lists more than %d MB of names, or its list never ends", maxNameBytes>>20)
 
 // ErrLostMeanwhile is why what a node has listed does not count.
-var ErrLostMeanwhile = errors.New("lost its data, or was started again, while it listed names")
+var ErrLostMeanwhile = errors.New("lost its data or restarted while it listed names")
 
 // Done says what has become of a step.
 func (r *Repair) Done(now protocol.Time, s RepairStep, res RepairResult) {

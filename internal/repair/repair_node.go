@@ -74,7 +74,7 @@ var errNoMember = errors.New("is not a member of the set")
 
 // ErrUndecided is why a name cannot be brought to a node while its register is
 // undecided.
-var ErrUndecided = errors.New("the register is undecided")
+var ErrUndecided = errors.New("the record is undecided")
 
 type nodeRepair struct {
 	attemptState

@@ -32,7 +32,7 @@ type Node struct {
 	Repairing  *script.Repairing // what the client says that repairs it; nil: none does now
 	Jumped     time.Duration
 	JumpedAt   time.Time
-	Refuses    error // why it takes no new locks; nil: it takes them
+	Refuses    error // why it refuses new locks; nil: it accepts them
 	Warnings   []string
 	Standing   string // how it stands to the set; empty: unknown
 	Server     string // that the connection goes to
@@ -82,19 +82,19 @@ const imprecision = 50 * time.Millisecond
 func (r *Node) Warn(skew time.Duration) {
 	var w []string
 	if r.Role != "" && r.Role != "master" {
-		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its "+
-			"master's")
+		w = append(w, "it is a "+r.Role+", not a master: list the "+
+			"master")
 	}
 	if r.Refuses != nil {
 		w = append(w, r.Refuses.Error())
 	}
 	if Evicts(r.Eviction) {
-		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
+		w = append(w, "maxmemory-policy "+r.Eviction+" may discard leases; set noeviction")
 	}
 	if r.Replicas > 0 {
 		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: "+
-			"if one takes its place while it is cut off, both vote for a while; "+
-			"set min-replicas-to-write %d and min-replicas-max-lag 10 there and at the replicas",
+			"if a replica takes over while it is cut off, both vote for a while; "+
+			"set min-replicas-to-write %d and min-replicas-max-lag 10 on it and on the replicas",
 			fault.Count(r.Replicas, "replica"), r.Replicas))
 	}
 	if r.Offset.Abs() > skew+r.RoundTrip/2+imprecision {
@@ -102,7 +102,7 @@ func (r *Node) Warn(skew time.Duration) {
 			"the skew of %v", r.Offset.Round(time.Millisecond), skew))
 	}
 	if r.Jumped != 0 {
-		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set",
+		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; have NTP slew it instead of stepping it",
 			r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))
 	}
 	if r.Recovering > 0 {
@@ -110,8 +110,8 @@ func (r *Node) Warn(skew time.Duration) {
 			r.Recovering.Round(time.Millisecond)))
 	}
 	if !r.CaughtUp && r.Recovering == 0 {
-		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it "+
-			"cannot attest that something was not recorded; "+r.lacks())
+		w = append(w, "it is new or lost its data and has not been repaired yet, so "+
+			"Once, elections and Resize do not count it; "+r.lacks())
 	}
 	r.Warnings = w
 }
@@ -124,7 +124,7 @@ func (r *Node) lacks() string {
 	case r.Repairing != nil:
 		return r.Repairing.String() + "; wait"
 	case r.RepairErr != nil:
-		return "the last try failed: " + r.RepairErr.Error() + "; " + Remedy
+		return "the last attempt failed: " + r.RepairErr.Error() + "; " + Remedy
 	}
 	return Remedy
 }
@@ -137,5 +137,5 @@ func (r *Node) Votes() bool {
 }
 
 // Remedy is what to do about a node that cannot be repaired.
-const Remedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
-	"if they are gone for good, replace them: quorate members replace"
+const Remedy = "start the nodes that are down, and any connected client will repair it within seconds; " +
+	"if they are permanently lost, run quorate members replace"

@@ -19,7 +19,7 @@ import (
 
 // ErrAnswer is what every malformed answer or push wraps: a node that says such
 // things is not one of ours, and counts as one that said nothing.
-var ErrAnswer = errors.New("node gave an answer that makes no sense")
+var ErrAnswer = errors.New("malformed answer")
 
 // Flags of an answer, its fourth value.
 // Invariant: the bits are those of answer.lua, and each value behind them

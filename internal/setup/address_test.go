@@ -44,8 +44,8 @@ func TestURLsOfSentinelSets(t *testing.T) {
 	assert.Equal(t, "c:6379", own.NameOf(server, 1))
 
 	for url, want := range map[string]string{
-		"redis://:secret@a?master_name=":                       "master_name is empty",
-		"redis://:secret@a?master_name=m&replica_only=true":    "leave out replica_only",
+		"redis://:secret@a?master_name=":                       "set master_name",
+		"redis://:secret@a?master_name=m&replica_only=true":    "remove replica_only",
 		"redis://:secret@a?master_name=m&addr=secret":          "ParseFailoverURL",
 		"redis://:secret@a/secret?master_name=m":               "ParseFailoverURL",
 		"unix://secret/x?master_name=m":                        "ParseFailoverURL",
@@ -74,7 +74,7 @@ func TestNamesOfClusters(t *testing.T) {
 		"redis+cluster://:secret@a/3":        "a cluster has no databases",
 		"redis+cluster://:secret@a?secret=1": "ParseClusterURL",
 		"redis+cluster://:se/cret@a":         "%2F for /",
-		"redis+cluster://:secret@a:port":     "is not of the form",
+		"redis+cluster://:secret@a:port":     "must look like",
 	} {
 		_, err := ParseNodes([]string{url})
 		require.ErrorIs(t, err, fault.ErrInvalid, url)

@@ -138,7 +138,7 @@ func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
 			return redis.NewClusterClient(&o), nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no node of the list is a cluster, whose options could be used", fault.ErrInvalid)
+	return nil, fmt.Errorf("%w: no listed node is a cluster whose options could be used", fault.ErrInvalid)
 }
 
 // failoverAt returns a client of a Sentinel set by the name that it has in the
@@ -176,7 +176,7 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 		}
 	}
 	if first == nil {
-		return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", fault.ErrInvalid)
+		return nil, fmt.Errorf("%w: no listed node is a single server whose options could be used", fault.ErrInvalid)
 	}
 	o := *first.Options()
 	if isSentinel(o.Addr) || o.TLSConfig != nil {

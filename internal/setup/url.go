@@ -28,7 +28,7 @@ func ParseNodes(lists []string) ([]Address, error) {
 		for part := range strings.SplitSeq(list, ",") {
 			raw := strings.TrimSpace(part)
 			if raw == "" {
-				return nil, fmt.Errorf("%w: the address of node %d is empty; is a variable unset, or a comma too many?", fault.ErrInvalid, len(all)+1)
+				return nil, fmt.Errorf("%w: the address of node %d is empty: look for an unset variable or an extra comma", fault.ErrInvalid, len(all)+1)
 			}
 			plain := !strings.Contains(raw, "://")
 			if plain {
@@ -51,18 +51,18 @@ func ParseNodes(lists []string) ([]Address, error) {
 func ParseURL(raw string) (*redis.Options, error) {
 	scheme, _, found := strings.Cut(raw, "://")
 	if !found || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
-		return nil, errors.New("the URL begins with none of redis://, rediss://, redis+cluster://, rediss+cluster:// and unix://")
+		return nil, errors.New("the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://")
 	}
 	u, err := url.Parse(raw)
 	if err == nil && u.Port() != "" {
 		_, err = strconv.ParseUint(u.Port(), 10, 16)
 	}
 	if err != nil || strings.ContainsAny(raw, "# ") || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
-		return nil, fmt.Errorf("the URL is not of the form %s://user:password@host:port/database: %s", scheme,
-			"in user and password write %25 for %, %2F for /, %3F for ?, %23 for #, %40 for @, %2C for a comma, %20 for a blank; the port is a number up to 65535")
+		return nil, fmt.Errorf("the URL must look like %s://user:password@host:port/database: %s", scheme,
+			"in user and password write %25 for %, %2F for /, %3F for ?, %23 for #, %40 for @, %2C for a comma, %20 for a space; the port is a number up to 65535")
 	}
 	if scheme == "unix" && u.Host != "" {
-		return nil, errors.New("the path of the URL's socket does not begin with a slash: write unix:///run/redis.sock, or unix://user:password@/run/redis.sock")
+		return nil, errors.New("the path of the socket must begin with a slash: write unix:///run/redis.sock, or unix://user:password@/run/redis.sock")
 	}
 	o, err := redis.ParseURL(raw)
 	if err == nil {
@@ -80,10 +80,10 @@ func ParseURL(raw string) (*redis.Options, error) {
 		}
 		alone.RawQuery = url.Values{name: values}.Encode()
 		if _, err := redis.ParseURL(alone.String()); err != nil {
-			return nil, fmt.Errorf("the URL's option %q is unknown there, or its value is none; go-redis documents them at ParseURL", name)
+			return nil, fmt.Errorf("the URL's option %q is unknown or has an invalid value; see redis.ParseURL", name)
 		}
 	}
-	return nil, fmt.Errorf("the URL's path is not a database number, such as in %s://host:port/0, or in a unix URL not the path of a socket", scheme)
+	return nil, fmt.Errorf("the URL's path must be a database number, as in %s://host:port/0, or in a unix URL the path of a socket", scheme)
 }
 
 // parseAddress parses a URL. One with master_name is that of a Sentinel set, as
@@ -104,13 +104,13 @@ func parseAddress(raw string) (Address, error) {
 	o, err := redis.ParseFailoverURL(raw)
 	switch {
 	case err != nil:
-		return Address{}, fmt.Errorf("the URL of a Sentinel set is not of the form %s: %s",
+		return Address{}, fmt.Errorf("the URL of a Sentinel set must look like %s: %s",
 			"redis://sentinel-user:sentinel-password@host:26379/database?master_name=NAME&addr=host2:26379&username=USER&password=PASSWORD",
-			"go-redis documents its options at ParseFailoverURL")
+			"see redis.ParseFailoverURL")
 	case o.MasterName == "":
-		return Address{}, errors.New("the URL of a Sentinel set names no master: master_name is empty")
+		return Address{}, errors.New("the URL of a Sentinel set names no master: set master_name")
 	case o.ReplicaOnly:
-		return Address{}, errors.New("the URL of a Sentinel set asks for replicas: a node must be a master; leave out replica_only")
+		return Address{}, errors.New("the URL of a Sentinel set asks for a replica, but a node must be a master: remove replica_only")
 	}
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
@@ -127,8 +127,8 @@ func parseCluster(raw string) (Address, error) {
 	}
 	o, err := redis.ParseClusterURL(raw)
 	if u, _ := url.Parse(raw); err != nil || len(strings.Trim(u.Path, "/")) > 0 {
-		return Address{}, fmt.Errorf("the URL of a cluster is not of the form %s: %s",
-			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases, and go-redis documents the options at ParseClusterURL")
+		return Address{}, fmt.Errorf("the URL of a cluster must look like %s: %s",
+			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases; see redis.ParseClusterURL")
 	}
 	// The Quorum dials by itself. A pool of the client would be idle
 	// connections at each server.

@@ -82,7 +82,7 @@ func TestParseNodes(t *testing.T) {
 		{[]string{"a,b,,"}, "node 3 is empty"},
 		{[]string{"a,"}, "node 2 is empty"},
 		{[]string{"a,b,\r\n"}, "node 3 is empty"},
-		{[]string{"a, http://secret@b"}, "node 2: the URL begins with none of redis://, rediss://, redis+cluster://, rediss+cluster:// and unix://"},
+		{[]string{"a, http://secret@b"}, "node 2: the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://"},
 		{[]string{"a", "b, :secret@c:port"}, "node 3: the URL is not of the form redis://"},
 		{[]string{"a, :sec,ret@b"}, "node 2: the URL is not of the form redis://"},
 		{[]string{"a b"}, "node 1: the URL is not of the form"},

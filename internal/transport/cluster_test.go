@@ -74,7 +74,7 @@ func TestSlotOfNoCluster(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.Start(t, 1).Addrs()})
 	defer client.Close()
 	l := open(t, client, transport.Config{Slot: "{t}", Stall: time.Second})
-	assert.ErrorContains(t, l.State(time.Now()).Err, "is no Redis Cluster")
+	assert.ErrorContains(t, l.State(time.Now()).Err, "is not a Redis Cluster")
 	require.NoError(t, shut(l))
 }
 

@@ -27,10 +27,10 @@ import (
 func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) error) error {
 	switch {
 	case limiter != nil:
-		return errors.New("the client has a Limiter, which could hold up a renewal, and is not asked: give a client without one")
+		return errors.New("the client has a Limiter, which could delay a renewal: pass a client without one")
 	case onConnect != nil:
-		return errors.New("the client has an OnConnect, which is not called: give a client without one; " +
-			"a CredentialsProviderContext gives credentials for each connection, and ClientName and DB apply as they are")
+		return errors.New("the client has an OnConnect, which would not be called: pass a client without one; " +
+			"use CredentialsProviderContext for credentials; ClientName and DB apply as they are")
 	}
 	return nil
 }
@@ -119,19 +119,19 @@ func (d *dialer) advise(err error) error {
 	_, answered := errors.AsType[resp.Error](err)
 	switch {
 	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
-		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
+		return fmt.Errorf("%w: the server requires a client certificate: set TLSConfig.Certificates, or --tls-cert and --tls-key", err)
 	case unresolved != nil && unresolved.IsNotFound:
 		return fmt.Errorf("the name %s does not resolve: %w", unresolved.Name, err)
 	case slow(err):
-		why := "the node or the network hangs, or is overloaded"
+		why := "the node or the network is down or slow"
 		if encrypted && !d.cfg.Unlisted && errors.Is(err, context.DeadlineExceeded) { // while dialing
-			err = fmt.Errorf("the port may speak no TLS (then give it as redis://): %w", err)
+			err = fmt.Errorf("the port may not speak TLS (if so, use redis://): %w", err)
 		}
-		return fmt.Errorf("%w: %s; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, why, d.cfg.NodeTimeout)
+		return fmt.Errorf("%w: %s; if it is slow, raise WithNodeTimeout (now %v)", err, why, d.cfg.NodeTimeout)
 	case answered:
 		return err
 	case !encrypted && !d.cfg.Unlisted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):
-		return fmt.Errorf("%w: if the port speaks TLS, give it as rediss://; if a proxy ends connections at HELLO, add ?protocol=2", err)
+		return fmt.Errorf("%w: if the port speaks TLS, use rediss://; if a proxy closes connections at HELLO, add ?protocol=2", err)
 	}
 	return err
 }

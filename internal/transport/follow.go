@@ -30,7 +30,7 @@ import (
 // followEvery is how often the Sentinels are asked, at most.
 const followEvery = time.Second
 
-// follow ends c when there is another master. It is a goroutine of its own for
+// follow ends c when there is a new master. It is a goroutine of its own for
 // each connection, and ends with it. A question that fails says nothing.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
@@ -70,7 +70,7 @@ func (d *dialer) aim(ctx context.Context) error {
 	client, err := d.slotMaster(ctx)
 	if err != nil {
 		if strings.Contains(err.Error(), "cluster support disabled") {
-			return fmt.Errorf("ask the cluster for the master of a slot: %w: the server is no Redis Cluster; give it by redis://host:port, or by redis.NewClient", Safe(err, "CLUSTER SLOTS"))
+			return fmt.Errorf("ask the cluster for the master of a slot: %w: the server is not a Redis Cluster; use redis://host:port or redis.NewClient", Safe(err, "CLUSTER SLOTS"))
 		}
 		return fmt.Errorf("ask the cluster for the master of a slot: %w", Safe(err, "CLUSTER SLOTS"))
 	}
@@ -112,4 +112,4 @@ func (c *conn) elsewhere(answer error) error {
 
 // errElsewhere ends a connection whose server has refused a command as another
 // one's.
-var errElsewhere = errors.New("the server does not serve the whole slot now")
+var errElsewhere = errors.New("the server does not serve the whole slot at the moment")

@@ -94,7 +94,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		case refused != nil && step.hello && !strings.HasPrefix(refused.Error(), "ERR unknown command"):
 			turned = step.refused(refused)
 		case err != nil && turned != nil:
-			err = fmt.Errorf("the server turned the client away: %w, and ended the connection: %w", turned, err)
+			err = fmt.Errorf("the server refused the client: %w, and closed the connection: %w", turned, err)
 		}
 	}
 	if err == nil {

@@ -32,7 +32,7 @@ const FailoverAddr = "FailoverClient"
 
 // ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
 // whenever they are asked.
-var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
+var ErrNoMaster = errors.New("the Sentinels know no master of that name: correct master_name")
 
 // SentinelClient is the client of a Sentinel set. It takes the place of
 // redis.NewFailoverClient, which dials what the first Sentinel to answer names.
@@ -351,4 +351,4 @@ func (c *sentinelConn) question(name string, login []loginStep) (string, error) 
 
 const maxHost = 253 // the longest name of a host
 
-var errNoAddress = errors.New("answers with what is no address of a master")
+var errNoAddress = errors.New("did not answer with a master's address: is it a Sentinel?")

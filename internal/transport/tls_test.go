@@ -91,9 +91,9 @@ func TestTLSOnOneSide(t *testing.T) {
 		stall time.Duration
 		says  string
 	}{
-		{addr, nil, 10 * time.Second, "if the port speaks TLS, give it as rediss://"},
-		{proxy.Addr().String(), nil, 10 * time.Second, "if the port speaks TLS, give it as rediss://"},
-		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond, "the port may speak no TLS (then give it as redis://): "},
+		{addr, nil, 10 * time.Second, "if the port speaks TLS, use rediss://"},
+		{proxy.Addr().String(), nil, 10 * time.Second, "if the port speaks TLS, use rediss://"},
+		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond, "the port may not speak TLS (if so, use redis://): "},
 	} {
 		client := redis.NewClient(&redis.Options{Addr: in.addr, TLSConfig: in.tls})
 		defer client.Close()
