@@ -99,7 +99,7 @@ func (r *Node) Warn(skew time.Duration) {
 	}
 	if r.Offset.Abs() > skew+r.RoundTrip/2+imprecision {
 		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than "+
-			"the skew of %v", r.Offset.Round(time.Millisecond), skew))
+			"the skew of %v; correct the wrong clock (NTP)", r.Offset.Round(time.Millisecond), skew))
 	}
 	if r.Jumped != 0 {
 		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; have NTP slew it instead of stepping it",
