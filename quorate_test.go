@@ -21,7 +21,7 @@ func TestSettings(t *testing.T) {
 		opt  quorate.Option
 		says string
 	}{
-		{nil, "option 0 is nil; leave it out"},
+		{nil, "option 0 is nil; remove it"},
 		{quorate.WithTTL(0), "WithTTL(0s)"},
 		{quorate.WithTTL(-time.Second), "WithTTL(-1s)"},
 		{quorate.WithTTL(1500 * time.Microsecond), "WithTTL(1.5ms)"},
@@ -29,16 +29,16 @@ func TestSettings(t *testing.T) {
 		{quorate.WithTTL(9 * time.Second), "choose WithGuard(22s) or more"},
 		{quorate.WithTTL(25 * time.Hour), "at most 24h"},
 		{quorate.WithGuard(time.Second), "below 2*ttl + 2*skew = 20s"},
-		{quorate.WithGuard(64 * time.Second / 3), "WithGuard(21.333333333s): the set keeps milliseconds; choose a whole number of them, such as 21.334s"},
+		{quorate.WithGuard(64 * time.Second / 3), "WithGuard(21.333333333s): must be a whole number of milliseconds, such as 21.334s"},
 		{quorate.WithSkew(-1), "WithSkew"},
-		{quorate.WithSkew(time.Second + time.Microsecond), "WithSkew(1.000001s): the set keeps milliseconds; choose a whole number of them, such as 1.001s"},
+		{quorate.WithSkew(time.Second + time.Microsecond), "WithSkew(1.000001s): must be a whole number of milliseconds, such as 1.001s"},
 		{quorate.WithNodeTimeout(0), "must be positive"},
 		{quorate.WithNodeTimeout(200), "write 200*time.Millisecond"},
 		{quorate.WithNodeTimeout(3 * time.Second), "choose at most 2s"},
 		{quorate.WithMaxHold(-1), "WithMaxHold"},
 		{quorate.WithLinger(-1), "WithLinger"},
 		{quorate.WithRetention(time.Second), "WithRetention(1s)"},
-		{quorate.WithRetention(time.Minute + 1), "WithRetention(1m0.000000001s): the set keeps milliseconds; choose a whole number of them, such as 1m0.001s"},
+		{quorate.WithRetention(time.Minute + 1), "WithRetention(1m0.000000001s): must be a whole number of milliseconds, such as 1m0.001s"},
 		{quorate.WithPrefix("a{b"), "WithPrefix"},
 		{quorate.WithPrefix(""), "WithPrefix"},
 	} {

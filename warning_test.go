@@ -105,7 +105,7 @@ func TestWarningOfAClaimThatLingers(t *testing.T) {
 func TestWarningThatWouldComeWhileAllIsWell(t *testing.T) {
 	q := quoratetest.New(t, 1).Quorum()
 	for _, before := range []time.Duration{-1, 0, 4*time.Second + 1, 6 * time.Second} {
-		assert.PanicsWithValue(t, "quorate: mutex.New: WithWarning("+before.String()+"): must be above 0 and at most half of the ttl (8s); about two thirds are left when a renewal begins, so a longer one would warn while all is well", func() {
+		assert.PanicsWithValue(t, "quorate: mutex.New: WithWarning("+before.String()+"): must be above 0 and at most half of the TTL (8s); a longer one would warn before each renewal", func() {
 			mutex.New(q, "m", quorate.WithWarning(before, func(quorate.Lease) {}))
 		})
 	}

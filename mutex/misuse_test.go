@@ -47,7 +47,7 @@ func TestMisuse(t *testing.T) {
 		{"nil Quorum", func() { mutex.New(nil, "m") }, "use quorate.New or quorate.Connect"},
 		{"zero Quorum", func() { mutex.New(new(quorate.Quorum), "m") }, "use quorate.New or quorate.Connect"},
 		{"closing a zero Quorum", func() { _ = new(quorate.Quorum).Close() }, "use quorate.New or quorate.Connect"},
-		{"nil option", func() { mutex.New(q, "m", nil) }, "mutex.New: invalid use: option 0 is nil; leave it out"},
+		{"nil option", func() { mutex.New(q, "m", nil) }, "mutex.New: invalid use: option 0 is nil; remove it"},
 		{"wrong option", func() { mutex.New(q, "m", quorate.WithTTL(-1)) }, "WithTTL(-1ns)"},
 		{"contradicting option", func() { mutex.New(q, "m", quorate.WithTTL(time.Hour)) }, "WithGuard"},
 		{"Lock of an unusable name", unusable.Lock, "contains a brace"},

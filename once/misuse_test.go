@@ -49,7 +49,7 @@ func TestMisuse(t *testing.T) {
 		{"negative KeepFor", func() { once.New(q, "o", once.KeepFor(-1)) }, "KeepFor(-1ns)"},
 		{"short KeepFor", func() { once.New(q, "o", once.KeepFor(time.Second)) }, "below the retention of 5m0s"},
 		{"uneven KeepFor", func() { once.New(q, "o", once.KeepFor(time.Hour+1)) }, "whole number"},
-		{"nil option", func() { once.New(q, "o", once.WithDurable(), nil) }, "option 1 is nil; leave it out"},
+		{"nil option", func() { once.New(q, "o", once.WithDurable(), nil) }, "option 1 is nil; remove it"},
 		{"an option of the caller's own", func() { once.New(q, "o", forged{quorate.WithTTL(time.Second)}) }, "option 0, a once_test.forged, was not made by this library"},
 		{"unusable name", func() { unusable.Do(nothing) }, "contains a brace"},
 		{"unusable name of a value", func() { once.Value(q, "", func() int { return 0 })() }, "the name is empty"},

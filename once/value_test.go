@@ -107,9 +107,9 @@ func TestValuesThatCannotBeShared(t *testing.T) {
 		_, err = once.ValueContext(q, "any", func(context.Context) (any, error) { return func() {}, nil })(t.Context())
 		fails(err, "interface {}", "func()")
 		_, err = once.ValueContext(q, "NaN", func(context.Context) (float64, error) { return math.NaN(), nil })(t.Context())
-		fails(err, "float64 cannot be encoded", "NaN")
+		fails(err, "cannot encode a value of type float64", "NaN")
 		_, err = once.ValueContext(q, "reader", func(context.Context) (error, error) { return errors.New("x"), nil })(t.Context())
-		fails(err, "cannot be decoded as a value of type error")
+		fails(err, "cannot decode the record as a value of type error")
 		size := once.MaxValue - len(`""`)
 		big := func(context.Context) (string, error) { return strings.Repeat("x", size), nil }
 		s, err := once.ValueContext(q, "big", big)(t.Context())
@@ -133,7 +133,7 @@ func TestValuesThatCannotBeShared(t *testing.T) {
 		once.Value(q, "text", func() string { return "x" })()
 		_, err = once.ValueContext(q, "text", func(context.Context) (int, error) { return 0, nil })(t.Context())
 		assert.ErrorIs(t, err, quorate.ErrInvalid)
-		assert.ErrorContains(t, err, "cannot be decoded as a value of type int")
+		assert.ErrorContains(t, err, "cannot decode the record as a value of type int")
 		assert.Contains(t, panicText(func() { once.Value(q, "text", func() int { return 0 })() }), "type int")
 	})
 }

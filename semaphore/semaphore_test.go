@@ -101,7 +101,7 @@ func TestBadInput(t *testing.T) {
 		ctx := t.Context()
 		s := semaphore.NewWeighted(q, "s", 2)
 		require.ErrorIs(t, s.Acquire(ctx, 3), quorate.ErrInvalid, "at once, not at the context's end")
-		require.ErrorContains(t, s.Acquire(ctx, 3), "3 permits were asked for, and there are 2")
+		require.ErrorContains(t, s.Acquire(ctx, 3), "3 permits were requested, but there are only 2")
 		require.ErrorIs(t, s.Acquire(ctx, -1), quorate.ErrInvalid)
 		require.NoError(t, s.Acquire(ctx, 0))
 		require.False(t, s.TryAcquire(3))

@@ -29,23 +29,22 @@ func bootstrapCommand() *cobra.Command {
 	j := bootstrapJob{t: &t, said: map[int]bool{}, mute: map[int]time.Time{}}
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
-		Short: "Declare brand-new nodes ready, so that the first lock does not wait",
-		Long: `Declares that the nodes are brand-new: no client has ever used them, so they may
-vote at once instead of after their guard time. They record that they are the
-set of this list, with --guard, --retention and --skew as settings of the set,
-which all clients share.
+		Short: "Declare brand-new nodes ready, so the first lock does not wait",
+		Long: `Declares that no client has ever used these nodes, so they may vote at once
+instead of after their guard time. They record the listed nodes as their set,
+with --guard, --retention and --skew as the settings that all clients share.
 
-It is for tests, CI, and a first deployment that does not want to wait.
-Production never needs it. Leave it out of what runs at each start: nodes that
-have all lost their data look brand-new, and a second holder could get in.
+Use it for tests, for CI, and for a first deployment if you don't want to wait.
+Production never needs it. Don't run it at every start: nodes that have all lost
+their data look brand-new, and then two processes could hold the same lock.
 
-A server that started less than a guard time ago may be one that lost its data.
-The command says so, and waits until the server has been up for the guard time.
-With --new it does not wait: give it when you have just made the servers.
+A server that started less than a guard time ago may have lost its data. The
+command says so and waits until that server has been up for the guard time. With
+--new it does not wait: pass it if you have just created the servers.
 
-Nodes that have recorded a set keep it, and nothing is changed.`,
+If the nodes have already recorded a set, nothing is changed.`,
 		Example: `  quorate bootstrap        # waits for servers that have just started
-  quorate bootstrap --new  # in a test, which has just made them`,
+  quorate bootstrap --new  # in a test that has just started them`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, done, err := t.Open(cmd.Context(), io.Discard)
@@ -62,7 +61,7 @@ Nodes that have recorded a set keep it, and nothing is changed.`,
 	t.NodeFlags(cmd)
 	t.GuardFlag(cmd, " (default: 20s)")
 	t.SharedFlags(cmd, "5m", "2s")
-	cmd.Flags().BoolVar(&j.isNew, "new", false, "the servers are brand-new: do not wait for those that have just started")
+	cmd.Flags().BoolVar(&j.isNew, "new", false, "the servers are brand-new: do not wait for servers that have just started")
 	return cmd
 }
 
@@ -99,19 +98,19 @@ func (j *bootstrapJob) run(ctx context.Context, q *quorate.Quorum) error {
 	if err = core.WrapError("bootstrap", "", err); errors.Is(err, quorate.ErrInvalid) {
 		return cli.NewExit(1, cli.Plain(err)) // no node that answers later changes it
 	} else if err != nil {
-		return cli.NewExit(1, fmt.Errorf("%w\nEvery node must confirm: start the nodes that are named, or correct their addresses, and run this again", cli.Plain(err)))
+		return cli.NewExit(1, fmt.Errorf("%w\nEvery node must confirm: start the nodes named above, or correct their addresses, and run this again", cli.Plain(err)))
 	}
 	r, _ := q.Check(ctx)
 	if !recorded { // the nodes have answered since, or another client was first
 		return j.already(r.Set.Members)
 	}
-	fmt.Fprintf(j.out, "Declared %s brand-new, with votes from now on.\n", fault.Count(len(r.Set.Members), "node"))
-	fmt.Fprintf(j.out, "The set is recorded, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
+	fmt.Fprintf(j.out, "Declared %s brand-new; they vote from now on.\n", fault.Count(len(r.Set.Members), "node"))
+	fmt.Fprintf(j.out, "The set is recorded with a guard time of %v: clients with a TTL above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
 	return nil
 }
 
 func (j *bootstrapJob) already(set []string) error {
-	fmt.Fprintf(j.out, "Already recorded, nothing changed: the set is %s.\n", strings.Join(set, " "))
+	fmt.Fprintf(j.out, "Already recorded; nothing changed. The set is %s.\n", strings.Join(set, " "))
 	return nil
 }
 
@@ -133,7 +132,7 @@ func (j *bootstrapJob) wait(ctx context.Context, q *quorate.Quorum) (answer bool
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
-			return true, errors.New("bootstrap: interrupted while it waited; nothing was changed")
+			return true, errors.New("bootstrap: interrupted while waiting; nothing was changed")
 		}
 	}
 }
@@ -202,12 +201,12 @@ func (j *bootstrapJob) rest(ctx context.Context) time.Duration {
 				j.mute[i] = time.Now()
 			}
 			up = time.Since(j.mute[i])
-			why = "does not say how long it has been up, so it may have just lost its data"
+			why = "does not report its uptime, so it may have just lost its data"
 		}
 		left := guard - up
 		if left > 0 && !j.said[i] {
 			j.said[i] = true
-			fmt.Fprintf(j.errs, "quorate: %s %s: waiting for %v, the rest of the guard time. If no client has ever used it, give --new\n",
+			fmt.Fprintf(j.errs, "quorate: %s %s: waiting %v for the rest of the guard time. If no client has ever used it, pass --new\n",
 				j.t.Names[i], why, left.Round(time.Second))
 		}
 		longest = max(longest, left)

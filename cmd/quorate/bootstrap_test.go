@@ -30,7 +30,7 @@ func TestBootstrapWaitsForServersThatHaveJustStarted(t *testing.T) {
 	for _, addr := range c.Addrs() {
 		assert.Equal(t, 1, strings.Count(p.err.String(), "quorate: "+addr+" started "), p.err.String())
 	}
-	assert.Contains(t, p.err.String(), "If no client has ever used it, give --new\n")
+	assert.Contains(t, p.err.String(), "If no client has ever used it, pass --new\n")
 	assert.Contains(t, p.out.String(), "Declared 3 nodes brand-new")
 	for i := range 3 {
 		up, err := uptime(t.Context(), c.Node(i).Client())

@@ -22,34 +22,34 @@ func checkCommand() *cobra.Command {
 	var j checkJob
 	cmd := &cobra.Command{
 		Use: "check", SuggestFor: []string{"doctor", "ping", "health"},
-		Short: "Ask every node what affects safety, and say what is wrong",
-		Long: `Asks every node for what affects safety and says what is wrong with it.
+		Short: "Check every node and report what is wrong",
+		Long: `Checks every node and reports what is wrong with it.
 
 Exit status:
-  0   all is well. With three nodes or more, one more may be restarted, or fail
-      with its data. One node or two can spare none: they are ready
-  1   locks work, but something is wrong, or the next node must not be restarted
+  0   all is well: with three or more nodes, you can restart one more; with one
+      or two, all are ready
+  1   locks work, but there is a warning, or you must not restart the next node
       yet
-  2   nothing can be locked: no majority of the nodes votes
+  2   nothing can be locked, because no majority of the nodes votes
   64  the command line is wrong
   74  the report could not be written
 
-A node that was restarted does not vote for the guard time. If it lost its data,
-any connected client then brings it what was recorded, this command as well.
-Until that is done the next node must keep its data. With --wait the command
-waits for that, tells on the standard error what it waits for, and ignores
-warnings that do not pass by themselves.
+A restarted node does not vote until the guard time is over. If it lost its
+data, any connected client repairs it, including this command. Don't restart the
+next node before that is done. With --wait the command waits until it is done
+and prints what it is waiting for. It then ignores warnings that do not clear on
+their own.
 
-It has each node write what a lock writes, at a key of its own that expires
-within a second. A node that answers and refuses that "refuses locks".
+The check writes a key that expires within a second to every node. A node that
+answers but refuses that write "refuses locks".
 
-With --all every node must be ready and caught up. With --json the report is one
+With --all, every node must be ready and caught up. With --json, the report is a
 JSON document.`,
 		Example: `  quorate check         # for monitoring
   quorate check --wait  # between two steps of a rolling restart`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("timeout") && !j.wait {
-				return errors.New("check: --timeout is for --wait")
+				return errors.New("check: --timeout needs --wait")
 			}
 			if j.timeout <= 0 {
 				return errors.New("check: --timeout must be positive")
@@ -74,9 +74,9 @@ JSON document.`,
 	t.NodeFlags(cmd)
 	t.GuardFlag(cmd, " (default: the set's)")
 	jsonFlag(cmd, &j.json)
-	cmd.Flags().BoolVar(&j.all, "all", false, "every node must be ready, also where fewer would allow the next restart")
-	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until the next node may be restarted")
-	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "how long to wait at most, with --wait")
+	cmd.Flags().BoolVar(&j.all, "all", false, "require every node to be ready, even if fewer are enough for the next restart")
+	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until it is safe to restart the next node")
+	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "the longest time to wait with --wait")
 	return cmd
 }
 
@@ -152,7 +152,7 @@ func (j *checkJob) ended(ctx context.Context) string {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 		return cause.Error()
 	}
-	return fmt.Sprintf("waited for %v; start the nodes that are down; for others wait again, with a longer --timeout", j.timeout)
+	return fmt.Sprintf("waited for %v; start the nodes that are down, or run it again with a longer --timeout", j.timeout)
 }
 
 // safe reports whether the nodes are as the caller wants them.

@@ -63,7 +63,7 @@ func TestCheckAndBootstrap(t *testing.T) {
 		status, out, _ = call("check", "--all")
 		return status == exitDegraded
 	}, 10*time.Second, time.Millisecond, "one node does not answer: %s", &out)
-	assert.Contains(t, out, "none may fail")
+	assert.Contains(t, out, "no node may fail")
 	assert.Contains(t, out, "unreachable: ")
 	ns.Stop(1)
 	status, out, _ = call("check")
@@ -85,7 +85,7 @@ func TestMembersList(t *testing.T) {
 
 	status, out, errs = call("bootstrap", "--new", "--nodes", three)
 	require.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "The set is recorded, with a guard time of 20s: clients with a ttl above 8s are refused.")
+	assert.Contains(t, out, "The set is recorded with a guard time of 20s: clients with a TTL above 8s are refused.")
 	members := strings.Join(c.Addrs()[:3], " ")
 	for _, args := range [][]string{{"members", "list", "--nodes", three}, {"check", "--nodes", three}, {"members", "list", "--nodes", odd}} {
 		require.Eventually(t, func() bool { // not all nodes may be connected in time
@@ -120,7 +120,7 @@ func TestTooFewNodesToTellTheSet(t *testing.T) {
 				return !strings.Contains(out, "verify membership")
 			}), what)
 			assert.NotZero(t, status, what)
-			for _, text := range append(texts, "Note: it is not known which set the nodes are, as too few of them say so: start those that are down") {
+			for _, text := range append(texts, "Note: too few nodes answer to tell which set they are: start those that are down") {
 				assert.Contains(t, out, text, what)
 			}
 			assert.NotContains(t, out+errs, "no set is recorded yet", what)
@@ -167,7 +167,7 @@ func TestBootstrapOfLateNodes(t *testing.T) {
 		require.NoError(t, c.Node(1).Cont())
 		return p.status() == 0
 	}))
-	assert.Equal(t, "Already recorded, nothing changed: the set is "+strings.Join(c.Addrs(), " ")+".\n", p.out.String())
+	assert.Equal(t, "Already recorded; nothing changed. The set is "+strings.Join(c.Addrs(), " ")+".\n", p.out.String())
 }
 
 // The command waits until all nodes vote. It says what it waits for, and for
@@ -182,7 +182,7 @@ func TestCheckWait(t *testing.T) {
 		status, out, errs = call("check", nodes, "--wait", "--timeout", d.String())
 	}
 	assert.Equal(t, 1, status)
-	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: none may fail: with one more down nothing can be locked.")
+	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: no node may fail: with one more down nothing can be locked.")
 	assert.Contains(t, errs, "waiting: ")
 	assert.Contains(t, errs, "votes in ")
 	assert.Contains(t, errs, "not safe to restart a node: waited for ")

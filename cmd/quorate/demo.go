@@ -22,23 +22,23 @@ func demoCommand() *cobra.Command {
 	var length float64
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it at work: 15 seconds, no Redis needed",
-		Long: `Starts nodes and workers on this machine, lets the workers contend for one lock,
-kills a worker that holds it and then a node, and shows which worker held
-the lock when and that nothing went wrong.
+		Short: "See a lock at work in 15 seconds, without Redis",
+		Long: `Starts nodes and workers on this machine and lets the workers compete for one
+lock. It kills a worker that holds the lock, then a node, and shows who held the
+lock when, and that nothing went wrong.
 
-Exit status 0: everything came out right. 1: it did not.`,
+Exit status: 0 if everything went right, 1 if not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case cfg.Nodes < 1 || cfg.Nodes > 9:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: between 1 and 9; 3 and 5 show most", cfg.Nodes))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: must be between 1 and 9; try 3 or 5", cfg.Nodes))
 			case cfg.Workers < 2 || cfg.Workers > 20:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--workers %d: between 2 and 20, for one of them is killed", cfg.Workers))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--workers %d: must be between 2 and 20", cfg.Workers))
 			case length < 2 || length > 600:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--seconds %v: between 2 and 600", length))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--seconds %v: must be between 2 and 600", length))
 			case cfg.TTL < 200*time.Millisecond || cfg.TTL > 8*time.Second:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--ttl %v: between 200ms and 8s", cfg.TTL))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--ttl %v: must be between 200ms and 8s", cfg.TTL))
 			}
 			self, err := os.Executable()
 			if err != nil {
@@ -54,17 +54,17 @@ Exit status 0: everything came out right. 1: it did not.`,
 			case errors.Is(err, demo.ErrInterrupted):
 				return &cli.Exit{Code: 130}
 			case err != nil:
-				return cli.NewExit(1, fmt.Errorf("the demo could not go on: %w", err))
+				return cli.NewExit(1, fmt.Errorf("the demo failed: %w", err))
 			case !ok:
 				return &cli.Exit{Code: 1}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "how many nodes")
-	cmd.Flags().IntVar(&cfg.Workers, "workers", 5, "how many workers")
-	cmd.Flags().Float64Var(&length, "seconds", 12, "about how long")
-	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock outlives a holder that died")
+	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
+	cmd.Flags().IntVar(&cfg.Workers, "workers", 5, "number of workers")
+	cmd.Flags().Float64Var(&length, "seconds", 12, "approximate length in seconds")
+	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock stays taken after its holder dies")
 	return cmd
 }
 

@@ -31,28 +31,27 @@ func everyCommand() *cobra.Command {
 	var j everyJob
 	cmd := &cobra.Command{
 		Use: "every NAME PERIOD [flags] -- CMD [ARG...]", SuggestFor: []string{"cron", "period", "schedule"},
-		Short: "Run a command in one process of all replicas, once per period",
-		Long: `Runs CMD in each PERIOD (10s, 15m, 24h) unless another process of that NAME has
-run it in this period, until a signal ends it. Start the same line on every
-replica.
+		Short: "Run a command once per period, on one replica",
+		Long: `Runs CMD once in every PERIOD (10s, 15m, 24h), on one replica, until a signal
+ends it. Start the same line on every replica.
 
-Periods are the nodes' time, and begin at the multiples of PERIOD since
-1970-01-01 00:00 UTC. Missed ones are not made up for. While a run lasts into
-later periods, there is no other. A run that fails, or whose machine dies, is
-not repeated in its period unless --retry is given.
+Periods follow the clocks of the nodes and begin at multiples of PERIOD since
+1970-01-01 00:00 UTC. A missed period is skipped. While a run lasts into later
+periods, no other run starts. If a run fails or its machine dies, it is not
+repeated in its period, unless you pass --retry.
 
 The command finds its fencing token in QUORATE_TOKEN, and the start of its period
-in QUORATE_PERIOD (RFC 3339, UTC). If the claim is lost while it runs, the
-command and its children get SIGTERM, and SIGKILL after --grace.
+in QUORATE_PERIOD (RFC 3339, UTC). If the lock is lost while the command runs,
+it and its children get SIGTERM, and SIGKILL after --grace.
 
 ` + signalHelp + `
-After the first of these four, no further period is waited for.
+After the first of these four, quorate waits for no further period.
 
---status tells of the newest run, with --json as a JSON document.
+--status prints the latest run; with --json, as a JSON document.
 
-Exit status: 128+n when signal n ended it; 69 if too few nodes could be asked at
+Exit status: 128+n if signal n ended it; 69 if too few nodes could be asked at
 the start; 64 if the command line is wrong; 126 or 127 if the command cannot be
-run or is not there. With --status: 0 if there was a run, 1 if not.`,
+run or was not found. With --status: 0 if there was a run, 1 if not.`,
 		Example: `  quorate every report 1h -- ./report.sh
   quorate every backup 24h --retry -- ./backup.sh
   quorate every backup 24h --status`,
@@ -61,7 +60,7 @@ run or is not there. With --status: 0 if there was a run, 1 if not.`,
 			case !j.status:
 				return cli.WantCommand(cmd, args, "NAME", "PERIOD")
 			case len(args) != 2 || cmd.ArgsLenAtDash() >= 0:
-				return errors.New("every: --status takes a name and a period, and no command: quorate every NAME PERIOD --status")
+				return errors.New("every: --status takes a name and a period, but no command: quorate every NAME PERIOD --status")
 			}
 			return nil
 		},
@@ -72,20 +71,20 @@ run or is not there. With --status: 0 if there was a run, 1 if not.`,
 			case err != nil && first == nil:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("every: the name comes before the period: quorate every %s %s", args[1], args[0]))
 			case err != nil || j.every < 10*time.Millisecond || j.every > 50*365*24*time.Hour || j.every%time.Millisecond != 0:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("the period %q: give whole milliseconds, at least 10ms and at most fifty years, as in 90s, 15m or 24h", args[1]))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("the period %q: must be a whole number of milliseconds from 10ms to fifty years, such as 90s, 15m or 24h", args[1]))
 			case j.grace < 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
-				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --status"))
+				return cli.NewExit(cli.ExitUsage, errors.New("--json needs --status"))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
 		},
 	}
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().BoolVar(&j.retry, "retry", false, "repeat a run that failed or whose machine died, within its period, a tenth of it or a minute later")
-	cmd.Flags().BoolVar(&j.status, "status", false, "print when the newest run was, and how it ended")
+	cmd.Flags().BoolVar(&j.retry, "retry", false, "if a run fails or its machine dies, repeat it within its period, after a tenth of the period or a minute")
+	cmd.Flags().BoolVar(&j.status, "status", false, "print when the latest run was and how it ended")
 	jsonFlag(cmd, &j.json)
 	return cmd
 }
@@ -157,11 +156,11 @@ func (j *everyJob) do(ctx context.Context, p *period.Period, sigs <-chan os.Sign
 	case ended && e.Err != nil: // it did not begin
 		return e
 	case ended && ctx.Err() == nil:
-		fmt.Fprintf(j.errs, "quorate: %q: the command has ended with status %d\n", j.name, e.Code)
+		fmt.Fprintf(j.errs, "quorate: %q: the command ended with status %d\n", j.name, e.Code)
 	case errors.Is(err, quorate.ErrInvalid):
 		return j.ended(ctx, err)
 	case !ran && ctx.Err() == nil:
-		fmt.Fprintf(j.errs, "quorate: no run of %q here in this period: %v\n", j.name, cli.Plain(err))
+		fmt.Fprintf(j.errs, "quorate: did not run %q in this period: %v\n", j.name, cli.Plain(err))
 	}
 	return nil
 }
@@ -189,11 +188,11 @@ func (j *everyJob) tell(ctx context.Context, p *period.Period) error {
 	switch {
 	case j.json:
 	case last.Start.IsZero():
-		fmt.Fprintf(j.out, "%q has had no run\n", j.name)
+		fmt.Fprintf(j.out, "%q has not run yet\n", j.name)
 	case last.State == period.Began && last.Left > 0:
-		fmt.Fprintf(j.out, "%q runs, in the period from %s (token %d)\n", j.name, start, last.Token)
+		fmt.Fprintf(j.out, "%q is running in the period from %s (token %d)\n", j.name, start, last.Token)
 	case last.State == period.Began:
-		fmt.Fprintf(j.out, "%q began in the period from %s, and its end is not recorded (token %d)\n", j.name, start, last.Token)
+		fmt.Fprintf(j.out, "%q began in the period from %s, but its end is not recorded (token %d)\n", j.name, start, last.Token)
 	default:
 		fmt.Fprintf(j.out, "%q is %s in the period from %s (token %d)\n", j.name, last.State, start, last.Token)
 	}

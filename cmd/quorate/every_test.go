@@ -34,7 +34,7 @@ func TestEvery(t *testing.T) {
 	startNodes(t, 3)
 	status, out, errs := call("every", "report", "100ms", "--status")
 	assert.Equal(t, 1, status, errs)
-	assert.Equal(t, "\"report\" has had no run\n", out)
+	assert.Equal(t, "\"report\" has not run yet\n", out)
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	var ps []*proc
 	for range 3 {
@@ -82,7 +82,7 @@ func TestEveryFails(t *testing.T) {
 			lines = 2
 		}
 		fileWith(t, file, lines)
-		require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "the command has ended with status 3") }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "the command ended with status 3") }, 20*time.Second, 5*time.Millisecond)
 		p.signal(syscall.SIGINT)
 		assert.Equal(t, 128+2, p.status(), p.err.String())
 	}
@@ -97,7 +97,7 @@ func TestEveryIsEnded(t *testing.T) {
 	p.says("in")
 	status, out, errs := call("every", "x", "24h", "--status")
 	assert.Equal(t, 0, status, errs)
-	assert.Contains(t, out, `"x" runs, in the period from`)
+	assert.Contains(t, out, `"x" is running in the period from`)
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, p.status(), p.err.String())
 	assert.Contains(t, p.out.String(), "bye")

@@ -19,20 +19,20 @@ func evictCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "evict NAME TOKEN", SuggestFor: []string{"kill", "unlock", "release", "steal"},
-		Short: "End the hold that has a token, so that the next process gets in",
-		Long: `Ends the hold of a name that has the token, as inspect prints it, and waits until
-it is over. The holder learns of it at once: its context ends, lock and its like
-end their command. A holder that is stopped, dead or cut off loses the name when
-its lease ends, and no other process gets in before.
+		Short: "End a hold, so that the next process gets the lock",
+		Long: `Ends the hold with the given token, which "quorate inspect" prints, and waits
+until it is over. The holder is told at once: its context ends, and lock, sem,
+once and leader end their command. If the holder is stopped, dead or cut off,
+the hold ends when its lease expires.
 
-What one process holds with one claim ends together. The process may claim the
-name again, behind those that wait.
+The process may ask for the name again and then queues behind those that are
+already waiting.
 
 Exit status:
   0   the hold is over
-  1   no claim holds the name with that token
+  1   no process holds the name with that token
   69  too few nodes could be asked
-  75  the holder goes on: it renews its lease, and does not hear of it
+  75  the holder is still renewing its lease and has not received the eviction
   64  the command line is wrong`,
 		Example: `  quorate evict nightly-report 1795671600000000000
   quorate evict nightly-report $(quorate inspect nightly-report --json | jq -r '.holders[0].token')`,
@@ -40,7 +40,7 @@ Exit status:
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil {
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("%q is no token: quorate inspect prints it", args[1]))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("%q is not a token: \"quorate inspect\" prints it", args[1]))
 			}
 			return t.Asking(func(_ context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 				began := time.Now()

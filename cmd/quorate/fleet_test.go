@@ -46,7 +46,7 @@ func (f *fleet) observe() board.Observation {
 	case f.second >= 95 && f.second < 115:
 		*b = board.Node{Name: b.Name, State: fmt.Sprintf("votes in %ds", 115-f.second), Up: true, Recovering: float64(115 - f.second)}
 	case f.second >= 268:
-		*c = board.Node{Name: c.Name, State: "unreachable", Cause: "dial tcp 10.0.3.13:6379: i/o timeout: the node or the network hangs, or is overloaded"}
+		*c = board.Node{Name: c.Name, State: "unreachable", Cause: "dial tcp 10.0.3.13:6379: i/o timeout: the node or the network is down or slow"}
 	}
 	for _, n := range o.Nodes {
 		if !n.Up || n.Recovering > 0 {

@@ -35,7 +35,7 @@ func newMutexGrip(q *quorate.Quorum, name string) grip {
 func newReadGrip(q *quorate.Quorum, name string) grip {
 	m := rwmutex.New(q, name)
 	return &locker{m.RLockContext, m.TryRLockContext, m.RUnlockContext, m.RLease, func(name string) string {
-		return fmt.Sprintf("the lock %q is held --exclusive, or another process waits for it --exclusive", name)
+		return fmt.Sprintf("the lock %q is held with --exclusive, or a process is waiting for it with --exclusive", name)
 	}}
 }
 

@@ -28,21 +28,18 @@ func inspectCommand() *cobra.Command {
 	var asJSON, held bool
 	cmd := &cobra.Command{
 		Use: "inspect NAME", SuggestFor: []string{"show", "who", "status"},
-		Short: "Print which processes hold a name and wait for it, and what each node says",
-		Long: `Prints which processes hold a name, which wait for it and in which order, what is
-recorded, and what each node says of it. What a node says otherwise than a
-majority is marked.
+		Short: "Show who holds a name, who is waiting, and what each node says",
+		Long: `Shows which processes hold a name, which are waiting and in which order, what is
+recorded, and what each node says. It marks nodes that disagree with a majority.
 
-It takes no claim and no vote, and no holder learns of it. A holder that is
-stopped or dead is shown until its lease ends. The time since when a process
-holds a name is that since when it asked for it.
-
-With --held the exit status says whether the name is held.
+Inspecting a name does not affect its holders. A holder that is stopped or dead
+is shown until its lease expires. SINCE is the time at which a process asked for
+the name.
 
 Exit status:
-  0   a majority of the nodes could say; with --held: a process holds the name
+  0   a majority of the nodes answered; with --held: a process holds the name
   1   with --held: no process holds it
-  69  too few could; what the others say is printed all the same
+  69  too few nodes answered; their answers are printed
   64  the command line is wrong`,
 		Example: `  quorate inspect nightly-report
   quorate inspect nightly-report --held >/dev/null && echo "it runs"
@@ -62,7 +59,7 @@ Exit status:
 					tellName(cmd.OutOrStdout(), &r, err == nil)
 				}
 				if err != nil {
-					return cli.NewExit(cli.ExitNoQuorum, errors.New("too few nodes can say; what the others say is printed"))
+					return cli.NewExit(cli.ExitNoQuorum, errors.New("too few nodes answered; their answers are printed"))
 				}
 				if held && len(r.Holders) == 0 && r.Foreign == 0 {
 					return &cli.Exit{Code: 1}
@@ -83,7 +80,7 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 	r = cli.Clean(r)
 	says := summary(r)
 	if !sure {
-		says = "not known which process holds it"
+		says = "the holder is unknown"
 	}
 	fmt.Fprintf(w, "%s: %s\n", strconv.Quote(r.Name), says)
 	if r.Foreign > 0 {
@@ -167,7 +164,7 @@ func recorded(r *inspect.Report) string {
 		s += ", until " + c.Until.Local().Format(time.DateTime)
 	}
 	if c.Nodes < r.Quorum {
-		s += fmt.Sprintf("; only %d of the %d nodes that it needs have it", c.Nodes, r.Quorum)
+		s += fmt.Sprintf("; only %d of the %d nodes needed have it", c.Nodes, r.Quorum)
 	}
 	return s
 }
@@ -193,19 +190,19 @@ func listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "ls [PATTERN]", SuggestFor: []string{"list", "names"},
-		Short: "List the names that are held, waited for, or recorded",
-		Long: `Lists the names that are held, waited for, or recorded, with their kind, their
-first holder and how many wait. PATTERN is one of Redis, such as 'job:*'.
+		Short: "List the names that are held, waited for or recorded",
+		Long: `Lists the names that are held, waited for or recorded, with their kind, their
+first holder and the number of waiters. PATTERN is a Redis pattern such as
+'job:*'.
 
-It looks at the keys of the nodes in portions, and asks for each name by itself.
-So no node is blocked, however many names there are. It takes no claim and no
-vote.
+The command reads the nodes' keys in small portions, so it blocks no node even
+if there are many names. It does not affect any holder.
 
-With --json it prints a JSON document for each name, one a line, as they come.
+With --json it prints one JSON document per name and line, as they come in.
 
 Exit status:
-  0   all could be listed
-  69  too few nodes could be asked, and names may be missing
+  0   all names are listed
+  69  too few nodes could be asked, so names may be missing
   64  the command line is wrong`,
 		Example: `  quorate ls
   quorate ls 'job:*' --json`,
@@ -221,7 +218,7 @@ Exit status:
 			began := time.Now()
 			err = list(ctx, cmd.OutOrStdout(), q, strings.Join(args, ""), asJSON)
 			if took := time.Since(began); took > staleAfter {
-				fmt.Fprintf(cmd.ErrOrStderr(), "quorate: the listing took %v; what it says of a name may be as old\n", took.Round(100*time.Millisecond))
+				fmt.Fprintf(cmd.ErrOrStderr(), "quorate: the listing took %v, so some entries may be that old\n", took.Round(100*time.Millisecond))
 			}
 			return err
 		},

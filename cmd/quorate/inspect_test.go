@@ -97,7 +97,7 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 	require.NoError(t, c.Node(1).Kill())
 	status, out, errs = call("inspect", "job")
 	assert.Equal(t, cli.ExitNoQuorum, status, errs)
-	assert.Contains(t, out, "not known which process holds it")
+	assert.Contains(t, out, "the holder is unknown")
 	assert.Contains(t, out, c.Node(1).Addr()+"  -")
 	status, _, _ = call("ls")
 	assert.Equal(t, cli.ExitNoQuorum, status)

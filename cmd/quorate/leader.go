@@ -35,26 +35,26 @@ func leaderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "leader NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command on one machine of the fleet at a time",
-		Long: `Campaigns to be the leader NAME and runs CMD while it is. Start the same line on
-every machine: one runs the command, the others wait in line. When the command
-has ended, the leader resigns, and the next in line runs it at once.
+		Long: `Waits to become the leader NAME, and runs CMD while it leads. Start the same line
+on every machine: one runs the command, the others wait in line. When the
+command ends, the leader resigns, and the next in line runs it at once.
 
-A waiter that a signal ends leaves the queue. If the leadership is lost while
-the command runs, the command and its children get SIGTERM, and SIGKILL after
---grace. Then quorate exits with 70, or gets in line again with --again.
+If the leadership is lost while the command runs, the command and its children
+get SIGTERM, and SIGKILL after --grace. Then quorate exits with 70, or queues
+again with --again.
 
-The command finds the term in QUORATE_TOKEN: each leader's is higher than the
-last one's.
+The command finds its term in QUORATE_TOKEN. Each leader's term is higher than
+the one before.
 
 ` + signalHelp + `
 
---who prints the leader, with --json as a JSON document; --watch prints it, and
-each change, until a signal.
+--who prints the leader; with --json, as a JSON document. --watch prints the
+leader and each change until interrupted.
 
 Exit status: the command's own, or 128+n if signal n ended it; 69 if too few
 nodes could be asked; 70 if the leadership was lost; 64 if the command line is
-wrong; 126 or 127 if the command cannot be run or is not there. With --who: 0 if
-there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
+wrong; 126 or 127 if the command cannot be run or was not found. With --who: 0
+if there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
 		Example: `  quorate leader scheduler -- ./scheduler
   quorate leader scheduler --value http://10.0.0.7:8080 -- ./scheduler
   quorate leader scheduler --who`,
@@ -65,7 +65,7 @@ there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
 			j.out, j.errs, j.name = cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0]
 			switch {
 			case j.json && !j.who:
-				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --who"))
+				return cli.NewExit(cli.ExitUsage, errors.New("--json needs --who"))
 			case j.who:
 				return j.tellWho(cmd.Context())
 			case j.watch:
@@ -74,14 +74,14 @@ there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
 			return j.lead(cmd, args)
 		},
 	}
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")
-	cmd.Flags().StringVar(&j.value, "value", "", "what the leader says about itself, such as an address")
-	cmd.Flags().BoolVar(&j.again, "again", false, "get in line again when the leadership was lost")
+	cmd.Flags().StringVar(&j.id, "id", "", "the leader's id (default: host, process and a random suffix)")
+	cmd.Flags().StringVar(&j.value, "value", "", "a value to publish with the leader, such as its address")
+	cmd.Flags().BoolVar(&j.again, "again", false, "queue again after the leadership is lost")
 	cmd.Flags().BoolVar(&j.who, "who", false, "print the leader")
 	jsonFlag(cmd, &j.json)
-	cmd.Flags().BoolVar(&j.watch, "watch", false, "print the leader, and each change")
+	cmd.Flags().BoolVar(&j.watch, "watch", false, "print the leader and each change")
 	return cmd
 }
 
@@ -128,7 +128,7 @@ func (g *leaderGrip) release(ctx context.Context) error {
 }
 
 func (g *leaderGrip) holder(name string) string {
-	return fmt.Sprintf("another participant leads %q, or is ahead in the queue", name)
+	return fmt.Sprintf("another process leads %q, or is ahead in the queue", name)
 }
 
 // tellWho prints the leader.

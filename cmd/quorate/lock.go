@@ -42,30 +42,30 @@ func lockCommand() *cobra.Command {
 		Short: "Run a command while holding a lock",
 		Long: `Waits for the lock NAME, runs CMD while holding it, and releases it.
 
-A plain lock is a mutex.Mutex of that name, and any other Redlock client's lock.
-With --shared or --exclusive it is a reader's or a writer's hold of an
-rwmutex.RWMutex: any number share it, or one has it alone. All users of a name
-must take the same of the two.
+A plain lock is the mutex.Mutex of that name and excludes other Redlock clients.
+With --shared or --exclusive it is a read or write lock of the rwmutex.RWMutex of
+that name: any number of processes can share it, or one can hold it alone. All
+users of a name must use the same kind.
 
-The command finds its fencing token in QUORATE_TOKEN: each holder's is higher
-than the last one's. It does not see QUORATE_NODES, which may contain passwords,
-unless --pass-nodes is given. If the lock is lost while the command runs, the
-command and its children get SIGTERM, and SIGKILL after --grace. If this process
-is killed, they get SIGKILL at once.
+The command finds its fencing token in QUORATE_TOKEN. Each holder's token is
+higher than the one before. The command does not see QUORATE_NODES, which may
+contain passwords, unless you pass --pass-nodes. If the lock is lost while the
+command runs, it and its children get SIGTERM, and SIGKILL after --grace. If
+quorate is killed, they get SIGKILL at once.
 
 ` + signalHelp + `
 
-Exit status: the command's own, or 128+n if signal n ended it; 75 if
-another client held the lock, or was ahead, for all of --wait; 69 if too few
-nodes could be asked; 70 if the lock was lost; 64 if the command line is wrong;
-126 or 127 if the command cannot be run or is not there.`,
+Exit status: the command's own, or 128+n if signal n ended it; 75 if another
+client held the lock or was ahead for all of --wait; 69 if too few nodes could
+be asked; 70 if the lock was lost; 64 if the command line is wrong; 126 or 127
+if the command cannot be run or was not found.`,
 		Example: `  quorate lock nightly -- ./report.sh
-  quorate lock nightly --wait 0 -- ./report.sh     # only if it does not run elsewhere`,
+  quorate lock nightly --wait 0 -- ./report.sh     # only if it is not running elsewhere`,
 		Args: cli.CommandArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch j.grip = newMutexGrip; {
 			case shared && exclusive:
-				return cli.NewExit(cli.ExitUsage, errors.New("--shared and --exclusive: one of them, not both"))
+				return cli.NewExit(cli.ExitUsage, errors.New("pass either --shared or --exclusive, not both"))
 			case shared:
 				j.grip = newReadGrip
 			case exclusive:
@@ -75,8 +75,8 @@ nodes could be asked; 70 if the lock was lost; 64 if the command line is wrong;
 		},
 	}
 	j.flags(cmd)
-	cmd.Flags().BoolVar(&shared, "shared", false, "share it with the other --shared holders")
-	cmd.Flags().BoolVar(&exclusive, "exclusive", false, "hold it alone, against all --shared holders")
+	cmd.Flags().BoolVar(&shared, "shared", false, "share the lock with other --shared holders")
+	cmd.Flags().BoolVar(&exclusive, "exclusive", false, "hold the lock alone, excluding all --shared holders")
 	return cmd
 }
 
@@ -87,12 +87,12 @@ func semCommand() *cobra.Command {
 		Use: "sem NAME -n PERMITS [flags] -- CMD [ARG...]", SuggestFor: []string{"semaphore"},
 		Short: "Run a command while holding permits of a semaphore",
 		Long: `Waits until --weight of the PERMITS of the semaphore NAME are free and no waiter
-is ahead, runs CMD while holding them, and gives them back. All users of the name
-must give the same -n.
+is ahead, runs CMD while holding them, and releases them. All users of the name
+must pass the same -n.
 
 ` + signalHelp + `
 
-Token, loss and exit status are those of "quorate lock".`,
+The token, the loss of permits and the exit status are as for "quorate lock".`,
 		Example: `  quorate sem encoders -n 3 -- ./encode.sh film.mkv`,
 		Args:    cli.CommandArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,8 +100,8 @@ Token, loss and exit status are those of "quorate lock".`,
 			return j.start(cmd, args)
 		},
 	}
-	cmd.Flags().Int64VarP(&permits, "permits", "n", 0, "how many permits there are")
-	cmd.Flags().Int64Var(&weight, "weight", 1, "how many of them the command needs")
+	cmd.Flags().Int64VarP(&permits, "permits", "n", 0, "the total number of permits")
+	cmd.Flags().Int64Var(&weight, "weight", 1, "the number of permits the command needs")
 	j.flags(cmd)
 	_ = cmd.MarkFlagRequired("permits")
 	return cmd
@@ -110,7 +110,7 @@ Token, loss and exit status are those of "quorate lock".`,
 func (j *lockJob) flags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
 }
 
@@ -119,8 +119,8 @@ func (j *lockJob) commandFlags(cmd *cobra.Command) {
 	j.NodeFlags(cmd)
 	j.GuardFlag(cmd, " (default: the set's)")
 	j.LeaseFlags(cmd)
-	cmd.Flags().BoolVarP(&j.Quiet, "quiet", "q", false, "say nothing on the standard error but why it fails")
-	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false, "leave $QUORATE_NODES, with its passwords, in the command's environment")
+	cmd.Flags().BoolVarP(&j.Quiet, "quiet", "q", false, "print nothing to standard error except why it failed")
+	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false, "keep $QUORATE_NODES, with its passwords, in the command's environment")
 }
 
 // start checks what the flags say and runs the job.
@@ -159,16 +159,16 @@ func (j *lockJob) run(ctx context.Context) error {
 	case errors.Is(err, quorate.ErrLost):
 		return cli.NewExit(cli.ExitLost, fmt.Errorf("the lock %q was lost as the command ended", j.name))
 	case err != nil:
-		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is released, but not every node knows yet: %v\n", j.name, cli.Plain(err))
+		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is released, but not every node has confirmed it: %v\n", j.name, cli.Plain(err))
 	}
 	return status
 }
 
 // signalHelp is the part of the help of each command that runs another one.
-const signalHelp = `INT, TERM, HUP and QUIT go to CMD and its children; while no CMD runs, they end
-the waiting. USR1, USR2, WINCH, ALRM, VTALRM, XCPU, XFSZ, IO, PWR and real-time
-signals go to CMD alone. Ctrl-Z, fg and bg stop and continue CMD as usual. A
-signal that was ignored at the start, as by nohup, stays ignored.`
+const signalHelp = `INT, TERM, HUP and QUIT go to CMD and its children, or end the wait if CMD is
+not running. USR1, USR2, WINCH, ALRM, VTALRM, XCPU, XFSZ, IO, PWR and real-time
+signals go to CMD only. Ctrl-Z, fg and bg work as usual. A signal that was
+ignored at the start, for example by nohup, stays ignored.`
 
 // ending are the signals that end a command.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}

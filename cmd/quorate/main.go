@@ -32,7 +32,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	e, ok := errors.AsType[*cli.Exit](err)
 	if out.err != nil && (err == nil || ok && e.Err == nil) { // the output was to say all
-		err = cli.NewExit(cli.ExitOutput, fmt.Errorf("the output could not be written: %w", out.err))
+		err = cli.NewExit(cli.ExitOutput, fmt.Errorf("could not write the output: %w", out.err))
 		e, ok = errors.AsType[*cli.Exit](err)
 	}
 	if err == nil {
@@ -71,11 +71,11 @@ func (silent) Printf(context.Context, string, ...any) {}
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
-		Short: "Locks on a quorum of independent Redis masters",
-		Long: `Quorate holds a lock on a majority of 1, 3, 5 … independent Redis masters.
+		Short: "Locks on a majority of independent Redis servers",
+		Long: `Quorate holds a lock on a majority of 1, 3 or 5 independent Redis servers.
 
-New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
-"quorate nodes" then gives you nodes to play with.`,
+New here? "quorate demo" shows a lock at work in 15 seconds, without Redis. Then
+"quorate nodes" gives you nodes to try things out.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

@@ -17,7 +17,7 @@ import (
 func membersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "members",
-		Short: "Show which set the nodes belong to, and change it",
+		Short: "Show and change the set of nodes",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,11 +30,11 @@ func membersListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Print the set that the nodes have recorded, and how each node stands to it",
-		Long: `Prints the set that the nodes have recorded, and how each node stands to it.
+		Short: "Print the recorded set and whether each node belongs to it",
+		Long: `Prints the set that the nodes have recorded, and whether each node belongs to it.
 
 Exit status:
-  0   a set is recorded, and each node of the list belongs to it
+  0   a set is recorded, and every listed node belongs to it
   1   no set is recorded, or a node does not answer or does not belong to it
   64  the command line is wrong
 
@@ -71,7 +71,7 @@ func tellMembers(w io.Writer, r quorate.Report) {
 	tellSet(w, r)
 	for i := range r.Nodes {
 		if n := &r.Nodes[i]; n.Err != nil {
-			fmt.Fprintf(w, "%s could not be asked: %v\n", n.Node, n.Err)
+			fmt.Fprintf(w, "%s did not answer: %v\n", n.Node, n.Err)
 		}
 	}
 }
@@ -80,11 +80,11 @@ func tellMembers(w io.Writer, r quorate.Report) {
 func role(s *quorate.SetReport, addr string) string {
 	switch {
 	case slices.Contains(s.Entering, addr):
-		return ", enters"
+		return ", joining"
 	case slices.Contains(s.Leaving, addr):
-		return ", leaves"
+		return ", leaving"
 	case len(s.Entering)+len(s.Leaving) > 0 && (slices.Contains(s.Members, addr) || lo.SomeBy(lo.Values(s.Also), func(also []string) bool { return slices.Contains(also, addr) })):
-		return ", stays"
+		return ", staying"
 	}
 	return ""
 }

@@ -24,81 +24,81 @@ import (
 
 // membersHelp is what the help of each command says that changes the set.
 const membersHelp = `
-Locks are held, waited for and passed on all the while. A change that would end
-what clients hold is refused without --yes. The command says on the standard
-error what it waits for. --nodes is the list of before, or any list with
-nodes of the set.
+Locks work as usual during the change. A change that would end existing holds is
+refused without --yes. The command prints what it is waiting for. --nodes may be
+the old list, or any list with nodes of the set.
 
-If it is interrupted (Ctrl-C), or ends at --timeout, it gives the exchange up if
-that is still possible, and says what the set is. An exchange that is left
-half-way is safe: the same command once more finishes it, "quorate members undo"
-gives it up. An exchange that another operator has left half-way is finished
-first.
+If you interrupt it (Ctrl-C), or at --timeout, it abandons the change if that is
+still possible, and prints what the set is. An unfinished change is safe: run
+the same command again to finish it, or "quorate members undo" to abandon it. A
+change that another operator left unfinished is finished first.
 
-When it ends with 0, clients that run have followed: stop the servers that were
-removed, and give the new list to all clients, one after the other. If it ends
-otherwise, the message says how long these servers must run.
+When it exits with 0, running clients have followed: stop the removed servers,
+and give all clients the new list. Otherwise, the message says how long to keep
+these servers running.
 
 Exit status:
-  0   the set is as wanted
-  1   it is not; the message says what the set is, and what to do
+  0   the set has been changed
+  1   it has not; the message says what the set is, and what to do
   64  the command line is wrong`
 
 func membersAddCommand() *cobra.Command {
-	return exchangeCommand("add URL...", "Add nodes to the set, while locks are held", `Adds nodes to the set. Each is an empty server, or one that was a node of this set
-before. It takes two guard times: the new nodes take in what the others have, and
-then old leases end.
+	return exchangeCommand("add URL...", "Add nodes to the set, while locks are held", `Adds nodes to the set. Each must be an empty server, or a former node of this set.
+It takes two guard times: one to copy what the other nodes have, and one for old
+leases to end.
 `, `  quorate members add lock-d:6379 lock-e:6379   # three nodes become five`, cobra.MinimumNArgs(1),
 		func(args []string) operator.Exchange { return operator.Exchange{Add: args} })
 }
 
 func membersRemoveCommand() *cobra.Command {
-	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set. They may be down for good. It takes a guard time
-and a half. Stop the servers when it has ended with 0, and not before. It may end
-a hold of a name for which several clients contend, so it wants --yes.
+	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set, even if they are permanently lost. It takes one and a
+half guard times. Don't stop the servers before it has exited with 0. It may end
+a hold on a name that several clients contend for, so it requires --yes.
 `, `  quorate members remove lock-c:6379 --yes`, cobra.MinimumNArgs(1),
 		func(args []string) operator.Exchange { return operator.Exchange{Remove: args} })
 }
 
 func membersReplaceCommand() *cobra.Command {
-	return exchangeCommand("replace OLD NEW", "Replace a node of the set by another one, while locks are held", `Replaces a node of the set, which may be down for good, by an empty server at
-another address. It takes two guard times and a half. A server that was emptied
-and keeps its address needs no command.
+	return exchangeCommand("replace OLD NEW", "Replace a node of the set, while locks are held", `Replaces a node of the set, even if it is permanently lost, with an empty server
+at another address. It takes two and a half guard times. If you replace a server
+with an empty one at the same address, you don't need a command.
 `, `  quorate members replace lock-c:6379 lock-d:6379`, cobra.ExactArgs(2),
 		func(args []string) operator.Exchange { return operator.Exchange{Add: args[1:], Remove: args[:1]} })
 }
 
 func membersMoveCommand() *cobra.Command {
 	var keep bool
-	cmd := exchangeCommand("move OLD NEW", "Give a node of the set another address", `Gives a node of the set another address, at which its server answers with the
-same data. It takes half a guard time: clients that run follow meanwhile.
+	cmd := exchangeCommand("move OLD NEW", "Change the address of a node of the set", `Changes the address of a node of the set. Its server must answer at the new
+address with the same data. It takes half a guard time, in which running clients
+follow.
 
-With --keep the node has the new address beside those of before: a port with TLS
-beside a plain one, or the address in another network. Both must lead to the same
-server at all times. A client dials the address that its own list names. Without
---keep the node has NEW alone, which may be one of its addresses.
+With --keep the node keeps its old addresses as well, for example a plain port in
+addition to a TLS port, or an address in another network. All of them must always
+lead to the same server. A client dials the address in its own list. Without
+--keep the node has only NEW, which may be one of its current addresses.
 `, `  quorate members move 10.0.0.7:6379 lock-c:6379
   quorate members move --keep lock-c:6379 rediss://lock-c:6380`, cobra.ExactArgs(2),
 		func(args []string) operator.Exchange {
 			return operator.Exchange{Move: &operator.Move{From: args[0], To: args[1], Keep: keep}}
 		})
-	cmd.Flags().BoolVar(&keep, "keep", false, "the node has the addresses of before, too")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the old addresses as well")
 	return cmd
 }
 
 func membersSetCommand() *cobra.Command {
 	var s nodeset.Shared
-	cmd := exchangeCommand("set", "Change what all clients of the set share", `Changes what all clients of the set share. What is not given stays. It takes about
-the longer one of the guard times of before and after.
+	cmd := exchangeCommand("set", "Change the settings that all clients of the set share", `Changes the settings that all clients of the set share. Settings that you don't
+pass stay as they are. It takes about the longer of the old and the new guard
+time.
 `, `  quorate members set --guard 40s   # for longer leases`, func(cmd *cobra.Command, args []string) error {
 		if s == (nodeset.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
-			return errors.New("members set: give --guard, --retention or --skew, none below 0")
+			return errors.New("members set: pass --guard, --retention or --skew, none below 0")
 		}
 		return cobra.NoArgs(cmd, args)
 	}, func([]string) operator.Exchange { return operator.Exchange{Shared: &s} })
-	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a node that lost its data does not vote")
-	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used")
-	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "the largest tolerated difference between the clocks of nodes")
+	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a restarted node does not vote")
+	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node keeps the last ticket of an unused name")
+	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "the largest tolerated difference between the nodes' clocks")
 	return cmd
 }
 
@@ -106,7 +106,7 @@ the longer one of the guard times of before and after.
 func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) string {
 	switch {
 	case smaller:
-		return "while several clients contend for a name, its holder may have a majority only with the nodes that leave. Then it loses what it holds within its ttl. If that is meant, say --yes"
+		return "if several clients contend for a name, its holder may have a majority only with the nodes that leave, and would lose its hold within its TTL. If you accept that, pass --yes"
 	case x.Shared == nil:
 		return ""
 	}
@@ -115,11 +115,11 @@ func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) str
 	if then >= now {
 		return ""
 	}
-	return fmt.Sprintf("clients with a ttl above %v, which may have one of up to %v now, lose what they hold and are refused. If that is meant, or no client has such a ttl, say --yes", then, now)
+	return fmt.Sprintf("clients with a TTL above %v (up to %v is allowed now) would lose their holds and be refused. If you accept that, or no client has such a TTL, pass --yes", then, now)
 }
 
 func membersUndoCommand() *cobra.Command {
-	return exchangeCommand("undo", "Give up an exchange of nodes that was left half-way", `Gives up an exchange of nodes that was left half-way, or is under way: the set is
+	return exchangeCommand("undo", "Abandon an unfinished change of the set", `Abandons a change of the set that is unfinished or still running. The set is then
 as it was before. It takes moments, and does not wait for nodes that were to be
 added.
 `, "", cobra.NoArgs, func([]string) operator.Exchange { return operator.Exchange{Undo: true} })
@@ -168,8 +168,8 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 		},
 	}
 	t.NodeFlags(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most before the change is given up")
-	cmd.Flags().BoolVar(&yes, "yes", false, "also if the change ends what clients hold")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "abandon the change after this time")
+	cmd.Flags().BoolVar(&yes, "yes", false, "make the change even if it ends existing holds")
 	return cmd
 }
 
@@ -185,18 +185,18 @@ func changed(ctx context.Context, q *quorate.Quorum, x operator.Exchange) (*node
 func tellChanged(w io.Writer, x operator.Exchange, before, now []string) {
 	fmt.Fprintf(w, "The set is now: %s\n", strings.Join(now, " "))
 	if left, _ := lo.Difference(before, now); len(x.Remove) > 0 && len(left) > 0 {
-		fmt.Fprintf(w, "Stop the servers that have left: %s\n", strings.Join(left, " "))
+		fmt.Fprintf(w, "Stop the removed servers: %s\n", strings.Join(left, " "))
 	}
 	if !x.Undo {
-		fmt.Fprintln(w, "Clients that run have followed. Give each the new list, one after the other.")
+		fmt.Fprintln(w, "Running clients have followed. Give all clients the new list.")
 	}
 }
 
 // stages are what the stages of an exchange mean to an operator.
 var stages = map[quorate.Stage]string{
-	quorate.StageStable:   "one set counts",
-	quorate.StageLearning: "the old nodes count, and the next set is prepared",
-	quorate.StageJoint:    "the old nodes and the new ones count, a majority of each",
+	quorate.StageStable:   "one set decides",
+	quorate.StageLearning: "the old set decides while the next one is prepared",
+	quorate.StageJoint:    "both sets decide, a majority of each",
 }
 
 // tellProgress says in a line how far an exchange is.

@@ -17,21 +17,21 @@ func nodesCommand() *cobra.Command {
 	var n, port int
 	cmd := &cobra.Command{
 		Use: "nodes", SuggestFor: []string{"serve", "start"},
-		Short: "Serve Redis-compatible nodes from this process, to try things with",
-		Long: `Serves Redis-compatible nodes on the loopback interface until interrupted.
+		Short: "Run Redis-compatible nodes in this process, to try things out",
+		Long: `Runs Redis-compatible nodes on the loopback interface until interrupted.
 
-They keep everything in memory and all end with this process: for trying
-things, never for production. They may vote at once; no bootstrap is needed. They
-carry out the scripts of this version of quorate only.`,
-		Example: `  quorate nodes                      # copy the line that it prints into another terminal
+They keep everything in memory and end with this process, so use them to try
+things out, never in production. They vote at once, without bootstrap. They run
+only the scripts of this version of quorate.`,
+		Example: `  quorate nodes                      # copy the line it prints into another terminal
   quorate nodes -n 5 --port 7000     # 127.0.0.1:7000 to 7004`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 || n > 31 {
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("-n %d: between 1 and 31; 1, 3 or 5 make sense", n))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("-n %d: must be between 1 and 31; choose 1, 3 or 5", n))
 			}
 			if port < 0 || port+n > 65536 {
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--port %d: there are no such ports", port))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--port %d: no such ports", port))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -47,7 +47,7 @@ carry out the scripts of this version of quorate only.`,
 		},
 	}
 	cmd.Flags().IntVarP(&n, "count", "n", 3, "how many nodes")
-	cmd.Flags().IntVar(&port, "port", 0, "port of the first; the others follow (default: free ones)")
+	cmd.Flags().IntVar(&port, "port", 0, "port of the first node; the others follow (default: free ports)")
 	return cmd
 }
 

@@ -38,32 +38,32 @@ func onceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "once NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command once for all replicas, and wait until it is done",
-		Long: `Runs CMD unless the work NAME is done, and ends when it is done. Start the same
-line on every replica: one runs the command, the others wait for that and go on.
-What is done stays done, for all later calls.
+		Long: `Runs CMD unless the work NAME is already done, and returns when it is done. Start
+the same line on every replica: one runs the command, and the others wait for it
+and continue. Once done, the work stays done for all later calls.
 
-It is done when the command has exited with 0 and a majority of the nodes has
-recorded that. If it fails, or its machine dies, the next replica runs it. It
-may therefore begin more than once: it must be fit for that, and must not exit
-with 0 when it was interrupted.
+The work is done when the command has exited with 0 and a majority of the nodes
+has recorded that. If the command fails, or its machine dies, the next replica
+runs it. So it may start more than once: make it safe to run again, and don't
+let it exit with 0 when it was interrupted.
 
-The command finds its fencing token in QUORATE_TOKEN: each run's is higher than
-the last one's. If the claim is lost while the command runs, the command and its
+The command finds its fencing token in QUORATE_TOKEN. Each run's token is higher
+than the one before. If the lock is lost while the command runs, it and its
 children get SIGTERM, and SIGKILL after --grace.
 
 ` + signalHelp + `
 
---status tells whether it is done, when and by which process, with --json as a
-JSON document. --reset makes it undone;
-processes that know it to be done already go on knowing it.
+--status prints whether the work is done, when, and by which process; with
+--json, as a JSON document. --reset marks the work as not done. Processes that
+have already seen it done are not affected.
 
-Exit status: 0 when it is done, here or elsewhere; if the command ran here and
-failed, its own, or 128+n if signal n ended it; 75 if another client was at it
-for all of --wait; 69 if too few nodes could be asked, or with --durable keep a
-file; 70 if the claim was lost, or the command has succeeded and that could not
-be recorded; 64 if the command line is wrong; 126 or 127 if the command cannot
-be run or is not there. With --status: 0 if it is done; 1 if not; 69
-if too few nodes could be asked.`,
+Exit status: 0 when the work is done, here or elsewhere; if the command ran here
+and failed, its own, or 128+n if signal n ended it; 75 if another client was
+running it for all of --wait; 69 if too few nodes could be asked, or with
+--durable write to disk; 70 if the lock was lost, or the command succeeded but
+that could not be recorded; 64 if the command line is wrong; 126 or 127 if the
+command cannot be run or was not found. With --status: 0 if the work is done; 1
+if not; 69 if too few nodes could be asked.`,
 		Example: `  quorate once migrate-v7 -- ./migrate
   quorate once report-$(date +%F) --keep 48h -- ./report.sh
   quorate once migrate-v7 --status`,
@@ -78,26 +78,26 @@ if too few nodes could be asked.`,
 			case j.grace < 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
-				return cli.NewExit(cli.ExitUsage, errors.New("--json is for --status"))
+				return cli.NewExit(cli.ExitUsage, errors.New("--json needs --status"))
 			case j.keep%time.Millisecond != 0:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: give whole milliseconds", j.keep))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: must be a whole number of milliseconds", j.keep))
 			case j.keep != 0 && j.keep < least:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it forever", j.keep, least))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: must be at least %v; leave it out to keep it forever", j.keep, least))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
 		},
 	}
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: forever)")
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait until the work is done or can be started here; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: forever)")
+	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long the work stays done (default: forever)")
 	cmd.Flags().Lookup("keep").DefValue = "0s"
-	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
-	cmd.Flags().BoolVar(&j.status, "status", false, "print whether it is done, when and by which process")
+	cmd.Flags().BoolVar(&j.durable, "durable", false, "don't run unless a majority of the nodes keeps an append-only file")
+	cmd.Flags().BoolVar(&j.status, "status", false, "print whether the work is done, when, and by which process")
 	jsonFlag(cmd, &j.json)
-	cmd.Flags().BoolVar(&j.reset, "reset", false, "make it undone")
+	cmd.Flags().BoolVar(&j.reset, "reset", false, "mark the work as not done")
 	return cmd
 }
 
@@ -136,7 +136,7 @@ func (j *onceJob) start(ctx context.Context) error {
 		if err := o.Reset(j.ctx); err != nil {
 			return j.missed(o, err)
 		}
-		fmt.Fprintf(j.out, "%q is not done any more: the next call does it.\n", j.name)
+		fmt.Fprintf(j.out, "%q is marked as not done; the next call runs it.\n", j.name)
 		return nil
 	case j.wait == 0:
 		if s, err := o.Status(j.ctx); err == nil && s.State == once.Running {
@@ -149,7 +149,7 @@ func (j *onceJob) start(ctx context.Context) error {
 			j.timer.Stop()
 		}
 		if ctx.Err() != nil {
-			return cli.NewExit(cli.ExitHeld, fmt.Errorf("%q: the turn came too late", j.name))
+			return cli.NewExit(cli.ExitHeld, fmt.Errorf("%q: --wait was over before it could start", j.name))
 		}
 		j.ran = true
 		told, status := j.hold(once.Lease(ctx), j.sigs)
@@ -222,12 +222,12 @@ func whose(ctx context.Context, o *once.Once) (once.Status, error) {
 func (j *onceJob) verdict(o *once.Once, err error) error {
 	switch {
 	case errors.Is(err, once.ErrNotRecorded):
-		return cli.NewExit(cli.ExitLost, fmt.Errorf("%q is done here, and may be done again elsewhere: %w", j.name, cli.Plain(err)))
+		return cli.NewExit(cli.ExitLost, fmt.Errorf("%q is done here, but may be done again elsewhere: %w", j.name, cli.Plain(err)))
 	case err == nil && !j.ran:
 		s, err := whose(j.ctx, o)
 		says := describeOnce(j.name, s)
 		if err != nil { // a command that did not run is never silent
-			says = fmt.Sprintf("%q was done before; by which process could not be read: %v", j.name, cli.Plain(err))
+			says = fmt.Sprintf("%q was already done; cannot read by which process: %v", j.name, cli.Plain(err))
 		}
 		fmt.Fprintln(j.Notes(j.errs), "quorate:", says)
 		return nil
@@ -297,5 +297,5 @@ func describeOnce(name string, s once.Status) string {
 	case s.Until.IsZero():
 		return fmt.Sprintf("%q was done by process %d on %s at %s (token %d)", name, s.PID, s.Host, when, s.Token)
 	}
-	return fmt.Sprintf("%q was done by process %d on %s at %s (token %d), and stays so until %s", name, s.PID, s.Host, when, s.Token, s.Until.Local().Format(layout))
+	return fmt.Sprintf("%q was done by process %d on %s at %s (token %d) and stays done until %s", name, s.PID, s.Host, when, s.Token, s.Until.Local().Format(layout))
 }

@@ -71,7 +71,7 @@ func TestOnce(t *testing.T) {
 	assert.Contains(t, out, "token "+lines[1])
 	status, out, _ = call("once", "migrate", "--reset")
 	assert.Equal(t, 0, status)
-	assert.Contains(t, out, "not done any more")
+	assert.Contains(t, out, "marked as not done")
 	status, out = onceStatus(t, "migrate")
 	assert.Equal(t, 1, status)
 	assert.Equal(t, "\"migrate\" is not done\n", out)
@@ -79,7 +79,7 @@ func TestOnce(t *testing.T) {
 	assert.Equal(t, 0, p.status(), p.err.String())
 	assert.Equal(t, "migrated\n", p.out.String())
 	_, out = onceStatus(t, "migrate")
-	assert.Contains(t, out, "and stays so until")
+	assert.Contains(t, out, "and stays done until")
 }
 
 func TestOnceFails(t *testing.T) {

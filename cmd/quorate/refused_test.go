@@ -44,7 +44,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 	require.NoError(t, reader.Close())
 	defer func() { _ = writer.Close() }()
 	assert.Equal(t, cli.ExitOutput, execute([]string{"check"}, writer, &errs))
-	assert.Contains(t, errs.String(), "the output could not be written")
+	assert.Contains(t, errs.String(), "could not write the output")
 	assert.Equal(t, 0, execute([]string{"check"}, io.Discard, io.Discard))
 }
 

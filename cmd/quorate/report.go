@@ -114,11 +114,11 @@ func spare(r quorate.Report) string {
 	more := r.Ready - r.Quorum
 	switch {
 	case more <= 0 && len(r.Nodes) == 1:
-		return "none may fail: without this node nothing can be locked."
+		return "no node may fail: without this one nothing can be locked."
 	case more <= 0:
-		return "none may fail: with one more down nothing can be locked."
+		return "no node may fail: with one more down nothing can be locked."
 	case !r.MayRestart:
-		return fmt.Sprintf("%d more may fail, but none may lose its data yet: do not restart the next one.", more)
+		return fmt.Sprintf("%d more may fail, but must not lose its data yet: do not restart the next one.", more)
 	}
 	return fmt.Sprintf("%d more may fail.", more)
 }
@@ -142,13 +142,13 @@ func tellSet(w io.Writer, r quorate.Report) {
 		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp, s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
 		for _, addr := range s.Members {
 			if also := s.Also[addr]; len(also) > 0 {
-				fmt.Fprintf(w, "%s is also at %s\n", addr, strings.Join(also, " "))
+				fmt.Fprintf(w, "%s can also be reached at %s\n", addr, strings.Join(also, " "))
 			}
 		}
 		if s.Stage != quorate.StageStable {
-			fmt.Fprintf(w, "Nodes are being exchanged (epoch %d): %s\n", s.Epoch, stages[s.Stage])
+			fmt.Fprintf(w, "The set is being changed (epoch %d): %s\n", s.Epoch, stages[s.Stage])
 		}
-		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest ttl %v\n", s.Guard, s.Retention, s.Skew, s.LongestTTL)
+		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest TTL %v\n", s.Guard, s.Retention, s.Skew, s.LongestTTL)
 	}
 	for i := range r.Nodes {
 		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != quorate.NodeMember && n.Membership != quorate.NodeUnknown {

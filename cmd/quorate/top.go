@@ -24,18 +24,18 @@ func topCommand() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use: "top [PATTERN]", SuggestFor: []string{"watch", "monitor"},
-		Short: "Show nodes, names, holders and queues in the terminal, refreshed",
-		Long: `Shows the nodes, the names that are in use with their holders and queues, and
-what has happened in the last five minutes, until q is pressed. PATTERN is one
-of Redis, such as 'job:*'.
+		Short: "Show nodes, names, holders and queues in the terminal, live",
+		Long: `Shows the nodes, the names in use with their holders and queues, and what
+happened in the last five minutes. Press q to quit. PATTERN is a Redis pattern
+such as 'job:*'.
 
-The arrows choose a name, enter shows its queue in order and what each node says
-of it, and / filters by what is typed. A node that is down and a holder that
-does not renew its lease come first, with a "!".
+Choose a name with the arrow keys. Enter shows its queue in order and what each
+node says, and / filters the names. Nodes that are down and holders that do not
+renew their lease come first, with a "!".
 
-To look takes no claim and no vote. Once per look each node writes a key of its
-own that expires, to show whether it takes locks. 200 names are looked at closely, those for
-which most wait; the others are counted.`,
+Looking does not affect any holder. Each refresh writes a key that expires to
+every node, to find out whether the node accepts locks. The 200 names with the
+most waiters are shown in full; the others are counted.`,
 		Example: `  quorate top
   quorate top 'job:*' --every 5s`,
 		Args: cobra.MaximumNArgs(1),
@@ -44,7 +44,7 @@ which most wait; the others are counted.`,
 				return err
 			}
 			if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
-				return cli.NewExit(cli.ExitUsage, errors.New(`top needs a terminal: "quorate ls" prints the names, "quorate ui" serves a page`))
+				return cli.NewExit(cli.ExitUsage, errors.New(`top needs a terminal; use "quorate ls" or "quorate ui" instead`))
 			}
 			q, done, err := t.Open(cmd.Context(), io.Discard)
 			if err != nil {

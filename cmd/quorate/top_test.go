@@ -89,7 +89,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 	t.Setenv("QUORATE_NODES", "127.0.0.1:1")
 	p := start(t, "top")
 	assert.Equal(t, cli.ExitUsage, p.status())
-	assert.Contains(t, p.err.String(), `top needs a terminal: "quorate ls" prints the names`)
+	assert.Contains(t, p.err.String(), `top needs a terminal; use "quorate ls"`)
 	p = start(t, "top", "--every", "0s")
 	assert.Equal(t, cli.ExitUsage, p.status())
 	assert.Contains(t, p.err.String(), "at least 100ms")

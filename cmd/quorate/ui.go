@@ -26,18 +26,18 @@ func uiCommand() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use: "ui [PATTERN]", SuggestFor: []string{"web", "dashboard"},
-		Short: "Serve one page with nodes, names, holders and queues to a browser here",
-		Long: `Serves one page to a browser on this machine until interrupted: the nodes, the
-names that are in use with their holders and queues, and what has happened in
-the last five minutes. PATTERN is one of Redis, such as 'job:*'.
+		Short: "Show nodes, names, holders and queues in a local browser",
+		Long: `Serves a page to a browser on this machine until interrupted. It shows the nodes,
+the names in use with their holders and queues, and what happened in the last
+five minutes. PATTERN is a Redis pattern such as 'job:*'.
 
-It prints the URL, which has a random token: a browser without it sees nothing.
-The page only shows. It is served without encryption, so on loopback only; from
-another machine it is reached through ssh -L.
+It prints the URL with a random token, without which a browser sees nothing. The
+page can't change anything. It is not encrypted, so it is served on loopback
+only; from another machine, use ssh -L.
 
-To look takes no claim and no vote. Once per look each node writes a key of its
-own that expires, to show whether it takes locks. 200 names are looked at closely, those for
-which most wait; the others are counted.`,
+Looking does not affect any holder. Each refresh writes a key that expires to
+every node, to find out whether the node accepts locks. The 200 names with the
+most waiters are shown in full; the others are counted.`,
 		Example: `  quorate ui
   quorate ui 'job:*' --listen 127.0.0.1:8080`,
 		Args: cobra.MaximumNArgs(1),
@@ -65,7 +65,7 @@ which most wait; the others are counted.`,
 	}
 	t.NodeFlags(cmd)
 	everyFlag(cmd, &every)
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address on loopback; port 0 takes a free one")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback address; port 0 chooses a free port")
 	return cmd
 }
 
@@ -99,12 +99,12 @@ func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.List
 
 // everyFlag says how long the pause between two looks is.
 func everyFlag(cmd *cobra.Command, to *time.Duration) {
-	cmd.Flags().DurationVar(to, "every", time.Second, "pause between two looks, at least 100ms")
+	cmd.Flags().DurationVar(to, "every", time.Second, "time between two refreshes, at least 100ms")
 }
 
 func checkEvery(every time.Duration) error {
 	if every < 100*time.Millisecond {
-		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--every %v: at least 100ms", every))
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--every %v: must be at least 100ms", every))
 	}
 	return nil
 }

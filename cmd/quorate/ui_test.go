@@ -133,7 +133,7 @@ func TestUIRefuses(t *testing.T) {
 	t.Setenv("QUORATE_NODES", "127.0.0.1:1")
 	for _, c := range []struct{ args, why string }{
 		{"ui --listen 0.0.0.0:0", "can be reached from other machines"},
-		{"ui --listen nonsense", "is no address"},
+		{"ui --listen nonsense", "is not an address"},
 		{"ui --every 1ms", "at least 100ms"},
 		{"ui a b", "at most 1 arg"},
 	} {

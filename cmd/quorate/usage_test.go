@@ -43,7 +43,7 @@ func TestMissing(t *testing.T) {
 		"lock x":              "lock: missing --, CMD: ",
 		"lock --":             "lock: missing NAME, CMD: ",
 		"lock x true":         "lock: put -- before the command to run: ",
-		"lock x y -- true":    "lock: 1 word before the --, not 2: ",
+		"lock x y -- true":    "lock: want 1 word before --, got 2: ",
 		"sem":                 "sem: missing NAME, -n PERMITS, --, CMD: quorate sem NAME -n PERMITS -- CMD [ARG...]",
 		"every":               "every: missing NAME, PERIOD, --, CMD: quorate every NAME PERIOD -- CMD [ARG...]",
 		"every x -- true":     "every: missing PERIOD: ",

@@ -288,7 +288,7 @@ func TestSetOfAnotherVersionIsRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		f, ok := errors.AsType[*fault.Failure](q.Ready(ctx))
-		return ok && len(f.Nodes) > 0 && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "version 2 of the keys, and this program has version 1")
+		return ok && len(f.Nodes) > 0 && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "key version 2, this program has 1")
 	}, time.Minute, time.Millisecond)
 	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(setup.Defaults().Prefix)).Val(), "it is left as it was")
 }

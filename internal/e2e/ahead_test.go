@@ -222,7 +222,7 @@ func TestRecordAheadIsNamed(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 					defer cancel()
 					err = op(ctx)
-					return err != nil && strings.Contains(err.Error(), c.Node(0).Addr()+" keeps a record of this name that is too far ahead of its clock")
+					return err != nil && strings.Contains(err.Error(), c.Node(0).Addr()+" has a record of this name that is too far ahead of its clock")
 				}), "%v", err)
 			})
 		}

@@ -101,13 +101,13 @@ func TestCloseAtAServerThatRefuses(t *testing.T) {
 		if before {
 			m.Unlock()
 		}
-		assert.ErrorContains(t, q.Close(), " has refused releases, 1 in all: BUSY")
+		assert.ErrorContains(t, q.Close(), " refused 1 release: BUSY")
 		end()
 	}
 	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute))
 	require.NoError(t, mutex.New(q, "right").LockContext(deadline(t)))
 	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
-	assert.ErrorContains(t, q.Close(), " has refused releases, 1 in all: NOPERM")
+	assert.ErrorContains(t, q.Close(), " refused 1 release: NOPERM")
 }
 
 // It says nothing of a server that has refused the claim as well.

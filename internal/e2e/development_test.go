@@ -42,7 +42,7 @@ func TestForDevelopment(t *testing.T) {
 
 	_, err = quorate.Connect(deadline(t), c.URLs(), quorate.ForDevelopment(), quorate.WithLogger(nil))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
-	assert.ErrorContains(t, err, "is for one node, and 3 are given")
+	assert.ErrorContains(t, err, "is for one node, but 3 are listed")
 
 	other := c.URLs()[1:2]
 	require.NoError(t, e2e.OpenAt(t, other).Bootstrap(deadline(t)))
@@ -53,7 +53,7 @@ func TestForDevelopment(t *testing.T) {
 	m = mutex.New(late, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()
-	assert.Len(t, said.Lines("recorded production settings"), 1)
+	assert.Len(t, said.Lines("first used with production settings"), 1)
 	r, err = late.Check(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 20.0, r.Set.Guard.Seconds())

@@ -86,7 +86,7 @@ func TestExchangeIsRefused(t *testing.T) {
 		{Exchange{Add: []string{localhost(0)}}, "is the same server as"},
 		{Exchange{Add: []string{c.Node(3).Addr(), localhost(3)}}, "is the same server as"},
 		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL must look like"},
-		{Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[3]}}, "is not the member"},
+		{Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[3]}}, "does not have the data of"},
 		{Exchange{Move: &Move{From: c.Addrs()[3], To: c.Addrs()[5]}}, "is not a node of the set"},
 	}
 	for _, k := range cases {

@@ -83,10 +83,10 @@ func TestParseNodes(t *testing.T) {
 		{[]string{"a,"}, "node 2 is empty"},
 		{[]string{"a,b,\r\n"}, "node 3 is empty"},
 		{[]string{"a, http://secret@b"}, "node 2: the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://"},
-		{[]string{"a", "b, :secret@c:port"}, "node 3: the URL is not of the form redis://"},
-		{[]string{"a, :sec,ret@b"}, "node 2: the URL is not of the form redis://"},
-		{[]string{"a b"}, "node 1: the URL is not of the form"},
-		{[]string{"/run/redis.sock"}, "node 1: the URL's path is not a database number"},
+		{[]string{"a", "b, :secret@c:port"}, "node 3: the URL must look like redis://"},
+		{[]string{"a, :sec,ret@b"}, "node 2: the URL must look like redis://"},
+		{[]string{"a b"}, "node 1: the URL must look like"},
+		{[]string{"/run/redis.sock"}, "node 1: the URL's path must be a database number"},
 		{[]string{"unix://run/redis.sock"}, "unix:///run/redis.sock"},
 	} {
 		_, err := ParseNodes(bad.lists)

@@ -127,7 +127,7 @@ func (d *dialer) advise(err error) error {
 		if encrypted && !d.cfg.Unlisted && errors.Is(err, context.DeadlineExceeded) { // while dialing
 			err = fmt.Errorf("the port may not speak TLS (if so, use redis://): %w", err)
 		}
-		return fmt.Errorf("%w: %s; if it is slow, raise WithNodeTimeout (now %v)", err, why, d.cfg.NodeTimeout)
+		return fmt.Errorf("%w: %s; the next attempt will wait longer (WithNodeTimeout is %v)", err, why, d.cfg.NodeTimeout)
 	case answered:
 		return err
 	case !encrypted && !d.cfg.Unlisted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):

@@ -163,9 +163,9 @@ func TestPictureIsBounded(t *testing.T) {
 func TestWords(t *testing.T) {
 	for cause, want := range map[string]string{
 		"": "", "refused": "refused",
-		"not connected: connect to a:1: dial tcp 127.0.0.1:1: connect: connection refused":      "connection refused",
-		"dial tcp: lookup lock-c on 10.0.0.2:53: no such host":                                  "no such host",
-		"context deadline exceeded: the node or the network hangs, or is overloaded; and so on": "timeout",
+		"not connected: connect to a:1: dial tcp 127.0.0.1:1: connect: connection refused": "connection refused",
+		"dial tcp: lookup lock-c on 10.0.0.2:53: no such host":                             "no such host",
+		"context deadline exceeded: the node or the network is down or slow; and so on":    "timeout",
 		"i/o timeout": "i/o timeout", "read tcp 1.2.3.4:5->1.2.3.4:6: i/o timeout": "i/o timeout",
 		"NOAUTH Authentication required.": "NOAUTH Authentication required.",
 		strings.Repeat("x", 100):          strings.Repeat("x", 59) + "…",

@@ -26,7 +26,7 @@ func WantCommand(cmd *cobra.Command, args []string, words ...string) error {
 	case dash < 0 && before > len(words):
 		return fmt.Errorf("%s: put -- before the command to run: %s", verb, usage)
 	case before > len(words):
-		return fmt.Errorf("%s: %s before the --, not %d: %s", verb, fault.Count(len(words), "word"), before, usage)
+		return fmt.Errorf("%s: want %s before --, got %d: %s", verb, fault.Count(len(words), "word"), before, usage)
 	}
 	missing := slices.Clone(words[before:])
 	if f := cmd.Flags().Lookup("permits"); f != nil && !f.Changed {
@@ -49,11 +49,11 @@ func WantCommand(cmd *cobra.Command, args []string, words ...string) error {
 func NameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, other string, otherSet bool) error {
 	switch verb := cmd.Name(); {
 	case set && otherSet:
-		return fmt.Errorf("%s: %s or %s: one of them, not both", verb, flag, other)
+		return fmt.Errorf("%s: pass either %s or %s, not both", verb, flag, other)
 	case !set && !otherSet:
 		return CommandArgs(cmd, args)
 	case len(args) != 1:
-		return fmt.Errorf("%s: %s and %s take one name, and no command", verb, flag, other)
+		return fmt.Errorf("%s: %s and %s take one name and no command", verb, flag, other)
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ type access struct {
 }
 
 func (a *access) flags(f *pflag.FlagSet) {
-	f.StringVar(&a.username, "username-file", "", "file with the user's name, for addresses that name no user")
-	f.StringVar(&a.password, "password-file", "", "file with the password, for addresses that give none; read for each connection")
-	f.StringVar(&a.ca, "tls-ca", "", "file with the authorities that the servers' certificates must be signed by (PEM; default: the system's)")
-	f.StringVar(&a.cert, "tls-cert", "", "file with the certificate that this process shows to the servers (PEM); read for each connection")
-	f.StringVar(&a.key, "tls-key", "", "file with the key of --tls-cert (PEM)")
+	f.StringVar(&a.username, "username-file", "", "file with the user name, for addresses without one")
+	f.StringVar(&a.password, "password-file", "", "file with the password, for addresses without one; read for each connection")
+	f.StringVar(&a.ca, "tls-ca", "", "file with the certificate authorities of the servers (PEM; default: the system's)")
+	f.StringVar(&a.cert, "tls-cert", "", "file with the client certificate (PEM); read for each connection")
+	f.StringVar(&a.key, "tls-key", "", "file with the private key of --tls-cert (PEM)")
 }
 
 // resolve completes what the flags have not said.
@@ -74,7 +74,7 @@ func (t *Target) resolve() error {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
-			return NewExit(ExitUsage, fmt.Errorf("%s is not a time such as 20s", from)) // the others are any text
+			return NewExit(ExitUsage, fmt.Errorf("%s must be a duration such as 20s", from)) // the others are any text
 		}
 	}
 	if err := t.access.check(); err != nil {
@@ -97,13 +97,13 @@ func readConfig(path string) (map[string]string, error) {
 	}
 	var doc yaml.Node // a struct's errors would quote values
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: it is no YAML%s", path, lineOf.FindString(err.Error())) // the rest may quote a value
+		return nil, fmt.Errorf("%s: not valid YAML%s", path, lineOf.FindString(err.Error())) // the rest may quote a value
 	}
 	if doc.Kind == 0 {
 		return nil, nil // it is empty
 	}
 	if doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: a line is of the form KEY: VALUE", path)
+		return nil, fmt.Errorf("%s: each line must look like KEY: VALUE", path)
 	}
 	all := map[string]string{}
 	for pair := range slices.Chunk(doc.Content[0].Content, 2) {
@@ -113,7 +113,7 @@ func readConfig(path string) (map[string]string, error) {
 		case !slices.Contains(shared, key):
 			return nil, fmt.Errorf("%s, line %d: unknown key %.32q; the keys are %s", path, pair[0].Line, key, strings.Join(shared, ", "))
 		case twice:
-			return nil, fmt.Errorf("%s, line %d: the key %s stands there twice", path, pair[0].Line, key)
+			return nil, fmt.Errorf("%s, line %d: the key %s appears twice", path, pair[0].Line, key)
 		case value.Kind == yaml.ScalarNode:
 			all[key] = value.Value
 		case key == "nodes" && value.Kind == yaml.SequenceNode:
@@ -122,13 +122,13 @@ func readConfig(path string) (map[string]string, error) {
 				// One that is left out would have this client count on other
 				// nodes than the others.
 				if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
-					return nil, fmt.Errorf("%s, line %d: a node is one address, such as host:port", path, n.Line)
+					return nil, fmt.Errorf("%s, line %d: each node must be one address, such as host:port", path, n.Line)
 				}
 				nodes = append(nodes, n.Value)
 			}
 			all[key] = strings.Join(nodes, ",")
 		default:
-			return nil, fmt.Errorf("%s, line %d: the value of %s is not one text", path, value.Line, key)
+			return nil, fmt.Errorf("%s, line %d: the value of %s must be a single string", path, value.Line, key)
 		}
 	}
 	return all, nil
@@ -139,9 +139,9 @@ func readConfig(path string) (map[string]string, error) {
 func (a *access) check() error {
 	switch {
 	case a.username != "" && a.password == "":
-		return errors.New("--username-file: a user needs a password: give --password-file, too")
+		return errors.New("--username-file: also pass --password-file")
 	case (a.cert == "") != (a.key == ""):
-		return errors.New("--tls-cert and --tls-key: give both, or none")
+		return errors.New("--tls-cert and --tls-key: pass both or neither")
 	}
 	if _, _, err := a.credentials(""); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (a *access) check() error {
 		return fmt.Errorf("--tls-ca: %w", err)
 	}
 	if a.pool = x509.NewCertPool(); !a.pool.AppendCertsFromPEM(text) {
-		return fmt.Errorf("--tls-ca: %s has no certificate in PEM form", a.ca)
+		return fmt.Errorf("--tls-ca: %s contains no PEM certificate", a.ca)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (a *access) credentials(user string) (name, password string, err error) {
 func (a *access) prepare(o *redis.Options) error {
 	if a.pool != nil || a.cert != "" {
 		if o.TLSConfig == nil {
-			return fmt.Errorf("%s is an address without TLS, and --tls-ca or --tls-cert is given: write rediss://", o.Addr)
+			return fmt.Errorf("%s is an address without TLS, but --tls-ca or --tls-cert is set: use rediss://", o.Addr)
 		}
 		if a.pool != nil {
 			o.TLSConfig.RootCAs = a.pool

@@ -45,10 +45,10 @@ type Target struct {
 
 func (t *Target) NodeFlags(cmd *cobra.Command) {
 	connectionFlags(cmd, func(f *pflag.FlagSet) {
-		f.StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path. "+
-			"Other users of this machine see a password that stands here: use $QUORATE_NODES or --password-file (default: $QUORATE_NODES)")
+		f.StringVar(&t.nodes, "nodes", "", "addresses of the nodes, separated by commas: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path. "+
+			"Other users of this machine can see passwords given here, so use $QUORATE_NODES or --password-file for those (default: $QUORATE_NODES)")
 		f.StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
-		f.StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
+		f.StringVar(&t.prefix, "prefix", "quorate", "prefix of Quorate's keys in Redis; use the same in all clients")
 		t.access.flags(f)
 	})
 	t.flags = cmd.Flags()
@@ -57,7 +57,7 @@ func (t *Target) NodeFlags(cmd *cobra.Command) {
 func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 	t.guarded = true
 	connectionFlags(cmd, func(f *pflag.FlagSet) {
-		f.DurationVar(&t.Guard, "guard", 0, "how long a node that lost its data does not vote"+what)
+		f.DurationVar(&t.Guard, "guard", 0, "how long a restarted node does not vote"+what)
 	})
 }
 
@@ -65,15 +65,15 @@ func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 // shown with the others.
 func (t *Target) SharedFlags(cmd *cobra.Command, retention, skew string) {
 	cmd.Flags().Lookup("guard").Annotations = nil
-	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used (default: "+retention+")")
-	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between clocks (default: "+skew+")")
+	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node keeps the last ticket of an unused name (default: "+retention+")")
+	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between the nodes' clocks (default: "+skew+")")
 }
 
 func (t *Target) LeaseFlags(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock outlives a holder that died; it is renewed while the holder lives")
-	cmd.Flags().BoolVar(&t.dev, "dev", false, "for one Redis on your machine: a ttl of 1s and a guard time of 2s, so a restart of that Redis costs 2s instead of 20s")
+	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock stays taken after its holder dies")
+	cmd.Flags().BoolVar(&t.dev, "dev", false, "development mode for one Redis on your machine: restarting it costs 2s instead of 20s")
 	cmd.MarkFlagsMutuallyExclusive("dev", "ttl")
-	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process for \"quorate inspect\", as a pod or a job (default: $QUORATE_OWNER)")
+	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process in \"quorate inspect\", such as a pod or a job (default: $QUORATE_OWNER)")
 }
 
 // nodesVariable is the environment variable with the nodes' URLs.
@@ -85,7 +85,7 @@ func (t *Target) list() ([]string, error) {
 		return nil, err
 	}
 	if strings.Trim(t.nodes, ", \t\r\n") == "" {
-		return nil, NewExit(ExitUsage, errors.New(`no nodes: give --nodes host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`))
+		return nil, NewExit(ExitUsage, errors.New(`no nodes: pass --nodes host:port,… or set QUORATE_NODES; "quorate nodes" starts some to try things out`))
 	}
 	return []string{t.nodes}, nil
 }

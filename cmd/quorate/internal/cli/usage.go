@@ -60,7 +60,7 @@ func Usage(c *cobra.Command) error {
 	usageOf(w, "Flags", own)
 	usageOf(w, "Connection flags", shared)
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\n\n\"%s [command] --help\" says more about a command.", c.CommandPath())
+		fmt.Fprintf(w, "\n\n\"%s [command] --help\" describes a command.", c.CommandPath())
 	}
 	fmt.Fprintln(w)
 	return nil

@@ -12,7 +12,7 @@ var (
 	// settingAlone one without.
 	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner)\(([^()]*)\)`)
 	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner)\b`)
-	calls            = strings.NewReplacer("ForDevelopment()", "--dev", " or call Quorum.Bootstrap once", " once", "a WithNodeTimeout", "the node timeout")
+	calls            = strings.NewReplacer("ForDevelopment()", "--dev", " or call Quorum.Bootstrap once", " once")
 )
 
 // flagOf are the flags for options, and what a user calls those that not every

@@ -39,7 +39,7 @@ const patience = 10 * time.Second
 func Local(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", fmt.Errorf("%q is no address: give host:port, such as 127.0.0.1:0", listen)
+		return "", fmt.Errorf("%q is not an address: use host:port, such as 127.0.0.1:0", listen)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1" // the name may lead elsewhere
