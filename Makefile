@@ -90,8 +90,8 @@ SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
 # last would run alone for minutes.
 PURE := ./internal/e2e ./cmd/quorate ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum
 
-# The packages for other libraries, the examples, and the manifests.
-SATELLITES := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./otel/... ./deploy/...
+# The packages for other libraries, the examples, the manifests, and what takes long to build with the race detector.
+SATELLITES := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./fence/internal/sqlite ./otel/... ./deploy/...
 
 # The others, of the modules of `make test` and of the rest.
 LISTED  = $(PURE) $(SERVERS) $(SATELLITES) ./internal/sim/exhaustive ./internal/core ./mutex
@@ -179,11 +179,12 @@ format: ## gofmt
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
 
-# deploy is one test over the types of Kubernetes, which staticcheck would take minutes to read.
+# deploy is one test over the types of Kubernetes, and fence/internal/sqlite one over SQLite in Go. staticcheck would take
+# minutes to read them.
 .PHONY: lint
 lint: ## go vet of the modules that make test leaves out; staticcheck; each module builds on its own
 	@failed=0; go vet -tags search $(OTHER:%=./%/...) || failed=1; \
-	echo '== staticcheck'; $(STATICCHECK) -tags search $(filter-out ./deploy/...,$(ALL)) || failed=1; \
+	echo '== staticcheck'; $(STATICCHECK) -tags search $(filter-out ./deploy/... ./fence/...,$(ALL)) ./fence ./fence/internal/suite || failed=1; \
 	$(ALONE); \
 	for m in $(filter-out .,$(MODULES)); do \
 		echo "== $$m alone"; alone $$m; \

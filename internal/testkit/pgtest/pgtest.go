@@ -50,17 +50,21 @@ func unprivileged() (*syscall.Credential, error) {
 }
 
 // Start starts a server on loopback with an empty database, and returns its
-// URL. It skips the test where PostgreSQL is not installed. The server ends
-// with the test.
+// URL. If PostgreSQL is not installed, Start skips the test, or fails it in CI.
+// The server ends with the test.
 func Start(t testing.TB) (url string) {
 	t.Helper()
+	skip := t.Skip
+	if os.Getenv("CI") != "" {
+		skip = t.Fatal
+	}
 	bin := programs()
 	if bin == "" {
-		t.Skip("PostgreSQL is not installed")
+		skip("PostgreSQL is not installed")
 	}
 	as, err := unprivileged()
 	if err != nil {
-		t.Skip("PostgreSQL does not run as root, and there is no user postgres:", err)
+		skip("PostgreSQL does not run as root, and there is no user postgres:", err)
 	}
 	dir, err := os.MkdirTemp("", "quorate-pg-")
 	if err != nil {
