@@ -97,7 +97,7 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 //
 // Callers in the same process share one result, error or panic of f. f runs in
 // a goroutine of its own. Its context has the values of one caller's context,
-// and ends when no caller is waiting any more or when the claim is lost. An
+// and ends when no caller is waiting or when the claim is lost. An
 // error is not recorded: other processes call their own f.
 //
 // If the result could not be recorded, Do logs that and returns the result

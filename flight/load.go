@@ -66,8 +66,8 @@ func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T],
 // over reports whether a call is over, and then has later callers begin another
 // one.
 // Invariant: the callers of one call get a result that would do for each of
-// them. A load that has ended, and a result of before, will not do for a caller
-// that comes later. And no load begins that no caller waits for.
+// them. A load that has ended, and an older result, are not good enough for a
+// later caller. And no load begins unless a caller waits for it.
 func (g *Group[T]) over(w wanted, c *call[T], is func() bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,8 +142,8 @@ func (l *loader[T]) run(ctx context.Context, t *core.Lease,
 	return v, l.share(ctx, t, v)
 }
 
-// share records a result, also when ctx has ended. Where the nodes cannot, the
-// caller has it all the same.
+// share records a result, even if ctx has ended. If the nodes can't record it,
+// the caller still gets it.
 func (l *loader[T]) share(ctx context.Context, t *core.Lease, v T) error {
 	value, err := json.Marshal(v)
 	switch {

@@ -1,7 +1,7 @@
 package inspect
 
-// This file owns the end of a hold by an operator's word. The nodes keep
-// nothing of it: rule 10 of docs/internals/protocol.md.
+// Evicting a holder. The nodes store nothing about an eviction: see rule 10 of
+// docs/internals/protocol.md.
 
 import (
 	"context"
@@ -49,9 +49,9 @@ var (
 	errNoVote  = errors.New("has the claim, but does not vote for it")
 )
 
-// evict says to the nodes that the hold ends, again and again until it is over.
+// evict tells the nodes to end the hold, repeatedly, until it is over.
 // Invariant: it returns nil only when a quorum of nodes that remember has no
-// such claim, so the hold is over at its process, too.
+// such claim, so the hold is also over in its process.
 func evict(ctx context.Context, q core.Onlooker, name string, token uint64) error {
 	until, pause, seen := time.Now().Add(patience), 10*time.Millisecond, false
 	voted := uint32(0) // the nodes that have voted for it, at any time

@@ -1,6 +1,6 @@
 package inspect
 
-// This file owns the listing of names.
+// Listing the names.
 
 import (
 	"context"
@@ -47,7 +47,7 @@ const (
 //
 // Names lists the nodes in batches, using SCAN, and asks for each name
 // separately. So it never blocks a node, however many names there are, but it
-// can miss a name that appears or disappears meanwhile. SCAN visits all keys of
+// can miss a name that appears or disappears in the meantime. SCAN visits all keys of
 // a node, including those of other programs. Names stops asking a node that has
 // not answered for two seconds, and a node whose listing loops, never ends, or
 // ends two seconds later than the listings of a majority.
@@ -95,8 +95,8 @@ type silence struct {
 	err   error
 }
 
-// failure returns why a node is not asked any more, nil if it is. Without that
-// the listing would wait for a node that hangs at each name.
+// failure returns why a node is no longer asked, or nil if it still is. Without
+// this check the listing would wait for a hung node at every name.
 func (l *lister) failure(s *core.Said) error {
 	if v, ok := l.silent.Load(s.Addr); ok && time.Since(v.(silence).since) > patience {
 		return v.(silence).err

@@ -1,6 +1,6 @@
 package inspect
 
-// This file owns what a report is made of.
+// The parts of a report.
 
 import (
 	"time"

@@ -1,7 +1,7 @@
 package inspect
 
-// This file owns how far the listing of one node is, and where it ends though
-// the node would go on: a node may answer SCAN without end.
+// The listing of one node, and the limits at which it stops: a node may answer
+// SCAN without end.
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 const (
 	mostPortions = 1 << 20
 	mostBytes    = 64 << 20
-	nameBytes    = 64 // that a name takes beside its text
+	nameBytes    = 64 // that a name takes in addition to its text
 )
 
 var (
@@ -29,7 +29,7 @@ var (
 type scan struct {
 	cursor   string // of the portion that is due; empty: the listing has ended
 	portions int
-	mark     string // a cursor of before, see advance
+	mark     string // an earlier cursor, see advance
 	bytes    int    // of the names that no other node had listed before
 }
 

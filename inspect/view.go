@@ -1,7 +1,6 @@
 package inspect
 
-// This file owns the questions to the nodes about one name, and what a majority
-// of them can say.
+// Asking the nodes about one name, and combining what a majority answers.
 
 import (
 	"cmp"
@@ -92,7 +91,7 @@ func queues(ctx context.Context, q core.Onlooker, name string, most int, evicted
 func everyNode(*core.Said) error { return nil }
 
 // recordOf returns what the node at addr has recorded, nil if nothing. That is
-// known of a node only that has answered this question, too.
+// known only for a node that has answered this question as well.
 func recordOf(said []core.Said, addr string) (*script.Written, error) {
 	for _, s := range said {
 		if s.Addr != addr {

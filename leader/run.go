@@ -200,7 +200,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 	defer func() { <-e.turn }()
 	if t := e.current(); t != nil && t.lease.Lost() == nil {
 		err := e.write(ctx, t, value)
-		// The context may be that of another hold, and end as that is lost.
+		// The context may belong to another hold, and end when that hold is lost.
 		if ctx.Err() != nil || !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// The kinds of failure of this package, beside those of package quorate.
+// The kinds of failure of this package, in addition to those of package quorate.
 var (
 	// ErrNotRecorded ("done here, not recorded") means that this process has
 	// done the work, but it is not recorded: the function has returned without
@@ -24,7 +24,7 @@ var (
 	ErrNotDurable = errors.New("too few nodes keep their data on disk")
 )
 
-// failed is f's own error, and what happened to its claim meanwhile.
+// failed is f's own error, and what happened to its claim in the meantime.
 type failed struct{ err, lost error }
 
 func (e *failed) Error() string { return e.err.Error() }

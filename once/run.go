@@ -183,8 +183,8 @@ func (r *runner) call(ctx context.Context, f func(context.Context) ([][]byte, er
 	return f(ctx)
 }
 
-// before is what a failure under the claim means before f was called. The
-// context that it was tried with ends with the claim, too. Invariant: that does
+// before translates a failure that happened under the claim, before f was
+// called. The context in use also ends with the claim. Invariant: that does
 // not look like the end of the caller's own context.
 func before(ctx context.Context, t *core.Lease, err error) error {
 	lost := t.Lost()
@@ -208,8 +208,8 @@ func closed(ctx context.Context, err error) error {
 	return err
 }
 
-// record records that the work is done. It goes on when the claim is lost
-// meanwhile: the nodes refuse a record over a later run. With insist it tries
+// record records that the work is done. It continues if the claim is lost
+// in the meantime: the nodes refuse to overwrite a later run. With insist it tries
 // again where they refuse otherwise, until such a run or the Quorum's end.
 func (r *runner) record(ctx context.Context, t *core.Lease, values [][]byte,
 	insist bool) (*completion, error) {

@@ -168,5 +168,5 @@ func (s *shared[R]) decode(values [][]byte) (R, error) {
 	return v, nil
 }
 
-// typeOf is the type that p points to; of an interface too.
+// typeOf is the type that p points to, including interface types.
 func typeOf(p any) reflect.Type { return reflect.TypeOf(p).Elem() }

@@ -128,9 +128,9 @@ func (p *Period) now() time.Time {
 }
 
 // begun returns the period that Wait has returned for last, if it has begun by
-// the nodes' time now. A new reading of a node's clock may set that back a
-// little, and it has begun all the same. Where it is set back by more than the
-// nodes' clocks may differ by, they were ahead, and it has not begun.
+// the nodes' time now. A new reading of a node's clock may set that time
+// back a little; the period has begun nevertheless. If it is set back by more
+// than the skew, the clocks were ahead, and the period has not begun.
 func begun(waited int64, now time.Time, skew time.Duration) time.Time {
 	start := time.UnixMicro(waited)
 	if start.Sub(now) > skew {
@@ -173,7 +173,7 @@ func (p *Period) Wait(ctx context.Context) error {
 	}
 }
 
-// ended is why no period is waited for any more.
+// ended is why Wait waits for no further period.
 func (p *Period) ended(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -107,8 +107,9 @@ func Start(ctx context.Context) time.Time {
 // the claim however that ends.
 //
 // Invariant: a run begins only after a majority has recorded its period, under
-// a claim whose Open found an earlier one. A claim that was lost meanwhile
-// cannot record over that of a later one, and a later one finds the record.
+// a claim whose Open found an earlier one. A claim that was lost in
+// the meantime cannot overwrite a later record, and a later claim finds the
+// earlier record.
 func (p *Period) run(ctx context.Context, t *core.Lease,
 	f func(context.Context) error) (ran bool, err error) {
 	inner, stop := t.Derive(ctx)
@@ -160,8 +161,8 @@ func (p *Period) due(last Run, start time.Time) bool {
 	return start.After(last.Start) || p.retry && start.Equal(last.Start) && last.State != Done
 }
 
-// before is what a failure under the claim means before f was called. The
-// context that it was tried with ends with the claim, too.
+// before translates a failure that happened under the claim, before f was
+// called. The context in use also ends with the claim.
 func before(ctx context.Context, t *core.Lease, err error) error {
 	if lost := t.Lost(); lost != nil && ctx.Err() == nil {
 		return &fault.Failure{Err: lost}

@@ -251,7 +251,7 @@ func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) er
 
 // keep lists a hold for Release. It may have ended by itself since it was got.
 // Invariant: only lose says so. A hold that is past its deadline may still be
-// renewed, by an answer from just before it, and must be listed then.
+// renewed by an answer from just before it, and must still be listed.
 func (s *Weighted) keep(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

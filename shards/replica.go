@@ -124,7 +124,7 @@ func (r *replica) member(ctx context.Context) {
 			if fatal(err) {
 				r.end(err)
 			}
-			pause(ctx, time.Second) // so many nodes refuse for good that waiting is in vain
+			pause(ctx, time.Second) // too many nodes refuse permanently, so waiting is pointless
 			continue
 		}
 		r.follow(ctx, l)
@@ -244,13 +244,13 @@ func (r *replica) take(ctx context.Context, shard int) (*core.Lease, error) {
 	return r.s.cores[shard].AcquireLease(ctx, r.s.specs[shard], false, new(core.Single))
 }
 
-// hold runs the shard under its claim, until it ends or another replica should
-// have it, and gives the claim back. It returns how long not to ask for it
-// then.
+// hold runs the shard under its claim until the run ends or another replica
+// should have the shard, and releases the claim. It returns how long to wait
+// before asking for the shard again.
 //
 // The next in line often is before the owner in the queue: it passes the claim
-// on without running the shard. Two that do so with each other, as they know of
-// other members, pause meanwhile.
+// on without running the shard. Two replicas that pass it back and forth, because
+// they know different members, pause in between.
 func (r *replica) hold(ctx context.Context, shard int, h *core.Lease) (wait time.Duration) {
 	defer h.Release()
 	inner, stop := h.Derive(ctx)
@@ -297,7 +297,7 @@ func (r *replica) others(ctx context.Context, shard int, h *core.Lease) bool {
 }
 
 // wanted waits until another replica should have the shard, and reports whether
-// it came to that before the run ended. That is so when the shard is not this
+// that happened before the run ended. That is so when the shard is not this
 // replica's and another one waits. One whose part has just ended gives the
 // owner the time to learn of its own: otherwise the next in line would run the
 // shard in between.

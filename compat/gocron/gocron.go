@@ -82,7 +82,7 @@ type run struct {
 }
 
 // Unlock ends the run. It returns an error that matches [quorate.ErrLost] if
-// the claim was lost meanwhile. gocron drops it.
+// the claim was lost in the meantime. gocron drops it.
 func (r *run) Unlock(context.Context) error {
 	r.once.Do(func() {
 		close(r.over)

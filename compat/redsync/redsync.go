@@ -216,7 +216,7 @@ func (e RedisError) Unwrap() error {
 	return e.Err
 }
 
-// failure is an error of the library that matches those of redsync, too.
+// failure is an error of the library that also matches redsync's errors.
 type failure struct {
 	error
 	as []error
