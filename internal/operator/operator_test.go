@@ -99,7 +99,7 @@ func TestExchangeIsRefused(t *testing.T) {
 	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(exchangeSettings().Prefix), copied, 0).Err())
 	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:4]}), "it is the member "+c.Node(0).Addr()+", or has that member's data")
 	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
-	assert.ErrorContains(t, Run(minute(t), blank, Exchange{Remove: c.URLs()[5:]}), "recorded no set")
+	assert.ErrorContains(t, Run(minute(t), blank, Exchange{Remove: c.URLs()[5:]}), "not recorded a set")
 }
 
 // Clients that are given the new list before the exchange use the set, and work
