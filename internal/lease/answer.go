@@ -108,7 +108,7 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 	}
 	ends := v.leaseBrought(p, r)
 	p.held, p.ticket, p.incarnation, p.ackSent, p.evicts = true, a.Ticket, a.Incarnation, r.Sent, false
-	p.waitMillis = uint32(min(a.Wait, protocol.LongestWait) / time.Millisecond)
+	p.ended = v.ended(a)
 	if ends != 0 || p.extraOrNil != nil {
 		p.mutableExtra().leaseEnds = ends
 	}
@@ -128,6 +128,14 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 	if early := p.extra().earlyPush; early.Vote && v.takeVote(p, early) {
 		p.extraOrNil.earlyPush = protocol.Push{}
 	}
+}
+
+// ended reports whether an answer says that the leases ahead of the claim have
+// ended: its hint is the shortest one. A claim far back is to ask the later the
+// further back it is.
+func (v *views) ended(a protocol.Answer) bool {
+	later := time.Duration(int64(a.Rank)*v.TTL.Milliseconds()/4096) * time.Millisecond
+	return a.Wait > 0 && a.Wait <= time.Millisecond+later
 }
 
 // leaseBrought is when the lease ends that the answer to r has brought, 0 if as

@@ -81,7 +81,7 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	// A holder whose views differ learns the lists in time: when a node goes,
 	// the rest must still admit it.
 	list := op == protocol.OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 || c.phase == Holding && c.at(now).differ() && c.Rules.On(protocol.RuleLists))
-	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.insists(now, node)
+	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.insists(now, node, list)
 	t := c.ticket
 	if list {
 		t = c.lists.from(t)

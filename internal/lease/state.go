@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"github.com/quorate/quorate/internal/protocol"
 	"slices"
-	"time"
 )
 
 // This file is for searches over many futures: copies of a claim, and its state
@@ -124,14 +123,10 @@ func (v *views) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 		next, hinted = protocol.Never, false
 	}
 	b = AppendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
-		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts)
+		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts, v.phase != Holding && !p.vote && p.ended)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
-	lapses := protocol.Never
-	if v.phase != Holding && !p.vote && p.waitMillis > 0 {
-		lapses = p.ackSent.Add(time.Duration(p.waitMillis) * time.Millisecond)
-	}
-	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next, lapses} {
+	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next} {
 		b = v.AppendTime(b, t, now)
 	}
 	b = append(b, p.failures)

@@ -3,7 +3,6 @@ package lease
 import (
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -48,9 +47,8 @@ type peer struct {
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
 	evicts     bool  // it has said since its last answer that an operator ends the hold
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
+	ended      bool  // no vote: the leases ahead of the claim had ended when it answered
 	failures   uint8 // in a row, as far as that can count
-
-	waitMillis uint32 // no vote: for so long from ackSent some lease ahead of the claim runs; 0: not known
 }
 
 // ask has the node asked now, or after the answer that is still to come: at
@@ -340,11 +338,10 @@ func (v *views) hinted() protocol.Time {
 	return at
 }
 
-// lapsed reports whether the node has said that the leases ahead of the claim
-// have ended there by now.
+// lapsed reports whether the newest answer of the node says that the leases
+// ahead of the claim have ended there.
 func (v *views) lapsed(p *peer, now protocol.Time) bool {
-	return v.running(p, now) && !p.vote && p.failures == 0 && p.waitMillis > 0 &&
-		now >= p.ackSent.Add(time.Duration(p.waitMillis)*time.Millisecond)
+	return v.running(p, now) && !p.vote && p.failures == 0 && p.ended
 }
 
 // insists reports whether a request to node i may have claims dropped whose
@@ -356,11 +353,21 @@ func (v *views) lapsed(p *peer, now protocol.Time) bool {
 // leases end at nodes 1 and 2 as well: then the waiter insists.
 // Invariant: q nodes vote for the claim or have said that the leases ahead of it
 // have ended. So a claim insists only where the vote may make it a holder.
-func (v *views) insists(now protocol.Time, i int) bool {
-	if !v.Rules.On(protocol.RulePatient) {
+// Invariant: what a node has predicted is not what it has said. A request that
+// insists on a prediction may wait at a node that has just hung, and would drop
+// the holder there when the node goes on.
+//
+// A request for a list insists as well: the claims of a list count, so a dead
+// one in it may keep a claim out without end, or end a hold.
+func (v *views) insists(now protocol.Time, i int, list bool) bool {
+	switch {
+	case !v.Rules.On(protocol.RulePatient):
 		return true
-	}
-	if v.phase == Holding || !v.lapsed(&v.peers[i], now) || !v.Rules.On(protocol.RuleInsist) {
+	case !v.Rules.On(protocol.RuleInsist):
+		return false
+	case list:
+		return true
+	case v.phase == Holding || !v.lapsed(&v.peers[i], now):
 		return false
 	}
 	// As hinted counts them: a hint that comes due and that no claim insists for

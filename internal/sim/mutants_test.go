@@ -151,7 +151,7 @@ var mutants = []mutant{
 	{"a claim whose renewal has ended is handed over", without(protocol.RulePassUsable), maxHolds, 100, "unaware overlong late"},
 	{"a hold is renewed past its bound", func(s *course.Setting) { s.Unbound = true }, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
-	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), exchangeCalm, 300, "token record"},
+	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), exchangeCalm, 300, "capacity token record"},
 	{"one node of a list says which set counts", without(protocol.RuleSetFound), liar, 100, "set"},
 	{"one member says what follows", without(protocol.RuleSetFollow), liar, 100, "set"},
 	{"a server counts at any member's address", without(protocol.RuleSetBind), twofold, 100, "capacity token"},
