@@ -61,6 +61,8 @@ type Error struct {
 	Votes  int         // nodes that agreed
 	Needed int         // nodes that had to agree: N/2 + 1; 0 if no nodes were asked
 	Nodes  []NodeError // the nodes that did not agree
+
+	blank int // nodes left out of Nodes: connected, and without a vote yet
 }
 
 // A NodeError is one node's reason for not agreeing to an operation.
@@ -82,7 +84,7 @@ func (e *Error) Error() string {
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
 	if e.Needed > 0 {
-		fmt.Fprintf(&b, " (%d of %d votes)", e.Votes, e.Needed)
+		fmt.Fprintf(&b, " (%s)", e.count())
 	}
 	for i, n := range e.Nodes {
 		sep := "; "
@@ -91,10 +93,29 @@ func (e *Error) Error() string {
 		}
 		fmt.Fprintf(&b, "%s%s %v", sep, resp.OneLine(n.Node), n.Err)
 	}
-	if advice := peers.Advice(e.Needed, e.Unwrap()[1:]); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
+	// Bootstrap itself has failed for another reason than that nobody called it.
+	if advice := peers.Advice(e.Needed, e.Unwrap()[1:]); advice != "" && errors.Is(e.Err, ErrNoQuorum) && e.Op != "bootstrap" {
 		fmt.Fprintf(&b, "; %s", advice)
 	}
 	return b.String()
+}
+
+// count says how many nodes have agreed. If too few could be asked it says how
+// many are connected and how many can vote, in the words of the log and Check.
+func (e *Error) count() string {
+	if !errors.Is(e.Err, ErrNoQuorum) {
+		return fmt.Sprintf("%d of %d votes", e.Votes, e.Needed)
+	}
+	up, votes := e.Votes+e.blank, e.Votes
+	for _, n := range e.Nodes {
+		if fault.Connected(n.Err) {
+			up++
+		}
+		if fault.CanVote(n.Err) {
+			votes++
+		}
+	}
+	return fault.Standing(up, e.Votes+e.blank+len(e.Nodes), votes, e.Needed)
 }
 
 // Unwrap returns Err and the errors of the nodes.
@@ -112,7 +133,7 @@ func wrapError(op, name string, err error) error {
 	}
 	e := &Error{Op: op, Name: name, Err: err}
 	if f, ok := errors.AsType[*fault.Failure](err); ok {
-		e.Err, e.Votes, e.Needed = f.Err, f.Votes, f.Needed
+		e.Err, e.Votes, e.Needed, e.blank = f.Err, f.Votes, f.Needed, f.Blank
 		for _, n := range f.Nodes {
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Addr, Err: n.Err})
 		}

@@ -57,7 +57,7 @@ func TestReady(t *testing.T) {
 
 		c.Stop(1)
 		body := becomes(t, ready, http.StatusServiceUnavailable)
-		assert.Contains(t, body, "no quorum of nodes (1 of 2 votes)")
+		assert.Contains(t, body, "no quorum of nodes (1 of 3 nodes connected, 1 can vote, 2 needed)")
 		status, body = get(t, live)
 		assert.Equal(t, http.StatusOK, status)
 		assert.Equal(t, "ok\n", body)

@@ -117,7 +117,7 @@ func TestDifferences(t *testing.T) {
 	assert.Equal(t, 2, r.Holders[0].Votes)
 	assert.Empty(t, r.Nodes[0].Differs)
 	assert.Contains(t, r.Nodes[2].Differs, fmt.Sprintf("has no claim of the holder with token %d", r.Holders[0].Token))
-	assert.Contains(t, strings.Join(r.Nodes[2].Differs, "; "), "another Redlock client holds the redlock key for ")
+	assert.Contains(t, strings.Join(r.Nodes[2].Differs, "; "), "another library holds the key of that name for ")
 	assert.Zero(t, r.Foreign, "a minority of the keys is no hold")
 }
 

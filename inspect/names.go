@@ -258,6 +258,7 @@ func (l *lister) listed(said []core.Said, sets protocol.Quorums, unlisted map[in
 	// What a majority has is at one of the others, unless these leave no
 	// majority.
 	if sets.Blocked(bad) {
+		f.Votes = len(said) - len(f.Nodes)
 		return f
 	}
 	return nil

@@ -175,7 +175,7 @@ func TestDurableNotKnown(t *testing.T) {
 	err := o.DoContext(t.Context(), never(t))
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.NotErrorIs(t, err, once.ErrNotDurable)
-	assert.ErrorContains(t, err, "1 of 2 votes")
+	assert.ErrorContains(t, err, "3 of 3 nodes connected, 1 can vote, 2 needed")
 	assert.ErrorContains(t, err, c.Node(0).Addr()+" appendonly is no")
 	assert.ErrorContains(t, err, c.Node(1).Addr()+" cannot be asked what it keeps on disk")
 

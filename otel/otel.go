@@ -14,6 +14,7 @@
 //	quorate.lock.lost           counter           holds that ended without a release
 //	quorate.leader              up-down counter   elections that this process leads
 //	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
+//	quorate.node.votes          gauge             by quorate.node: 1 while it is connected, past its guard time and takes new locks, else 0
 //	quorate.node.refuses        gauge             by quorate.node: 1 while it answers and refuses new locks, else 0
 //
 // The durations also have the attribute quorate.outcome: acquired, local (no
@@ -28,6 +29,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate"
 	"go.opentelemetry.io/otel"
@@ -67,7 +69,8 @@ type Telemetry struct {
 	wait, hold            metric.Float64Histogram
 	waiting, held, leader metric.Int64ObservableUpDownCounter
 	lost                  metric.Int64Counter
-	nodeUp, nodeRefuses   metric.Int64ObservableGauge
+
+	nodeUp, nodeVotes, nodeRefuses metric.Int64ObservableGauge
 }
 
 var (
@@ -114,7 +117,7 @@ func New(opts ...Option) *Telemetry {
 	}
 	m := c.meters.Meter(scope)
 	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
-	var errs [9]error
+	var errs [10]error
 	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of calls that acquire, also of those that failed."), metric.WithExplicitBucketBoundaries(bounds...))
 	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
@@ -124,19 +127,34 @@ func New(opts ...Option) *Telemetry {
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+	t.nodeVotes, errs[9] = m.Int64ObservableGauge("quorate.node.votes", metric.WithUnit("{node}"),
+		metric.WithDescription("1 while the node is connected, past its guard time, and takes new locks, else 0."))
 	t.nodeRefuses, errs[8] = m.Int64ObservableGauge("quorate.node.refuses", metric.WithUnit("{node}"),
 		metric.WithDescription("1 while the node answers and refuses new locks, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an
 	// instrument takes longer.
-	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader, t.nodeUp, t.nodeRefuses)
+	_, errs[7] = m.RegisterCallback(t.tell, t.waiting, t.held, t.leader, t.nodeUp, t.nodeVotes, t.nodeRefuses)
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
 	}
 	return t
 }
 
-// node is what the last event of a node says of it: 1 or 0.
-type node struct{ up, refuses int64 }
+// node is what the events of a node say of it.
+type node struct {
+	up, refuses bool
+	recovers    time.Time // until then, as it is new or lost its data
+}
+
+func (n *node) votes(now time.Time) bool { return n.up && !n.refuses && !now.Before(n.recovers) }
+
+// gauge is what a gauge shows of a state.
+func gauge(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
 
 // series is what the calls of one kind and name have in common. To make a set
 // of attributes costs more than all else here, so none is made twice.
@@ -205,8 +223,9 @@ func (t *Telemetry) tell(_ context.Context, o metric.Observer) error {
 	}
 	for addr, v := range t.nodes.Range {
 		n, of := v.(node), metric.WithAttributes(nodeKey.String(addr.(string)))
-		o.ObserveInt64(t.nodeUp, n.up, of)
-		o.ObserveInt64(t.nodeRefuses, n.refuses, of)
+		o.ObserveInt64(t.nodeUp, gauge(n.up), of)
+		o.ObserveInt64(t.nodeVotes, gauge(n.votes(time.Now())), of)
+		o.ObserveInt64(t.nodeRefuses, gauge(n.refuses), of)
 	}
 	return nil
 }
@@ -290,16 +309,24 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 
 // Observe records an event, see [quorate.Observer].
 func (t *Telemetry) Observe(e quorate.Event) {
+	last, _ := t.nodes.Load(e.Node)
+	n, _ := last.(node)
 	switch e.Kind {
 	case quorate.EventNodeUp, quorate.EventNodeAccepts:
-		t.nodes.Store(e.Node, node{up: 1})
+		n.up, n.refuses = true, false
 	case quorate.EventNodeRefuses:
-		t.nodes.Store(e.Node, node{up: 1, refuses: 1})
+		n.up, n.refuses = true, true
 	case quorate.EventNodeDown:
-		t.nodes.Store(e.Node, node{})
+		n.up, n.refuses = false, false
+	case quorate.EventNodeRecovering:
+		n.recovers = time.Now().Add(e.Took)
 	case quorate.EventNodeLeft:
 		t.nodes.Delete(e.Node)
+		return
+	default:
+		return
 	}
+	t.nodes.Store(e.Node, n)
 }
 
 // errorType names an error, as one of few. What a context has cut short is what

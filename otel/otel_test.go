@@ -121,6 +121,7 @@ func TestMetrics(t *testing.T) {
 		assert.True(t, there && first == 0, "the first loss is an increase")
 		assert.Equal(t, 1.0, got["quorate.lock.held mutex order"])
 		assert.Equal(t, 3.0, sum(got, "quorate.node.up "))
+		assert.Equal(t, 3.0, sum(got, "quorate.node.votes "))
 		time.Sleep(3 * time.Second)
 		m.Unlock()
 
@@ -174,6 +175,23 @@ func TestMetrics(t *testing.T) {
 			assert.Equal(t, want, v, k)
 		}
 		assert.Equal(t, 1.0, sum(got, "quorate.node.up "))
+	})
+}
+
+// A node that restarts is connected at once, and votes after its guard time.
+func TestConnectedAndVoting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := quoratetest.New(t, 3), newSink(t)
+		c.Quorum(s.options()...)
+		for _, wait := range []time.Duration{10 * time.Second, 15 * time.Second} {
+			c.Start(0)
+			time.Sleep(wait)
+			got := s.metrics()
+			assert.Equal(t, 3.0, sum(got, "quorate.node.up "))
+			assert.Equal(t, 2.0, sum(got, "quorate.node.votes "), "its guard time has begun again")
+		}
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, 3.0, sum(s.metrics(), "quorate.node.votes "))
 	})
 }
 

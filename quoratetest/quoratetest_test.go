@@ -1,9 +1,11 @@
 package quoratetest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +58,17 @@ func TestBubbles(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, allPrimitives)
 		})
+	}
+}
+
+// The nodes of a test are new, and nothing is wrong with that.
+func TestNothingIsLoggedAtFirst(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		var log bytes.Buffer
+		q := quoratetest.New(t, n).Quorum(quorate.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, lockWithin(t, q, time.Minute))
+		require.NoError(t, q.Close())
+		assert.NotContains(t, log.String(), "WARN")
 	}
 }
 

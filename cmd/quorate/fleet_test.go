@@ -36,7 +36,7 @@ func (f *fleet) alive() time.Duration {
 }
 
 func (f *fleet) observe() board.Observation {
-	o := board.Observation{At: f.now, Quorum: 2, Ready: 3, Whole: true, Counted: true}
+	o := board.Observation{At: f.now, Quorum: 2, Ready: 3, Joined: 3, Whole: true, Counted: true}
 	for i := range 3 {
 		o.Nodes = append(o.Nodes, board.Node{Name: fmt.Sprintf("lock-%c:6379", 'a'+i), State: "ready", Up: true})
 	}

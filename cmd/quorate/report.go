@@ -43,12 +43,16 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	}
 	tellSet(w, r)
 	if r.Ready >= r.Quorum {
-		fmt.Fprintf(w, "%s: %s\n", board.Ready(r.Ready, len(r.Nodes), r.Quorum), spare(r))
+		fmt.Fprintf(w, "%s: %s\n", board.Ready(r.Ready, r.Ready, len(r.Nodes), r.Quorum), spare(r))
 		return bad
 	}
-	up := lo.CountBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Err == nil || fault.IsVerdict(n.Err) })
-	fmt.Fprintf(w, "%d of %s connected, %d can vote, %d needed: nothing can be locked.\n", up, fault.Count(len(r.Nodes), "node"), r.Ready, r.Quorum)
+	fmt.Fprintf(w, "%s: nothing can be locked.\n", board.Ready(joined(r), r.Ready, len(r.Nodes), r.Quorum))
 	return bad
+}
+
+// joined is how many nodes are connected.
+func joined(r quorate.Report) int {
+	return lo.CountBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Err == nil || fault.IsVerdict(n.Err) })
 }
 
 // tellCauses says why nodes cannot be asked. A node with the wrong data comes

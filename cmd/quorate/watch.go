@@ -116,7 +116,7 @@ func (w *watcher) round(ctx context.Context) board.Observation {
 		asked, cancel := context.WithTimeout(ctx, cli.Patience)
 		defer cancel()
 		r, _ := w.q.Check(asked) // the report says what is wrong
-		o.Nodes, o.Quorum, o.Ready = boardNodes(r), r.Quorum, r.Ready
+		o.Nodes, o.Quorum, o.Ready, o.Joined = boardNodes(r), r.Quorum, r.Ready, joined(r)
 	})
 	began := w.listing == nil
 	ended, err := w.list(ctx)

@@ -41,8 +41,6 @@ func (a *attempt) tooHeavy() error {
 
 var (
 	errNotAsked = errors.New("has not been asked yet")
-	errQueued   = errors.New("others are ahead")
-	errForeign  = errors.New("another Redlock client holds the redlock key")
 )
 
 // explain adds to a node's own words what to do, where they do not say it.
@@ -57,7 +55,7 @@ func explain(s *Spec, err error) error {
 	}
 	if ok && e.Code() == "WRONGTYPE" {
 		k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
-		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q belongs to another program, perhaps as a lock (Redisson keeps a hash under the name): "+
+		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is another program's data and never expires: "+
 			"choose another name, or delete the key if no program uses it",
 			err, k.Plain(), k.State(), k.Queue(), k.Claims())
 	}
@@ -72,7 +70,7 @@ func refusal(s *Spec, a protocol.Answer) error {
 	case a.Status == protocol.Clash:
 		return &fault.ClashError{Asked: s.Capacity, InForce: a.Capacity}
 	case a.Foreign:
-		return errForeign
+		return fault.ErrForeign
 	}
 	return nil
 }
@@ -140,7 +138,7 @@ func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
 		case !answered:
 			ne.Err = fault.ErrNoAnswer
 		case !vote:
-			ne.Err = errQueued
+			ne.Err = fault.ErrAhead
 		default:
 			continue
 		}

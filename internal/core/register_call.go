@@ -309,7 +309,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		i.errs[node] = refusal(i.spec, a)
 		switch {
 		case a.Status == protocol.Missing:
-			i.errs[node] = errQueued
+			i.errs[node] = fault.ErrAhead
 		case a.Record != nil && a.Record.Forged && (i.in.Op != protocol.OpPut || a.Status == protocol.StatusSuperseded):
 			i.errs[node] = errHidden
 		case a.Status == protocol.StatusSuperseded:

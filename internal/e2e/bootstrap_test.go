@@ -121,3 +121,18 @@ func TestBootstrapThatWaitsWhileANodeForgets(t *testing.T) {
 	assert.Error(t, mutex.New(q, "m").TryLockContext(deadline(t)))
 	assert.NoError(t, m.Lease().Context().Err())
 }
+
+// All nodes are connected and blank, and one cannot write. Bootstrap says which
+// one, and why, and does not advise to call Bootstrap.
+func TestBootstrapAtANodeThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second), quorate.WithNodeTimeout(50*time.Millisecond))
+	err := q.Bootstrap(t.Context())
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.ErrorContains(t, err, c.Node(1).Addr()+" NOREPLICAS")
+	assert.ErrorContains(t, err, "3 of 3 nodes connected, 0 can vote, 3 needed")
+	assert.NotContains(t, err.Error(), c.Node(0).Addr())
+	assert.NotContains(t, err.Error(), "Bootstrap")
+}

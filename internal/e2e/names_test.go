@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -45,7 +46,7 @@ func TestForeignKeyThatStaysForLong(t *testing.T) {
 		}
 		err := m.TryLockContext(deadline(t))
 		require.ErrorIs(t, err, quorate.ErrHeld, "%v", stays)
-		require.ErrorContains(t, err, "another Redlock client holds the redlock key")
+		require.ErrorContains(t, err, "another library holds the key of that name")
 		h, err := m.Holder(deadline(t))
 		require.NoError(t, err)
 		assert.True(t, h.Foreign)
@@ -56,6 +57,41 @@ func TestForeignKeyThatStaysForLong(t *testing.T) {
 	}
 	require.NoError(t, m.LockContext(deadline(t)))
 	require.NoError(t, m.UnlockContext(deadline(t)))
+	e2e.Clean(t, c)
+}
+
+// A lock of symfony/lock is a sorted set at the name, one of Redisson a hash,
+// and both expire. Each is a holder like any other, also to a claim that waits
+// behind one of ours. Such a key that never expires is a program's data.
+func TestLockOfAnotherType(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	node := c.Node(0).Client()
+	q := e2e.Open(t, c, e2e.Timing(600*time.Millisecond))
+	m, other := mutex.New(q, "m"), mutex.New(q, "m")
+	for _, put := range []func() error{
+		func() error { return node.ZAdd(t.Context(), "m", redis.Z{Score: 1, Member: "token"}).Err() },
+		func() error { return node.HSet(t.Context(), "m", "client:1", 1).Err() },
+	} {
+		require.NoError(t, put())
+		require.ErrorContains(t, m.LockContext(deadline(t)), "WRONGTYPE", "a program's data")
+		require.NoError(t, node.Expire(t.Context(), "m", time.Hour).Err())
+		err := m.TryLockContext(deadline(t))
+		require.ErrorIs(t, err, quorate.ErrHeld)
+		require.ErrorContains(t, err, "another library holds the key of that name")
+		h, err := m.Holder(deadline(t))
+		require.NoError(t, err)
+		assert.True(t, h.Foreign)
+		got := make(chan error, 2)
+		for _, m := range []*mutex.Mutex{m, other} {
+			go func() { got <- m.Do(deadline(t), func(context.Context) error { return nil }) }()
+		}
+		require.True(t, e2e.Eventually(func() bool { return node.ZCard(t.Context(), "quorate:{m}:q").Val() == 2 }), "both wait")
+		require.NoError(t, node.Del(t.Context(), "m").Err())
+		for range 2 {
+			require.NoError(t, e2e.Receive(t, got))
+		}
+	}
 	e2e.Clean(t, c)
 }
 

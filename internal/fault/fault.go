@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // The sentinels that the root package exports; see there.
@@ -33,6 +35,7 @@ type Failure struct {
 	Votes  int
 	Needed int
 	Nodes  []NodeFailure
+	Blank  int // nodes left out of Nodes: they are connected, and have no vote yet
 }
 
 // NodeFailure is what one node had to do with it.
@@ -91,3 +94,18 @@ type cutShort struct{ sentinel, ctx error }
 func (e *cutShort) Error() string { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
 
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
+
+// Standing says how many nodes this client is connected to, and how many of
+// these can vote: two numbers, in the same words wherever they are told.
+func Standing(connected, nodes, voting, needed int) string {
+	return fmt.Sprintf("%d of %d nodes connected, %d can vote, %d needed", connected, nodes, voting, needed)
+}
+
+// Connected reports whether a node that has err against it is connected.
+func Connected(err error) bool {
+	return !errors.Is(err, transport.ErrDown) && !errors.Is(err, transport.ErrBroken) && !errors.Is(err, transport.ErrClosed)
+}
+
+// CanVote reports whether a node that has err against it can vote: it has no
+// vote for one claim, as others are ahead there.
+func CanVote(err error) bool { return errors.Is(err, ErrAhead) || errors.Is(err, ErrForeign) }

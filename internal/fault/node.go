@@ -20,6 +20,8 @@ import (
 // What a client says of a node.
 var (
 	ErrNoAnswer         = errors.New("has not answered")
+	ErrAhead            = errors.New("others are ahead")
+	ErrForeign          = errors.New("another library holds the key of that name (redsync, symfony/lock, Redisson or another)")
 	ErrForgetful        = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
 	ErrParted           = errors.New("its clock and this process's clock disagree; its answers do not count until other nodes show which one is wrong")
 	ErrOtherIncarnation = errors.New("has lost its data, or loaded another node's data, since the client connected")
@@ -144,6 +146,9 @@ func ForGood(err error) bool {
 	}
 	if e, member := errors.AsType[*MemberError](err); member {
 		return e.Final
+	}
+	if errors.Is(err, transport.ErrCredentials) {
+		return false
 	}
 	// The words are compared as they come. Each is tested on the servers that
 	// have it (internal/compat), as a later version may word it otherwise.

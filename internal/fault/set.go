@@ -9,6 +9,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,10 @@ func (e *SetError) Error() string {
 		return fmt.Sprintf("this client's list is %s, but its nodes have begun to record another list, %s: give all clients the same list, and run \"quorate bootstrap\" with it; "+
 			"a node that has accepted the other list keeps it until all nodes of that list answer, or until you empty the node",
 			Addrs(e.List), Addrs(e.Set))
+	}
+	if slices.Equal(slices.Sorted(slices.Values(e.List)), slices.Sorted(slices.Values(e.Set))) {
+		return fmt.Sprintf("the nodes of this client's list, %s, have recorded more than one set of these addresses, one of them since %s: too few agree for a majority; "+
+			"start the servers with the data of one set", Addrs(e.List), e.Since.UTC().Format(time.DateTime+" MST"))
 	}
 	return fmt.Sprintf("this client's list, %s, does not match its nodes, which have been the set %s since %s: give every client the set's list",
 		Addrs(e.List), Addrs(e.Set), e.Since.UTC().Format(time.DateTime+" MST"))

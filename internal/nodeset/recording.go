@@ -208,6 +208,9 @@ func (r *Recording) promised() {
 		case a.Promised > r.ballot && r.rules.On(protocol.RuleSetPromised):
 			r.Outcome = RecordSuperseded
 			return
+		case a.Phase == SetRecorded && !r.again && r.same(a.Config): // another client has just recorded this list
+			r.Outcome = RecordSuperseded
+			return
 		case a.Phase == SetRecorded:
 			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(i) || a.Stamp().Compare(r.Config.Stamp) > 0 {
 				r.Outcome, r.Node, r.Config = RecordOther, r.at[i], a.Config

@@ -134,6 +134,19 @@ func TestRecording(t *testing.T) {
 	assert.Equal(t, nodeset.Seed+2, r.Node)
 }
 
+// Two clients of one list start together, and one of them is the first to record
+// it. The other one has not met another list.
+func TestTheSameListIsNoOtherList(t *testing.T) {
+	t.Parallel()
+	w := blank(protocol.Rules{})
+	a, b := w.wanting(abc...), w.wanting("C", "B", "A")
+	first, late := a.recording(false, 0), b.recording(false, 0) // whose ballot is the higher one
+	require.Equal(t, nodeset.RecordDone, a.finish(first))
+	assert.Equal(t, nodeset.RecordSuperseded, b.finish(late))
+	b.Rejudge()
+	assert.Equal(t, "ABC", sorted(b.settle(t).votes()))
+}
+
 // Two clients declare the nodes brand-new at the same time, as replicas of a
 // service do that start together. Whichever comes first at which node, a
 // majority votes at once. The last node may be taken for a blank one, as its

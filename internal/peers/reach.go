@@ -72,7 +72,7 @@ func causes(f *fault.Failure) slog.Attr {
 	for _, n := range f.Nodes {
 		all = append(all, n.Addr+": "+n.Err.Error())
 	}
-	return slog.String("missing", strings.Join(all, "; "))
+	return slog.String("nodes", strings.Join(all, "; "))
 }
 
 // missing says which nodes are not connected and why, or nil if a quorum is
@@ -85,9 +85,7 @@ func (r *reach) missing() *fault.Failure {
 	}
 	if ps.Members.Config.Load() == nil {
 		f = ps.Members.Unknown()
-		if others := unasked(f.Nodes); len(others) > 0 {
-			f.Nodes = others // the new ones wait for them
-		}
+		leaveOutBlank(f)
 	}
 	return f
 }
@@ -197,8 +195,8 @@ func (r *recovering) note(sets protocol.Quorums, node int, a protocol.Answer, no
 	defer r.mu.Unlock()
 	// until is a time and not a flag: a node that does not answer any more
 	// counts as one that recovers until its guard time would be over, and not
-	// longer.
-	begins = a.Status == protocol.Recovering && r.until[node].Sub(now) <= -lateAnswers
+	// longer. A guard time that ends later than was known has begun again.
+	begins = a.Status == protocol.Recovering && now.Add(a.Wait).Sub(r.until[node]) > lateAnswers
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node] = time.Time{}
 	}

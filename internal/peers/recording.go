@@ -91,15 +91,29 @@ func (s *recorder) notRecorded(last error) error {
 		return last
 	}
 	f := s.Unknown()
-	if said, is := errors.AsType[*fault.Failure](last); is && len(f.Nodes) == 0 {
-		f.Nodes = said.Nodes // all are connected
+	f.Needed = len(s.list())
+	if leaveOutBlank(f) {
+		f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that are down, or correct their addresses", fault.ErrNoQuorum)
+		return f
 	}
-	if others := unasked(f.Nodes); len(others) > 0 {
-		f.Nodes = others // the new ones wait for them
+	// All are connected and blank, so the reason is what the last attempt has met.
+	f.Err = fmt.Errorf("%w: the nodes have not recorded their set in time; try again", fault.ErrNoQuorum)
+	if said, is := errors.AsType[*fault.Failure](last); is && len(said.Nodes) > 0 {
+		f.Nodes, f.Blank = said.Nodes, len(f.Nodes)-len(said.Nodes)
+		f.Err = fmt.Errorf("%w: the nodes record their set only when each of them takes it; mend those that do not", fault.ErrNoQuorum)
 	}
-	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
-	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that are down, or correct their addresses", fault.ErrNoQuorum)
 	return f
+}
+
+// leaveOutBlank takes the blank nodes out of a failure that is due to other
+// nodes, and reports whether there are such: the blank ones wait for these.
+func leaveOutBlank(f *fault.Failure) bool {
+	others := unasked(f.Nodes)
+	if len(others) == 0 {
+		return false
+	}
+	f.Nodes, f.Blank = others, len(f.Nodes)-len(others)
+	return true
 }
 
 // unasked are the nodes that have shown no set for another reason than that they

@@ -128,6 +128,8 @@ func (d *dialer) advise(err error) error {
 			err = fmt.Errorf("the port may not speak TLS (if so, use redis://): %w", err)
 		}
 		return fmt.Errorf("%w: %s; the next attempt will wait longer (WithNodeTimeout is %v)", err, why, d.cfg.NodeTimeout)
+	case answered && d.provided() && badCredentials(err):
+		return fmt.Errorf("%w: %w", err, ErrCredentials)
 	case answered:
 		return err
 	case !encrypted && !d.cfg.Unlisted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):

@@ -92,6 +92,24 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	return []string{"AUTH", user, password}, err
 }
 
+// ErrCredentials says that a node has refused credentials that may change: the
+// client has a provider, and the next attempt to connect asks it again. A token
+// that has expired, or that the node does not know yet, passes in this way.
+var ErrCredentials = errors.New("the client's provider of credentials is asked again")
+
+// provided reports whether the credentials of the next connection may be others.
+func (d *dialer) provided() bool {
+	o := d.to()
+	return o != nil && (o.StreamingCredentialsProvider != nil || o.CredentialsProviderContext != nil || o.CredentialsProvider != nil)
+}
+
+// badCredentials reports whether a node refuses a connection for its user or
+// password.
+func badCredentials(err error) bool {
+	refused, _ := errors.AsType[resp.Error](err)
+	return refused.Code() == "WRONGPASS" || refused.Code() == "NOAUTH" || strings.HasPrefix(string(refused), "ERR invalid password")
+}
+
 // streamed asks a streaming provider for its present credentials. What it says
 // later counts from the next connection on, as with other providers: a node
 // that ends connections whose credentials are over has one come at once.

@@ -29,7 +29,7 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 	pipe := s.cfg.Client.Pipeline()
 	before := pipe.Time(ctx)
 	cmd := pipe.Do(ctx, command...)
-	plain := pipe.Get(ctx, s.keys.Plain())
+	get := pipe.Get(ctx, s.keys.Plain())
 	after := pipe.Time(ctx)
 	s.pushes.mark(ctx, pipe)
 	_, _ = pipe.Exec(ctx) // each result carries its own error
@@ -43,9 +43,13 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 	if err != nil {
 		return nil, nil, "", err
 	}
+	plain := get.Val()
+	if get.Err() != nil && strings.HasPrefix(get.Err().Error(), "WRONGTYPE") {
+		plain = otherType
+	}
 	s.now = before.Val().UnixMilli()
 	if s.cfg.Advance != nil {
-		return cmd, msgs, plain.Val(), nil
+		return cmd, msgs, plain, nil
 	}
 	// Redis itself takes the time of an expiry a little apart from TIME.
 	s.slack = max(s.slack, after.Val().UnixMilli()-s.now+2)
@@ -54,7 +58,7 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 			return nil, nil, "", errNear
 		}
 	}
-	return cmd, msgs, plain.Val(), nil
+	return cmd, msgs, plain, nil
 }
 
 // otherSet reports whether the node has refused a request as of another set.
@@ -141,6 +145,14 @@ func (s *sequence) evict(ctx context.Context) error {
 	return s.comparePushes(msgs, outs)
 }
 
+// otherType stands for a redlock key that is no string, and ends.
+const (
+	otherType    = "a key of another type"
+	addOtherType = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+		redis.call('ZADD', KEYS[1], 1, 'x')
+		return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
+)
+
 // foreign is another Redlock client, or a human, at the redlock key.
 func (s *sequence) foreign(ctx context.Context) error {
 	if s.rng.IntN(2) == 0 {
@@ -163,6 +175,9 @@ func (s *sequence) foreign(ctx context.Context) error {
 			ttl = time.Duration(30+s.rng.IntN(60)) * time.Millisecond
 		}
 		args = append(args, "PX", ttl.Milliseconds())
+		if s.rng.IntN(3) == 0 { // symfony/lock keeps a sorted set there
+			value, args = otherType, []any{"EVAL", addOtherType, 1, s.keys.Plain(), ttl.Milliseconds()}
+		}
 	}
 	_, _, plain, err := s.exchange(ctx, args)
 	if err != nil {

@@ -15,8 +15,8 @@ local list = flags % 4 >= 2
 if fence and cid == id and (live or cf + 0 > 1 and flags + 0 < 8) and not (limit and cf + 0 < 2 and cw - limit > 0) then
   local says, hint = 1, 0
   if classic then
-    local plain = try('GETRANGE', K[1], '0', '32')
-    if plain.err then return plain end
+    local plain
+    --@ plain
     if (plain ~= id or call('PEXPIRE', K[1], px) == 0) and (plain ~= '' and plain ~= id or not call('SET', K[1], id, 'PX', px, 'NX')) then
       says, hint = 4, call('PTTL', K[1])
       hint = hint < 0 and 0 or math.max(1, hint)

@@ -65,7 +65,10 @@ if queued > 0 then reply[5] = tonumber(cap) end
 -- The redlock key is another client's unless one of the claims here has that
 -- id.
 local plain = redis.pcall('GETRANGE', K[1], '0', '32')
-if not plain.err and not ours[plain] and not call('HGET', K[4], plain) then
+if plain.err then -- of another type: see plain.lua
+  local rest = redis.pcall('PTTL', K[1])
+  if type(rest) == 'number' and rest > 0 then reply[3] = rest end
+elseif not ours[plain] and not call('HGET', K[4], plain) then
   local rest = call('PTTL', K[1])
   if rest ~= -2 then reply[3] = math.max(1, rest) end
 end

@@ -49,8 +49,7 @@ end
 -- solo is the capacity that has a redlock key.
 local plain, solo = false, not K[6] and '1'
 if solo and (C == solo or cap == solo or capacity == solo) then
-  plain = try('GETRANGE', K[1], '0', '32')
-  if plain.err then return plain end
+  --@ plain
   if plain == '' and call('TYPE', K[1]).ok == 'none' then plain = false end
 end
 

@@ -31,6 +31,7 @@ type Observation struct {
 	Nodes   []Node
 	Quorum  int    // nodes that are needed
 	Ready   int    // nodes that vote
+	Joined  int    // nodes that are connected
 	Names   []Look // at most MostNames
 	Whole   bool   // these are all names that are in use
 	Total   int    // names in use, as far as they have been counted
@@ -139,6 +140,7 @@ type View struct {
 	Nodes   []Node    `json:"nodes"`
 	Quorum  int       `json:"quorum"`
 	Ready   int       `json:"ready"`
+	Summary string    `json:"summary"` // of the nodes
 	Names   []Row     `json:"names"`
 	Total   int       `json:"total"`
 	Counted bool      `json:"counted"` // Total is not the least that it may be
@@ -191,6 +193,7 @@ type Says struct {
 func (b *Board) View() View {
 	v := View{
 		At: b.now.At, Quorum: b.now.Quorum, Ready: b.now.Ready, Total: b.total(), Counted: b.now.Counted,
+		Summary: Ready(b.now.Joined, b.now.Ready, len(b.now.Nodes), b.now.Quorum),
 		Trouble: Printable(b.now.Trouble), Nodes: []Node{}, Names: []Row{}, Events: slices.Clone(b.events),
 	}
 	for _, n := range b.now.Nodes {

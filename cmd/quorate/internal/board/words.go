@@ -49,8 +49,12 @@ func Escape(text []byte, keep string) []byte {
 	return safe
 }
 
-// Ready says how many nodes are ready and how many must be.
-func Ready(ready, nodes, quorum int) string {
+// Ready says how many nodes are ready and how many must be, or, if these are too
+// few, how many are connected.
+func Ready(connected, ready, nodes, quorum int) string {
+	if ready < quorum {
+		return fault.Standing(connected, nodes, ready, quorum)
+	}
 	is := func(n int) string { return lo.Ternary(n == 1, "is", "are") }
 	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"), lo.Ternary(nodes == 1, "is", is(ready)), quorum, is(quorum))
 }

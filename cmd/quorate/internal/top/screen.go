@@ -97,7 +97,7 @@ func (m Model) headline() string {
 	if v.Ready < v.Quorum {
 		style = bad
 	}
-	return styled(bold, "quorate") + "  " + styled(style, board.Ready(v.Ready, len(v.Nodes), v.Quorum)) +
+	return styled(bold, "quorate") + "  " + styled(style, v.Summary) +
 		fmt.Sprintf(" · %s · %d waiting · %s", names, waits, v.At.Local().Format(time.TimeOnly))
 }
 

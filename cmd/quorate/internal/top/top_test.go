@@ -30,6 +30,7 @@ func scene() board.View {
 	other := board.Row{Name: "nightly", Kind: "once", Record: "done"}
 	return board.View{
 		At: now, Quorum: 2, Ready: 2, Total: 2, Counted: true, Names: []board.Row{job, other},
+		Summary:  "2 of 2 nodes are ready, 2 are needed",
 		Nodes:    []board.Node{{Name: "a:1", State: "ready", Up: true}, {Name: "b:1", State: "unreachable", Cause: "connection refused"}},
 		Problems: []string{"b:1 is unreachable (connection refused)", "job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s"},
 		Events:   []board.Event{{At: now.Add(-3 * time.Second), Kind: board.NodeDown, Subject: "b:1", Text: "unreachable"}},
