@@ -293,6 +293,25 @@ func TestDemoSmall(t *testing.T) {
 	}
 }
 
+// The late write goes through without a fence, and is refused with one.
+func TestDemoPause(t *testing.T) {
+	t.Parallel()
+	p := start(t, "demo", "--pause")
+	assert.Equal(t, 0, p.status(), "%s\n%s", &p.out, &p.err)
+	out := p.out.String()
+	for _, want := range []string{
+		"worker 1 gets the lock, token …", "is stopped (SIGSTOP)", "take the lock back after 1.5s", "worker 2 gets the lock",
+		"worker 1 goes on (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost", "with a fence     130  refused: token …",
+		"✓ The fence refused the late write: the balance is 130", "worker 1 looks at its context, which has ended",
+	} {
+		assert.Contains(t, out, want)
+	}
+	assert.Empty(t, p.err.String())
+	status, _, errs := call("demo", "--pause", "--workers", "3")
+	assert.Equal(t, cli.ExitUsage, status)
+	assert.Contains(t, errs, "--pause takes no --workers")
+}
+
 func TestVersion(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"--version"}} {
 		p := start(t, args...)

@@ -20,6 +20,7 @@ import (
 func demoCommand() *cobra.Command {
 	var cfg demo.Config
 	var length float64
+	var pause bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See a lock at work in 15 seconds, without Redis",
@@ -27,10 +28,15 @@ func demoCommand() *cobra.Command {
 lock. It kills a worker that holds the lock, then a node, and shows who held the
 lock when, and that nothing went wrong.
 
+With --pause, a worker sleeps through its lease and then writes. The demo shows
+what becomes of that write without a fence, and how a fence refuses it.
+
 Exit status: 0 if everything went right, 1 if not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
+			case pause && (cmd.Flags().Changed("workers") || cmd.Flags().Changed("seconds")):
+				return cli.NewExit(cli.ExitUsage, errors.New("--pause takes no --workers and no --seconds: it has two workers, and --ttl decides how long it takes"))
 			case cfg.Nodes < 1 || cfg.Nodes > 9:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: must be between 1 and 9; try 3 or 5", cfg.Nodes))
 			case cfg.Workers < 2 || cfg.Workers > 20:
@@ -50,7 +56,11 @@ Exit status: 0 if everything went right, 1 if not.`,
 			cfg.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			switch ok, err := demo.Run(ctx, cfg); {
+			run := demo.Run
+			if pause {
+				run = demo.Pause
+			}
+			switch ok, err := run(ctx, cfg); {
 			case errors.Is(err, demo.ErrInterrupted):
 				return &cli.Exit{Code: 130}
 			case err != nil:
@@ -65,6 +75,7 @@ Exit status: 0 if everything went right, 1 if not.`,
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 5, "number of workers")
 	cmd.Flags().Float64Var(&length, "seconds", 12, "approximate length in seconds")
 	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock stays taken after its holder dies")
+	cmd.Flags().BoolVar(&pause, "pause", false, "show a late write, and a fence that refuses it")
 	return cmd
 }
 
@@ -100,5 +111,16 @@ func demoParts() []*cobra.Command {
 	worker.Flags().StringVar(&cfg.File, "file", "", "")
 	worker.Flags().DurationVar(&cfg.TTL, "ttl", 0, "")
 	worker.Flags().DurationVar(&cfg.Work, "work", 0, "")
-	return []*cobra.Command{node, worker}
+	depositor := &cobra.Command{
+		Use: demo.DepositorCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(syscall.SIGINT)
+			cfg.Name = "demo"
+			return demo.Depositor(os.Stdin, os.Stdout, cfg)
+		},
+	}
+	depositor.Flags().StringSliceVar(&cfg.Nodes, "nodes", nil, "")
+	depositor.Flags().StringVar(&cfg.File, "file", "", "")
+	depositor.Flags().DurationVar(&cfg.TTL, "ttl", 0, "")
+	return []*cobra.Command{node, worker, depositor}
 }

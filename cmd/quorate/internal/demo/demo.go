@@ -21,8 +21,9 @@ import (
 
 // The hidden subcommands that a demo starts its parts with.
 const (
-	NodeCommand   = "demo-node"
-	WorkerCommand = "demo-worker"
+	NodeCommand      = "demo-node"
+	WorkerCommand    = "demo-worker"
+	DepositorCommand = "demo-depositor"
 )
 
 // Config says how large the demo is.
@@ -76,7 +77,7 @@ func Run(ctx context.Context, cfg Config) (ok bool, err error) {
 	if err := write(s.file, 0); err != nil {
 		return false, err
 	}
-	defer s.end()
+	defer endAll(&s.crew, &s.server)
 	s.intro()
 	if err := s.start(); err != nil {
 		return false, err
@@ -98,21 +99,31 @@ func Run(ctx context.Context, cfg Config) (ok bool, err error) {
 	return v.ok(), nil
 }
 
-// start starts the nodes and, when they serve, the workers.
-func (s *stage) start() error {
-	var urls []string
-	for i := range s.Nodes {
-		p, url, err := startNode(s.Command(NodeCommand), patience)
+// startNodes starts the nodes, which vote at once. The caller ends those that it
+// returns, also with an error.
+func startNodes(cfg Config) (server []*worker.Worker, urls []string, err error) {
+	for i := range cfg.Nodes {
+		p, url, err := startNode(cfg.Command(NodeCommand), patience)
 		if p != nil {
-			s.server = append(s.server, p)
+			server = append(server, p)
 		}
 		if err != nil {
-			return fmt.Errorf("start node %d: %w", i+1, err)
+			return server, nil, fmt.Errorf("start node %d: %w", i+1, err)
 		}
 		urls = append(urls, url)
 	}
 	if err := embedded.Bootstrap(urls); err != nil {
-		return fmt.Errorf("bootstrap the nodes: %w", err)
+		return server, nil, fmt.Errorf("bootstrap the nodes: %w", err)
+	}
+	return server, urls, nil
+}
+
+// start starts the nodes and, when they serve, the workers.
+func (s *stage) start() error {
+	server, urls, err := startNodes(s.Config)
+	s.server = server
+	if err != nil {
+		return err
 	}
 	for i := range s.Workers {
 		p, err := startWorker(s.Command(WorkerCommand, "--file", s.file, "--nodes", strings.Join(urls, ","),
@@ -127,12 +138,14 @@ func (s *stage) start() error {
 	return nil
 }
 
-// end stops whatever still runs.
-func (s *stage) end() {
-	for _, p := range slices.Concat(s.crew, s.server) {
+// endAll stops whatever still runs, also a worker that was stopped.
+func endAll(crew, server *[]*worker.Worker) {
+	all := slices.Concat(*crew, *server)
+	for _, p := range all {
+		_ = p.Continue()
 		p.EndInput()
 	}
-	for _, p := range slices.Concat(s.crew, s.server) {
+	for _, p := range all {
 		_ = p.End(patience)
 	}
 }

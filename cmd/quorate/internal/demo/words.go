@@ -47,6 +47,22 @@ func (s *stage) outro(v *verdict) {
 	s.print("%s\n", strings.Join(s.timeline(end, s.width(), s.style), "\n"))
 
 	s.print("%s\n", s.style.bold("Did it come out right?"))
+	s.checks(v)
+	if v.handOver > 0 {
+		s.print("\n  From one worker to the next it took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
+		s.print("  The nodes call a waiter when its turn has come. It does not poll.")
+	}
+	if !v.ok() {
+		s.askForReport()
+		return
+	}
+	s.print("\n%s", s.style.bold("Your turn"))
+	s.print("  %s nodes                    starts nodes; copy the line it prints into a second terminal", s.Program)
+	s.print("  %s lock demo -- sleep 10    there: runs a command under a lock; start it twice", s.Program)
+}
+
+// checks prints what had to come out right.
+func (s *screen) checks(v *verdict) {
 	for _, c := range v.checks {
 		mark := s.style.green(s.style.yes)
 		if !c.ok {
@@ -54,15 +70,8 @@ func (s *stage) outro(v *verdict) {
 		}
 		s.print("  %s %s", mark, strings.ReplaceAll(c.text, "\n", "\n    "))
 	}
-	if v.handOver > 0 {
-		s.print("\n  From one worker to the next it took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
-		s.print("  The nodes call a waiter when its turn has come. It does not poll.")
-	}
-	if !v.ok() {
-		s.print("\n%s", s.style.red("It did not come out right. Please report this, with the lines above."))
-		return
-	}
-	s.print("\n%s", s.style.bold("Your turn"))
-	s.print("  %s nodes                    starts nodes; copy the line it prints into a second terminal", s.Program)
-	s.print("  %s lock demo -- sleep 10    there: runs a command under a lock; start it twice", s.Program)
+}
+
+func (s *screen) askForReport() {
+	s.print("\n%s", s.style.red("It did not come out right. Please report this, with the lines above."))
 }
