@@ -64,7 +64,8 @@ func TestAClientDialsTheAddressOfItsList(t *testing.T) {
 }
 
 // A set whose members have all lost their data is recorded again with the
-// addresses that the client reaches.
+// addresses that the client reaches first, and with the others: another client
+// may reach a server by these alone.
 func TestAddressesOfASetThatIsForgotten(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -83,4 +84,13 @@ func TestAddressesOfASetThatIsForgotten(t *testing.T) {
 	}
 	assert.Nil(t, m.Config())
 	assert.Equal(t, []string{"A2", "B2", "C2"}, m.List())
+
+	for i := range 3 {
+		m.Met(nodeset.Seed+i, nodeset.NodeSet{})
+		m.Up(nodeset.Seed + i)
+	}
+	m.Want()
+	r := m.Record("b", nodeset.Shared{Guard: 1}, false, func() string { return "id" })
+	require.NotNil(t, r)
+	assert.Equal(t, []string{"A2", "A"}, r.Config.Members[0].All())
 }

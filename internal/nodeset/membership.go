@@ -45,7 +45,7 @@ func NewMembership(list []string, rules protocol.Rules) *Membership {
 // by new connections.
 func (m *Membership) adopt(by int, c *Configuration) {
 	was := m.config
-	m.config, m.shared = c, Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
+	m.config, m.last = c, c
 	m.skipped = m.skipped || !c.widens(was)
 	if was != nil {
 		for _, gone := range was.Members {

@@ -16,9 +16,9 @@ import (
 type recorder struct {
 	*contacts
 
-	wanted bool       // see Want
-	mine   *Recording // this client's last one
-	shared Shared     // those of the last configuration
+	wanted bool           // see Want
+	mine   *Recording     // this client's last one
+	last   *Configuration // that the client counted on; nil: none
 }
 
 // Want says that the client is going to use its nodes. Blank nodes record the
@@ -41,11 +41,12 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	}
 	c, again := d.again, d.again != nil
 	if !again {
-		// Leases that the forgotten set allowed may run yet.
-		shared = Shared{max(shared.Guard, r.shared.Guard), max(shared.Retention, r.shared.Retention), max(shared.Skew, r.shared.Skew)}
+		if f := r.last; f != nil { // leases that the forgotten set allowed may run yet
+			shared = Shared{max(shared.Guard, f.Guard()), max(shared.Retention, f.Retention()), max(shared.Skew, f.Skew())}
+		}
 		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(r.list) - 1}
 		for i, addr := range r.list {
-			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})
+			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr, Also: r.others(addr)})
 		}
 	}
 	var runs []string
@@ -55,6 +56,17 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
 	r.mine.ask(SetPromise)
 	return r.mine
+}
+
+// others returns the further addresses that the last configuration has for the
+// server at an address. Without them a client that reaches a server only by
+// such a one has lost it once all servers have lost their data.
+func (r *recorder) others(addr string) []string {
+	if r.last == nil || r.last.Place(addr) < 0 {
+		return nil
+	}
+	all := r.last.Members[r.last.Place(addr)].All()
+	return slices.DeleteFunc(all, func(a string) bool { return a == addr || slices.Contains(r.list, a) })
 }
 
 // addrs returns the address by which this client reaches each member of c.
