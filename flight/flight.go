@@ -79,7 +79,7 @@ const MaxValue = 512 << 10
 func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) *Group[T] {
 	_, err := json.Marshal(new(T))
 	if unfit, is := errors.AsType[*json.UnsupportedTypeError](err); is {
-		panic(fmt.Sprintf("quorate: flight.New: a result cannot be recorded: %v; choose a type that "+
+		panic(fmt.Sprintf("quorate: flight.New: cannot record a result: %v; choose a type that "+
 			"encoding/json can encode", unfit))
 	}
 	c := core.CoreOf(q)
@@ -120,10 +120,10 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration,
 	case g == nil || g.q == nil:
 		panic("quorate: the zero flight.Group has no quorum; use flight.New")
 	case f == nil:
-		panic("quorate: flight.Do of a nil function")
+		panic("quorate: flight.Do: the function is nil")
 	case fresh < 0:
-		panic(fmt.Sprintf("quorate: flight.Do: fresh %v: cannot be negative; 0 shares a result with those "+
-			"alone that wait for it", fresh))
+		panic(fmt.Sprintf("quorate: flight.Do: fresh %v: cannot be negative; 0 shares a result only "+
+			"with callers that are already waiting", fresh))
 	case ctx.Err() != nil:
 		return *new(T), core.WrapError("do", g.prefix+key, &fault.Failure{Err: fault.ContextError(ctx)})
 	}

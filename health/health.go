@@ -63,7 +63,7 @@ func Leader(e *leader.Election) http.Handler {
 	})
 }
 
-var errNotLeading = errors.New("this process does not lead")
+var errNotLeading = errors.New("this process is not the leader")
 
 // probe answers by what check says.
 func probe(check func() error) http.Handler {

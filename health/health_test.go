@@ -93,7 +93,7 @@ func TestLeader(t *testing.T) {
 		leads, live := health.Leader(e), health.Live(time.Minute, e)
 		status, body := get(t, leads)
 		assert.Equal(t, http.StatusServiceUnavailable, status)
-		assert.Equal(t, "this process does not lead\n", body)
+		assert.Equal(t, "this process is not the leader\n", body)
 		require.NoError(t, e.Campaign(t.Context(), ""))
 		status, _ = get(t, leads)
 		assert.Equal(t, http.StatusOK, status)

@@ -188,7 +188,7 @@ func (v *view) node(n *seen, claims []*merged, newest *script.Written) Node {
 		case m.queued&bit == 0 && v.sets.Met(m.queued):
 			lacks++
 		case votes && !v.sets.Met(m.voted):
-			r.Differs = append(r.Differs, fmt.Sprintf("votes for %d, as a majority does not", token(m.Ticket)))
+			r.Differs = append(r.Differs, fmt.Sprintf("votes for %d, unlike a majority", token(m.Ticket)))
 		case !votes && v.sets.Met(m.voted):
 			r.Differs = append(r.Differs, fmt.Sprintf("does not vote for the holder with token %d", token(m.Ticket)))
 		}
@@ -197,7 +197,7 @@ func (v *view) node(n *seen, claims []*merged, newest *script.Written) Node {
 		}
 	}
 	if lacks > 0 {
-		r.Differs = append(r.Differs, fmt.Sprintf("lacks %d of those that wait", lacks))
+		r.Differs = append(r.Differs, fmt.Sprintf("lacks %d of the waiters", lacks))
 	}
 	switch {
 	case n.queue.Memory <= 0:

@@ -58,7 +58,7 @@ func leaderOf(rec core.Record) (Leader, error) {
 	}
 	var r record
 	if err := json.Unmarshal(rec.Value, &r); err != nil || r.ID == "" { // a leader has one
-		return Leader{}, fmt.Errorf("%w: something other than a leader is recorded under this name",
+		return Leader{}, fmt.Errorf("%w: this name is in use by another primitive, or by a newer version",
 			fault.ErrInvalid)
 	}
 	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since,

@@ -153,7 +153,7 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 				// leadership still held. So it ends Run first, and then is
 				// Run's.
 				if panicked = recover(); panicked != nil {
-					cancel(errors.New("OnNewLeader has panicked"))
+					cancel(errors.New("OnNewLeader panicked"))
 				}
 			}()
 			var last uint64

@@ -114,7 +114,7 @@ func (o *Once) Do(f func()) {
 
 func (o *Once) doSlow(f func()) {
 	if f == nil {
-		panic("quorate: once.Do of a nil function")
+		panic("quorate: once.Do: the function is nil")
 	}
 	o.usable()
 	o.must("do", func() error {
@@ -139,7 +139,7 @@ func (o *Once) doSlow(f func()) {
 // name: it would wait for itself until ctx ends.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
-		panic("quorate: once.DoContext of a nil function")
+		panic("quorate: once.DoContext: the function is nil")
 	}
 	o.usable()
 	_, err := o.do(ctx, work{f: func(ctx context.Context) ([][]byte, error) {

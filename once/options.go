@@ -29,11 +29,11 @@ func apply(q *core.Quorum, opts []quorate.OnceOption) settings {
 	case set.keep < 0:
 		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): cannot be negative; 0 means forever", set.keep))
 	case set.keep > 0 && set.keep < set.Retention:
-		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v) is below the retention of %v: a run that comes "+
-			"late could record over one that is forgotten; choose at least that", set.keep, set.Retention))
+		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v) is below the retention of %v: "+
+			"choose at least the retention", set.keep, set.Retention))
 	case set.keep%time.Millisecond != 0:
-		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): Redis counts in milliseconds; choose a whole "+
-			"number of them", set.keep))
+		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): must be a whole "+
+			"number of milliseconds", set.keep))
 	}
 	return set
 }

@@ -82,7 +82,7 @@ const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 // longer than 1024 bytes, or with braces) with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
-		panic(fmt.Sprintf("quorate: period.New: every %v: choose whole milliseconds, at least %v and at most "+
+		panic(fmt.Sprintf("quorate: period.New: every %v: must be a whole number of milliseconds from %v to "+
 			"fifty years", every, shortest))
 	}
 	c := core.CoreOf(q).For(name)

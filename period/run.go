@@ -38,7 +38,7 @@ import (
 // use [Period.Wait].
 func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
-		panic("quorate: period.Do of a nil function")
+		panic("quorate: period.Do: the function is nil")
 	}
 	if err := p.usable(); err != nil {
 		return false, core.WrapError("do", p.spec.Name, err)

@@ -63,7 +63,7 @@ func (s *Shards) Run(ctx context.Context,
 	case s == nil || s.q == nil:
 		panic("quorate: the zero shards.Shards has no quorum; use shards.New")
 	case f == nil:
-		panic("quorate: shards.Run of a nil function")
+		panic("quorate: shards.Run: the function is nil")
 	case s.err != nil:
 		return core.WrapError("run", s.name, s.err)
 	}

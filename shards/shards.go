@@ -63,7 +63,7 @@ const most = 100
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *Shards {
 	if n < 1 || n > 10_000 {
-		panic(fmt.Sprintf("quorate: shards.New: %d shards; choose 1 to 10000", n))
+		panic(fmt.Sprintf("quorate: shards.New: %d shards: choose 1 to 10000", n))
 	}
 	s := &Shards{q: q, name: name, set: core.Override(core.CoreOf(q), "shards.New", opts)}
 	for i := range n {

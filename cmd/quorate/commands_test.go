@@ -271,7 +271,7 @@ func TestDemo(t *testing.T) {
 	out := p.out.String()
 	for _, want := range []string{
 		"is killed (kill -9) while it holds the lock", "node 2 is killed.",
-		"no count was lost", "never by two workers at once", "higher than the one before", "The lock went on as before",
+		"no update was lost", "never by two workers at once", "higher than the one before", "The lock kept working",
 		"worker 1", "█ holds the lock", "median of",
 	} {
 		assert.Contains(t, out, want)

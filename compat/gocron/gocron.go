@@ -22,10 +22,10 @@ import (
 var (
 	// ErrNotDue means that this period has had its run, or that a run is in
 	// progress elsewhere.
-	ErrNotDue = errors.New("quorate: this period has had its run, or a run is under way")
+	ErrNotDue = errors.New("quorate: this period has already had its run, or a run is in progress")
 	// ErrNotLeader means that another scheduler leads, or that none leads at
 	// the moment.
-	ErrNotLeader = errors.New("quorate: this scheduler does not lead")
+	ErrNotLeader = errors.New("quorate: this scheduler is not the leader")
 )
 
 // A Locker is a [gocron.Locker]: of all schedulers, one runs a job in each

@@ -41,7 +41,7 @@ type driver struct {
 // once.
 func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration, opts ...quorate.LockOption) database.Driver {
 	if wait <= 0 {
-		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: choose how long another replica's migrations may take, below migrate's LockTimeout", wait))
+		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: must be positive: how long another replica's migrations may take, and less than migrate's LockTimeout", wait))
 	}
 	return &driver{d, mutex.New(q, name, opts...), wait}
 }

@@ -60,10 +60,10 @@ func (m *Mutex) settle() {
 		m.refuse("WithExpiry(%v): at least %v; a number without a unit counts nanoseconds", m.expiry, least)
 		return
 	case m.timeoutFactor <= 0:
-		m.refuse("WithTimeoutFactor(%v): no node answers in no time", m.timeoutFactor)
+		m.refuse("WithTimeoutFactor(%v): must be positive", m.timeoutFactor)
 		return
 	case m.driftFactor < 0 || m.driftFactor >= 1:
-		m.refuse("WithDriftFactor(%v): it is a share of the expiry, from 0 to below 1", m.driftFactor)
+		m.refuse("WithDriftFactor(%v): must be from 0 to below 1", m.driftFactor)
 		return
 	}
 	timeout := time.Duration(m.timeoutFactor * float64(ttl))
@@ -134,7 +134,7 @@ func WithRetryDelayFunc(delayFunc DelayFunc) Option {
 // WithSetNXOnExtend is refused: a hold that has ended does not come back.
 func WithSetNXOnExtend() Option {
 	return OptionFunc(func(m *Mutex) {
-		m.refuse("WithSetNXOnExtend: a hold that has ended does not come back; leave the option out, and lock again after a loss")
+		m.refuse("WithSetNXOnExtend: a lost hold cannot be recovered; remove the option, and lock again after a loss")
 	})
 }
 
@@ -155,7 +155,7 @@ func WithTimeoutFactor(factor float64) Option {
 // the caller's is stored.
 func WithGenValueFunc(genValueFunc func() (string, error)) Option {
 	return OptionFunc(func(m *Mutex) {
-		m.refuse("WithGenValueFunc: no value of the caller's is stored; say which process it is with quorate.WithOwner")
+		m.refuse("WithGenValueFunc: values are not stored; label the process with quorate.WithOwner")
 	})
 }
 
@@ -163,7 +163,7 @@ func WithGenValueFunc(genValueFunc func() (string, error)) Option {
 // cannot be unlocked from elsewhere.
 func WithValue(v string) Option {
 	return OptionFunc(func(m *Mutex) {
-		m.refuse("WithValue: a hold cannot be unlocked or extended from elsewhere; pass the Mutex on, or let the hold end")
+		m.refuse("WithValue: another process cannot unlock or extend a hold; pass the Mutex on, or let the hold expire")
 	})
 }
 

@@ -169,7 +169,7 @@ func (s *stage) watch(ctx context.Context) error {
 			s.show(s.timeline(now, s.width(), s.style))
 		}
 		if time.Since(s.heard) > s.TTL+patience {
-			return errors.New("nothing has happened for too long")
+			return errors.New("nothing has happened for too long; is the machine overloaded?")
 		}
 		if s.nodeDown < 0 && s.Nodes > 2 && s.successor != nil && now > s.Length*65/100 {
 			s.killNode()
@@ -269,8 +269,8 @@ func (s *stage) got(h *hold) {
 	}
 	if s.victim == h {
 		s.print("%s %s %s", s.clock(h.end), s.name(h.worker), s.style.red(fmt.Sprintf("is killed (kill -9) while it holds the lock, token %s", s.token(h.token))))
-		s.print("%11s It can neither give the lock back nor say so. But a lock is only lent:", "")
-		s.print("%11s unless its holder renews it, the nodes take it back after %s.", "", s.TTL)
+		s.print("%11s It cannot release the lock. But the lock is only on loan:", "")
+		s.print("%11s unless the holder renews it, the nodes take it back after %s.", "", s.TTL)
 	}
 	for _, e := range rest {
 		_ = s.take(e)
@@ -282,7 +282,7 @@ func (s *stage) killNode() {
 	_ = s.server[i].Kill()
 	s.nodeDown, s.nodeDownAt = i, s.now()
 	s.print("%s node %d %s", s.clock(s.nodeDownAt), i+1, s.style.red("is killed."))
-	s.print("%11s %d of %d nodes are left, a majority: the work goes on.", "", s.Nodes-1, s.Nodes)
+	s.print("%11s %d of %d nodes are left, still a majority, so the work goes on.", "", s.Nodes-1, s.Nodes)
 }
 
 // finish lets the workers end their work.

@@ -25,9 +25,9 @@ func startNode(cmd *exec.Cmd, patience time.Duration) (*worker.Worker, string, e
 	case u := <-url:
 		return p, u, nil
 	case <-p.Done():
-		return p, "", errors.Join(errors.New("it ended at once"), p.Failure())
+		return p, "", errors.Join(errors.New("it exited at once"), p.Failure())
 	case <-time.After(patience):
-		return p, "", errors.New("it does not start")
+		return p, "", errors.New("it did not start")
 	}
 }
 

@@ -46,9 +46,9 @@ func (s *story) judgeCount(v *verdict, hs []*hold, number int) {
 		}
 	}
 	if number == raised && raised > 0 {
-		text := fmt.Sprintf("The file says %d. Exactly that often it was raised: no count was lost.", number)
+		text := fmt.Sprintf("The file says %d, and it was raised exactly that often: no update was lost.", number)
 		if s.victim != nil && raised == len(hs)-1 {
-			text += "\n(Once the lock was held and nothing written: by the worker that was killed.)"
+			text += "\n(The killed worker held the lock once without writing.)"
 		}
 		v.add(true, text)
 		return
@@ -71,12 +71,12 @@ func (s *story) judgeOverlap(v *verdict, hs []*hold) {
 		v.add(false, fmt.Sprintf("Worker %d and worker %d held the lock at the same time, at %s.", before.worker+1, h.worker+1, seconds(h.got)))
 		return
 	}
-	v.add(true, fmt.Sprintf("%d times the lock was held, and never by two workers at once.", len(hs)))
+	v.add(true, fmt.Sprintf("The lock was held %d times, never by two workers at once.", len(hs)))
 }
 
 func (s *story) judgeTokens(v *verdict, hs []*hold) {
 	for _, found := range judge.Falls(certain(hs), 1) {
-		v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been given.", found.Later.Of.worker+1, found.Later.Token, found.Earlier.Token))
+		v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been issued.", found.Later.Of.worker+1, found.Later.Token, found.Earlier.Token))
 		return
 	}
 	v.add(true, "Every holder's token was higher than the one before.")
@@ -86,15 +86,15 @@ func (s *story) judgeVictim(v *verdict) {
 	k, next := s.victim, s.successor
 	switch {
 	case k == nil:
-		v.add(false, "No worker could be killed while it held the lock.")
+		v.add(false, "No worker was killed while it held the lock.")
 	case next == nil:
 		v.add(false, fmt.Sprintf("No worker got the lock after worker %d was killed.", k.worker+1))
 	case next.got < k.until:
-		v.add(false, fmt.Sprintf("Worker %d got the lock before the lease of worker %d, which was killed, had ended.", next.worker+1, k.worker+1))
+		v.add(false, fmt.Sprintf("Worker %d got the lock before the lease of the killed worker %d had expired.", next.worker+1, k.worker+1))
 	case next.got-k.end > s.ttl+tolerance:
-		v.add(false, fmt.Sprintf("Worker %d was killed, and the lock was free again only after %s.", k.worker+1, seconds(next.got-k.end)))
+		v.add(false, fmt.Sprintf("Worker %d was killed, and the lock became free only after %s.", k.worker+1, seconds(next.got-k.end)))
 	default:
-		v.add(true, fmt.Sprintf("Worker %d was killed while it held the lock. Worker %d got it %s later:\nnot before the dead worker's lease had ended, and not long after.",
+		v.add(true, fmt.Sprintf("Worker %d was killed while it held the lock. Worker %d got it %s later,\nshortly after the dead worker's lease had expired.",
 			k.worker+1, next.worker+1, seconds(next.got-k.end)))
 	}
 }
@@ -112,7 +112,7 @@ func (s *story) judgeNode(v *verdict, hs []*hold) {
 			after++
 		}
 	}
-	text := fmt.Sprintf("Node %d was killed. The lock went on as before: %d more holds.", s.nodeDown+1, after)
+	text := fmt.Sprintf("Node %d was killed. The lock kept working: %d more holds.", s.nodeDown+1, after)
 	if after == 0 {
 		text = fmt.Sprintf("Node %d was killed, and no worker got the lock after that.", s.nodeDown+1)
 	}

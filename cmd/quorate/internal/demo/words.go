@@ -8,19 +8,19 @@ import (
 
 func (s *stage) intro() {
 	s.print("%s\n", s.style.bold(fmt.Sprintf("%d workers, one file, one lock", s.Workers)))
-	s.print("Each worker is a process of its own. They share a file with a number in it. A worker reads")
-	s.print("the number, thinks for a moment, writes one more, and starts again. If two did that at the")
-	s.print("same time, a count would be lost. So each takes the lock first, and gives it back after.\n")
+	s.print("Each worker is a separate process. They share a file with a number in it. A worker reads")
+	s.print("the number, thinks for a moment, writes the next number, and starts again. If two workers did")
+	s.print("that at the same time, an update would be lost. So each one takes the lock first.\n")
 	switch {
 	case s.Nodes == 1:
 		s.print("The lock lives on one small Redis-like server, called a node.")
 	default:
-		s.print("The lock lives on %d small Redis-like servers, called nodes. A process that gets the votes of %d", s.Nodes, s.Nodes/2+1)
-		s.print("of them has it. Each holder also gets a token, a number that only ever rises.")
+		s.print("The lock lives on %d small Redis-like servers, called nodes. A process with the votes of %d of", s.Nodes, s.Nodes/2+1)
+		s.print("them holds it. Each holder also gets a token, a number that only goes up.")
 	}
-	s.print("Along the way a worker is killed while it holds the lock%s.\n", map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])
+	s.print("Along the way, we kill a worker while it holds the lock%s.\n", map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])
 	if s.Nodes == 2 {
-		s.print("(2 of 2 nodes must agree, so neither may fail. Try --nodes 3.)\n")
+		s.print("(Both nodes must agree, so neither may fail. Try --nodes 3.)\n")
 	}
 }
 
@@ -31,7 +31,7 @@ func (s *stage) name(w int) string { return s.style.worker(w, fmt.Sprintf("worke
 // tell prints a hold that has ended.
 func (s *stage) tell(h *hold) {
 	if h.fate == lost {
-		s.print("%s %s lost the lock before it was done, and wrote nothing.", s.clock(h.end), s.name(h.worker))
+		s.print("%s %s lost the lock before it was done and wrote nothing.", s.clock(h.end), s.name(h.worker))
 		return
 	}
 	s.print("%s %s held the lock for %s and raised the number to %d, token %s", s.clock(h.end), s.name(h.worker),
@@ -39,26 +39,26 @@ func (s *stage) tell(h *hold) {
 }
 
 func (s *stage) outro(v *verdict) {
-	s.print("\n%s\n", s.style.bold("Which worker held the lock when"))
+	s.print("\n%s\n", s.style.bold("Who held the lock when"))
 	end := time.Duration(0)
 	for _, h := range s.holds {
 		end = max(end, h.end)
 	}
 	s.print("%s\n", strings.Join(s.timeline(end, s.width(), s.style), "\n"))
 
-	s.print("%s\n", s.style.bold("Did it come out right?"))
+	s.print("%s\n", s.style.bold("Did everything go right?"))
 	s.checks(v)
 	if v.handOver > 0 {
-		s.print("\n  From one worker to the next it took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
-		s.print("  The nodes call a waiter when its turn has come. It does not poll.")
+		s.print("\n  Passing the lock on took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
+		s.print("  The nodes notify a waiter when it is its turn. Nobody polls.")
 	}
 	if !v.ok() {
 		s.askForReport()
 		return
 	}
 	s.print("\n%s", s.style.bold("Your turn"))
-	s.print("  %s nodes                    starts nodes; copy the line it prints into a second terminal", s.Program)
-	s.print("  %s lock demo -- sleep 10    there: runs a command under a lock; start it twice", s.Program)
+	s.print("  %s nodes                    start nodes, and copy the line it prints into a second terminal", s.Program)
+	s.print("  %s lock demo -- sleep 10    there, run a command under a lock; start it twice", s.Program)
 }
 
 // checks prints what had to come out right.
@@ -73,5 +73,5 @@ func (s *screen) checks(v *verdict) {
 }
 
 func (s *screen) askForReport() {
-	s.print("\n%s", s.style.red("It did not come out right. Please report this, with the lines above."))
+	s.print("\n%s", s.style.red("Something went wrong. Please report this with the output above."))
 }

@@ -89,7 +89,7 @@ func (m Model) headline() string {
 	}
 	names := fault.Count(v.Total, "name") + " in use"
 	if v.Trouble != "" {
-		names = "which names are in use is not known"
+		names = "the names in use are unknown"
 	} else if !v.Counted {
 		names = "at least " + names
 	}
@@ -185,7 +185,7 @@ func (m Model) list(room int) []string {
 	}
 	lines := m.table(room, []string{"NAME", "KIND", "HELD BY", "SINCE", "LEASE LEFT", "WAITING", "LONGEST WAIT"}, rows, m.at(names))
 	if len(rows) == 0 && m.view.Counted && m.view.Trouble == "" {
-		lines = append(lines, styled(dim, "no name"))
+		lines = append(lines, styled(dim, "no names"))
 	}
 	return lines
 }
