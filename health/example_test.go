@@ -61,5 +61,5 @@ func ExampleLeader() {
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/leaderz", nil))
 	fmt.Print(w.Code, " ", w.Body.String())
-	// Output: 503 this process does not lead
+	// Output: 503 this process is not the leader
 }
