@@ -132,7 +132,7 @@ func TestBadNodes(t *testing.T) {
 	}{
 		{nil, "no nodes; give 1, 3 or 5"},
 		{[]string{c.URLs()[0], c.URLs()[0]}, "are the same server"},
-		{[]string{c.URLs()[0], "http://example.com"}, "node 2: the URL begins with none of"},
+		{[]string{c.URLs()[0], "http://example.com"}, "node 2: the URL must begin with"},
 		{[]string{""}, "node 1 is empty"},
 	} {
 		_, err := quorate.Connect(t.Context(), bad.urls)
