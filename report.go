@@ -54,12 +54,12 @@ type Stage string
 
 // The stages.
 const (
-	// StageStable ("stable"): one set counts.
+	// StageStable ("stable"): one set decides.
 	StageStable Stage = "stable"
-	// StageLearning ("learning"): the old nodes count while the next set is
+	// StageLearning ("learning"): the old nodes decide while the next set is
 	// being prepared.
 	StageLearning Stage = "learning"
-	// StageJoint ("joint"): both the old and the new nodes count, and a lock
+	// StageJoint ("joint"): the old and the new nodes both decide, and a lock
 	// needs a majority of each.
 	StageJoint Stage = "joint"
 )
@@ -100,7 +100,7 @@ type NodeReport struct {
 	Offset     time.Duration // its clock minus the median of the nodes' clocks
 	RoundTrip  time.Duration
 	Recovering time.Duration // time until it votes again
-	Refuses    error         // why it accepts no new locks (memory full, disk full, …), in the server's own words; nil if it accepts them
+	Refuses    error         // why it refuses new locks (memory full, disk full, …), in the server's own words; nil if it accepts them
 	CaughtUp   bool          // it has everything that was recorded; a node that lost its data is repaired after its guard time
 	Repair     Repair        // the progress of its repair
 	Jumped     time.Duration // the last clock jump that this Quorum has seen; 0 if none
