@@ -41,7 +41,7 @@ func TestBootstrapWaitsForServersThatHaveJustStarted(t *testing.T) {
 	require.NoError(t, c.Node(0).Restart())
 	status, out, errs := call("bootstrap", nodes, "--guard", "6s")
 	assert.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "Already recorded, nothing changed")
+	assert.Contains(t, out, "Already recorded; nothing changed")
 	assert.Empty(t, errs, "a recorded set is no reason to wait")
 }
 

@@ -52,7 +52,7 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Equal(t, 1, status)
 	status, out, errs = call("bootstrap")
 	assert.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "Already recorded, nothing changed")
+	assert.Contains(t, out, "Already recorded; nothing changed")
 
 	ns.Stop(0)
 	require.Eventually(t, func() bool {

@@ -59,7 +59,7 @@ func TestListOfAnotherSet(t *testing.T) {
 	}
 	for _, list := range [][]string{{urls[3], urls[1], urls[0]}, urls, urls[:1]} {
 		says(t, 0, list, []string{"lock", "x"})
-		says(t, 0, list, []string{"bootstrap"}, "Already recorded, nothing changed")
+		says(t, 0, list, []string{"bootstrap"}, "Already recorded; nothing changed")
 		says(t, 0, list, []string{"check"}, strings.Join(addrs[:3], " "))
 	}
 }
