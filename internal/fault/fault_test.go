@@ -15,7 +15,7 @@ func TestListsThatAreEqual(t *testing.T) {
 	t.Parallel()
 	e := fault.SetError{List: []string{"a:1", "b:1"}, Set: []string{"b:1", "a:1"}, Since: time.Unix(0, 0)}
 	assert.Contains(t, e.Error(), "have recorded more than one set of these addresses")
-	assert.NotContains(t, e.Error(), "is not that of its nodes")
+	assert.NotContains(t, e.Error(), "does not match its nodes")
 	e.Set = []string{"a:1", "c:1"}
-	assert.Contains(t, e.Error(), "is not that of its nodes, which are the set a:1 c:1")
+	assert.Contains(t, e.Error(), "does not match its nodes, which have been the set a:1 c:1")
 }
