@@ -301,15 +301,15 @@ func TestDemoPause(t *testing.T) {
 	out := p.out.String()
 	for _, want := range []string{
 		"worker 1 gets the lock, token …", "is stopped (SIGSTOP)", "take the lock back after 1.5s", "worker 2 gets the lock",
-		"worker 1 goes on (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost", "with a fence     130  refused: token …",
-		"✓ The fence refused the late write: the balance is 130", "worker 1 looks at its context, which has ended",
+		"worker 1 continues (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost", "with a fence     130  refused: token …",
+		"✓ The fence refused the late write: the balance is 130", "worker 1 checks its context: the lock is lost",
 	} {
 		assert.Contains(t, out, want)
 	}
 	assert.Empty(t, p.err.String())
 	status, _, errs := call("demo", "--pause", "--workers", "3")
 	assert.Equal(t, cli.ExitUsage, status)
-	assert.Contains(t, errs, "--pause takes no --workers")
+	assert.Contains(t, errs, "--pause cannot be combined with --workers")
 }
 
 func TestVersion(t *testing.T) {

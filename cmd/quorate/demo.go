@@ -29,14 +29,14 @@ lock. It kills a worker that holds the lock, then a node, and shows who held the
 lock when, and that nothing went wrong.
 
 With --pause, a worker sleeps through its lease and then writes. The demo shows
-what becomes of that write without a fence, and how a fence refuses it.
+what happens to that write without a fence, and how a fence refuses it.
 
 Exit status: 0 if everything went right, 1 if not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case pause && (cmd.Flags().Changed("workers") || cmd.Flags().Changed("seconds")):
-				return cli.NewExit(cli.ExitUsage, errors.New("--pause takes no --workers and no --seconds: it has two workers, and --ttl decides how long it takes"))
+				return cli.NewExit(cli.ExitUsage, errors.New("--pause cannot be combined with --workers or --seconds: it uses two workers, and --ttl sets its length"))
 			case cfg.Nodes < 1 || cfg.Nodes > 9:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: must be between 1 and 9; try 3 or 5", cfg.Nodes))
 			case cfg.Workers < 2 || cfg.Workers > 20:

@@ -84,14 +84,14 @@ func Pause(ctx context.Context, cfg Config) (ok bool, err error) {
 		}
 	}
 	v := s.judge()
-	s.print("\n%s", s.style.bold("Did it come out right?"))
+	s.print("\n%s", s.style.bold("Did everything go right?"))
 	s.checks(v)
 	if !v.ok() {
 		s.askForReport()
 		return false, nil
 	}
 	s.print("\n%s", s.style.bold("In your program"))
-	s.print("  The package github.com/quorate/quorate/fence is such a fence for PostgreSQL, MySQL, SQLite,")
+	s.print("  Package github.com/quorate/quorate/fence is such a fence for PostgreSQL, MySQL, SQLite,")
 	s.print("  Redis and HTTP services. docs/use/fencing.md says where to put it.")
 	return true, nil
 }
@@ -104,12 +104,12 @@ func (s *pause) fallAsleep(ctx context.Context) error {
 		return err
 	}
 	if err := s.crew[0].Stop(); err != nil {
-		return fmt.Errorf("stop worker 1, which Linux and macOS can: %w", err)
+		return fmt.Errorf("stop worker 1 (needs Linux or macOS): %w", err)
 	}
-	s.say("%s looks once more: it holds the lock. Then it %s, just before it writes %d.",
+	s.say("%s checks once more: it holds the lock. Then it %s, just before it writes %d.",
 		s.name(0), s.style.red("is stopped (SIGSTOP)"), opening+deposits[0])
-	s.more("A container that is frozen or a laptop that is closed does the same to a program.")
-	s.more("A worker that is stopped renews nothing, so the nodes take the lock back after %s.", s.TTL)
+	s.more("Freezing a container or closing a laptop does the same to a program.")
+	s.more("A stopped worker can't renew its lease, so the nodes take the lock back after %s.", s.TTL)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (s *pause) overtake(ctx context.Context) error {
 
 // wakeUp lets worker 1 go on.
 func (s *pause) wakeUp(ctx context.Context) error {
-	s.say("%s goes on (SIGCONT). It does not know that it has slept.", s.name(0))
+	s.say("%s continues (SIGCONT). It does not know that it slept.", s.name(0))
 	if err := s.crew[0].Continue(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *pause) wakeUp(ctx context.Context) error {
 	_, err := s.await(ctx, 0, lostIt)
 	if err == nil {
 		s.told = true
-		s.say("%s looks at its context, which has ended: the lock is lost. It stops.", s.name(0))
+		s.say("%s checks its context: the lock is lost. It stops.", s.name(0))
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func (s *pause) await(ctx context.Context, i int, what string) (*message, error)
 	case <-ctx.Done():
 		return nil, ErrInterrupted
 	case <-time.After(s.TTL + patience):
-		return nil, errors.New("nothing has happened for too long")
+		return nil, errors.New("nothing has happened for too long; is the machine overloaded?")
 	}
 }
 
@@ -213,12 +213,12 @@ func (s *pause) judge() *verdict {
 	v := &verdict{}
 	first, second := s.got[0], s.got[1]
 	both := opening + deposits[0]
-	v.add(!second.At.Before(first.Until), "Worker 2 got the lock only after the lease of worker 1 had ended.")
+	v.add(!second.At.Before(first.Until), "Worker 2 got the lock only after worker 1's lease had expired.")
 	v.add(second.Token > first.Token, "The token of worker 2 was higher.")
 	v.add(s.unfenced == both, fmt.Sprintf("Without a fence the late write went through: the balance is %d, so %d are lost.", s.unfenced, deposits[1]))
 	v.add(s.refused && s.fenced.balance == opening+deposits[1],
 		fmt.Sprintf("The fence refused the late write: the balance is %d, as worker 2 left it.", s.fenced.balance))
-	v.add(s.told, "Worker 1 found its context ended when it looked. It could not look while it was stopped.")
+	v.add(s.told, "Worker 1 found out as soon as it checked. It could not check while it was stopped.")
 	return v
 }
 
@@ -227,7 +227,7 @@ func (s *pause) intro() {
 	s.print("Two workers pay into one account. A worker takes the lock, reads the balance, and writes a")
 	s.print("higher one. Each holder of the lock has a token, and a later holder's token is higher.")
 	s.print("The account is kept twice. One has a fence: it remembers the highest token that has written,")
-	s.print("and refuses a lower one. The other takes what comes.\n")
+	s.print("and refuses a lower one. The other accepts every write.\n")
 }
 
 func (s *pause) name(i int) string { return s.style.worker(i, fmt.Sprintf("worker %d", i+1)) }
