@@ -94,7 +94,7 @@ func TestMembersList(t *testing.T) {
 		}, 20*time.Second, time.Millisecond, "%s", &out)
 		assert.Contains(t, out, "recorded ")
 		assert.Contains(t, out, ": "+members+"\n")
-		assert.Contains(t, out, "guard time 20s, retention 5m0s, skew 2s, longest ttl 8s")
+		assert.Contains(t, out, "guard time 20s, retention 5m0s, skew 2s, longest TTL 8s")
 		assert.NotContains(t, out, "Note")
 	}
 	assert.Contains(t, out, c.Node(2).Addr()+"  member 2")

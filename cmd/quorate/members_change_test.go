@@ -73,10 +73,10 @@ func TestMembersInterrupted(t *testing.T) {
 	var out string
 	enters := e2e.Eventually(func() bool {
 		_, out, _ = call(append([]string{"members", "list"}, old...)...)
-		return strings.Contains(out, c.Node(4).Addr()+"  member 4, enters")
+		return strings.Contains(out, c.Node(4).Addr()+"  member 4, joining")
 	})
 	require.True(t, enters, out)
-	assert.Contains(t, out, c.Node(0).Addr()+"  member 0, stays")
+	assert.Contains(t, out, c.Node(0).Addr()+"  member 0, staying")
 	assert.Contains(t, out, "The set is being changed (epoch 2): the old set decides while the next one is prepared\n")
 	assert.Contains(t, out, "Note: the set is being changed")
 	started.signal(os.Interrupt)
@@ -157,7 +157,7 @@ func TestMembersMoveAndSet(t *testing.T) {
 	}
 	require.True(t, e2e.Eventually(func() bool {
 		_, out, _ = members("list")
-		return strings.Contains(out, "guard time 3s, retention 10m0s, skew 15ms, longest ttl 1.485s")
+		return strings.Contains(out, "guard time 3s, retention 10m0s, skew 15ms, longest TTL 1.485s")
 	}), "%s", &out)
 }
 
