@@ -75,6 +75,48 @@ func ExampleStart() {
 	// 00:00:00 true
 }
 
+// nightly is due at 2 o'clock. The schedules of github.com/robfig/cron/v3 do, as
+// well: cron.ParseStandard("0 2 * * *").
+type nightly struct{}
+
+func (nightly) Next(t time.Time) time.Time {
+	at := time.Date(t.Year(), t.Month(), t.Day(), 2, 0, 0, 0, t.Location())
+	if !at.After(t) {
+		at = at.AddDate(0, 0, 1)
+	}
+	return at
+}
+
+// Every replica runs this loop. Each night, at two o'clock in Berlin, one of
+// them makes the backup. If all of them were down at that time, the first one
+// that is up again makes it.
+func ExampleNewScheduled() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ctx, stop := context.WithTimeout(ctx, time.Second) // as signal.NotifyContext does
+	defer stop()
+	p := period.NewScheduled(q, "backup", nightly{}, period.WithZone(berlin), period.WithCatchUp())
+	for p.Wait(ctx) == nil {
+		_, err := p.Do(ctx, func(ctx context.Context) error {
+			log.Print("the backup of ", period.Start(ctx).In(berlin))
+			return nil
+		})
+		if err != nil {
+			log.Print(err)
+		}
+	}
+	// Output:
+}
+
 // Last reports how the newest run ended, in whichever process it ran.
 func ExamplePeriod_Last() {
 	ctx := context.Background()

@@ -45,6 +45,7 @@ type terms struct {
 	Count int
 	Off   time.Duration // of its scheduler's clock
 	Wait  bool          // it has none, and calls Wait
+	Sched bool          // the period is that of a schedule
 }
 
 // work calls Do in each period, and says which runs are here.
@@ -57,6 +58,9 @@ func work(tm terms) error {
 	ctx, cancel := context.WithDeadline(context.Background(), tm.Begin.Add(time.Duration(tm.Count)*tm.Every))
 	defer cancel()
 	p := period.New(q, "report", tm.Every)
+	if tm.Sched {
+		p = period.NewScheduled(q, "report", multiples(tm.Every))
+	}
 	for k := 0; ; k++ {
 		if tm.Wait {
 			if p.Wait(ctx) != nil {
@@ -79,12 +83,28 @@ func work(tm terms) error {
 	}
 }
 
+// multiples is a schedule of all multiples of a duration.
+type multiples time.Duration
+
+func (d multiples) Next(t time.Time) time.Time {
+	return t.Truncate(time.Duration(d)).Add(time.Duration(d))
+}
+
 // Five processes on three real servers, of which the clocks are apart by the
 // skew: each period has one run, unless the machine stood still in it. Three of
 // the processes have schedulers whose clocks are apart by the skew as well.
 func TestOnServers(t *testing.T) {
 	t.Parallel()
-	const every, periods = time.Second, 60
+	onServers(t, time.Second, 60, false)
+}
+
+// The same with a schedule.
+func TestScheduleOnServers(t *testing.T) {
+	t.Parallel()
+	onServers(t, 2*time.Second, 15, true)
+}
+
+func onServers(t *testing.T, every time.Duration, periods int, scheduled bool) {
 	late := lateness.Measure(t)
 	c := redistest.Start(t, 3, redistest.WithClock())
 	for i := range c.Len() {
@@ -97,6 +117,7 @@ func TestOnServers(t *testing.T) {
 	for i := range 5 {
 		cmd, err := worker.Self(workerEnv, terms{
 			URLs: c.URLs(), Every: every, Begin: begin, Count: periods + 2, Wait: i > 2, Off: time.Duration(i-1) * time.Second,
+			Sched: scheduled,
 		})
 		require.NoError(t, err)
 		w, err := worker.Start(cmd, func(line string) { lines <- line })

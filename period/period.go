@@ -5,7 +5,8 @@
 //	ran, err := p.Do(ctx, report) // called by a scheduler, or in a loop with Wait
 //
 // Periods follow the nodes' clocks. They are the multiples of their length
-// since 1970-01-01 00:00 UTC, so a period of 24 h begins at midnight UTC.
+// since 1970-01-01 00:00 UTC, so a period of 24 h begins at midnight UTC. With
+// [NewScheduled] they begin at the times of a schedule, such as a line of cron.
 // Before a run begins, a majority of the nodes of a [quorate.Quorum] has
 // recorded that it begins.
 //
@@ -25,7 +26,7 @@ import (
 )
 
 // A Period is a job that runs at most once per period. It must be created by
-// [New] and must not be copied. Goroutines that share it behave as separate
+// [New] or [NewScheduled] and must not be copied. Goroutines that share it behave as separate
 // processes do.
 //
 // No period has two runs. This does not depend on clocks or leases: the period
@@ -47,16 +48,25 @@ type Period struct {
 	q      *core.Quorum
 	spec   *core.Spec
 	reg    *core.Register
-	every  time.Duration
+	cal    calendar
 	retry  bool
-	err    error        // of the name; every call that would ask the nodes tells it
+	onTime bool         // a run that is late is skipped
+	catch  bool         // unless one is recorded before it
+	err    error        // of the name or the schedule; every call that would ask the nodes tells it
 	waited atomic.Int64 // the period that Wait has returned for last, in Unix microseconds; 0: none
 }
 
 // own is an option that this package alone understands.
 type own struct {
 	quorate.PeriodOption // nil: it makes the type an option of New, and has no other use
-	set                  func(*Period)
+	set                  func(*choices)
+}
+
+// choices is what the options of this package set.
+type choices struct {
+	retry, catchUp bool
+	offset         time.Duration
+	zone           *time.Location // nil: not given
 }
 
 // Apply leaves the settings of other primitives as they are, see New.
@@ -65,7 +75,40 @@ func (own) Apply(*setup.Settings) {}
 // WithRetry makes a later call of [Period.Do] in the same period run the
 // function again if it returned an error or its process died. By default a
 // period has at most one run, whatever its outcome.
-func WithRetry() quorate.PeriodOption { return own{set: func(p *Period) { p.retry = true }} }
+func WithRetry() quorate.PeriodOption { return own{set: func(c *choices) { c.retry = true }} }
+
+// WithOffset makes each period start d later: with d = 2 h, a period of 24 h
+// starts at 02:00 UTC. With [New], d must be shorter than the period. The
+// default is 0. Give whole milliseconds.
+func WithOffset(d time.Duration) quorate.PeriodOption {
+	return own{set: func(c *choices) { c.offset = d }}
+}
+
+// WithZone sets the time zone of the times of a schedule. It is for
+// [NewScheduled]; the default is UTC. The schedule is asked for the times that
+// clocks on the wall show, and must not have a time zone of its own.
+//
+// When clocks go forward, times that they skip are the moment of the change.
+// When they go back, times that they show twice are the first of the two. Only
+// a schedule that also fires in the hour before and in the hour after fires
+// twice. So a daily job has one run on each day, and an hourly job has one run
+// in each hour.
+//
+// All processes need the same zone, and the same rules for it: keep the time
+// zone data of all machines up to date, or import time/tzdata.
+func WithZone(loc *time.Location) quorate.PeriodOption {
+	return own{set: func(c *choices) { c.zone = loc }}
+}
+
+// WithCatchUp makes up for a missed run, up to the next scheduled time. It is
+// for [NewScheduled]. Of several missed runs only the last is made up. Before
+// the job's first run, nothing was missed. By default, a run for which no
+// [Period.Do] was called within five minutes is skipped.
+func WithCatchUp() quorate.PeriodOption { return own{set: func(c *choices) { c.catchUp = true }} }
+
+// latest is how late a call may come for a run of a schedule. Timers of
+// systemd are up to a minute late, and a restart of all replicas takes minutes.
+const latest = 5 * time.Minute
 
 // A period that is shorter than a few round trips would be skipped most of the
 // time. They are counted from 1970 on, so one that is too long never begins.
@@ -74,32 +117,93 @@ const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 // New returns the job with the given name. All values with the same name share
 // the job, in every process, and should have the same period and options.
 //
-// Options: [WithRetry], [quorate.WithTTL], [quorate.WithNodeTimeout],
-// [quorate.WithMaxHold], [quorate.WithoutRenewal] and [quorate.WithWarning].
-// The defaults of the last five are the settings of q. New panics if an option
-// is wrong or nil, or if every is below 10 ms, above fifty years, or not a
-// whole number of milliseconds. Every call reports an invalid name (empty,
-// longer than 1024 bytes, or with braces) with [quorate.ErrInvalid].
+// Options: [WithRetry], [WithOffset], [quorate.WithTTL],
+// [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
+// and [quorate.WithWarning]. The defaults of the last five are the settings of
+// q. New panics if an option is wrong or nil, or if every is below 10 ms, above
+// fifty years, or not a whole number of milliseconds. Every call reports an
+// invalid name (empty, longer than 1024 bytes, or with braces) with
+// [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
 		panic(fmt.Sprintf("quorate: period.New: every %v: must be a whole number of milliseconds from %v to "+
 			"fifty years", every, shortest))
 	}
-	c := core.CoreOf(q).For(name)
-	p := &Period{q: c, every: every}
-	set := core.Override(c, "period.New", opts)
+	p, c := create(q, "period.New", name, opts)
+	switch {
+	case c.offset >= every:
+		panic(fmt.Sprintf("quorate: period.New: WithOffset(%v): choose less than the period, %v", c.offset, every))
+	case c.zone != nil || c.catchUp:
+		panic("quorate: period.New: WithZone and WithCatchUp are for period.NewScheduled: a run of New " +
+			"may begin at any time of its period")
+	}
+	p.cal = fixed{every, c.offset}
+	return p
+}
+
+// A Schedule says when a job is due. The schedules of github.com/robfig/cron/v3
+// are Schedules, except for those of @every.
+type Schedule interface {
+	// Next returns the first time after t, or the zero time if there is
+	// none. It must depend on nothing but t, so that all processes agree.
+	// It is called by one goroutine at a time for each [Period].
+	Next(t time.Time) time.Time
+}
+
+// NewScheduled is like [New] for a job that is due at the times of a schedule:
+//
+//	daily, err := cron.ParseStandard("0 2 * * *")
+//	…
+//	p := period.NewScheduled(q, "report", daily, period.WithZone(berlin))
+//
+// A period lasts from one time of the schedule to the next, by the nodes'
+// clocks. Its run is recorded under the scheduled time, so all processes agree
+// which run it is. [Period.Do] begins a run only if it was called at most five
+// minutes after the scheduled time, unless [WithCatchUp] is given. Times are
+// rounded up to milliseconds.
+//
+// There are two more options: [WithZone] and [WithCatchUp]. NewScheduled panics
+// if an option is wrong or nil, or if s is nil. Every call reports, with
+// [quorate.ErrInvalid], an invalid name and a schedule that never fires, fires
+// again within 10 ms, or counts from the time at which it is asked.
+func NewScheduled(q *quorate.Quorum, name string, s Schedule, opts ...quorate.PeriodOption) *Period {
+	if s == nil {
+		panic("quorate: period.NewScheduled: the schedule is nil")
+	}
+	p, c := create(q, "period.NewScheduled", name, opts)
+	if c.zone != nil {
+		s = &zoned{s, c.zone}
+	}
+	cal := &scheduled{schedule: s, offset: c.offset}
+	p.cal, p.onTime, p.catch = cal, true, c.catchUp
+	if p.err == nil {
+		p.err = cal.check(time.Now().UTC())
+	}
+	return p
+}
+
+// create returns the job without its calendar.
+func create(q *quorate.Quorum, by, name string, opts []quorate.PeriodOption) (*Period, choices) {
+	cq := core.CoreOf(q).For(name)
+	set := core.Override(cq, by, opts)
+	var c choices
 	for _, o := range opts {
 		if o, ok := o.(own); ok {
-			o.set(p)
+			o.set(&c)
 		}
 	}
-	p.spec, p.err = c.NewSpec(core.Spec{Name: name, Kind: "period", Weight: 1, Capacity: 1, Set: set})
+	if c.offset < 0 || c.offset > longest || c.offset%time.Millisecond != 0 {
+		panic(fmt.Sprintf("quorate: %s: WithOffset(%v): choose whole milliseconds, at least 0 and at most "+
+			"fifty years", by, c.offset))
+	}
+	p := &Period{q: cq, retry: c.retry}
+	p.spec, p.err = cq.NewSpec(core.Spec{Name: name, Kind: "period", Weight: 1, Capacity: 1, Set: set})
 	if p.err != nil {
 		p.spec = &core.Spec{Name: name}
-		return p
+		return p, c
 	}
-	p.reg = c.Register(p.spec)
-	return p
+	p.reg = cq.Register(p.spec)
+	return p, c
 }
 
 // usable panics for the zero value, and returns what is wrong with the name.
@@ -110,13 +214,7 @@ func (p *Period) usable() error {
 	return p.err
 }
 
-// start returns when the period began that a moment lies in.
-func (p *Period) start(t time.Time) time.Time {
-	micros := t.UnixMicro()
-	return time.UnixMicro(micros - micros%p.every.Microseconds()).UTC()
-}
-
-// now returns the start of this period. What Wait has returned for has begun,
+// now returns the start of this period, or the zero time before the first one. What Wait has returned for has begun,
 // see begun: otherwise the Do that follows would be of the period before, and
 // this one might have no run.
 func (p *Period) now() time.Time {
@@ -124,7 +222,7 @@ func (p *Period) now() time.Time {
 	if waited := begun(p.waited.Load(), now, p.q.Skew()); waited.After(now) {
 		return waited.UTC()
 	}
-	return p.start(now)
+	return p.cal.start(now)
 }
 
 // begun returns the period that Wait has returned for last, if it has begun by
@@ -157,19 +255,34 @@ func (p *Period) Wait(ctx context.Context) error {
 	if err := p.usable(); err != nil {
 		return core.WrapError("wait", p.spec.Name, err)
 	}
-	again := time.Now().Add(min(p.every/10, time.Minute))
+	again := time.Now().Add(p.again())
 	for {
 		pause, begun := p.pause(again)
 		if err := p.ended(ctx); err != nil || begun {
 			return core.WrapError("wait", p.spec.Name, err)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-p.q.Over:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		p.sleep(ctx, pause)
+	}
+}
+
+// again is how long Wait waits for a retry.
+func (p *Period) again() time.Duration {
+	now := p.q.NodesTime()
+	start, next := p.cal.start(now), p.cal.next(now)
+	if start.IsZero() || next.IsZero() {
+		return time.Minute
+	}
+	return min(next.Sub(start)/10, time.Minute)
+}
+
+// sleep waits for d, or until ctx or the Quorum ends.
+func (p *Period) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.q.Over:
+	case <-ctx.Done():
 	}
 }
 
@@ -190,16 +303,24 @@ func (p *Period) ended(ctx context.Context) error {
 // period.
 func (p *Period) pause(again time.Time) (pause time.Duration, done bool) {
 	waited, now := p.waited.Load(), p.q.NodesTime()
-	start, last := p.start(now), begun(waited, now, p.q.Skew())
-	switch {
-	case now.Before(epoch):
+	if now.Before(epoch) {
 		return p.spec.Set.NodeTimeout, false
+	}
+	start, last := p.cal.start(now), begun(waited, now, p.q.Skew())
+	switch {
 	case start.After(last) && p.waited.CompareAndSwap(waited, start.UnixMicro()):
 		return 0, true
 	case p.retry && !time.Now().Before(again):
 		return 0, true
 	}
-	pause = min(last.Add(p.every).Sub(now), longestSleep)
+	from := now
+	if last.After(now) { // a clock was set back a little
+		from = last
+	}
+	pause = longestSleep
+	if next := p.cal.next(from); !next.IsZero() {
+		pause = min(pause, next.Sub(now))
+	}
 	if p.retry {
 		pause = min(pause, time.Until(again))
 	}

@@ -32,10 +32,10 @@ import (
 // ErrNoQuorum or ErrLost if f has returned nil but that could not be recorded.
 // f may then run again.
 //
-// A call just before the hour counts for the previous hour. So a scheduler that
-// calls Do at each full hour by its own clock may find that the current hour
-// has already had its run, and then miss the next hour. Call Do more often, or
-// use [Period.Wait].
+// The caller's clock may be early. If this period needs no run and the next
+// period begins within the skew ([quorate.WithSkew]), Do waits for the next
+// period. So a scheduler that calls Do at each full hour by its own clock misses
+// no hour.
 func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		panic("quorate: period.Do: the function is nil")
@@ -43,11 +43,18 @@ func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran
 	if err := p.usable(); err != nil {
 		return false, core.WrapError("do", p.spec.Name, err)
 	}
-	t, err := p.claim(ctx)
+	c := call{p, time.Now()}
+	t, err := c.claim(ctx)
 	if t == nil {
 		return false, core.WrapError("do", p.spec.Name, err)
 	}
-	return p.run(ctx, t, f)
+	return c.run(ctx, t, f)
+}
+
+// call is one call of Do.
+type call struct {
+	*Period
+	at time.Time // when it came, by this process's clock
 }
 
 // claim returns the claim once it is held, or nil: an error, or there is
@@ -56,25 +63,57 @@ func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran
 // Note: Here is an incorrect version: a try, which gives up when another claim
 // holds the name. That may be one that has only looked, a moment before this
 // period began, so the period would have no run.
-func (p *Period) claim(ctx context.Context) (*core.Lease, error) {
-	rec, err := p.reg.Read(ctx)
-	switch {
-	case err == nil:
-		if _, err = read(rec); err != nil || p.needless(rec) {
+func (c *call) claim(ctx context.Context) (*core.Lease, error) {
+	for early := true; ; early = false {
+		rec, err := c.reg.Read(ctx)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) {
+				return nil, err
+			}
+			break // the nodes cannot be asked, and the claim waits for them
+		}
+		last, err := read(rec)
+		if err != nil {
 			return nil, err
 		}
-	case ctx.Err() != nil || errors.Is(err, fault.ErrClosed):
-		return nil, err
-	} // where the nodes cannot be asked, the claim waits for them
-	t, _, err := p.reg.TurnUnless(ctx, p.needless)
+		if !c.needless(rec) {
+			break
+		}
+		if !early || last.Left > 0 || !c.awaitNext(ctx) {
+			return nil, c.ended(ctx)
+		}
+	}
+	t, _, err := c.reg.TurnUnless(ctx, c.needless)
 	return t, err
+}
+
+// awaitNext waits for the next period if it begins within the skew, and
+// reports whether it has begun.
+func (c *call) awaitNext(ctx context.Context) bool {
+	next := c.cal.next(c.q.NodesTime())
+	for {
+		early := next.Sub(c.q.NodesTime())
+		if next.IsZero() || early > c.q.Skew() || c.ended(ctx) != nil {
+			return false
+		}
+		if early <= 0 {
+			break
+		}
+		c.sleep(ctx, early)
+	}
+	for { // it has begun, also if a clock is set back a little: see begun
+		waited := c.waited.Load()
+		if waited >= next.UnixMicro() || c.waited.CompareAndSwap(waited, next.UnixMicro()) {
+			return true
+		}
+	}
 }
 
 // needless reports whether what is recorded leaves nothing to run now. What
 // cannot be read is for the claim to tell.
-func (p *Period) needless(rec core.Record) bool {
+func (c *call) needless(rec core.Record) bool {
 	last, err := read(rec)
-	return err == nil && (last.Left > 0 || !p.due(last, p.now()))
+	return err == nil && (last.Left > 0 || !c.due(last, c.now()))
 }
 
 // scope is what f's context has of its run.
@@ -110,21 +149,21 @@ func Start(ctx context.Context) time.Time {
 // a claim whose Open found an earlier one. A claim that was lost in
 // the meantime cannot overwrite a later record, and a later claim finds the
 // earlier record.
-func (p *Period) run(ctx context.Context, t *core.Lease,
+func (c *call) run(ctx context.Context, t *core.Lease,
 	f func(context.Context) error) (ran bool, err error) {
 	inner, stop := t.Derive(ctx)
 	defer func() {
 		stop()
 		if lost := t.Release(); ran && lost != nil {
-			err = errors.Join(err, core.WrapError("do", p.spec.Name, lost))
+			err = errors.Join(err, core.WrapError("do", c.spec.Name, lost))
 		}
 	}()
-	now, err := p.begin(inner, t)
+	now, err := c.begin(inner, t)
 	if err == nil && inner.Err() != nil {
 		err = &fault.Failure{Err: fault.ContextError(inner)}
 	}
 	if err != nil {
-		return false, core.WrapError("do", p.spec.Name, before(ctx, t, err))
+		return false, core.WrapError("do", c.spec.Name, before(ctx, t, err))
 	}
 	if now.State != Began {
 		return false, nil
@@ -135,30 +174,47 @@ func (p *Period) run(ctx context.Context, t *core.Lease,
 	} else {
 		now.State = Done
 	}
-	return ran, errors.Join(err, p.end(ctx, t, now))
+	return ran, errors.Join(err, c.end(ctx, t, now))
 }
 
 // begin records that this period's run begins, unless it has had one: then the
 // run that it returns has no state.
-func (p *Period) begin(ctx context.Context, t *core.Lease) (Run, error) {
-	rec, err := p.reg.Open(ctx, t.Hold())
+func (c *call) begin(ctx context.Context, t *core.Lease) (Run, error) {
+	rec, err := c.reg.Open(ctx, t.Hold())
 	if err != nil {
 		return Run{}, err
 	}
 	last, err := read(rec)
-	now := Run{Start: p.now(), Token: t.Token(), State: Began}
-	if err != nil || !p.due(last, now.Start) {
+	now := Run{Start: c.now(), Token: t.Token(), State: Began}
+	if err != nil || !c.due(last, now.Start) {
 		return Run{}, err
 	}
-	return now, p.reg.Put(ctx, t.Hold(), 0, now.encode(), 0)
+	return now, c.reg.Put(ctx, t.Hold(), 0, now.encode(), 0)
 }
 
-// due reports whether a period has had no run that counts.
+// due reports whether a period has had no run that counts, and may have one.
 //
 // Invariant: recorded periods rise, so none comes twice. Starts are compared,
 // not numbers of periods: another client may have another length.
-func (p *Period) due(last Run, start time.Time) bool {
-	return start.After(last.Start) || p.retry && start.Equal(last.Start) && last.State != Done
+func (c *call) due(last Run, start time.Time) bool {
+	switch {
+	case start.IsZero(): // a schedule whose first time is to come
+		return false
+	case start.Equal(last.Start):
+		return c.retry && last.State != Done
+	}
+	return start.After(last.Start) && !c.missed(last, start)
+}
+
+// missed reports whether the call came too late for a period, and nothing asks
+// for its run all the same. How long the call has waited for nodes does not
+// count.
+func (c *call) missed(last Run, start time.Time) bool {
+	if !c.onTime || c.catch && !last.Start.IsZero() {
+		return false
+	}
+	came := c.q.NodesTime().Add(-time.Since(c.at))
+	return came.Sub(start) > latest
 }
 
 // before translates a failure that happened under the claim, before f was

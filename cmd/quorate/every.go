@@ -20,8 +20,9 @@ import (
 // everyJob is one call of "quorate every".
 type everyJob struct {
 	lockJob
-	every  time.Duration
+	times  times
 	retry  bool
+	ifDue  bool
 	status bool
 	json   bool
 	out    io.Writer
@@ -32,13 +33,28 @@ func everyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "every NAME PERIOD [flags] -- CMD [ARG...]", SuggestFor: []string{"cron", "period", "schedule"},
 		Short: "Run a command once per period, on one replica",
-		Long: `Runs CMD once in every PERIOD (10s, 15m, 24h), on one replica, until a signal
-ends it. Start the same line on every replica.
+		Long: `Runs CMD once in every PERIOD, on one replica, until a signal ends it. Start the
+same line on every replica.
 
-Periods follow the clocks of the nodes and begin at multiples of PERIOD since
-1970-01-01 00:00 UTC. A missed period is skipped. While a run lasts into later
-periods, no other run starts. If a run fails or its machine dies, it is not
-repeated in its period, unless you pass --retry.
+PERIOD is a length (10s, 15m, 24h) or the five fields of a crontab line in quotes
+('0 2 * * 1-5', @daily). Periods follow the clocks of the nodes. Those of a length
+begin at multiples of PERIOD since 1970-01-01 00:00 UTC, and the command may start
+at any time within its period. --offset makes every period begin later.
+
+A crontab line is in UTC, unless you pass --zone. When clocks go forward and skip
+a scheduled time, the command runs at the moment of the change. When they go back
+and show a scheduled time twice, it runs the first time only, unless the line also
+fires in the hour before and in the hour after. If no replica is up within 5
+minutes of a scheduled time, that run is skipped. With --catch-up, the last run
+that was missed is made up before the next one.
+
+While a run lasts into later periods, no other run starts. If a run fails or its
+machine dies, it is not repeated in its period, unless you pass --retry.
+
+With --if-due, quorate runs CMD once if this period has had no run, and ends. Use
+this from cron or a systemd timer on every host. If the next period begins within
+the skew (2s by default), quorate waits for it. It gives up after --wait if too
+few nodes answer.
 
 The command finds its fencing token in QUORATE_TOKEN, and the start of its period
 in QUORATE_PERIOD (RFC 3339, UTC). If the lock is lost while the command runs,
@@ -51,9 +67,13 @@ After the first of these four, quorate waits for no further period.
 
 Exit status: 128+n if signal n ended it; 69 if too few nodes could be asked at
 the start; 64 if the command line is wrong; 126 or 127 if the command cannot be
-run or was not found. With --status: 0 if there was a run, 1 if not.`,
+run or was not found. With --if-due: the command's own status if it ran here; 0
+if this period has had its run or one is in progress; 69 if too few nodes could be
+asked within --wait; 70 if the lock was lost. With --status: 0 if there was a run,
+1 if not.`,
 		Example: `  quorate every report 1h -- ./report.sh
-  quorate every backup 24h --retry -- ./backup.sh
+  quorate every backup '0 2 * * *' --zone Europe/Berlin --catch-up -- ./backup.sh
+  quorate every report 1h --if-due -q -- ./report.sh   # in every host's crontab
   quorate every backup 24h --status`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -66,16 +86,18 @@ run or was not found. With --status: 0 if there was a run, 1 if not.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			_, first := time.ParseDuration(args[0])
-			switch j.every, err = time.ParseDuration(args[1]); {
-			case err != nil && first == nil:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("every: the name comes before the period: quorate every %s %s", args[1], args[0]))
-			case err != nil || j.every < 10*time.Millisecond || j.every > 50*365*24*time.Hour || j.every%time.Millisecond != 0:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("the period %q: must be a whole number of milliseconds from 10ms to fifty years, such as 90s, 15m or 24h", args[1]))
+			if j.times, err = j.times.parse(args[0], args[1]); err != nil {
+				return cli.NewExit(cli.ExitUsage, err)
+			}
+			switch {
 			case j.grace < 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
 				return cli.NewExit(cli.ExitUsage, errors.New("--json needs --status"))
+			case cmd.Flags().Changed("wait") && !j.ifDue:
+				return cli.NewExit(cli.ExitUsage, errors.New("--wait needs --if-due: without it, quorate waits until a signal ends it"))
+			case j.ifDue && j.wait <= 0:
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: must be positive, such as 30s", j.wait))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
@@ -86,6 +108,9 @@ run or was not found. With --status: 0 if there was a run, 1 if not.`,
 	cmd.Flags().BoolVar(&j.retry, "retry", false, "if a run fails or its machine dies, repeat it within its period, after a tenth of the period or a minute")
 	cmd.Flags().BoolVar(&j.status, "status", false, "print when the latest run was and how it ended")
 	jsonFlag(cmd, &j.json)
+	cmd.Flags().BoolVar(&j.ifDue, "if-due", false, "run the command if this period has had no run, then end")
+	cmd.Flags().DurationVar(&j.wait, "wait", time.Minute, "with --if-due, how long to wait for the nodes")
+	j.times.flags(cmd)
 	return cmd
 }
 
@@ -113,9 +138,13 @@ func (j *everyJob) start(ctx context.Context) error {
 		cancel(nil)
 	}()
 	connecting := ctx
-	if j.status {
+	if j.status || j.ifDue {
+		within := cli.Patience
+		if j.ifDue {
+			within = j.wait
+		}
 		var cancel context.CancelFunc
-		connecting, cancel = context.WithTimeout(ctx, cli.Patience)
+		connecting, cancel = context.WithTimeout(ctx, within)
 		defer cancel()
 	}
 	q, err := j.Connect(connecting, j.errs)
@@ -127,9 +156,12 @@ func (j *everyJob) start(ctx context.Context) error {
 	if j.retry {
 		opts = append(opts, period.WithRetry())
 	}
-	p := period.New(q, j.name, j.every, opts...)
-	if j.status {
+	p := j.times.period(q, j.name, opts)
+	switch {
+	case j.status:
 		return j.tell(ctx, p)
+	case j.ifDue:
+		return j.once(ctx, connecting, p, passed)
 	}
 	for {
 		if err := p.Wait(ctx); err != nil {
@@ -141,12 +173,48 @@ func (j *everyJob) start(ctx context.Context) error {
 	}
 }
 
+// once runs the command if this period has had no run, for as long as it takes.
+// Before it runs, ctx ends with waiting.
+func (j *everyJob) once(ctx, waiting context.Context, p *period.Period, sigs <-chan os.Signal) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	relax := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
+	defer relax()
+	told := false
+	ran, err := p.Do(ctx, func(ctx context.Context) (status error) {
+		if !relax() {
+			return cli.NewExit(cli.ExitNoQuorum, fmt.Errorf("%q: the lock came too late", j.name))
+		}
+		told, status = j.command(ctx, sigs)
+		return status
+	})
+	e, ended := errors.AsType[*cli.Exit](err)
+	switch {
+	case told:
+		return &cli.Exit{Code: cli.ExitLost} // whatever a command makes of being ended
+	case ended:
+		return e
+	case ran && err != nil:
+		return cli.NewExit(cli.ExitLost, cli.Plain(err))
+	case err != nil:
+		return j.ended(ctx, err)
+	case !ran:
+		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is not due: this period has had its run, or one is in progress\n", j.name)
+	}
+	return nil
+}
+
+// command runs the command under the lease of a run.
+func (j *everyJob) command(ctx context.Context, sigs <-chan os.Signal) (told bool, status error) {
+	j.env = []string{"QUORATE_PERIOD=" + period.Start(ctx).Format(time.RFC3339Nano)}
+	return j.hold(period.Lease(ctx), sigs)
+}
+
 // do runs the command unless this period has had its run. It returns an error
 // only if that would be the same in the next period.
 func (j *everyJob) do(ctx context.Context, p *period.Period, sigs <-chan os.Signal) error {
 	ran, err := p.Do(ctx, func(ctx context.Context) error {
-		j.env = []string{"QUORATE_PERIOD=" + period.Start(ctx).Format(time.RFC3339Nano)}
-		_, status := j.hold(period.Lease(ctx), sigs)
+		_, status := j.command(ctx, sigs)
 		return status
 	})
 	e, ended := errors.AsType[*cli.Exit](err)

@@ -115,7 +115,83 @@ func TestEveryUsage(t *testing.T) {
 		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 		assert.NotEmpty(t, errs)
 	}
+	for args, want := range map[string]string{
+		"0 2 30 2 *": "never fires", "0 25 * * *": "five fields: minute, hour", "@every 1h": "pass the length alone",
+		"CRON_TZ=UTC 0 2 * * *": "with --zone", "0 2 * * *|--zone|Nowhere/City": "time zone database", "1h|--zone|UTC": "need a crontab line",
+		"1h|--catch-up": "need a crontab line", "1h|--offset|1h": "less than the period", "1d": "a crontab line in quotes",
+		"1h|--wait|1s": "--wait needs --if-due", "1h|--if-due|--wait|0s": "must be positive",
+	} {
+		args := append(append([]string{"every", "x"}, strings.Split(args, "|")...), "--", "true")
+		status, _, errs := call(args...)
+		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
+		assert.Contains(t, errs, want)
+	}
 	startNodes(t, 1)
 	status, _, errs := call("every", "{x}", "1h", "--", "true")
 	assert.Equal(t, cli.ExitUsage, status, errs)
+}
+
+// With --if-due, as in every host's crontab: one of three runs it, and the
+// others end with 0. Its own status is that of the line.
+func TestEveryIfDue(t *testing.T) {
+	startNodes(t, 3)
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	for _, period := range []string{"24h", "* * * * *"} {
+		due, notDue := 0, 0
+		var ps []*proc
+		for range 3 {
+			ps = append(ps, start(t, "every", period, period, "--if-due", "--", "sh", "-c", `echo "$QUORATE_PERIOD" >>"$0"; exit 3`, ledger))
+		}
+		for _, p := range ps {
+			switch status := p.status(); {
+			case status == 3:
+				due++
+			case assert.Equal(t, 0, status, p.err.String()):
+				assert.Contains(t, p.err.String(), "is not due")
+				notDue++
+			}
+		}
+		assert.Equal(t, 3, due+notDue)
+		assert.Equal(t, due, len(fileWith(t, ledger, 1)), "each run is of another period")
+		assert.Positive(t, due)
+		require.NoError(t, os.Remove(ledger))
+	}
+	status, _, errs := call("every", "24h", "24h", "--if-due", "-q", "--", "no-such-command")
+	assert.Equal(t, 0, status)
+	assert.Empty(t, errs)
+	p := start(t, "every", "other", "24h", "--if-due", "--", "no-such-command")
+	assert.Equal(t, 127, p.status(), p.err.String())
+}
+
+// It gives up when the nodes do not answer, and passes signals on.
+func TestEveryIfDueEnds(t *testing.T) {
+	ns := startNodes(t, 3)
+	p := start(t, "every", "x", "24h", "--if-due", "--wait", "10s", "--", "sh", "-c", `trap 'echo bye; exit 5' TERM; echo in; while :; do sleep 0.02; done`)
+	p.says("in")
+	p.signal(syscall.SIGTERM)
+	assert.Equal(t, 5, p.status(), p.err.String())
+	ns.Stop(0)
+	ns.Stop(1)
+	p = start(t, "every", "x", "24h", "--if-due", "--wait", "1s", "--", "true")
+	assert.Equal(t, cli.ExitNoQuorum, p.status(), p.err.String())
+}
+
+// A crontab line, in a zone: no two processes have the same minute.
+func TestEveryCrontabLine(t *testing.T) {
+	startNodes(t, 3)
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	for range 3 { // the minute that has begun is in time
+		start(t, "every", "report", "* * * * *", "--zone", "Europe/Berlin", "--catch-up", "--", "sh", "-c", `echo "$QUORATE_PERIOD" >>"$0"`, ledger)
+	}
+	seen := map[string]bool{}
+	for _, at := range fileWith(t, ledger, 1) {
+		assert.False(t, seen[at], at)
+		seen[at] = true
+		start, err := time.Parse(time.RFC3339, at)
+		require.NoError(t, err)
+		assert.Zero(t, start.Second())
+	}
+	status, out, errs := call("every", "report", "* * * * *", "--status")
+	assert.Equal(t, 0, status, errs)
+	assert.Contains(t, out, `"report" `)
 }

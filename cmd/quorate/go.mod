@@ -9,6 +9,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/quorate/quorate v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/robfig/cron/v3 v3.0.1
 	github.com/samber/lo v1.53.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9

@@ -16,7 +16,8 @@ import (
 // OncePer returns a wrapper that runs a job unless this period has had its run
 // or a run is in progress, in any process. The periods have the length every,
 // as in [period.New], and OncePer panics if New would. Choose the interval of
-// the schedule as the length. Jobs that share a name share the runs, so wrap
+// the schedule as the length. If you need no other part of cron than its syntax,
+// pass the schedule to [period.NewScheduled] instead. Jobs that share a name share the runs, so wrap
 // only one job with each name.
 //
 // A job that implements [Job] gets the context of the run. It waits for nodes,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate"
 	quoratecron "github.com/quorate/quorate/compat/cron"
+	"github.com/quorate/quorate/period"
 )
 
 // Every replica has this schedule. Each day, one of them makes the report.
@@ -34,4 +35,27 @@ func Example() {
 		job.Run()
 	}
 	// Output: making the report
+}
+
+// A line of cron gives the periods themselves, without a scheduler. Each night at
+// two o'clock in Berlin, one replica makes the report, also on the days on which
+// clocks change.
+func Example_period() {
+	_ = func(ctx context.Context, q *quorate.Quorum, report func(context.Context) error) error {
+		nightly, err := cron.ParseStandard("0 2 * * *")
+		if err != nil {
+			return err
+		}
+		berlin, err := time.LoadLocation("Europe/Berlin")
+		if err != nil {
+			return err
+		}
+		p := period.NewScheduled(q, "report", nightly, period.WithZone(berlin))
+		for p.Wait(ctx) == nil {
+			if _, err := p.Do(ctx, report); err != nil {
+				log.Print(err)
+			}
+		}
+		return ctx.Err()
+	}
 }

@@ -35,6 +35,7 @@ var trivial = map[string]string{
 	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer", "once.KeepFor": "ValueContext",
 
 	"period.New": "the package's example", "period.Period.Wait": "the package's example", "period.Lease": "Start", "period.WithRetry": "Do",
+	"period.WithZone": "NewScheduled", "period.WithCatchUp": "NewScheduled", "period.WithOffset": "WithZone",
 	"period.State.String": "it implements fmt.Stringer",
 
 	"flight.New": "the package's example", "flight.Group.Do": "the package's example",
