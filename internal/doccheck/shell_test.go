@@ -98,7 +98,7 @@ var shells = map[string][]func(*testing.T, block){
 	"README.md":                       {demonstrates, makes},
 	"docs/reference/compatibility.md": {makes},
 	"docs/operate/deploying.md":       {bootstraps},
-	"docs/use/cron.md":                {repeats},
+	"docs/use/cron.md":                {repeats, schedules},
 	"docs/use/limit.md":               {encodes},
 	"docs/use/migrations.md":          {migrates},
 	"docs/operate/operations.md":      {restarts, replaces},
@@ -176,6 +176,15 @@ func repeats(t *testing.T, b block) {
 	status := strings.Replace(b.text, job, "", 1)
 	out := p.run(job[:len(job)-1] + " &\nuntil { " + status + "} | grep 'is done'; do sleep 0.1; done\nkill %1\n")
 	assert.Regexp(t, `report.sh ran with \d{19}`, out)
+}
+
+// schedules: the line is understood. It is due for five minutes of a day.
+func schedules(t *testing.T, b block) {
+	p := newPlace(t, redistest.Start(t, 3).URLs()...)
+	p.run("quorate bootstrap --new")
+	p.program("backup.sh", "echo the backup")
+	require.Contains(t, b.text, " -- ")
+	assert.Regexp(t, "is not due|the backup", p.run(strings.Replace(b.text, " -- ", " --if-due -- ", 1)))
 }
 
 // migrates: of two replicas one runs each tool.
