@@ -65,7 +65,7 @@ test: ## gofmt, go vet and the tests of the library, the command and the test ki
 weight: ## How many lines of Go and Lua a program imports with the five primitives, and how many rules there are
 	@go list -deps -f '{{if not .Standard}}{{$$d := .Dir}}{{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$d}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$d}}/{{.}} {{end}}{{end}}{{end}}{{end}}' \
 		./mutex ./rwmutex ./semaphore ./once ./leader | tr ' ' '\n' | grep . | sort -u | xargs cat | wc -l
-	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
+	@grep -c '^	{"Rule' internal/testkit/mutant/rules.go
 
 .PHONY: verify
 verify: ## What takes longer: the other modules, staticcheck, the race detector, fleets, 5,000 more schedules, chaos, mutants, all states, fuzzing
@@ -140,7 +140,8 @@ histories: ## Random histories of a set of nodes
 
 .PHONY: mutants
 mutants: ## The library without one of its rules at a time: a test must see it
-	@$(GOTEST) -count=1 -tags mutants,search -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
+	@overlay=$$(go run ./internal/testkit/mutant/overlay); $(GOTEST) -count=1 -tags mutants,search -overlay=$$overlay \
+		-run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
 		./internal/sim/... ./semaphore ./internal/core $(ROOMS)
 
 # The four worlds that take longer than all others together: `make states HUGE=` searches them, too.
@@ -229,7 +230,7 @@ chaos: redis ## Faults on real servers and processes, judged from outside: docs/
 	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync,rival -for $(FOR) -seed $(SEED) \
 		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/internals/chaos.md
 	@echo '== the library without one of its rules: the checkers must see it'
-	go run -tags mutants ./internal/chaos -control votes-only,no-exact,no-both -for $(FOR) -seed $(SEED)
+	go run -tags mutants -overlay=$$(go run ./internal/testkit/mutant/overlay) ./internal/chaos -control votes-only,no-exact,no-both -for $(FOR) -seed $(SEED)
 
 # SERVER is one binary or several, with blanks between them. MD is the document whose table is replaced.
 .PHONY: compat

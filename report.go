@@ -8,7 +8,6 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/report"
 )
 
@@ -143,7 +142,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	}
 	r := Report{Quorum: len(s.Nodes)/2 + 1}
 	if s.Set != nil {
-		r.Quorum = s.Set.Quorums(protocol.Rules{}).Need()
+		r.Quorum = s.Set.Quorums().Need()
 	}
 	r.Nodes = make([]NodeReport, len(s.Nodes))
 	for i := range s.Nodes {

@@ -8,14 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
 // TestVotesAloneAdmitTooMany is TestCounting without the counting rule.
 func TestVotesAloneAdmitTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		defer rule.SwitchOff(protocol.RuleCounting)()
+		defer mutant.Off("RuleCounting")()
 		s := overlapping(t)
 		for i := range s {
 			require.NoError(t, s[i].Acquire(t.Context(), 1))

@@ -57,7 +57,7 @@ type disk struct {
 // Invariant: what is not settled is found out again in another run of the
 // server. That has lost the snapshot which was being written, and says all the
 // same that the last one has not failed.
-func (d *disk) told(now protocol.Time, p Persistence, rules protocol.Rules) (saved, snapshot bool) {
+func (d *disk) told(now protocol.Time, p Persistence) (saved, snapshot bool) {
 	if p.Known && p.Run != d.run && !d.settled {
 		*d = disk{run: p.Run}
 	}
@@ -69,12 +69,14 @@ func (d *disk) told(now protocol.Time, p Persistence, rules protocol.Rules) (sav
 	case p.Refused:
 		d.settled = true
 	case p.Log:
-		d.settled = p.Always || now.Sub(d.since) >= rules.Of(protocol.ConstFsyncLag, fsyncLag)
+		lag := fsyncLag //mutant:ConstFsyncLag
+		d.settled = p.Always || now.Sub(d.since) >= lag
 	case p.Saving:
 	case d.saving && p.Saved:
 		d.settled = true
 	case d.saving:
-		d.saving, d.failed, d.again = false, true, now.Add(rules.Of(protocol.ConstSaveAgain, saveAgain))
+		d.saving, d.failed = false, true
+		d.later(now)
 	case now < d.again:
 	case !p.Snapshots: // it comes back empty
 		d.settled = true
@@ -87,9 +89,15 @@ func (d *disk) told(now protocol.Time, p Persistence, rules protocol.Rules) (sav
 
 // begun says whether the snapshot has begun that told has asked for. One of
 // another run does not count.
-func (d *disk) begun(now protocol.Time, p Persistence, rules protocol.Rules) {
+func (d *disk) begun(now protocol.Time, p Persistence) {
 	d.asked, d.settled, d.saving = false, p.Refused, p.Saving && p.Run == d.run
 	if !p.Refused && !d.saving {
-		d.again = now.Add(rules.Of(protocol.ConstSaveAgain, saveAgain))
+		d.later(now)
 	}
+}
+
+// later has another snapshot asked for after a pause.
+func (d *disk) later(now protocol.Time) {
+	pause := saveAgain //mutant:ConstSaveAgain
+	d.again = now.Add(pause)
 }

@@ -35,9 +35,8 @@ const (
 // that set has refused its requests. And fences of the set of before are older
 // by then than any ticket that the new set gives.
 type Exchange struct {
-	Goal  Goal // the zero value: what is under way is ended, and nothing else is begun
-	Undo  bool // what is under way is given up. It may be set at any time
-	Rules protocol.Rules
+	Goal Goal // the zero value: what is under way is ended, and nothing else is begun
+	Undo bool // what is under way is given up. It may be set at any time
 
 	// Patience is how long a node that enters may be silent before the change
 	// is given up; 0: it never is.
@@ -66,7 +65,7 @@ type exchanging struct {
 
 // Decided says that a configuration has been decided.
 func (e *Exchange) Decided(c *nodeset.Configuration) {
-	if e.follow = 0; e.config != nil && c.Stage == nodeset.Stable && vacates(c, e.config) && e.Rules.On(protocol.RuleExchangeFollow) {
+	if e.follow = 0; e.config != nil && c.Stage == nodeset.Stable && vacates(c, e.config) { //mutant:RuleExchangeFollow
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
@@ -100,7 +99,7 @@ func (e *Exchange) Follows(now protocol.Time) time.Duration {
 // process has.
 func (e *Exchange) wait() time.Duration {
 	guard := e.config.Guard()
-	return e.Rules.Of(protocol.ConstExchangeWait, guard+guard/50+2*e.config.Skew())
+	return guard + guard/50 + 2*e.config.Skew() //mutant:ConstExchangeWait
 }
 
 // Mine reports whether the change that is under way is the goal, or may be.
@@ -136,7 +135,7 @@ func (e *Exchange) Outcome() ExchangeOutcome {
 		return ExchangeGoesOn
 	case has(e.config, e.Goal, false) && (!e.Undo || wants):
 		return ExchangeDone
-	case e.Undo && (!wants || e.sent) && !e.read && e.Rules.On(protocol.RuleExchangeRead):
+	case e.Undo && (!wants || e.sent) && !e.read: //mutant:RuleExchangeRead
 		return ExchangeGoesOn
 	case e.Undo || e.begun:
 		return ExchangeUndone
@@ -223,8 +222,8 @@ func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone -
 func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
 	n := &e.nodes[member]
 	n.moved = true
-	saved = saved || e.config.Stage != nodeset.Jointly || !e.Rules.On(protocol.RuleExchangeSaved)
-	n.stays = n.stays || e.moved != 0 && asked >= e.moved && saved || !e.Rules.On(protocol.RuleExchangeStays)
+	saved = saved || e.config.Stage != nodeset.Jointly             //mutant:RuleExchangeSaved=true
+	n.stays = n.stays || e.moved != 0 && asked >= e.moved && saved //mutant:RuleExchangeStays=true
 	if e.moved == 0 && e.majority(nodeset.Enters, func(n *exchanging) bool { return n.moved }) {
 		e.moved = now
 	}
@@ -236,7 +235,8 @@ func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
 // Saves reports whether a member has to have its move on disk: it stays or
 // leaves, and the new set counts alone next.
 func (e *Exchange) Saves(member int) bool {
-	return e.config != nil && e.config.Stage == nodeset.Jointly && e.config.Members[member].Role != nodeset.Enters && e.began == 0 && e.Rules.On(protocol.RuleExchangeSaved)
+	jointly := e.config != nil && e.config.Stage == nodeset.Jointly
+	return jointly && e.config.Members[member].Role != nodeset.Enters && e.began == 0 //mutant:RuleExchangeSaved=false
 }
 
 // Silent says that a member does not answer: it may have lost its data since it
@@ -248,9 +248,7 @@ func (e *Exchange) Saves(member int) bool {
 // is at no node of that set.
 func (e *Exchange) Silent(now protocol.Time, member int) {
 	n := &e.nodes[member]
-	if e.Rules.On(protocol.RuleExchangeSilent) {
-		n.votes, n.caught = false, false
-	}
+	n.votes, n.caught = false, false //mutant:RuleExchangeSilent
 	if n.silent == 0 {
 		n.silent = now
 	}
@@ -285,12 +283,14 @@ func (e *Exchange) Next(now protocol.Time) bool {
 		return false
 	}
 	if e.config.Stage == nodeset.Learning {
-		return e.learnt() || !e.Rules.On(protocol.RuleExchangeLearn)
+		return e.learnt() //mutant:RuleExchangeLearn=true
 	}
 	ready := e.majority(nodeset.Leaves, func(n *exchanging) bool {
-		return n.moved && n.votes && (n.caught || !e.Rules.On(protocol.RuleExchangeCaughtUp))
+		return n.moved && n.votes &&
+			n.caught //mutant:RuleExchangeCaughtUp
 	})
-	return ready && (now.Sub(e.began) >= e.wait() || !e.Rules.On(protocol.RuleExchangeWait))
+	return ready &&
+		now.Sub(e.began) >= e.wait() //mutant:RuleExchangeWait
 }
 
 // learnt reports whether each node that enters has taken in what the others

@@ -39,9 +39,9 @@ func decided(e change.Exchange, now protocol.Time, c *nodeset.Configuration, mov
 
 // staysSaved: a member that would come back as it was before counts for the
 // wait when it has a newer file.
-func staysSaved(t assert.TestingT, rules protocol.Rules) {
+func staysSaved(t assert.TestingT) {
 	joint := change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3))
-	e := change.Exchange{Rules: rules}
+	e := change.Exchange{}
 	e.Decided(joint)
 	for range 3 {
 		for i := range joint.Members {
@@ -54,7 +54,7 @@ func staysSaved(t assert.TestingT, rules protocol.Rules) {
 
 func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
 	t.Parallel()
-	staysSaved(t, protocol.Rules{})
+	staysSaved(t)
 	learning := change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2))
 	e := decided(change.Exchange{}, 1, learning)
 	assert.False(t, e.Saves(0), "the set of before goes on to count")
@@ -77,9 +77,9 @@ func serve(e *change.Exchange, now protocol.Time, members ...int) {
 
 // A majority that serves the configuration at one moment serves it for good.
 // One that was seen one by one may not.
-func staysMoved(t assert.TestingT, rules protocol.Rules) {
+func staysMoved(t assert.TestingT) {
 	joint := change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3))
-	e := decided(change.Exchange{Rules: rules}, 1, joint)
+	e := decided(change.Exchange{}, 1, joint)
 	for i := range joint.Members {
 		e.Looked(i, true, true)
 	}
@@ -94,7 +94,7 @@ func staysMoved(t assert.TestingT, rules protocol.Rules) {
 
 func TestAMajorityServesAtOneMoment(t *testing.T) {
 	t.Parallel()
-	staysMoved(t, protocol.Rules{})
+	staysMoved(t)
 	e := decided(change.Exchange{}, 1, change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3)), 0, 1, 3)
 	for i := range 4 {
 		e.Looked(i, true, true)

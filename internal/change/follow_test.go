@@ -99,17 +99,17 @@ func TestAddressesOfAMember(t *testing.T) {
 func TestQuorumsOfAnExchange(t *testing.T) {
 	t.Parallel()
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
-	assert.Equal(t, protocol.Majority(3), learning.Quorums(protocol.Rules{}), "D learns")
-	assert.Equal(t, protocol.Quorums{Present: 0b0111, Next: 0b1011}, joint.Quorums(protocol.Rules{}))
-	assert.Equal(t, protocol.Quorums{Present: 0b1011}, done.Quorums(protocol.Rules{}), "D has a number of its own")
+	assert.Equal(t, protocol.Majority(3), learning.Quorums(), "D learns")
+	assert.Equal(t, protocol.Quorums{Present: 0b0111, Next: 0b1011}, joint.Quorums())
+	assert.Equal(t, protocol.Quorums{Present: 0b1011}, done.Quorums(), "D has a number of its own")
 }
 
 // countsSilent reports whether the new set may count alone by a member that was
 // caught up and does not answer any more.
-func countsSilent(t assert.TestingT, rules protocol.Rules) {
+func countsSilent(t assert.TestingT) {
 	set := setOf(1, "A")
 	joint := change.Join(change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)), ballot(3))
-	e := change.Exchange{Rules: rules}
+	e := change.Exchange{}
 	e.Decided(joint)
 	for i := range 2 {
 		serve(&e, 1, 0, i)
@@ -124,7 +124,7 @@ func countsSilent(t assert.TestingT, rules protocol.Rules) {
 
 func TestAMemberThatIsSilentDoesNotCount(t *testing.T) {
 	t.Parallel()
-	countsSilent(t, protocol.Rules{})
+	countsSilent(t)
 }
 
 func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
@@ -217,9 +217,9 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 
 // undoesWhatWasRead reports whether to give up what is under way is over before
 // the register was read.
-func undoesWhatWasRead(t assert.TestingT, rules protocol.Rules) {
+func undoesWhatWasRead(t assert.TestingT) {
 	set := setOf(1, "A", "B", "C")
-	e := change.Exchange{Undo: true, Rules: rules}
+	e := change.Exchange{Undo: true}
 	stepOf(&e, 1, set)
 	assert.Equal(t, change.ExchangeGoesOn, e.Outcome(), "what no node shows may have been decided")
 	next, ask := e.Propose(1, ballot(5))
@@ -231,7 +231,7 @@ func undoesWhatWasRead(t assert.TestingT, rules protocol.Rules) {
 
 func TestWhatIsGivenUpWasRead(t *testing.T) {
 	t.Parallel()
-	undoesWhatWasRead(t, protocol.Rules{})
+	undoesWhatWasRead(t)
 }
 
 // A change whose new node is silent for too long is given up by the client that

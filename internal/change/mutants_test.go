@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/findings"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
 // The rules that the simulator does not run each have a test that finds that it
@@ -16,29 +16,40 @@ import (
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
-		rule protocol.Rule
-		test func(assert.TestingT, protocol.Rules)
+		rule string
+		test func(assert.TestingT)
 	}{
-		{"a member counts that does not answer any more", protocol.RuleExchangeSilent, countsSilent},
-		{"what is given up is over before the register was read", protocol.RuleExchangeRead, undoesWhatWasRead},
-		{"a majority is seen to serve one by one", protocol.RuleExchangeStays, staysMoved},
-		{"a majority counts that has its move in memory only", protocol.RuleExchangeSaved, staysSaved},
+		{"a member counts that does not answer any more", "RuleExchangeSilent", countsSilent},
+		{"what is given up is over before the register was read", "RuleExchangeRead", undoesWhatWasRead},
+		{"a majority is seen to serve one by one", "RuleExchangeStays", staysMoved},
+		{"a majority counts that has its move in memory only", "RuleExchangeSaved", staysSaved},
 	} {
 		var f findings.Findings
-		m.test(&f, protocol.Without(m.rule))
+		restore := mutant.Off(m.rule)
+		m.test(&f)
+		restore()
 		assert.NotZero(t, f.N, m.name)
 	}
 }
 
 // Each constant of an exchange has a test that finds half of it and twice it.
 func TestMutantsOfConstants(t *testing.T) {
-	t.Parallel()
+	var of []string
 	for _, c := range constants {
-		for name, rules := range map[string]protocol.Rules{"half": protocol.Halved(c.of), "twice": protocol.Doubled(c.of)} {
+		for _, by := range []string{"half.", "twice."} {
 			var f findings.Findings
-			c.test(&f, rules)
-			assert.NotZero(t, f.N, "%s of constant %d", name, c.of)
+			restore := mutant.Off(by + c.of)
+			c.test(&f)
+			restore()
+			assert.NotZero(t, f.N, "%s%s", by, c.of)
+		}
+		of = append(of, c.of)
+	}
+	var all []string
+	for _, r := range mutant.All {
+		if mutant.IsConstant(r.Name) {
+			all = append(all, r.Name)
 		}
 	}
-	assert.Len(t, constants, int(protocol.Constants))
+	assert.ElementsMatch(t, all, of)
 }

@@ -97,7 +97,7 @@ func (o *Operator) pause() time.Duration {
 	if o.limit != 0 {
 		d /= 2
 	}
-	return max(o.Rules.Of(protocol.ConstRound, d), time.Millisecond)
+	return max(d, time.Millisecond) //mutant:ConstRound
 }
 
 // Wake returns when a Tick is wanted.
@@ -159,7 +159,8 @@ func (o *Operator) count(now protocol.Time, c *nodeset.Configuration) {
 		// Patience bounds how long the call waits for a node that enters and
 		// does not answer any more. A guard time is enough for a server that
 		// restarts.
-		o.Patience = max(c.Guard(), o.Rules.Of(protocol.ConstPatience, patience*o.NodeTimeout))
+		silent := patience * o.NodeTimeout //mutant:ConstPatience
+		o.Patience = max(c.Guard(), silent)
 		o.only = o.Undo
 	}
 	o.Decided(c)
@@ -204,7 +205,7 @@ func (o *Operator) saved(now protocol.Time, k int) bool {
 	if !o.Saves(k) {
 		return false
 	}
-	saved, snapshot := o.disks[k].told(now, o.looks[k].Disk, o.Rules)
+	saved, snapshot := o.disks[k].told(now, o.looks[k].Disk)
 	if snapshot {
 		o.Out = append(o.Out, OperatorStep{Kind: OperatorSnapshot, Member: o.config.Members[k], Stamp: o.config.Stamp, Again: o.disks[k].failed, place: k})
 	}
@@ -214,7 +215,7 @@ func (o *Operator) saved(now protocol.Time, k int) bool {
 // Begun says whether a snapshot has begun.
 func (o *Operator) Begun(now protocol.Time, s OperatorStep, p Persistence) {
 	if s.Stamp == o.config.Stamp {
-		o.disks[s.place].begun(now, p, o.Rules)
+		o.disks[s.place].begun(now, p)
 	}
 }
 
@@ -263,7 +264,7 @@ func (o *Operator) propose(now protocol.Time, guard time.Duration) {
 	default:
 		o.Progress = o.progress(now, next, guard)
 		if o.busy = ask; ask {
-			o.Out = append(o.Out, OperatorStep{Kind: OperatorSucceed, Succession: NewSuccession(o.config, next, o.TTL, o.NodeTimeout, o.Rules), round: o.round})
+			o.Out = append(o.Out, OperatorStep{Kind: OperatorSucceed, Succession: NewSuccession(o.config, next, o.TTL, o.NodeTimeout), round: o.round})
 		} else {
 			o.abandon(now)
 		}
@@ -327,7 +328,8 @@ func (o *Operator) giveBack(now protocol.Time, c *nodeset.Configuration) {
 		o.end = OperatorLeft
 		return
 	}
-	o.Undo, o.limit = true, now.Add(o.Rules.Of(protocol.ConstUndo, undoes*o.Fanout.QuorumTimeout(0, o.NodeTimeout, o.TTL)+2*o.NodeTimeout))
+	within := undoes*o.Fanout.QuorumTimeout(0, o.NodeTimeout, o.TTL) + 2*o.NodeTimeout //mutant:ConstUndo
+	o.Undo, o.limit = true, now.Add(within)
 }
 
 // undoes is how many questions to a majority undoing may take.

@@ -33,12 +33,12 @@ type call struct {
 
 const nodeTimeout = 500 * time.Millisecond
 
-func newCall(t assert.TestingT, rules protocol.Rules, c *nodeset.Configuration, goal change.Goal) *call {
+func newCall(t assert.TestingT, c *nodeset.Configuration, goal change.Goal) *call {
 	return &call{
 		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: change.Persistence{Known: true, Saved: true},
 		Operator: &change.Operator{
-			Exchange: change.Exchange{Goal: goal, Rules: rules}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout,
-			Fanout: lease.NewFanout(0, protocol.Rules{}), Ballot: func() nodeset.Ballot { return ballot(9) },
+			Exchange: change.Exchange{Goal: goal}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout,
+			Fanout: lease.NewFanout(0), Ballot: func() nodeset.Ballot { return ballot(9) },
 		},
 	}
 }
@@ -113,8 +113,8 @@ func about(t assert.TestingT, is, wanted time.Duration, what string) {
 }
 
 // bothSetsCount: both sets count for the guard time, as clocks show it.
-func bothSetsCount(t assert.TestingT, rules protocol.Rules) {
-	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+func bothSetsCount(t assert.TestingT) {
+	o := newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.until(o.stage(nodeset.Jointly))
 	about(t, o.until(o.stage(nodeset.Stable)), exchangeWait, "both sets count")
 	o.until(never)
@@ -122,18 +122,18 @@ func bothSetsCount(t assert.TestingT, rules protocol.Rules) {
 }
 
 // membersAreLookedAt: twice in a node timeout.
-func membersAreLookedAt(t assert.TestingT, rules protocol.Rules) {
-	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+func membersAreLookedAt(t assert.TestingT) {
+	o := newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	took := o.until(never)
 	assert.InDelta(t, float64(took/(nodeTimeout/2)), float64(o.rounds), 3)
 }
 
 // newNodeIsGivenUp: it may be silent for a guard time, and longer than a node
 // that restarts takes where that is short.
-func newNodeIsGivenUp(t assert.TestingT, rules protocol.Rules) {
+func newNodeIsGivenUp(t assert.TestingT) {
 	set := setOf(1, "A", "B", "C")
 	set.Now.Guard, set.Next.Guard = time.Second, time.Second
-	o := newCall(t, rules, set, entering("D", "C"))
+	o := newCall(t, set, entering("D", "C"))
 	o.silent["D"] = true
 	o.until(o.stage(nodeset.Learning))
 	about(t, o.until(o.stage(nodeset.Stable)), 20*nodeTimeout, "D is given up")
@@ -144,19 +144,19 @@ func newNodeIsGivenUp(t assert.TestingT, rules protocol.Rules) {
 }
 
 // tryIsBounded: by four leases, and its lease by what the guard time covers.
-func tryIsBounded(t assert.TestingT, rules protocol.Rules) {
+func tryIsBounded(t assert.TestingT) {
 	set := setOf(1, "A", "B", "C")
-	s := change.NewSuccession(set, nil, time.Second, nodeTimeout, rules)
+	s := change.NewSuccession(set, nil, time.Second, nodeTimeout)
 	assert.Equal(t, 4*time.Second, s.Within)
 	assert.Equal(t, time.Second, s.TTL)
-	s = change.NewSuccession(set, nil, time.Hour, nodeTimeout*100, rules)
+	s = change.NewSuccession(set, nil, time.Hour, nodeTimeout*100)
 	assert.Equal(t, set.LongestTTL(), s.TTL)
 	assert.Equal(t, set.LongestTTL()/4, s.NodeTimeout)
 }
 
 // undoingIsBounded: by ten questions.
-func undoingIsBounded(t assert.TestingT, rules protocol.Rules) {
-	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+func undoingIsBounded(t assert.TestingT) {
+	o := newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.until(o.stage(nodeset.Learning))
 	o.asks = true
 	o.Abandon(o.now, o.c)
@@ -166,16 +166,16 @@ func undoingIsBounded(t assert.TestingT, rules protocol.Rules) {
 }
 
 // logIsOnDisk: what is appended to a file is there after two seconds.
-func logIsOnDisk(t assert.TestingT, rules protocol.Rules) {
-	o := newCall(t, rules, setOf(1, "A", "B", "C"), entering("D", "C"))
+func logIsOnDisk(t assert.TestingT) {
+	o := newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.disk = change.Persistence{Known: true, Log: true}
 	o.until(o.stage(nodeset.Jointly))
 	about(t, o.until(o.stage(nodeset.Stable)), 2*time.Second+exchangeWait, "both sets count")
 }
 
 // snapshotsAreSpaced: a node that cannot write one is asked each second.
-func snapshotsAreSpaced(t assert.TestingT, rules protocol.Rules) {
-	o := newCall(t, rules, setOf(1, "A"), entering("D", "A"))
+func snapshotsAreSpaced(t assert.TestingT) {
+	o := newCall(t, setOf(1, "A"), entering("D", "A"))
 	o.disk.Snapshots = true
 	o.until(o.stage(nodeset.Jointly))
 	end := o.now.Add(10 * time.Second)
@@ -187,29 +187,29 @@ func snapshotsAreSpaced(t assert.TestingT, rules protocol.Rules) {
 func TestConstantsOfAnExchange(t *testing.T) {
 	t.Parallel()
 	for _, test := range constants {
-		test.test(t, protocol.Rules{})
+		test.test(t)
 	}
 }
 
 // constants are the tests that find each constant to be another one.
 var constants = []struct {
-	of   protocol.Constant
-	test func(assert.TestingT, protocol.Rules)
+	of   string
+	test func(assert.TestingT)
 }{
-	{protocol.ConstExchangeWait, bothSetsCount},
-	{protocol.ConstRound, membersAreLookedAt},
-	{protocol.ConstPatience, newNodeIsGivenUp},
-	{protocol.ConstSuccession, tryIsBounded},
-	{protocol.ConstUndo, undoingIsBounded},
-	{protocol.ConstFsyncLag, logIsOnDisk},
-	{protocol.ConstSaveAgain, snapshotsAreSpaced},
+	{"ConstExchangeWait", bothSetsCount},
+	{"ConstRound", membersAreLookedAt},
+	{"ConstPatience", newNodeIsGivenUp},
+	{"ConstSuccession", tryIsBounded},
+	{"ConstUndo", undoingIsBounded},
+	{"ConstFsyncLag", logIsOnDisk},
+	{"ConstSaveAgain", snapshotsAreSpaced},
 }
 
 // A node that keeps snapshots counts when one is written that has begun since
 // it moved. One that failed is written again.
 func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
 	t.Parallel()
-	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
+	o := newCall(t, setOf(1, "A"), entering("D", "A"))
 	o.disk = change.Persistence{Known: true, Saved: true, Saving: true, Snapshots: true}
 	o.until(o.stage(nodeset.Jointly))
 	o.step()
@@ -229,7 +229,7 @@ func TestASnapshotCountsThatHasBegunSince(t *testing.T) {
 // again, and it has to write another one.
 func TestASnapshotIsLostWithItsRun(t *testing.T) {
 	t.Parallel()
-	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
+	o := newCall(t, setOf(1, "A"), entering("D", "A"))
 	o.disk = change.Persistence{Known: true, Run: "1", Saved: true, Snapshots: true}
 	o.keeps = change.Persistence{Known: true, Run: "1", Saving: true}
 	o.until(func() bool { return o.saves == 1 })
@@ -249,7 +249,7 @@ func TestASnapshotIsLostWithItsRun(t *testing.T) {
 // not say is.
 func TestANodeThatRefusesToSayWhatItKeeps(t *testing.T) {
 	t.Parallel()
-	o := newCall(t, protocol.Rules{}, setOf(1, "A"), entering("D", "A"))
+	o := newCall(t, setOf(1, "A"), entering("D", "A"))
 	o.disk = change.Persistence{}
 	o.until(o.stage(nodeset.Jointly))
 	end := o.now.Add(3 * exchangeWait)
@@ -264,7 +264,7 @@ func TestANodeThatRefusesToSayWhatItKeeps(t *testing.T) {
 // nothing can be decided end the call.
 func TestRefusalsForGood(t *testing.T) {
 	t.Parallel()
-	o := newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o := newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.refuse["C"] = true
 	o.until(o.stage(nodeset.Learning))
 	o.refuse["D"] = true
@@ -273,7 +273,7 @@ func TestRefusalsForGood(t *testing.T) {
 	assert.Equal(t, change.WhyRefused, o.Why)
 	assert.Equal(t, "D", o.Member)
 
-	o = newCall(t, protocol.Rules{}, setOf(1, "A", "B", "C"), entering("D", "C"))
+	o = newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.refuse["A"], o.refuse["B"] = true, true
 	o.until(never)
 	assert.Equal(t, change.OperatorBlocked, o.End())
@@ -285,7 +285,7 @@ func TestRefusalsForGood(t *testing.T) {
 func TestACallThatIsStopped(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
-	o := newCall(t, protocol.Rules{}, set, entering("D", "C"))
+	o := newCall(t, set, entering("D", "C"))
 	o.asks = true
 	o.until(func() bool { return o.pending != nil })
 	late := *o.pending
@@ -296,12 +296,12 @@ func TestACallThatIsStopped(t *testing.T) {
 	assert.Equal(t, change.OperatorUndone, o.End(), "the register was read")
 	assert.Equal(t, change.WhyStopped, o.Why)
 
-	o = newCall(t, protocol.Rules{}, change.Begin(set, entering("D", "C"), ballot(2)), entering("E", "B"))
+	o = newCall(t, change.Begin(set, entering("D", "C"), ballot(2)), entering("E", "B"))
 	o.step()
 	o.Abandon(o.now, o.c)
 	assert.Equal(t, change.OperatorLeft, o.End(), "another client has begun it")
 
-	o = newCall(t, protocol.Rules{}, set, entering("D", "C"))
+	o = newCall(t, set, entering("D", "C"))
 	o.Abandon(o.now, nil)
 	assert.Equal(t, change.OperatorLeft, o.End(), "it knows no set")
 }
@@ -309,7 +309,7 @@ func TestACallThatIsStopped(t *testing.T) {
 // To undo alone is done when the set is as it was.
 func TestACallThatUndoes(t *testing.T) {
 	t.Parallel()
-	o := newCall(t, protocol.Rules{}, change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), change.Goal{})
+	o := newCall(t, change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), change.Goal{})
 	o.Undo = true
 	o.until(never)
 	assert.Equal(t, change.OperatorDone, o.End())
@@ -320,7 +320,7 @@ func TestACallThatUndoes(t *testing.T) {
 // Another operator undoes the change before the client has counted on its first
 // configuration for a round: the call does not begin it once more.
 func TestAChangeThatIsUndoneAtOnce(t *testing.T) {
-	o := newCall(t, protocol.Rules{}, setOf(1, abc...), change.Goal{Add: []nodeset.Member{{Identity: "d", Addr: "D"}}})
+	o := newCall(t, setOf(1, abc...), change.Goal{Add: []nodeset.Member{{Identity: "d", Addr: "D"}}})
 	o.until(o.stage(nodeset.Learning))
 	o.c = change.Undo(o.c, ballot(10))
 	o.until(o.stage(nodeset.Learning))

@@ -44,12 +44,13 @@ const succeeds = 4
 // proposed. An operator that died may have had another change decided, which no
 // node shows yet. A put that fails may have reached some nodes, or all: so
 // Exchange takes a first step for its own until the register has been read.
-func NewSuccession(c, next *nodeset.Configuration, ttl, timeout time.Duration, rules protocol.Rules) *Succession {
+func NewSuccession(c, next *nodeset.Configuration, ttl, timeout time.Duration) *Succession {
 	s := &Succession{Register: nodeset.SuccessorName(c.Stamp), TTL: ttl, NodeTimeout: timeout}
 	if most := c.LongestTTL(); s.TTL > most {
 		s.TTL, s.NodeTimeout = most, min(timeout, most/4)
 	}
-	s.Succession, s.Within = true, rules.Of(protocol.ConstSuccession, succeeds*ttl)
+	s.Succession = true
+	s.Within = succeeds * ttl //mutant:ConstSuccession
 	s.Opened = func(found protocol.Stored) *protocol.Stored {
 		switch {
 		case found.Version != protocol.Version{} && !found.Erased:

@@ -61,8 +61,8 @@
 // There are a resource that takes any token, redsync under the same faults, and
 // rivals that lock other keys than they say.
 //
-// A build with the tag mutants can leave out rules of the library, one at a
-// time; see client/rules_mutants.go. Real servers show votes-only and no-both,
+// A build with the overlay of the mutants can leave out rules of the library,
+// one at a time; see client/rules.go. Real servers show votes-only and no-both,
 // with faults of their own, and no-exact. The others need faults to meet in
 // ways that are rare within a minute, such as a late push and a rival, or
 // clocks that stand still while a machine sleeps: the simulator (internal/sim)

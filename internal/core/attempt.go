@@ -20,7 +20,6 @@ import (
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/wake"
 )
@@ -172,9 +171,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	//	a.owner.Ended()
 	var leaves []protocol.Request
 	if ended {
-		if rule.On(rule.EndFirst) {
-			leaves, a.claim.Out = a.claim.Out, nil
-		}
+		leaves, a.claim.Out = a.claim.Out, nil //mutant:EndFirst
 		// Close waits for it. Its leaves follow the owner's callback.
 		a.q.telling.Add(1)
 	}

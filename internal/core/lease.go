@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/rule"
 )
 
 // Lease is what the holder of a primitive sees of its hold: one goroutine's
@@ -273,12 +272,10 @@ func (l *Lease) follow(s *Span) bool {
 // the hold had ended by itself, if it had.
 func (l *Lease) Release() error {
 	cause := fault.ErrReleased
-	if !rule.On(rule.ReleaseLast) && l.hold.Valid() {
-		l.hold.Release()
-	} else if !l.hold.Valid() {
+	if !l.hold.Valid() {
 		cause = l.hold.Cause() // its timer is just about to tell
 	}
-	l.mu.Lock()
+	l.mu.Lock() //mutant:ReleaseLast=l.hold.Release(); l.mu.Lock()
 	before := l.cause
 	span := l.end(cause)
 	lost := l.lost()
@@ -298,11 +295,7 @@ func (l *Lease) end(cause error) *Span {
 	}
 	l.span.finish(cause)
 	if l.cause = cause; l.leaseContext != nil {
-		if !rule.On(rule.EndAtOnce) {
-			go l.leaseContext.end(cause)
-			return l.span
-		}
-		l.leaseContext.end(cause)
+		l.leaseContext.end(cause) //mutant:EndAtOnce=go l.leaseContext.end(cause)
 		for c := l.leaseContext.next; c != l.leaseContext; c = c.next {
 			c.end(cause)
 		}

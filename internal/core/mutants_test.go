@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/rule"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -35,25 +34,25 @@ func contextsEndLate(t *testing.T) bool {
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
-		off  rule.Rule
+		off  string
 		find func(t *testing.T) bool
 	}{
-		{"the leaves of a lost hold are sent before its owner hears of it", rule.EndFirst, func(t *testing.T) bool {
+		{"the leaves of a lost hold are sent before its owner hears of it", "EndFirst", func(t *testing.T) bool {
 			first, _ := loss(t)
 			return !first
 		}},
-		{"contexts end in a goroutine of their own", rule.EndAtOnce, contextsEndLate},
-		{"a restarted server has forgotten nothing", rule.Restart, func(t *testing.T) bool { return !restartIsALoss(t) }},
-		{"a master that was a replica has forgotten nothing", rule.Restart, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
-		{"a failed handshake leaves the address connected", rule.Handshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
-		{"the leaves of a release are sent before its contexts end", rule.ReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
-		{"a node in cluster mode is waited for", rule.ClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
-		{"requests name a set that claims do not know yet", rule.NameLast, namesTooEarly},
-		{"names are listed while their slot moves", rule.WholeSlot, listsHalfASlot},
+		{"contexts end in a goroutine of their own", "EndAtOnce", contextsEndLate},
+		{"a restarted server has forgotten nothing", "Restart", func(t *testing.T) bool { return !restartIsALoss(t) }},
+		{"a master that was a replica has forgotten nothing", "Restart", func(t *testing.T) bool { return !rollbackIsALoss(t) }},
+		{"a failed handshake leaves the address connected", "Handshake", func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
+		{"the leaves of a release are sent before its contexts end", "ReleaseLast", func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
+		{"a node in cluster mode is waited for", "ClusterMode", func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
+		{"requests name a set that claims do not know yet", "NameLast", namesTooEarly},
+		{"names are listed while their slot moves", "WholeSlot", listsHalfASlot},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")
-			defer rule.SwitchOffOwn(m.off)()
+			defer mutant.Off(m.off)()
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}
@@ -63,15 +62,15 @@ func TestMutants(t *testing.T) {
 func TestProtocolMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
-		off  protocol.Rule
+		off  string
 		find func(t *testing.T) bool
 	}{
-		{"long values are sent without room for them", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
-		{"watches ask on a new connection without room for it", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
+		{"long values are sent without room for them", "RuleRecordsWait", func(t *testing.T) bool { return breaksByValues(t) > 0 }},
+		{"watches ask on a new connection without room for it", "RuleRecordsWait", func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")
-			defer rule.SwitchOff(m.off)()
+			defer mutant.Off(m.off)()
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}

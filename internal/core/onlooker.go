@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -211,7 +210,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	}
 	// Left and Waiters come from one node of those that name the holder: they
 	// differ by a round trip between nodes, and only inform.
-	found := lease.FindHolder(heads[:], sets, rule.Protocol())
+	found := lease.FindHolder(heads[:], sets)
 	switch found.Kind {
 	case lease.HeldByClaim:
 		queue := queues[found.Node]

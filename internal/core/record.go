@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -54,7 +53,7 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
 	}
-	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rule.Protocol()), nil)
+	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin()), nil)
 }
 
 // decide reports whether what the last run has left open is decided.

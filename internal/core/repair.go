@@ -22,7 +22,6 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -235,7 +234,7 @@ func (r *repairer) listNames(ctx context.Context, n *peers.Node, cursor string) 
 // SCAN has no keys, so the server that the slot has left answers it: without
 // the names that have moved.
 func (r *repairer) hasSlot(ctx context.Context, n *peers.Node) error {
-	if n.Slot == "" || !rule.On(rule.WholeSlot) {
+	if n.Slot == "" { //mutant:WholeSlot=true
 		return nil
 	}
 	_, err := n.Do(ctx, "EXISTS", n.Slot, script.AbsentKey(n.Slot))

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
 const ruleTable = "## Rules, proofs, mutants and traces"
@@ -69,30 +71,18 @@ func TestRuleTable(t *testing.T) {
 // rulesOfTheCode returns the names of all rules, as traces write them.
 func rulesOfTheCode(t *testing.T) map[string]bool {
 	names := map[string]bool{}
-	files, err := filepath.Glob(filepath.Join(root, "internal/protocol/rules*.go"))
-	require.NoError(t, err)
-	for _, path := range append(files, filepath.Join(root, "internal/model/rules.go")) {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		require.NoError(t, err)
-		ast.Inspect(file, func(n ast.Node) bool {
-			decl, ok := n.(*ast.GenDecl)
-			if !ok || decl.Tok != token.CONST {
-				return true
-			}
-			ofNode := decl.Specs[0].(*ast.ValueSpec).Names[0].Name == "Guard"
-			for _, spec := range decl.Specs {
-				for _, name := range spec.(*ast.ValueSpec).Names {
-					switch {
-					case !name.IsExported():
-					case strings.HasPrefix(name.Name, "Rule"):
-						names[name.Name] = true
-					case ofNode:
-						names["node."+name.Name] = true
-					}
-				}
-			}
-			return false
-		})
+	for _, r := range mutant.All {
+		if strings.HasPrefix(r.Name, "Rule") {
+			names[r.Name] = true
+		}
 	}
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal/model/rules.go"), nil, 0)
+	require.NoError(t, err)
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && v.Names[0].IsExported() {
+			names["node."+v.Names[0].Name] = true
+		}
+		return true
+	})
 	return names
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -197,7 +196,7 @@ func NamesAge(err error) error {
 // cluster mode give. Invariant: no call waits for such a node.
 func ClusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
-	return ok && rule.On(rule.ClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
+	return ok && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code()) //mutant:ClusterMode=false
 }
 
 // Misuse reports whether an error will be the same whenever the call is

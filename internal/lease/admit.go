@@ -27,14 +27,11 @@ func (b ballot) admitted() bool {
 	// With q votes, a claim that does not fit beside this one is in at most
 	// V - q views, so it counts for at most N - q < q and is never counted. For
 	// a mutex and for readers and writers that is all there is to check.
-	return !b.Counting || !b.Rules.On(protocol.RuleCounting) || b.fits()
+	return !b.Counting || b.fits() //mutant:RuleCounting=true
 }
 
 // validUntil is rule 5's deadline. Leases only end as time passes: see above.
-func (b ballot) validUntil() protocol.Time {
-	if !b.Rules.On(protocol.RuleRecheck) || !b.Rules.On(protocol.RuleLease) {
-		return b.quorumDeadline(b.where(func(p *peer) bool { return p.held }))
-	}
+func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.placeEnds()
 	if !b.Counting {
 		return b.quorumDeadline(b.votes)
 	}
@@ -246,7 +243,7 @@ func (b ballot) comparable(set uint32) (listed, most int) {
 // least that may be in force (docs/internals/protocol.md, The record). Holders
 // keep their permits, so for a holder it is what it was admitted under.
 func (b ballot) capacity() uint64 {
-	if b.phase == Holding && b.Rules.On(protocol.RuleKeep) {
+	if b.phase == Holding { //mutant:RuleKeep
 		return b.admittedCapacity
 	}
 	if b.newestLimit() == 0 {
@@ -259,7 +256,8 @@ func (b ballot) capacity() uint64 {
 	}
 	for i := range b.peers {
 		m := b.peers[i].extra()
-		if b.usable(&b.peers[i], b.now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) && (m.limit < n || !b.Rules.On(protocol.RuleMore)) {
+		if b.usable(&b.peers[i], b.now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) &&
+			m.limit < n { //mutant:RuleMore
 			n = m.limit
 		}
 	}

@@ -50,7 +50,7 @@ func (c *Claim) advance(now protocol.Time) {
 		was, b := c.deadline, c.at(now)
 		b.saveAdmitted()
 		c.deadline = max(b.validUntil(), c.giveUpAt)
-		if now >= c.deadline && c.Rules.On(protocol.RuleFinal) {
+		if now >= c.deadline { //mutant:RuleFinal
 			c.deadline = min(was, now) // it was held until then
 			c.End(now, Lost)
 		}
@@ -72,7 +72,7 @@ func (c *Claim) settle(now protocol.Time) {
 		c.phase = Waiting
 		return
 	}
-	if c.Rules.On(protocol.RuleAbandon) && now.Sub(c.began) >= c.TTL {
+	if now.Sub(c.began) >= c.TTL { //mutant:RuleAbandon
 		c.End(now, Expired)
 		return
 	}
@@ -151,7 +151,7 @@ func (c *Claim) wait(b ballot) {
 	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
 		c.End(now, Expired)
 		return
-	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket && c.Rules.On(protocol.RuleRaise):
+	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket: //mutant:RuleRaise
 		// "A waiter whose exact nodes die may raise T and settle again." So may
 		// one where another client's key bars all claims: such a node gives no
 		// vote.
@@ -175,7 +175,7 @@ func (c *Claim) outvoted(now protocol.Time, possible uint32) bool {
 		}
 		return false
 	}
-	if !c.votedOnce || !c.Rules.On(protocol.RuleStay) {
+	if !c.votedOnce { //mutant:RuleStay=true
 		return true
 	}
 	if c.giveUpAt == 0 {
@@ -222,9 +222,7 @@ func (c *Claim) Wake() protocol.Time {
 	w := c.beatAt
 	switch c.phase {
 	case Joining:
-		if c.Rules.On(protocol.RuleAbandon) {
-			w = min(w, c.began.Add(c.TTL))
-		}
+		w = min(w, c.began.Add(c.TTL)) //mutant:RuleAbandon
 	case Waiting:
 		w = min(w, c.hinted(), c.countAt)
 		if c.giveUpAt > overdue {
@@ -233,16 +231,14 @@ func (c *Claim) Wake() protocol.Time {
 		// Its place in the queue is gone when its leases have ended on too many
 		// nodes, and it starts again rather than wait for a turn that cannot
 		// come.
-		if l := c.quorumDeadline(c.where(func(p *peer) bool { return p.held })); l > 0 && c.Rules.On(protocol.RuleLease) {
+		if l := c.placeEnds(); l > 0 { //mutant:RuleLease
 			w = min(w, l)
 		}
 	case Holding:
 		if c.NoRenewal {
 			return c.wakeUnrenewed()
 		}
-		if c.Rules.On(protocol.RuleFinal) {
-			w = min(w, c.deadline)
-		}
+		w = min(w, c.deadline) //mutant:RuleFinal
 	}
 	for i := range c.peers {
 		p := &c.peers[i]
@@ -292,12 +288,13 @@ func (c *Claim) sendDue(now protocol.Time) {
 		again := p.askAt != 0 && !p.hinted && now >= p.askAt
 		switch {
 		case !p.held && (due || again || rest && p.neverSent()):
-			if !c.raised && (c.phase == Joining || p.neverSent()) || !c.Rules.On(protocol.RuleSettleMissing) {
+			if !c.raised && (c.phase == Joining || p.neverSent()) { //mutant:RuleSettleMissing=true
 				c.send(now, i, protocol.OpJoin)
 			} else {
 				c.send(now, i, protocol.OpSettle)
 			}
-		case p.held && p.ticket < c.ticket && (c.phase == Joining || c.Rules.On(protocol.RuleSettleBelow)) && (p.failures == 0 || due || again):
+		case p.held && (p.failures == 0 || due || again) &&
+			p.ticket < c.ticket: //mutant:RuleSettleBelow=p.ticket < c.ticket && c.phase == Joining
 			c.send(now, i, protocol.OpSettle)
 		case p.held && p.extra().shrinkPending && (p.failures == 0 || due || again):
 			c.send(now, i, protocol.OpSettle)

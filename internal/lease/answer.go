@@ -35,7 +35,7 @@ func (v *views) take(now protocol.Time, p *peer, r protocol.Request, a protocol.
 		*p = peer{ackSent: r.Sent, askAt: now, behind: p.behind}
 	case protocol.Recovering: // lost its data: not before the guard time is over
 		again := peer{ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
-		if v.phase == Holding && v.usable(p, now) && v.Rules.On(protocol.RuleOutlast) {
+		if v.phase == Holding && v.usable(p, now) { //mutant:RuleOutlast
 			// The guard time outlasts the lease that it has forgotten, so that
 			// still keeps others out: a node that has come back is worth no
 			// less to a holder than one that has not.
@@ -58,11 +58,12 @@ func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
 	if v.Window == 0 || v.phase == Holding {
 		return true
 	}
-	if int64(a.Ticket) > int64(v.ticket)+v.Window.Half()+int64(now.Sub(v.began)/time.Microsecond) && v.Rules.On(protocol.RuleCeiling) {
+	ceiling := int64(v.ticket) + v.Window.Half() + int64(now.Sub(v.began)/time.Microsecond)
+	if int64(a.Ticket) > ceiling { //mutant:RuleCeiling
 		return false
 	}
-	return !v.Window.Old(a.Ticket, a.Clock) || p.incarnation == a.Incarnation && v.running(p, now) ||
-		v.Sets.Attested(v.exact(now)) || !v.Rules.On(protocol.RuleOld)
+	old := v.Window.Old(a.Ticket, a.Clock) //mutant:RuleOld=false
+	return !old || p.incarnation == a.Incarnation && v.running(p, now) || v.Sets.Attested(v.exact(now))
 }
 
 // rejectAnswer takes an answer that does not count because the ticket and the
@@ -94,7 +95,8 @@ func (v *views) noteSilence(now protocol.Time, p *peer) {
 // the claim twice (distrustPushes). An answer at another ticket or of another
 // incarnation starts a new view.
 func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
-	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !v.Rules.On(protocol.RuleIncarnation))
+	same := p.held && p.ticket == a.Ticket &&
+		p.incarnation == a.Incarnation //mutant:RuleIncarnation
 	if !same {
 		p.vote = false
 	}
@@ -185,7 +187,7 @@ func (v *views) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer
 // incarnation, same ticket. If the push may be older than the view the node is
 // to be asked.
 func (v *views) takeVote(p *peer, m protocol.Push) bool {
-	if !p.held || (m.Ticket != p.ticket || m.Incarnation != p.incarnation) && v.Rules.On(protocol.RulePushView) {
+	if !p.held || m.Ticket != p.ticket || m.Incarnation != p.incarnation { //mutant:RulePushView=!p.held
 		return false
 	}
 	switch {
@@ -215,14 +217,11 @@ func (p *peer) resized(limit uint64, at protocol.Ticket) {
 // distrustPushes: a node may have taken its vote back, within one incarnation
 // and at one ticket. Then only answers say whether it votes, and a push is a
 // reason to ask: docs/internals/protocol.md, "Pushes".
-func (v *views) distrustPushes(p *peer) { p.pushUnsure = v.Rules.On(protocol.RulePushOnce) }
+func (v *views) distrustPushes(p *peer) { p.pushUnsure = true } //mutant:RulePushOnce
 
 // forgetOthers has what was said under a number end when the number stands for
 // another member (RuleSetNumber).
-func (v *views) forgetOthers(now protocol.Time, others uint32) {
-	if !v.Rules.On(protocol.RuleSetNumber) {
-		return
-	}
+func (v *views) forgetOthers(now protocol.Time, others uint32) { //mutant:RuleSetNumber
 	for i := range v.peers {
 		if p := &v.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
 			*p = peer{ackSent: now, pendingSince: p.pendingSince, askAt: now}

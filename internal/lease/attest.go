@@ -24,11 +24,13 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 	caughtUp, all, set := uint32(0), uint32(0), q.Sets.Present
 	for i := range q.peers {
 		p := &q.peers[i]
-		if !p.answered || !counts(p) || p.entry.Forged && q.Rules.On(protocol.RuleForged) {
+		if !p.answered || !counts(p) ||
+			p.entry.Forged { //mutant:RuleForged
 			continue
 		}
 		all |= 1 << i
-		if (p.entry.CaughtUp || !q.Rules.On(protocol.RuleAttest)) && i+1 != q.Repair {
+		if i+1 != q.Repair &&
+			p.entry.CaughtUp { //mutant:RuleAttest
 			caughtUp |= 1 << i
 		}
 	}
@@ -39,17 +41,15 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 // suffice to repair a node: all of them are listed, and of these caughtUp are
 // caught up. It is attestingQuorum before the names are known. kept says that
 // the node has kept its data since it entered: see RuleRepairBoth.
-func CanListNames(r protocol.Rules, sets protocol.Quorums, node int, kept bool, caughtUp, listed uint32) bool {
+func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed uint32) bool {
 	next := sets.Next &^ (1 << node)
-	if !kept && next != 0 && !protocol.Most(sets.Next, listed) && next&^listed != 0 && r.On(protocol.RuleRepairBoth) {
+	if !kept && next != 0 && !protocol.Most(sets.Next, listed) && next&^listed != 0 { //mutant:RuleRepairBoth
 		return false
 	}
 	others := sets.Present &^ (1 << node)
 	lacking := bits.OnesCount32(others &^ listed)
-	if !r.On(protocol.RuleEveryList) {
-		lacking-- // as if the node itself were one of them
-	}
-	return protocol.Most(sets.Present, caughtUp) || lacking <= 0
+	return protocol.Most(sets.Present, caughtUp) ||
+		lacking == 0 //mutant:RuleEveryList=lacking <= 1
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
@@ -77,7 +77,11 @@ func (q *RegisterOp) write(now protocol.Time) {
 		q.outcome = Settled
 	default:
 		q.askAllSince(now, func(p *registerPeer) bool { return p.taken })
-		if q.attestingQuorum(func(p *registerPeer) bool { return p.taken || q.answeredSince(p) && q.Rules.On(protocol.RuleOthers) }) {
+		counts := func(p *registerPeer) bool {
+			return p.taken ||
+				q.answeredSince(p) //mutant:RuleOthers
+		}
+		if q.attestingQuorum(counts) {
 			q.outcome = Settled
 		}
 	}
@@ -86,8 +90,8 @@ func (q *RegisterOp) write(now protocol.Time) {
 // hopeless is the way out of a run that can neither win nor be superseded, as
 // internal/sim/testdata/hopeless.txt shows. It gives up after a while, and its
 // claim with it: the next claim may be settled at other nodes.
-func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool {
-	if superseded == 0 || !q.Sets.Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First || !q.Rules.On(protocol.RuleHopeless) {
+func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool { //mutant:RuleHopeless=false
+	if superseded == 0 || !q.Sets.Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First {
 		q.blocked = 0
 		return false
 	}
@@ -114,7 +118,8 @@ func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) b
 
 // answeredSince: it has told what it knew after that moment.
 func (q *RegisterOp) answeredSince(p *registerPeer) bool {
-	return p.answered && (p.answerSent >= q.evidenceFrom || !q.Rules.On(protocol.RuleAfter))
+	return p.answered &&
+		p.answerSent >= q.evidenceFrom //mutant:RuleAfter
 }
 
 // read decides what is recorded. What only a minority is known to have is
@@ -149,12 +154,9 @@ func (q *RegisterOp) read(now protocol.Time) {
 			have |= 1 << i
 		}
 	}
-	chosen := q.Sets.Met(have) || q.newest.Version == protocol.Version{}
-	may := chosen || q.promise.Run(q.newest.Version) <= 0 || !q.Rules.On(protocol.RuleLater)
+	chosen := q.Sets.Met(have) || q.newest.Version == protocol.Version{} //mutant:RuleRepair=true
+	may := chosen || q.promise.Run(q.newest.Version) <= 0                //mutant:RuleLater=true
 	switch {
-	case !q.Rules.On(protocol.RuleRepair):
-		q.outcome = Settled
-		return
 	case !may && !q.Sets.Met(have|silent):
 		q.outcome = Inconclusive
 		return
@@ -212,8 +214,8 @@ func (q *RegisterOp) lacks(i int) bool {
 // Decides reports whether a reader follows a read by a run of its own. A
 // register is undecided if a minority has something that a later run may not
 // have found: that run, or the next one, decides.
-func Decides(r protocol.Rules, undecided, decided bool) bool {
-	return undecided && !decided && r.On(protocol.RuleRepairDecide)
+func Decides(undecided, decided bool) bool {
+	return undecided && !decided //mutant:RuleRepairDecide=false
 }
 
 // Newest returns the newest that any node has shown.
@@ -274,14 +276,15 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 // Adopt is rule 1 of the record. It returns what an open has found and fewer
 // than a majority are known to have: it is to be put under the new run's
 // version before any caller gets it.
-func (q *RegisterOp) Adopt() (protocol.Stored, bool) {
+func (q *RegisterOp) Adopt() (s protocol.Stored, few bool) {
 	have := uint32(0)
 	for i := range q.peers {
 		if p := &q.peers[i]; p.answered && p.entry.Version == q.newest.Version {
 			have |= 1 << i
 		}
 	}
-	s := q.newest
+	s = q.newest
 	s.Version = protocol.Version{Ticket: q.Stored.Ticket, ID: q.Stored.ID}
-	return s, q.newest.Version != protocol.Version{} && !q.Sets.Met(have) && q.Rules.On(protocol.RuleAdopt)
+	few = q.newest.Version != protocol.Version{} && !q.Sets.Met(have) //mutant:RuleAdopt=false
+	return s, few
 }

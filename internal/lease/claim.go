@@ -35,10 +35,7 @@ func (c *Claim) Deadline() protocol.Time { return c.deadline }
 
 // expire is rule 5: at the deadline the hold is over, whatever else comes.
 func (c *Claim) expire(now protocol.Time) {
-	if c.phase == Holding && now >= c.deadline {
-		if !c.Rules.On(protocol.RuleFinal) {
-			return
-		}
+	if c.phase == Holding && now >= c.deadline { //mutant:RuleFinal
 		c.End(now, Lost)
 	}
 }
@@ -49,7 +46,7 @@ func (c *Claim) expire(now protocol.Time) {
 func (c *Claim) End(now protocol.Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {
-		if p := &c.peers[i]; p.held || c.Rules.On(protocol.RuleLeaveAll) && !p.neverSent() {
+		if p := &c.peers[i]; !p.neverSent() { //mutant:RuleLeaveAll=p.held
 			c.send(now, i, protocol.OpLeave)
 		}
 	}
@@ -80,7 +77,8 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
 	// A holder whose views differ learns the lists in time: when a node goes,
 	// the rest must still admit it.
-	list := op == protocol.OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 || c.phase == Holding && c.at(now).differ() && c.Rules.On(protocol.RuleLists))
+	list := op == protocol.OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 ||
+		c.phase == Holding && c.at(now).differ()) //mutant:RuleLists
 	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.insists(now, node, list)
 	t := c.ticket
 	if list {

@@ -21,9 +21,7 @@ func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after
 			continue
 		}
 		if later&(1<<i) != 0 {
-			if c.peers[i].askAt = now.Add(after); !c.Rules.On(protocol.RuleRest) {
-				c.peers[i].askAt = protocol.Never
-			}
+			c.peers[i].askAt = now.Add(after) //mutant:RuleRest=protocol.Never
 			continue
 		}
 		c.send(now, i, protocol.OpJoin)
@@ -100,7 +98,7 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 		// Pushes come on a connection of their own: this one may have overtaken
 		// the answer that tells of its ticket. Tickets at a node only rise.
 		early := &p.extra().earlyPush
-		if c.Rules.On(protocol.RuleStash) && (m.Ticket > early.Ticket || m.Incarnation != early.Incarnation) {
+		if m.Ticket > early.Ticket || m.Incarnation != early.Incarnation { //mutant:RuleStash
 			p.mutableExtra().earlyPush = m
 		}
 		return
@@ -129,7 +127,7 @@ func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 	}
 	p.evicts = true
 	words := c.where(func(p *peer) bool { return p.evicts && c.usable(p, now) })
-	if c.Sets.Met(words) || !c.Rules.On(protocol.RuleEvict) {
+	if c.Sets.Met(words) { //mutant:RuleEvict=true
 		c.evicted, c.deadline = true, now // it was held until now
 		c.End(now, Lost)
 	}
@@ -168,7 +166,7 @@ func (c *Claim) Down(now protocol.Time, node int) {
 		return
 	}
 	p := &c.peers[node]
-	if p.neverSent() || !c.Rules.On(protocol.RuleDown) {
+	if p.neverSent() { //mutant:RuleDown=true
 		return
 	}
 	p.failures = max(p.failures, 2)
@@ -199,7 +197,7 @@ func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
 			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
 		}
 	}
-	if c.phase == Holding && c.giveUpAt > 0 && c.Rules.On(protocol.RuleKeepEarly) {
+	if c.phase == Holding && c.giveUpAt > 0 { //mutant:RuleKeepEarly
 		c.giveUpAt = max(c.giveUpAt.Add(-by), overdue)
 	}
 	c.advance(now)
@@ -212,11 +210,11 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	if c.expire(now); c.phase.Final() {
 		return
 	}
-	if c.Succession && c.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
-		c.End(now, Lost)
+	if c.Succession { //mutant:RuleSetSuccessor
+		c.End(now, Lost) // its register was that of the configuration of before
 		return
 	}
-	if g.LongestTTL > 0 && c.TTL > g.LongestTTL && c.Rules.On(protocol.RuleSetTTL) {
+	if g.LongestTTL > 0 && c.TTL > g.LongestTTL { //mutant:RuleSetTTL
 		c.End(now, Lost) // the set's guard time gets shorter, and will not cover its leases
 		return
 	}
@@ -225,11 +223,11 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 		c.peers = append(c.peers, peer{})
 	}
 	c.forgetOthers(now, g.Others)
-	if g.RestartJoining && c.phase == Joining && !c.Postponed() && c.Rules.On(protocol.RuleNarrow) {
+	if g.RestartJoining && c.phase == Joining && !c.Postponed() { //mutant:RuleNarrow
 		c.End(now, Expired)
 		return
 	}
-	if c.phase == Holding && c.Rules.On(protocol.RuleKeepDeadline) {
+	if c.phase == Holding { //mutant:RuleKeepDeadline
 		c.giveUpAt = c.deadline
 	}
 	if c.phase != Joining {
@@ -240,7 +238,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 			}
 		}
 	}
-	if c.phase == Waiting && !c.Sets.Met(c.exact(now)) && c.Rules.On(protocol.RuleSettleNext) {
+	if c.phase == Waiting && !c.Sets.Met(c.exact(now)) { //mutant:RuleSettleNext
 		c.phase, c.began = Joining, now
 	}
 	c.advance(now)

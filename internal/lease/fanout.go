@@ -23,7 +23,6 @@ import (
 // these do not suffice, or after a while. All clients begin with the same nodes
 // at a name, so the second client meets the first one there.
 type Fanout struct {
-	rules protocol.Rules
 	nodes []nodeTimes
 	known atomic.Int32 // how many of them there are
 }
@@ -43,8 +42,8 @@ func (f *Fanout) Grow(nodes int) { f.known.Store(int32(nodes)) }
 
 func (f *Fanout) all() []nodeTimes { return f.nodes[:f.known.Load()] }
 
-func NewFanout(nodes int, rules protocol.Rules) *Fanout {
-	f := &Fanout{rules: rules, nodes: make([]nodeTimes, protocol.MaxNodes)}
+func NewFanout(nodes int) *Fanout {
+	f := &Fanout{nodes: make([]nodeTimes, protocol.MaxNodes)}
 	f.Grow(nodes)
 	return f
 }
@@ -89,7 +88,7 @@ func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Durati
 			n.best.Store(int64(took))
 		}
 	}
-	if now.Sub(protocol.Time(n.since.Load())) > routeWindow && f.rules.On(protocol.RuleRoute) {
+	if now.Sub(protocol.Time(n.since.Load())) > routeWindow { //mutant:RuleRoute
 		n.best.Store(n.next.Load())
 		n.next.Store(math.MaxInt64)
 		n.since.Store(int64(now))
@@ -220,8 +219,6 @@ func (f *Fanout) Trip(unhealthy uint32) time.Duration {
 		return 0
 	}
 	slices.Sort(trips)
-	if !f.rules.On(protocol.RuleNearest) {
-		return time.Duration(trips[len(trips)-1])
-	}
-	return time.Duration(trips[min(len(f.all())/2, len(trips)-1)])
+	quorum := len(f.all()) / 2 //mutant:RuleNearest=len(trips)
+	return time.Duration(trips[min(quorum, len(trips)-1)])
 }

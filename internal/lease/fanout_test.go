@@ -16,7 +16,7 @@ const ms = time.Millisecond
 
 // paced is a Fanout of nodes that answer within so many microseconds.
 func paced(us ...int) *lease.Fanout {
-	f := lease.NewFanout(len(us), protocol.Rules{})
+	f := lease.NewFanout(len(us))
 	for i, d := range us {
 		f.Answered(0, i, time.Duration(d)*time.Microsecond, 200*ms)
 	}
@@ -124,12 +124,12 @@ func TestDeferAsksAllAtOnce(t *testing.T) {
 
 func TestFanoutKnowsTheRoute(t *testing.T) {
 	t.Parallel()
-	route(t, protocol.Rules{})
+	route(t)
 }
 
 // route holds a node's distance to the shortest of its answers of late.
-func route(t assert.TestingT, rules protocol.Rules) {
-	f := lease.NewFanout(1, rules)
+func route(t assert.TestingT) {
+	f := lease.NewFanout(1)
 	now := protocol.Time(0)
 	f.Begin(now, 0, 5*ms)
 	assert.Equal(t, 5*ms, f.Trip(0))
@@ -147,12 +147,12 @@ func route(t assert.TestingT, rules protocol.Rules) {
 
 func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
 	t.Parallel()
-	nearest(t, protocol.Rules{})
+	nearest(t)
 }
 
 // nearest holds the time that a needed node is waited for to the distance of
 // the nearest quorum.
-func nearest(t assert.TestingT, rules protocol.Rules) {
+func nearest(t assert.TestingT) {
 	for _, c := range []struct {
 		trips     []time.Duration
 		unhealthy uint32
@@ -166,7 +166,7 @@ func nearest(t assert.TestingT, rules protocol.Rules) {
 		{[]time.Duration{3000 * ms, 3000 * ms, 3000 * ms}, 0, 2000 * ms},
 		{[]time.Duration{300 * ms, 300 * ms, 300 * ms}, 7, 200 * ms},
 	} {
-		f := lease.NewFanout(len(c.trips), rules)
+		f := lease.NewFanout(len(c.trips))
 		longest := 200 * ms
 		for i, trip := range c.trips {
 			f.Begin(0, i, trip)

@@ -45,7 +45,7 @@ type Found struct {
 // may hold by a lease of before. So the holder is not known then.
 // Invariant: a name is free only if the nodes that have not answered, or may
 // have forgotten a lease, could make no claim its holder.
-func FindHolder(heads []Head, sets protocol.Quorums, rules protocol.Rules) (f Found) {
+func FindHolder(heads []Head, sets protocol.Quorums) (f Found) {
 	votes := map[string]uint32{}
 	foreign, unknown := uint32(0), uint32(0)
 	for i, h := range heads {
@@ -81,7 +81,7 @@ func FindHolder(heads []Head, sets protocol.Quorums, rules protocol.Rules) (f Fo
 		}
 	case sets.Met(foreign):
 		f.Kind = HeldByForeign
-	case may && rules.On(protocol.RuleUnknown):
+	case may: //mutant:RuleUnknown
 		f.Kind = HeldUnknown
 	}
 	return f

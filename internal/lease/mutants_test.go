@@ -7,31 +7,30 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/findings"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 	"github.com/quorate/quorate/internal/trace"
 )
 
 // traced are the rules that the traces of this package show.
-var traced = map[string]protocol.Rule{
-	"RuleRoute": protocol.RuleRoute, "RuleNearest": protocol.RuleNearest,
-}
+var traced = []string{"RuleRoute", "RuleNearest"}
 
 // Each trace shows what goes wrong without the rule that it names, and each
 // rule of the table has one.
 func TestTracesFindMutants(t *testing.T) {
-	t.Parallel()
 	shown := map[string]bool{}
 	for file, blocks := range traces(t) {
-		right := trace.Output(playTrace(t, file, blocks, protocol.Rules{}))
+		right := trace.Output(playTrace(t, file, blocks))
 		for _, c := range trace.Claims(blocks) {
-			rule, known := traced[c.Rules]
-			assert.True(t, known, "%s: %s", file, c.Rules)
+			assert.Contains(t, traced, c.Rules, file)
 			shown[c.Rules] = true
-			assert.Empty(t, c.Shows(right, trace.Output(playTrace(t, file, blocks, protocol.Without(rule)))), file)
+			restore := mutant.Off(c.Rules)
+			wrong := trace.Output(playTrace(t, file, blocks))
+			restore()
+			assert.Empty(t, c.Shows(right, wrong), file)
 		}
 	}
-	for name := range traced {
+	for _, name := range traced {
 		assert.True(t, shown[name], "no trace shows %s", name)
 	}
 }
@@ -41,15 +40,17 @@ func TestTracesFindMutants(t *testing.T) {
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
-		rule protocol.Rule
-		test func(assert.TestingT, protocol.Rules)
+		rule string
+		test func(assert.TestingT)
 	}{
-		{"the shortest answer counts for good", protocol.RuleRoute, route},
-		{"a call waits for the furthest node", protocol.RuleNearest, nearest},
-		{"a name is free though nodes are silent", protocol.RuleUnknown, whoHolds},
+		{"the shortest answer counts for good", "RuleRoute", route},
+		{"a call waits for the furthest node", "RuleNearest", nearest},
+		{"a name is free though nodes are silent", "RuleUnknown", whoHolds},
 	} {
 		var f findings.Findings
-		m.test(&f, protocol.Without(m.rule))
+		restore := mutant.Off(m.rule)
+		m.test(&f)
+		restore()
 		assert.NotZero(t, f.N, m.name)
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 func TestFindHolder(t *testing.T) {
 	t.Parallel()
-	whoHolds(t, protocol.Rules{})
+	whoHolds(t)
 }
 
-func whoHolds(t assert.TestingT, rules protocol.Rules) {
+func whoHolds(t assert.TestingT) {
 	a, b := lease.Head{Known: true, Voted: []string{"a"}}, lease.Head{Known: true, Voted: []string{"b"}}
 	ab, ca := lease.Head{Known: true, Voted: []string{"a", "b"}}, lease.Head{Known: true, Voted: []string{"c", "a"}}
 	none, silent := lease.Head{Known: true}, lease.Head{}
@@ -41,7 +41,7 @@ func whoHolds(t assert.TestingT, rules protocol.Rules) {
 		{[]lease.Head{b, ca, none}, lease.HeldByNone, 1, 0},
 		{[]lease.Head{b, ca, silent}, lease.HeldUnknown, 1, 0},
 	} {
-		f := lease.FindHolder(c.heads, protocol.Majority(len(c.heads)), rules)
+		f := lease.FindHolder(c.heads, protocol.Majority(len(c.heads)))
 		assert.Equal(t, c.want, f.Kind, "%v", c.heads)
 		assert.Equal(t, c.most, f.Most, "%v", c.heads)
 		assert.Equal(t, c.n, f.Holders, "%v", c.heads)

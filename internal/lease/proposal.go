@@ -9,12 +9,9 @@ import (
 // This file owns what a claim asks the nodes for, its terms at a ticket, and
 // the phases that it goes through.
 
-// Config is what one attempt is made with. Rules is not the last field: a last
-// one without size takes a word, and that puts an attempt into the next size
-// class.
+// Config is what one attempt is made with.
 type Config struct {
 	protocol.Terms
-	Rules       protocol.Rules
 	Sets        protocol.Quorums // the zero value: a majority of Nodes
 	NodeTimeout time.Duration    // how long an answer is waited for before the node counts as silent
 	Drift       time.Duration    // how much earlier than the node the client takes a lease to end
@@ -107,7 +104,7 @@ func (p *proposal) Postponed() bool { return p.began == protocol.Never.Add(-p.TT
 // next returns T of another settling round, top or above.
 func (p *proposal) next(top protocol.Ticket) protocol.Ticket {
 	p.settleRounds++
-	if p.settleRounds > 2 && p.Rules.On(protocol.RuleSpread) {
+	if p.settleRounds > 2 { //mutant:RuleSpread
 		// Another claim of the same residue proposes the same T, each node
 		// keeps one of them off it, and both go on like that. Any T above
 		// serves; let the two differ.

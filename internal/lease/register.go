@@ -43,7 +43,6 @@ type RegisterOp struct {
 	Alive       bool          // OpRead: Left is wanted, so a node that is only slow is waited for if it matters
 	All         bool          // OpRead: every node that answers shall have it in the end
 	Repair      int           // OpRead: the number of a node that must have it in the end, counted from 1; 0: none
-	Rules       protocol.Rules
 	Out         []protocol.Request
 	recordOutbox
 
@@ -81,7 +80,6 @@ type registerPeer struct {
 func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 
 type recordOutbox struct {
-	rules  protocol.Rules
 	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
 	ended  bool                   // it is decided, or given up
 }
@@ -99,7 +97,7 @@ func (o *recordOutbox) Offer(r *protocol.Request, behind func(protocol.Class) bo
 		waits.Class = k
 		return protocol.Drop
 	}
-	r.Class = ClassOfRecord(r, o.rules)
+	r.Class = ClassOfRecord(r) //mutant:RuleRecordsWait=protocol.Certain
 	if behind(r.Class) {
 		return protocol.Wait
 	}
@@ -109,11 +107,8 @@ func (o *recordOutbox) Offer(r *protocol.Request, behind func(protocol.Class) bo
 // ClassOfRecord returns the class of a request of an operation on a record.
 // Invariant: an erasure is in the class of the leaves, so a claim's leave never
 // comes before the erasure that its holder wanted sent first.
-func ClassOfRecord(r *protocol.Request, rules protocol.Rules) protocol.Class {
-	switch {
-	case !rules.On(protocol.RuleRecordsWait):
-		return protocol.Certain
-	case r.Op == protocol.OpPut && r.Stored.Erased:
+func ClassOfRecord(r *protocol.Request) protocol.Class {
+	if r.Op == protocol.OpPut && r.Stored.Erased {
 		return protocol.Renewals
 	}
 	return protocol.Records

@@ -25,7 +25,8 @@ func (q *RegisterOp) Follow(now protocol.Time, held bool) (goes bool) {
 	// An open that is answered after its claim has ended would begin a run
 	// beside that of the next holder. A put may follow: it can only record what
 	// was done while the claim was held, and a later run's promise refuses it.
-	if q.Op == protocol.OpOpen && q.Rules.On(protocol.RuleOpenHeld) || now.Sub(q.gone) > protocol.LatePut {
+	if now.Sub(q.gone) > protocol.LatePut ||
+		q.Op == protocol.OpOpen { //mutant:RuleOpenHeld
 		return false
 	}
 	if !q.Over {
@@ -48,12 +49,12 @@ func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Ans
 // are asked when that one has answered, since what counts is what they know
 // after its guard time is over.
 func (q *RegisterOp) Start(now protocol.Time) {
-	if q.rules = q.Rules; q.Sets == (protocol.Quorums{}) {
+	if q.Sets == (protocol.Quorums{}) {
 		q.Sets = protocol.Majority(q.Nodes)
 	}
 	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
-		if q.Repair == 0 || i == q.Repair-1 || !q.Rules.On(protocol.RuleAfter) {
+		if q.Repair == 0 || i == q.Repair-1 { //mutant:RuleAfter=true
 			q.ask(now, i)
 		}
 	}
@@ -164,8 +165,8 @@ func (q *RegisterOp) Up(now protocol.Time, node int) {
 // Regroup has the operation count on other nodes. What nodes have answered
 // stays.
 func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
-	if q.Succession && q.Rules.On(protocol.RuleSetSuccessor) { // its register was that of the configuration of before
-		q.Supersede()
+	if q.Succession { //mutant:RuleSetSuccessor
+		q.Supersede() // its register was that of the configuration of before
 		return
 	}
 	q.Sets, q.Absent = g.Sets, g.Absent
@@ -194,7 +195,7 @@ func (q *RegisterOp) Supersede() {
 // forgetOthers is that of a claim: what these numbers said is as if they had
 // not been asked.
 func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
-	if others == 0 || q.outcome != Asking || !q.Rules.On(protocol.RuleSetNumber) {
+	if others == 0 || q.outcome != Asking { //mutant:RuleSetNumber=true
 		return
 	}
 	q.newest, q.promise = protocol.Stored{}, protocol.Version{}
@@ -247,7 +248,7 @@ func (q *RegisterOp) Wake() protocol.Time {
 		}
 		// Time alone makes an answer old. Without this moment an operation that
 		// waits for a slow node would settle on answers of long ago.
-		if p.answered && q.Rules.On(protocol.RuleFresh) {
+		if p.answered { //mutant:RuleFresh
 			w = min(w, p.answerSent.Add(q.Fresh))
 		}
 	}
@@ -274,7 +275,7 @@ func (q *RegisterOp) advance(now protocol.Time) {
 			p.pendingSince = 0
 			q.retryLater(now, p, 0)
 		}
-		if p.answered && now >= p.answerSent.Add(q.Fresh) && q.Rules.On(protocol.RuleFresh) {
+		if p.answered && now >= p.answerSent.Add(q.Fresh) { //mutant:RuleFresh
 			p.answered, p.taken = false, false // it may have forgotten since, and have been repaired with what it knew then
 			if p.pendingSince == 0 {
 				p.askAt = now

@@ -33,15 +33,14 @@ type Run struct {
 	Succession bool        // it is the record of SuccessorName
 	read       *RegisterOp // what is read again when another run's work has been decided; nil: nothing
 	ok         bool
-	rules      protocol.Rules
 	Opened     func(found protocol.Stored) *protocol.Stored // what to put after that; nil: nothing
 }
 
 // NewRead returns a Run that reads what a majority has agreed on. Where a run
 // that came to nothing has left that open, one of its own decides, unless
 // another client holds the name: that one decides the same by its own work.
-func NewRead(op RegisterOp, within time.Duration, rules protocol.Rules) *Run {
-	return &Run{step: RunRead, Op: op, read: &op, Try: true, Within: within, rules: rules}
+func NewRead(op RegisterOp, within time.Duration) *Run {
+	return &Run{step: RunRead, Op: op, read: &op, Try: true, Within: within}
 }
 
 // NewDecision returns a Run that finds out whether a minority's record stands.
@@ -82,7 +81,7 @@ func (r *Run) Recorded(op *RegisterOp, ok bool) {
 	switch {
 	case op.Op == protocol.OpRead:
 		r.ok, r.step = ok, RunOver
-		if ok && Decides(r.rules, op.Outcome() == Inconclusive, r.Version != protocol.Version{}) {
+		if ok && Decides(op.Outcome() == Inconclusive, r.Version != protocol.Version{}) {
 			r.step = RunLock
 		}
 		return

@@ -30,7 +30,7 @@ const burst = 16_000 // microseconds
 
 // Propose returns T0 for a claim that starts when the clock shows so many
 // microseconds.
-func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.Window, rules protocol.Rules) protocol.Ticket {
+func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.Window) protocol.Ticket {
 	for {
 		seen := c.seen.Load()
 		last := protocol.Ticket(seen)
@@ -38,7 +38,10 @@ func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.
 			last = 0 // the nodes refuse what is so far ahead: they know best
 		}
 		t := id.Next(max(clock, last))
-		if t > clock+burst && rules.On(protocol.RuleBurst) || c.seen.CompareAndSwap(seen, uint64(t)) {
+		if t > clock+burst { //mutant:RuleBurst
+			return t
+		}
+		if c.seen.CompareAndSwap(seen, uint64(t)) {
 			return t
 		}
 	}

@@ -41,8 +41,8 @@ func traces(t *testing.T) map[string][]trace.Block {
 }
 
 // playTrace returns a trace with what it leads to under some rules.
-func playTrace(t *testing.T, file string, blocks []trace.Block, rules protocol.Rules) []trace.Block {
-	p := &player{rules: rules}
+func playTrace(t *testing.T, file string, blocks []trace.Block) []trace.Block {
+	p := &player{}
 	return trace.Play(blocks, func(line string) []string {
 		defer func() {
 			if r := recover(); r != nil {
@@ -60,7 +60,7 @@ func playTrace(t *testing.T, file string, blocks []trace.Block, rules protocol.R
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	for file, blocks := range traces(t) {
-		played := playTrace(t, file, blocks, protocol.Rules{})
+		played := playTrace(t, file, blocks)
 		if *rewrite {
 			if err := os.WriteFile(file, []byte(trace.Format(played)), 0o644); err != nil {
 				t.Fatal(err)
@@ -77,7 +77,6 @@ func TestTraces(t *testing.T) {
 
 // player carries out the commands of a trace.
 type player struct {
-	rules  protocol.Rules
 	fanout *lease.Fanout
 	now    protocol.Time
 
@@ -92,7 +91,7 @@ func (p *player) say(format string, args ...any) {
 // their round trips.
 func (p *player) do(words []string) {
 	if p.fanout == nil {
-		p.fanout = lease.NewFanout(3, p.rules)
+		p.fanout = lease.NewFanout(3)
 	}
 	duration := func(i int) time.Duration {
 		d, err := time.ParseDuration(words[i])

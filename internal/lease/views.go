@@ -166,7 +166,8 @@ func (v *views) Untouched(node int) bool { return v.peers[node].neverSent() }
 // hold it for longer: it takes the lease to begin when the request arrives, and
 // this client when it was sent.
 func (v *views) running(p *peer, now protocol.Time) bool {
-	return p.held && (now < v.leaseEnds(p) || !v.Rules.On(protocol.RuleLease))
+	return p.held &&
+		now < v.leaseEnds(p) //mutant:RuleLease
 }
 
 // leaseEnds is when the lease ends, and with it the view, that the newest
@@ -175,25 +176,22 @@ func (v *views) leaseEnds(p *peer) protocol.Time {
 	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
 		return m.leaseEnds
 	}
-	until := p.ackSent.Add(v.TTL)
-	if v.Rules.On(protocol.RuleDrift) {
-		until = until.Add(-v.Drift)
-	}
-	return until
+	return p.ackSent.Add(v.TTL - v.Drift) //mutant:RuleDrift=p.ackSent.Add(v.TTL)
 }
 
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (v *views) usable(p *peer, now protocol.Time) bool {
-	return v.running(p, now) && (p.ticket == v.ticket || !v.Rules.On(protocol.RuleExact))
+	return v.running(p, now) &&
+		p.ticket == v.ticket //mutant:RuleExact
 }
 
 // barred: no claim has the vote of the node, for another Redlock client has its
 // key there. It does not tell claims apart, so it must not be one of the q at
 // which T is settled.
 func (v *views) barred(p *peer) bool {
-	return p.extra().barred && !p.vote && v.Rules.On(protocol.RuleBarred)
+	return p.extra().barred && !p.vote //mutant:RuleBarred=false
 }
 
 // awaited: an answer of the node may still come. A try waits once for a node
@@ -283,6 +281,12 @@ func (v *views) quorumDeadline(nodes uint32) protocol.Time {
 	return at
 }
 
+// placeEnds returns when the claim loses its place in the queue: its leases have
+// ended on too many nodes.
+func (v *views) placeEnds() protocol.Time {
+	return v.quorumDeadline(v.where(func(p *peer) bool { return p.held }))
+}
+
 func (v *views) setDeadline(set, nodes uint32) protocol.Time {
 	var buf [9]protocol.Time
 	ends := buf[:0]
@@ -301,10 +305,7 @@ func (v *views) setDeadline(set, nodes uint32) protocol.Time {
 // hinted is when enough nodes may have come round to make q votes: each node
 // says when the leases that are ahead of the claim end there. A vote at another
 // ticket than T does not count, so no hint is worth less for it.
-func (v *views) hinted() protocol.Time {
-	if !v.Rules.On(protocol.RuleHint) {
-		return protocol.Never
-	}
+func (v *views) hinted() protocol.Time { //mutant:RuleHint=protocol.Never
 	at, votes := protocol.Time(0), uint32(0)
 	for i := range v.peers {
 		if p := &v.peers[i]; p.held && p.vote && p.ticket == v.ticket {
@@ -359,15 +360,11 @@ func (v *views) lapsed(p *peer, now protocol.Time) bool {
 //
 // A request for a list insists as well: the claims of a list count, so a dead
 // one in it may keep a claim out without end, or end a hold.
-func (v *views) insists(now protocol.Time, i int, list bool) bool {
+func (v *views) insists(now protocol.Time, i int, list bool) bool { //mutant:RulePatient=true
 	switch {
-	case !v.Rules.On(protocol.RulePatient):
+	case list: //mutant:RuleInsist
 		return true
-	case !v.Rules.On(protocol.RuleInsist):
-		return false
-	case list:
-		return true
-	case v.phase == Holding || !v.lapsed(&v.peers[i], now):
+	case v.phase == Holding || !v.lapsed(&v.peers[i], now): //mutant:RuleInsist=true
 		return false
 	}
 	// As hinted counts them: a hint that comes due and that no claim insists for
@@ -385,7 +382,7 @@ func (v *views) owesWeight(node int) bool {
 // outOfVotes has the deferred nodes asked early: those that have been asked
 // cannot make q votes any more.
 func (v *views) outOfVotes(now protocol.Time) bool {
-	if v.phase == Holding || !v.Rules.On(protocol.RuleRest) {
+	if v.phase == Holding { //mutant:RuleRest=true
 		return false
 	}
 	votes := uint32(0)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 )
 
 // A record with several addresses of a member can be read again. One of a
@@ -40,12 +39,12 @@ func TestAddressesAsText(t *testing.T) {
 
 // dialsItsOwn: a client dials the address of a member that its list names, and
 // else the first one. It counts on the set that the members show there.
-func dialsItsOwn(t assert.TestingT, rules protocol.Rules) {
+func dialsItsOwn(t assert.TestingT) {
 	set := setOf(1, "A", "B", "C")
 	for i := range set.Members {
 		set.Members[i].Also = []string{set.Members[i].Addr + "2"}
 	}
-	m := nodeset.NewMembership([]string{"B2", "A2", "X"}, rules)
+	m := nodeset.NewMembership([]string{"B2", "A2", "X"})
 	for i, addr := range []string{"B2", "A2"} {
 		m.Met(nodeset.Seed+i, recordedAt(set, addr))
 		m.Up(nodeset.Seed + i)
@@ -60,7 +59,7 @@ func dialsItsOwn(t assert.TestingT, rules protocol.Rules) {
 
 func TestAClientDialsTheAddressOfItsList(t *testing.T) {
 	t.Parallel()
-	dialsItsOwn(t, protocol.Rules{})
+	dialsItsOwn(t)
 }
 
 // A set whose members have all lost their data is recorded again with the
@@ -72,7 +71,7 @@ func TestAddressesOfASetThatIsForgotten(t *testing.T) {
 	for i := range set.Members {
 		set.Members[i].Also = []string{set.Members[i].Addr + "2"}
 	}
-	m := nodeset.NewMembership([]string{"A2", "B2", "C2"}, protocol.Rules{})
+	m := nodeset.NewMembership([]string{"A2", "B2", "C2"})
 	for i, addr := range m.List() {
 		m.Met(nodeset.Seed+i, recordedAt(set, addr))
 		m.Up(nodeset.Seed + i)

@@ -2,8 +2,6 @@ package nodeset
 
 import (
 	"cmp"
-
-	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns what a server at the address of a member counts as, and what
@@ -27,7 +25,7 @@ func (m *Membership) bind(k int) {
 		n.fault = SetPending
 	case !m.config.Kin(shown):
 		n.fault = SetForeign
-	case n.has.Identity != member.Identity && m.rules.On(protocol.RuleSetBind):
+	case n.has.Identity != member.Identity: //mutant:RuleSetBind
 		m.bindOther(k, shown)
 	case shown.Stamp == m.config.Stamp:
 		n.fault = SetFits
@@ -62,7 +60,7 @@ func (m *Membership) void(accepted *Configuration) bool {
 	void := false
 	m.each(func(i int, n *contact) {
 		if c := n.has.Recorded(); n.up && c != nil && !c.Kin(accepted) && accepted.Place(m.Addr(i)) >= 0 {
-			void = m.rules.On(protocol.RuleSetVoid)
+			void = true //mutant:RuleSetVoid
 		}
 	})
 	return void

@@ -27,7 +27,7 @@ func (c *Clocks) Tick(now protocol.Time) {
 			continue
 		}
 		steady := c.Sets.Met(k.steady)
-		if !k.blamed && (steady || !c.Rules.On(protocol.RuleBlame)) {
+		if steady && !k.blamed { //mutant:RuleBlame=!k.blamed
 			k.blamed = true
 			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
 		}
@@ -57,19 +57,17 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	case b.Take(r):
 	case !b.known: // of before this process slept
 		return false
-	case !c.Rules.On(protocol.RuleClock):
-		b.Forget(0)
-	case r.Push: // an answer will show by how much
-		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
+	case r.Push: //mutant:RuleClock
+		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node}) // an answer will show by how much
 		return false
 	default:
-		c.suspect(node, r)
+		c.suspect(node, r) //mutant:RuleClock=b.Forget(0)
 	}
 	c.Tick(r.Received)
 	if k.open && k.blamed {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
 	}
-	return !k.open || k.doubted && !k.blamed && !c.Rules.On(protocol.RuleDoubt)
+	return !k.open //mutant:RuleDoubt=!k.open || k.doubted && !k.blamed
 }
 
 // doubt: it is unknown whose clock it was, so the node does not count until its
@@ -100,10 +98,7 @@ func (c *Clocks) Regroup(sets protocol.Quorums, guard time.Duration) {
 // judgeOwnClock: this process's clock has stood still if a majority of the
 // nodes, at least two, may have parted from it by as much: a majority does not
 // jump.
-func (c *Clocks) judgeOwnClock(now protocol.Time) {
-	if !c.Rules.On(protocol.RuleStood) {
-		return
-	}
+func (c *Clocks) judgeOwnClock(now protocol.Time) { //mutant:RuleStood
 	for i := range c.cases {
 		if !c.cases[i].open {
 			continue

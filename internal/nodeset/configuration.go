@@ -203,15 +203,12 @@ func (c *Configuration) Deciders() uint32 {
 }
 
 // Quorums returns which members are a quorum, by their numbers.
-func (c *Configuration) Quorums(rules protocol.Rules) protocol.Quorums {
+func (c *Configuration) Quorums() protocol.Quorums {
 	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
-	switch {
-	case c.Stage != Jointly || present == next:
+	if c.Stage != Jointly || present == next {
 		return protocol.Quorums{Present: present}
-	case !rules.On(protocol.RuleSetBoth):
-		return protocol.Quorums{Present: next}
 	}
-	return protocol.Quorums{Present: present, Next: next}
+	return protocol.Quorums{Present: present, Next: next} //mutant:RuleSetBoth=protocol.Quorums{Present: next}
 }
 
 // widens reports whether each quorum of a configuration has one of the

@@ -14,7 +14,6 @@ import (
 type contacts struct {
 	Out []SetAction
 
-	rules   protocol.Rules
 	list    []string // the client's
 	config  *Configuration
 	seeds   []contact                  // by place in list
@@ -142,7 +141,7 @@ func (t *contacts) each(f func(i int, n *contact)) {
 // connection to a member. So a member has one vote, whatever its addresses are:
 // an operator adds an address only of the very server that serves the member.
 func (t *contacts) dials(m *Member) string {
-	if i := slices.IndexFunc(t.list, m.Has); i >= 0 && t.rules.On(protocol.RuleSetListed) {
+	if i := slices.IndexFunc(t.list, m.Has); i >= 0 { //mutant:RuleSetListed
 		return t.list[i]
 	}
 	return m.Addr
@@ -186,14 +185,14 @@ func (t *contacts) Wants(i int) bool {
 	case i < Seed || t.config == nil:
 		return true
 	default:
-		return t.config.Place(addr) < 0 && !t.reached() && t.rules.On(protocol.RuleSetAlone)
+		return t.config.Place(addr) < 0 && !t.reached() //mutant:RuleSetAlone=false
 	}
 }
 
 // reached reports whether a quorum of members is connected.
 func (t *contacts) reached() bool {
 	up := t.config.numbers(func(k *Member) bool { n := &t.members[k.Number]; return n.up && n.fault == SetFits })
-	return t.config.Quorums(t.rules).Met(up)
+	return t.config.Quorums().Met(up)
 }
 
 // tend has the connections to the list begin or end, as Wants says.
@@ -259,10 +258,7 @@ func (t *contacts) found() *Configuration {
 		return nil
 	}
 	for _, set := range t.shown() {
-		need := len(t.list)/2 + 1
-		if !t.rules.On(protocol.RuleSetFound) {
-			need = 1
-		}
+		need := len(t.list)/2 + 1 //mutant:RuleSetFound=1
 		if len(set) >= need && (t.config == nil || set[0].Kin(t.config) && set[need-1].Stamp.Epoch() > t.config.Stamp.Epoch()) {
 			return set[need-1]
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 )
 
 // One node of the list is no reason to go on with another configuration while a
@@ -17,7 +16,7 @@ func TestAListIsNotAskedBesideAQuorum(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
 	_, _, done := replaced(set)
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	p.Relist([]string{"A"})
 	p.settle(t)
@@ -34,7 +33,7 @@ func TestMembersWithoutAVoteAreNoQuorum(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
 	_, _, done := replaced(set)
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	p.Relist([]string{"D"})
 	w.serve(setOf(2, "B", "C"), "B", "C").serve(done, "D")
@@ -50,7 +49,7 @@ func TestAConnectionThatHasEndedSaysNothing(t *testing.T) {
 	set := setOf(1, abc...)
 	_, _, done := replaced(set)
 
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	w.serve(done, "A")
 	p.drop(0)
@@ -63,7 +62,7 @@ func TestAConnectionThatHasEndedSaysNothing(t *testing.T) {
 
 	later := *done
 	later.Last, later.Members = 4, append(slices.Clone(done.Members), nodeset.Member{Number: 4, Identity: "E", Addr: "E"})
-	w = newWorld(protocol.Rules{}).serve(set, abc...).serve(&later, "D", "E")
+	w = newWorld().serve(set, abc...).serve(&later, "D", "E")
 	p = w.start(abc...).settle(t)
 	p.Relist([]string{"D", "E", "F"})
 	for i := range 3 {
@@ -77,7 +76,7 @@ func TestAConnectionThatHasEndedSaysNothing(t *testing.T) {
 	p.connect(nodeset.Seed)
 	assert.Equal(t, later.Stamp, p.Stamp())
 
-	w = newWorld(protocol.Rules{}).serve(set, "A", "B")
+	w = newWorld().serve(set, "A", "B")
 	w.keep(w.at("C"), acceptedAt(setOf(2, "B", "C"), "C", 2))
 	p = w.start(abc...)
 	for _, i := range []int{nodeset.Seed, nodeset.Seed + 1, 0, 1} {
@@ -92,7 +91,7 @@ func TestAConnectionThatHasEndedSaysNothing(t *testing.T) {
 // its connection begins, or after a while.
 func TestWhatIsJudgedAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(protocol.Rules{}).serve(setOf(1, abc...), "A", "B").serve(setOf(2, "C", "D"), "C")
+	w := newWorld().serve(setOf(1, abc...), "A", "B").serve(setOf(2, "C", "D"), "C")
 	p := w.start(abc...).settle(t)
 	p.Refused(2)
 	assert.Empty(t, p.Out, "C has no vote")
@@ -108,7 +107,7 @@ func TestWhatIsJudgedAgain(t *testing.T) {
 // Connections to the addresses of a new list begin.
 func TestConnectionsToANewListBegin(t *testing.T) {
 	t.Parallel()
-	p := newWorld(protocol.Rules{}).start(abc...).settle(t)
+	p := newWorld().start(abc...).settle(t)
 	p.Relist([]string{"A", "X", "C", "Y"})
 	begins := map[string]bool{}
 	for _, a := range p.Out {

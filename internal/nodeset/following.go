@@ -52,10 +52,9 @@ func (w *memberWords) newer() *Configuration {
 		}
 	}
 	slices.SortFunc(shown, func(a, b *Configuration) int { return b.Stamp.Compare(a.Stamp) })
-	if need := protocol.NeedOf(w.config.Deciders()); len(shown) >= need {
+	need := protocol.NeedOf(w.config.Deciders()) //mutant:RuleSetFollow=1
+	if len(shown) >= need {
 		return shown[need-1]
-	} else if len(shown) > 0 && !w.rules.On(protocol.RuleSetFollow) {
-		return shown[0]
 	}
 	return w.decided(shown)
 }
@@ -90,7 +89,7 @@ func (w *memberWords) decided(shown []*Configuration) *Configuration {
 			}
 			has := &w.said[o.Number].next
 			recorded := has.Of == next.Of && has.Config != nil && has.Config.Stamp == next.Config.Stamp &&
-				(serves || has.Version == next.Version || !w.rules.On(protocol.RuleSetVersion))
+				(serves || has.Version == next.Version) //mutant:RuleSetVersion
 			return recorded || w.members[o.Number].has.Stamp() == next.Config.Stamp
 		})
 		if protocol.Most(deciders, have) && next.Config.Kin(w.config) {

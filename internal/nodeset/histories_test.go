@@ -64,8 +64,8 @@ type history struct {
 	liar     string
 }
 
-func newHistory(seed uint64, rules protocol.Rules) *history {
-	h := &history{world: newWorld(rules), rand: rand.New(rand.NewPCG(seed, 7)), decided: map[nodeset.Stamp]*nodeset.Configuration{}}
+func newHistory(seed uint64) *history {
+	h := &history{world: newWorld(), rand: rand.New(rand.NewPCG(seed, 7)), decided: map[nodeset.Stamp]*nodeset.Configuration{}}
 	h.now, h.liar = 100*historyGuard, places[seed%6]
 	p := h.wanting(places[:3]...)
 	r := p.recording(h.one(2), nodeset.SetRetire)
@@ -118,7 +118,7 @@ func (h *history) spares(s *server) bool {
 		}
 	}
 	member := slices.ContainsFunc(h.latest.Members, func(m nodeset.Member) bool { return h.at(m.Addr) == s })
-	return member && h.latest.Quorums(protocol.Rules{}).Met(left)
+	return member && h.latest.Quorums().Met(left)
 }
 
 // runRegister has an operator put what is to follow, or read what was decided
@@ -196,7 +196,7 @@ func (h *history) operate(goal func() change.Goal) {
 	}
 	if h.exchange == nil {
 		h.on = p.Config()
-		h.exchange = &change.Exchange{Goal: goal(), Undo: h.one(6), Rules: h.rules}
+		h.exchange = &change.Exchange{Goal: goal(), Undo: h.one(6)}
 		h.exchange.Decided(h.on)
 	} else if p.Config().Stamp.Compare(h.on.Stamp) > 0 {
 		h.on = p.Config()
@@ -505,9 +505,9 @@ func (h *history) play(length int) (fault string) {
 }
 
 // histories plays some histories until one goes wrong, and prints that one.
-func histories(t assert.TestingT, rules protocol.Rules, first uint64, n int) {
+func histories(t assert.TestingT, first uint64, n int) {
 	for s := first; s < first+uint64(n); s++ {
-		h := newHistory(s, rules)
+		h := newHistory(s)
 		if fault := h.play(150); fault != "" || *seeds == 1 {
 			t.Errorf("history %d: %s\n%s", s, fault, strings.Join(h.lines, "\n"))
 			return
@@ -522,7 +522,7 @@ func TestHistories(t *testing.T) {
 		from, to := p**seeds/parts, (p+1)**seeds/parts
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			t.Parallel()
-			histories(t, protocol.Rules{}, *seed+uint64(from), to-from)
+			histories(t, *seed+uint64(from), to-from)
 		})
 	}
 }

@@ -32,7 +32,6 @@ import (
 type Incarnations struct {
 	Out []NodeAction
 
-	rules protocol.Rules
 	nodes []nodeIncarnation
 }
 
@@ -72,8 +71,8 @@ type NodeAction struct {
 	Try  uint32               // to be passed to Marked
 }
 
-func NewIncarnations(nodes int, rules protocol.Rules) *Incarnations {
-	s := &Incarnations{rules: rules}
+func NewIncarnations(nodes int) *Incarnations {
+	s := &Incarnations{}
 	s.Grow(nodes)
 	return s
 }
@@ -104,7 +103,7 @@ func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
 	n.state, n.incarnation = voting, inc
 	switch {
 	case n.votedLast == inc:
-	case slices.Contains(n.ended, inc) && s.rules.On(protocol.RuleReturned):
+	case slices.Contains(n.ended, inc): //mutant:RuleReturned
 		n.state = returned
 	default:
 		if n.votedLast != 0 {
@@ -133,7 +132,7 @@ func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
 	if n.state != voting {
 		return false
 	}
-	if n.incarnation == inc || !s.rules.On(protocol.RuleOwnIncarnation) {
+	if n.incarnation == inc { //mutant:RuleOwnIncarnation=true
 		return true
 	}
 	s.do(NodeAction{Kind: NodeReconnect, Node: i})
@@ -147,7 +146,8 @@ func (s *Incarnations) Len() int { return len(s.nodes) }
 // connection begins, and that answer says what the push did.
 func (s *Incarnations) CheckPush(i int, inc protocol.Incarnation) bool {
 	n := &s.nodes[i]
-	return n.state == voting && (n.incarnation == inc || !s.rules.On(protocol.RuleOwnIncarnation))
+	return n.state == voting &&
+		n.incarnation == inc //mutant:RuleOwnIncarnation
 }
 
 // Voting returns the incarnation that node i votes with, 0 if it does not vote.

@@ -19,7 +19,7 @@ func outOf(l *nodeset.Incarnations) []nodeset.NodeAction {
 // A reply counts if it is of the incarnation that the connection began with.
 func TestReplyOfAnotherIncarnation(t *testing.T) {
 	t.Parallel()
-	l := nodeset.NewIncarnations(1, protocol.Rules{})
+	l := nodeset.NewIncarnations(1)
 	l.Connect(0)
 	assert.Zero(t, l.Voting(0))
 	l.Show(0, 1)
@@ -39,7 +39,7 @@ func TestReplyOfAnotherIncarnation(t *testing.T) {
 // A push that comes before the incarnation is known does not count.
 func TestPushBeforeTheIncarnation(t *testing.T) {
 	t.Parallel()
-	l := nodeset.NewIncarnations(1, protocol.Rules{})
+	l := nodeset.NewIncarnations(1)
 	l.Connect(0)
 	assert.False(t, l.CheckPush(0, 1))
 	assert.True(t, l.Check(0, 1), "the first reply shows the incarnation")
@@ -49,7 +49,7 @@ func TestPushBeforeTheIncarnation(t *testing.T) {
 // A node whose clock has jumped begins another incarnation.
 func TestNodeWhoseClockJumped(t *testing.T) {
 	t.Parallel()
-	l := nodeset.NewIncarnations(1, protocol.Rules{})
+	l := nodeset.NewIncarnations(1)
 	l.Connect(0)
 	l.Show(0, 1)
 	outOf(l)
@@ -84,7 +84,7 @@ func TestIncarnationThatReturns(t *testing.T) {
 			assert.False(t, l.Check(0, 1))
 		},
 	} {
-		l := nodeset.NewIncarnations(1, protocol.Rules{})
+		l := nodeset.NewIncarnations(1)
 		const last = 4000 // a server may be restarted each second
 		for inc := range protocol.Incarnation(last) {
 			l.Connect(0)

@@ -35,8 +35,8 @@ type Membership struct {
 	known   int                       // numbers up to here were members
 }
 
-func NewMembership(list []string, rules protocol.Rules) *Membership {
-	m := &Membership{contacts: contacts{rules: rules, list: slices.Clone(list), seeds: make([]contact, len(list))}}
+func NewMembership(list []string) *Membership {
+	m := &Membership{contacts: contacts{list: slices.Clone(list), seeds: make([]contact, len(list))}}
 	m.memberWords.contacts, m.recorder.contacts = &m.contacts, &m.contacts
 	return m
 }
@@ -148,7 +148,7 @@ func (m *Membership) Group() protocol.Group {
 	asked := c.numbers(func(*Member) bool { return true })
 	m.known = max(m.known, bits.Len32(asked))
 	g := protocol.Group{
-		Nodes: m.known, Sets: c.Quorums(m.rules), Deciders: protocol.Quorums{Present: c.Deciders()}, Successor: SuccessorName(c.Stamp),
+		Nodes: m.known, Sets: c.Quorums(), Deciders: protocol.Quorums{Present: c.Deciders()}, Successor: SuccessorName(c.Stamp),
 		Others: m.others, RestartJoining: m.skipped, Window: protocol.WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LongestTTL(),
 	}
 	g.Absent = ^asked & (1<<g.Nodes - 1)

@@ -128,7 +128,7 @@ func FuzzParseConfiguration(f *testing.F) {
 		require.Equal(t, n, again)
 		n.Text = text
 		for _, list := range [][]string{{"A"}, {"A", "B", "C"}} {
-			w := newWorld(protocol.Rules{})
+			w := newWorld()
 			for _, addr := range list {
 				w.at(addr).forged = &n
 			}
@@ -142,9 +142,9 @@ var abc = []string{"A", "B", "C"}
 // A client counts on what q nodes of its list show: the latest that q show, or
 // what followed it. Fewer are not enough, and one node leads no client
 // elsewhere.
-func findsByQ(t assert.TestingT, rules protocol.Rules) {
+func findsByQ(t assert.TestingT) {
 	forged := recordedAt(setOf(9, "A", "X", "Y"), "A")
-	w := newWorld(rules).serve(setOf(1, abc...), abc...)
+	w := newWorld().serve(setOf(1, abc...), abc...)
 	w.at("A").forged = &forged
 	w.at("C").up = false
 	p := w.start(abc...).settle(t)
@@ -155,7 +155,7 @@ func findsByQ(t assert.TestingT, rules protocol.Rules) {
 
 func TestAClientFindsItsSet(t *testing.T) {
 	t.Parallel()
-	findsByQ(t, protocol.Rules{})
+	findsByQ(t)
 	set := setOf(1, abc...)
 	learning, joint, done := replaced(set)
 	for _, of := range []struct {
@@ -166,16 +166,16 @@ func TestAClientFindsItsSet(t *testing.T) {
 		votes   string
 		refused bool
 	}{
-		{"its list", abc, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
-		{"in another order", []string{"C", "A", "B"}, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
-		{"a list of one", []string{"B"}, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
-		{"with a node that is no member", []string{"A", "B", "X"}, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
-		{"the latest that q show", abc, newWorld(protocol.Rules{}).serve(joint, "A").serve(learning, "B").serve(set, "C"), learning, "BCD", false},
-		{"what had left names what followed", []string{"A", "C"}, retired(newWorld(protocol.Rules{}).serve(done, "A", "B", "D"), set, done, "C"), done, "ABD", false},
-		{"fewer than q know it", []string{"A", "X", "Y"}, newWorld(protocol.Rules{}).serve(set, abc...), nil, "", true},
-		{"two sets", abc, newWorld(protocol.Rules{}).serve(set, "A").serve(setOf(2, "B", "D"), "B"), nil, "", true},
-		{"q agree beside another set", abc, newWorld(protocol.Rules{}).serve(set, "A", "B").serve(setOf(2, "C", "D"), "C"), set, "AB", false},
-		{"nothing is recorded", abc, newWorld(protocol.Rules{}), nil, "", false},
+		{"its list", abc, newWorld().serve(set, abc...), set, "ABC", false},
+		{"in another order", []string{"C", "A", "B"}, newWorld().serve(set, abc...), set, "ABC", false},
+		{"a list of one", []string{"B"}, newWorld().serve(set, abc...), set, "ABC", false},
+		{"with a node that is no member", []string{"A", "B", "X"}, newWorld().serve(set, abc...), set, "ABC", false},
+		{"the latest that q show", abc, newWorld().serve(joint, "A").serve(learning, "B").serve(set, "C"), learning, "BCD", false},
+		{"what had left names what followed", []string{"A", "C"}, retired(newWorld().serve(done, "A", "B", "D"), set, done, "C"), done, "ABD", false},
+		{"fewer than q know it", []string{"A", "X", "Y"}, newWorld().serve(set, abc...), nil, "", true},
+		{"two sets", abc, newWorld().serve(set, "A").serve(setOf(2, "B", "D"), "B"), nil, "", true},
+		{"q agree beside another set", abc, newWorld().serve(set, "A", "B").serve(setOf(2, "C", "D"), "C"), set, "AB", false},
+		{"nothing is recorded", abc, newWorld(), nil, "", false},
 	} {
 		p := of.world.start(of.list...).settle(t)
 		assert.Equal(t, of.counts, p.Config(), of.what)
@@ -201,9 +201,9 @@ func retired(w *world, was, followed *nodeset.Configuration, addr string) *world
 
 // Two addresses of one server, or a copy of a member's data, have no second
 // vote.
-func bindsByIdentity(t assert.TestingT, rules protocol.Rules) {
+func bindsByIdentity(t assert.TestingT) {
 	set := setOf(1, abc...)
-	w := newWorld(rules).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	w.keep(w.at("C"), recordedAt(set, "A"))
 	p := w.start(abc...).settle(t)
 	assert.Equal(t, "AB", sorted(p.votes()))
@@ -212,20 +212,20 @@ func bindsByIdentity(t assert.TestingT, rules protocol.Rules) {
 
 func TestAServerCountsByItsIdentity(t *testing.T) {
 	t.Parallel()
-	bindsByIdentity(t, protocol.Rules{})
+	bindsByIdentity(t)
 	set := setOf(1, abc...)
-	w := newWorld(protocol.Rules{}).serve(set, "A", "B").serve(setOf(2, "C", "D"), "C")
+	w := newWorld().serve(set, "A", "B").serve(setOf(2, "C", "D"), "C")
 	assert.Equal(t, nodeset.SetForeign, w.start(abc...).settle(t).fault("C"))
-	w = newWorld(protocol.Rules{}).serve(set, "A", "B")
+	w = newWorld().serve(set, "A", "B")
 	w.keep(w.at("C"), acceptedAt(setOf(3, "C", "E"), "C", 3))
 	assert.Equal(t, nodeset.SetPending, w.start(abc...).settle(t).fault("C"))
-	w = newWorld(protocol.Rules{}).serve(set, "A", "B")
+	w = newWorld().serve(set, "A", "B")
 	w.keep(w.at("C"), acceptedAt(set, "C", 3))
 	assert.Equal(t, "ABC", sorted(w.start(abc...).settle(t).votes()))
 	assert.False(t, w.at("C").whole, "what C has accepted may be of a recording again: it begins as a blank server")
 
 	// Servers that change their addresses have no vote until they change back.
-	w = newWorld(protocol.Rules{}).serve(set, abc...)
+	w = newWorld().serve(set, abc...)
 	w.servers["A"], w.servers["B"] = w.servers["B"], w.servers["A"]
 	p := w.start(abc...).settle(t)
 	assert.Equal(t, "C", sorted(p.votes()))
@@ -237,8 +237,8 @@ func TestAServerCountsByItsIdentity(t *testing.T) {
 
 // An acceptance of another list is void once a node of that list is of this
 // set.
-func acceptanceIsVoid(t assert.TestingT, rules protocol.Rules) {
-	w := newWorld(rules).serve(setOf(1, abc...), "A", "B")
+func acceptanceIsVoid(t assert.TestingT) {
+	w := newWorld().serve(setOf(1, abc...), "A", "B")
 	w.keep(w.at("C"), acceptedAt(setOf(2, "B", "C"), "C", 2))
 	p := w.start(abc...).settle(t)
 	assert.Equal(t, "ABC", sorted(p.votes()), "C gets the place of C")
@@ -246,13 +246,13 @@ func acceptanceIsVoid(t assert.TestingT, rules protocol.Rules) {
 
 func TestAnAcceptanceIsVoid(t *testing.T) {
 	t.Parallel()
-	acceptanceIsVoid(t, protocol.Rules{})
+	acceptanceIsVoid(t)
 }
 
 // One node that shows "epoch 99: A alone" changes nothing.
-func oneNodeLeads(t assert.TestingT, rules protocol.Rules) {
+func oneNodeLeads(t assert.TestingT) {
 	set := setOf(1, abc...)
-	w := newWorld(rules).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	alone := setOf(1, "A", "X")
 	alone.Stamp = nodeset.StampOf(99, ballot(99))
@@ -268,10 +268,10 @@ func oneNodeLeads(t assert.TestingT, rules protocol.Rules) {
 }
 
 // Registers that have one value of different versions prove nothing.
-func versionsDiffer(t assert.TestingT, rules protocol.Rules) {
+func versionsDiffer(t assert.TestingT) {
 	set := setOf(1, abc...)
 	learning, _, _ := replaced(set)
-	w := newWorld(rules).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	w.put(set, learning, 1, "A").put(set, learning, 3, "B").lose("C")
 	p.drop(2)
@@ -284,12 +284,12 @@ func versionsDiffer(t assert.TestingT, rules protocol.Rules) {
 
 func TestAClientFollowsAMajority(t *testing.T) {
 	t.Parallel()
-	oneNodeLeads(t, protocol.Rules{})
-	versionsDiffer(t, protocol.Rules{})
+	oneNodeLeads(t)
+	versionsDiffer(t)
 	set := setOf(1, abc...)
 	learning, joint, done := replaced(set)
 	follow := func(after func(w *world)) *party {
-		w := newWorld(protocol.Rules{}).serve(set, abc...)
+		w := newWorld().serve(set, abc...)
 		p := w.start(abc...).settle(t)
 		after(w)
 		for i := range nodeset.Seed {
@@ -316,7 +316,7 @@ func TestAClientFollowsAMajority(t *testing.T) {
 
 	// The members are all exchanged: C, which is no member, keeps what
 	// followed.
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p = w.start(abc...).settle(t)
 	p.Decide(learning)
 	p.settle(t)
@@ -349,7 +349,7 @@ func TestAMemberShowsThatItHasLeft(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
 	_, _, done := replaced(set)
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	retired(w, set, done, "C").serve(done, "A", "B", "D")
 	for _, i := range []int{0, 2} {
@@ -361,11 +361,11 @@ func TestAMemberShowsThatItHasLeft(t *testing.T) {
 }
 
 // A client that sleeps through changes asks its list.
-func asksItsList(t assert.TestingT, rules protocol.Rules) {
+func asksItsList(t assert.TestingT) {
 	set := setOf(1, "A", "B")
 	later := change.Finish(change.Begin(set, change.Goal{Remove: []string{"A"}}, ballot(2)), ballot(3))
 	after := change.Finish(change.Join(change.Begin(later, change.Goal{Add: []nodeset.Member{{Identity: "a", Addr: "A"}}, Remove: []string{"B"}}, ballot(4)), ballot(5)), ballot(6))
-	w := newWorld(rules).serve(later, "B")
+	w := newWorld().serve(later, "B")
 	p := w.start("A", "B").settle(t)
 	p.Decide(later)
 	w.serve(later, "B")
@@ -381,14 +381,14 @@ func asksItsList(t assert.TestingT, rules protocol.Rules) {
 
 func TestAClientWithoutAQuorumAsksItsList(t *testing.T) {
 	t.Parallel()
-	asksItsList(t, protocol.Rules{})
+	asksItsList(t)
 }
 
 // A newer list binds nothing. What is not in it is let go of.
 func TestANewerList(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start("X", "Y", "Z").settle(t)
 	assert.Nil(t, p.Config())
 	p.Relist(abc[:2])
@@ -406,7 +406,7 @@ func TestANewerList(t *testing.T) {
 func TestANumberThatIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
-	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	w := newWorld().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	p.Group()
 	later := *set
@@ -427,7 +427,7 @@ func TestASetThatAllHaveForgotten(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
 	for _, list := range [][]string{abc, {"C", "B", "A"}, {"A"}} {
-		w := newWorld(protocol.Rules{}).serve(set, abc...)
+		w := newWorld().serve(set, abc...)
 		p := w.start(list...).settle(t)
 		w.lose(abc...)
 		for i := range 3 {
@@ -451,7 +451,7 @@ func TestASetThatAllHaveForgotten(t *testing.T) {
 // on.
 func TestTheRestOfAListIsForgottenWithItsSet(t *testing.T) {
 	t.Parallel()
-	w := newWorld(protocol.Rules{}).serve(setOf(1, abc...), abc...)
+	w := newWorld().serve(setOf(1, abc...), abc...)
 	p := w.start("A", "B", "C", "D", "E").settle(t)
 	w.lose(abc...)
 	for i := range 3 {

@@ -61,7 +61,6 @@ type clockCase struct {
 type Clocks struct {
 	Wait    time.Duration // how long the other nodes are waited for: a node timeout
 	Longest time.Duration // no lease lasts longer: half the guard time of the set
-	Rules   protocol.Rules
 	Sets    protocol.Quorums
 	Out     []ClockEvent
 
@@ -104,15 +103,13 @@ func (c *Clocks) suspect(node int, r Reading) {
 	}
 	lo, hi = lo-max(lo, -lo)/clockRate, hi+max(hi, -hi)/clockRate // clocks also part while one stands still
 	was := *k
-	*k = clockCase{open: true, at: r.Received, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi}
+	*k = clockCase{open: true, at: r.Received, by: time.Duration(shown), lo: lo, hi: hi}
 	if c.open++; was.open { // once more, before the first time was settled
 		c.open--
 		k.until = was.until
 		k.by, k.lo, k.hi = k.by+was.by, lo+was.lo, hi+was.hi
 	}
-	if !c.Rules.On(protocol.RuleAsked) {
-		k.asked = b.at + 1
-	}
+	k.asked = b.asked //mutant:RuleAsked=b.at + 1
 	for _, o := range c.bounds {
 		w := o.before(k.asked)
 		if was.open { // of two jumps nothing is known in between
@@ -157,7 +154,7 @@ const slowNodeFactor = 4
 // cause, they end earlier twice: that is safe. After a clock was set back
 // leases last longer, which is no reason to rely on that.
 func (c *Clocks) early(nodes uint32, by int64) {
-	if by > 0 && c.Rules.On(protocol.RuleEarly) {
+	if by > 0 { //mutant:RuleEarly
 		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})
 	}
 }
@@ -176,7 +173,7 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 		}
 		lo, hi := w.parted(r)
 		parted := lo > 0 || hi < 0
-		if overlap := lo <= k.hi && k.lo <= hi; !parted && (!overlap || !c.Rules.On(protocol.RuleExclude)) {
+		if overlap := lo <= k.hi && k.lo <= hi; !parted && !overlap { //mutant:RuleExclude=!parted
 			k.steady |= 1 << node
 		}
 	}

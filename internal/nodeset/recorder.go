@@ -53,7 +53,7 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	for _, i := range d.at {
 		runs = append(runs, r.at(i).has.Run)
 	}
-	r.mine = &Recording{again: again, ready: ready, rules: r.rules, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
+	r.mine = &Recording{again: again, ready: ready, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
 	r.mine.ask(SetPromise)
 	return r.mine
 }

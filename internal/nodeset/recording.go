@@ -1,7 +1,6 @@
 package nodeset
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"slices"
 )
 
@@ -82,7 +81,6 @@ type Recording struct {
 
 	again   bool // Config was recorded before: nothing else is proposed
 	ready   bool
-	rules   protocol.Rules
 	ballot  Ballot
 	phase   RecordKind
 	addrs   []string
@@ -126,10 +124,7 @@ func (r *Recording) Answer(s RecordStep, has NodeSet) {
 			heard++
 		}
 	}
-	need := len(r.addrs)
-	if !r.rules.On(protocol.RuleSetAll) {
-		need = need/2 + 1
-	}
+	need := len(r.addrs) //mutant:RuleSetAll=len(r.addrs)/2 + 1
 	if heard < need {
 		return
 	}
@@ -205,7 +200,7 @@ func (r *Recording) promised() {
 		r.blank = r.blank || a != nil && a.Config == nil
 		switch {
 		case a == nil:
-		case a.Promised > r.ballot && r.rules.On(protocol.RuleSetPromised):
+		case a.Promised > r.ballot: //mutant:RuleSetPromised
 			r.Outcome = RecordSuperseded
 			return
 		case a.Phase == SetRecorded && !r.again && r.same(a.Config): // another client has just recorded this list
@@ -224,7 +219,7 @@ func (r *Recording) promised() {
 			accepted = a
 		}
 	}
-	if accepted != nil && r.rules.On(protocol.RuleSetAccepted) {
+	if accepted != nil { //mutant:RuleSetAccepted
 		r.Config = accepted.Config
 	}
 	r.ask(SetAccept)
@@ -245,7 +240,7 @@ func (r *Recording) twice() (one, other int) {
 // node of its list remembers this set.
 func (r *Recording) void(c *Configuration) bool {
 	for i, a := range r.answers {
-		if a != nil && a.Phase == SetRecorded && !a.Config.Kin(c) && c.Place(r.addrs[i]) >= 0 && r.rules.On(protocol.RuleSetVoid) {
+		if a != nil && a.Phase == SetRecorded && !a.Config.Kin(c) && c.Place(r.addrs[i]) >= 0 { //mutant:RuleSetVoid
 			return true
 		}
 	}

@@ -10,13 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/findings"
 )
 
 // blank is a world of blank servers, of which each client that starts has a
 // call that waits.
-func blank(rules protocol.Rules) *world { return newWorld(rules) }
+func blank() *world { return newWorld() }
 
 func (w *world) wanting(list ...string) *party {
 	p := w.start(list...)
@@ -35,8 +34,8 @@ func (p *party) finish(r *nodeset.Recording) nodeset.RecordOutcome {
 
 // allRecordIt: two lists with common nodes are not both recorded, ABC by A and
 // C, and ABD by B and D.
-func allRecordIt(t assert.TestingT, rules protocol.Rules) {
-	w := blank(rules)
+func allRecordIt(t assert.TestingT) {
+	w := blank()
 	clients := map[string]*party{"AC": w.wanting(abc...), "BD": w.wanting("A", "B", "D")}
 	for by, p := range clients {
 		r := p.recording(false, 0)
@@ -55,8 +54,8 @@ func allRecordIt(t assert.TestingT, rules protocol.Rules) {
 
 // acceptedIsProposed: a client that dies after all have accepted has recorded
 // the set, and the next one records no other one.
-func acceptedIsProposed(t assert.TestingT, rules protocol.Rules) {
-	w := blank(rules)
+func acceptedIsProposed(t assert.TestingT) {
+	w := blank()
 	a, b := w.wanting(abc...), w.wanting("C", "B", "A")
 	first := a.recording(false, nodeset.SetCommit)
 	r := b.recording(false, nodeset.SetRetire)
@@ -66,8 +65,8 @@ func acceptedIsProposed(t assert.TestingT, rules protocol.Rules) {
 
 // supersededGivesUp: a recording that is superseded has no node accept
 // anything.
-func supersededGivesUp(t assert.TestingT, rules protocol.Rules) {
-	w := blank(rules)
+func supersededGivesUp(t assert.TestingT) {
+	w := blank()
 	a, b := w.wanting(abc...), w.wanting(abc...)
 	ra := a.recording(false, 0)
 	rb := b.recording(false, nodeset.SetAccept) // its ballot is the higher one
@@ -81,9 +80,9 @@ func supersededGivesUp(t assert.TestingT, rules protocol.Rules) {
 
 // voidIsOver: what a node has accepted of another list is void once a node of
 // that list is of a set.
-func voidIsOver(t assert.TestingT, rules protocol.Rules) {
+func voidIsOver(t assert.TestingT) {
 	set := setOf(1, abc...)
-	w := blank(rules).serve(set, "A")
+	w := blank().serve(set, "A")
 	w.keep(w.at("B"), acceptedAt(setOf(2, "A", "B"), "B", 2))
 	p := w.start(abc...)
 	p.settle(&findings.Findings{})
@@ -94,11 +93,11 @@ func voidIsOver(t assert.TestingT, rules protocol.Rules) {
 
 func TestRecording(t *testing.T) {
 	t.Parallel()
-	for _, test := range []func(assert.TestingT, protocol.Rules){allRecordIt, acceptedIsProposed, supersededGivesUp, voidIsOver} {
-		test(t, protocol.Rules{})
+	for _, test := range []func(assert.TestingT){allRecordIt, acceptedIsProposed, supersededGivesUp, voidIsOver} {
+		test(t)
 	}
 	for _, ready := range []bool{false, true} {
-		w := blank(protocol.Rules{})
+		w := blank()
 		p := w.start(abc...).settle(t)
 		assert.False(t, p.Due(), "an operator may declare the nodes new")
 		if !ready {
@@ -109,12 +108,12 @@ func TestRecording(t *testing.T) {
 		assert.Equal(t, ready, w.at("A").Recovering(w.now) == 0, "the operator's word ends the guard time")
 		assert.False(t, p.Due())
 	}
-	w := blank(protocol.Rules{})
+	w := blank()
 	w.at("C").up = false
 	assert.False(t, w.wanting(abc...).Due(), "C may know a set")
 
 	for _, run := range []string{"", "run of A"} {
-		w = blank(protocol.Rules{})
+		w = blank()
 		w.at("A").run = run
 		w.servers["B"] = w.at("A")
 		r := w.wanting(abc...).recording(false, nodeset.SetRetire)
@@ -126,7 +125,7 @@ func TestRecording(t *testing.T) {
 		}
 	}
 
-	w = blank(protocol.Rules{})
+	w = blank()
 	p := w.wanting(abc...)
 	r := p.recording(false, 0)
 	w.serve(setOf(2, "C", "D"), "C")
@@ -138,7 +137,7 @@ func TestRecording(t *testing.T) {
 // it. The other one has not met another list.
 func TestTheSameListIsNoOtherList(t *testing.T) {
 	t.Parallel()
-	w := blank(protocol.Rules{})
+	w := blank()
 	a, b := w.wanting(abc...), w.wanting("C", "B", "A")
 	first, late := a.recording(false, 0), b.recording(false, 0) // whose ballot is the higher one
 	require.Equal(t, nodeset.RecordDone, a.finish(first))
@@ -155,7 +154,7 @@ func TestTwoDeclareTheNodesNew(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		w := blank(protocol.Rules{})
+		w := blank()
 		clients := []*party{w.start(abc...).settle(t), w.start(abc...).settle(t)}
 		under := []*nodeset.Recording{clients[0].recording(true, 0), clients[1].recording(true, 0)}
 		for steps := 0; under[0] != nil || under[1] != nil; steps++ {
@@ -189,7 +188,7 @@ func TestTwoDeclareTheNodesNew(t *testing.T) {
 func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
 	t.Parallel()
 	for lost := 1; lost <= len(abc); lost++ {
-		w := blank(protocol.Rules{})
+		w := blank()
 		p := w.start(abc...).settle(t)
 		r := p.recording(true, nodeset.SetCommit)
 		for i := range lost {
@@ -210,7 +209,7 @@ func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
 func TestACommitComesOnce(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
-		w := blank(protocol.Rules{})
+		w := blank()
 		p := w.start(abc...).settle(t)
 		r := p.recording(true, nodeset.SetCommit)
 		file := w.at("B").Set()
@@ -245,13 +244,13 @@ func TestASetIsRecordedAgain(t *testing.T) {
 		list  []string
 		again *nodeset.Configuration
 	}{
-		{"a client that starts", blank(protocol.Rules{}).serve(set, "A"), abc, set},
-		{"its list lacks a member", blank(protocol.Rules{}).serve(set, "A"), abc[:2], nil},
-		{"q remember it", blank(protocol.Rules{}).serve(set, "A", "B"), abc, nil},
-		{"another set is there", blank(protocol.Rules{}).serve(set, "A").serve(setOf(2, "B", "D"), "B"), abc, nil},
-		{"the set of now, of which B is behind", blank(protocol.Rules{}).serve(done, "A"), []string{"A", "B", "D"}, done},
-		{"it is being changed", blank(protocol.Rules{}).serve(learning, "A"), []string{"A", "B", "C", "D"}, nil},
-		{"so it is in the joint stage", blank(protocol.Rules{}).serve(joint, "A"), []string{"A", "B", "C", "D"}, nil},
+		{"a client that starts", blank().serve(set, "A"), abc, set},
+		{"its list lacks a member", blank().serve(set, "A"), abc[:2], nil},
+		{"q remember it", blank().serve(set, "A", "B"), abc, nil},
+		{"another set is there", blank().serve(set, "A").serve(setOf(2, "B", "D"), "B"), abc, nil},
+		{"the set of now, of which B is behind", blank().serve(done, "A"), []string{"A", "B", "D"}, done},
+		{"it is being changed", blank().serve(learning, "A"), []string{"A", "B", "C", "D"}, nil},
+		{"so it is in the joint stage", blank().serve(joint, "A"), []string{"A", "B", "C", "D"}, nil},
 	} {
 		p := of.world.start(of.list...).settle(t)
 		require.Equal(t, of.again != nil, p.Due(), of.what)
@@ -267,7 +266,7 @@ func TestASetIsRecordedAgain(t *testing.T) {
 	}
 
 	// A client that runs does it as well, where two of three have forgotten.
-	w := blank(protocol.Rules{}).serve(set, abc...)
+	w := blank().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	w.lose("A", "B")
 	p.drop(0)
@@ -346,7 +345,7 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 			return r
 		},
 	} {
-		w := blank(protocol.Rules{})
+		w := blank()
 		a, b := w.start(abc...).settle(t), w.start(abc...).settle(t)
 		r := forgets(w, a, b)
 		b.finish(r)
@@ -378,7 +377,7 @@ func TestRecordingsWithFaults(t *testing.T) {
 
 func recordWithFaults(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 3))
-	w := blank(protocol.Rules{})
+	w := blank()
 	var clients [3]*party
 	var under [3]*nodeset.Recording
 	var ready [3]bool
@@ -477,13 +476,13 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
 	_, _, done := replaced(set)
-	p := blank(protocol.Rules{}).wanting(abc...)
+	p := blank().wanting(abc...)
 	require.True(t, p.Due())
 	p.Again(nodeset.Seed)
 	assert.False(t, p.Due(), "a blank node")
 
 	forgotten := func() *party {
-		w := blank(protocol.Rules{}).serve(set, abc...)
+		w := blank().serve(set, abc...)
 		p := w.start(abc...).settle(t)
 		w.lose("A", "B")
 		p.drop(0)
@@ -501,7 +500,7 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 	p = forgotten()
 	assert.Nil(t, p.recording(true, 0), "an operator's word is of new nodes")
 
-	w := blank(protocol.Rules{}).serve(set, abc...)
+	w := blank().serve(set, abc...)
 	p = w.start("A", "B", "C", "D").settle(t)
 	w.serve(done, "A").lose("B", "C").at("D").up = false
 	for i := range 3 {
@@ -513,7 +512,7 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 	p.drop(2)
 	assert.False(t, p.Due(), "C was a member, and may know what followed")
 
-	w = blank(protocol.Rules{}).serve(set, "A", "B")
+	w = blank().serve(set, "A", "B")
 	p = w.start(abc...)
 	for i := range abc {
 		p.connect(nodeset.Seed + i)
@@ -530,7 +529,7 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 func TestANewSetCoversTheLeasesOfTheForgottenOne(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, abc...)
-	w := blank(protocol.Rules{}).serve(set, abc...)
+	w := blank().serve(set, abc...)
 	p := w.start(abc...).settle(t)
 	w.lose(abc...)
 	for i := range 3 {
@@ -546,7 +545,7 @@ func TestANewSetCoversTheLeasesOfTheForgottenOne(t *testing.T) {
 // own ballot, takes the node for one whose set is about to be recorded.
 func TestACommitAtAnotherBallotIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	w := blank(protocol.Rules{})
+	w := blank()
 	a, b := w.wanting(abc...), w.wanting(abc...)
 	a.recording(false, nodeset.SetCommit)
 	b.recording(false, nodeset.SetCommit)
@@ -560,7 +559,7 @@ func TestACommitAtAnotherBallotIsNotRepeated(t *testing.T) {
 // another set: the node has to be of that list.
 func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
 	t.Parallel()
-	w := blank(protocol.Rules{}).serve(setOf(1, abc...), "A")
+	w := blank().serve(setOf(1, abc...), "A")
 	w.keep(w.at("B"), acceptedAt(setOf(2, "B", "D"), "B", 2))
 	p := w.start(abc...).settle(t)
 	require.True(t, p.Due())

@@ -27,7 +27,7 @@ func (w *memberWords) vouched(k int) bool {
 	if has.Config != nil { // of before, or of a list that was not recorded
 		life = has.Text
 	}
-	if life == "" && w.rules.On(protocol.RuleSetLife) {
+	if life == "" { //mutant:RuleSetLife
 		w.do(k, SetAction{RecordStep: RecordStep{Kind: SetLife}})
 		return false
 	}
@@ -129,7 +129,7 @@ func (w *memberWords) word(k int) bool {
 		if !n.up || n.fault != SetFits || n.has.Stamp() != w.config.Stamp || n.has.Phase != SetRecorded {
 			return false
 		}
-		return k < 0 || w.said[o.Number].answered >= w.said[k].since || !w.rules.On(protocol.RuleSetSince)
+		return k < 0 || w.said[o.Number].answered >= w.said[k].since //mutant:RuleSetSince=true
 	})
-	return protocol.Most(w.config.Deciders(), say) || !w.rules.On(protocol.RuleSetWord)
+	return protocol.Most(w.config.Deciders(), say) //mutant:RuleSetWord=true
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/findings"
 )
 
 // lost is a client of the set ABC whose C has lost its data, is met, and keeps
 // a word if it was given one.
-func lost(rules protocol.Rules, connected ...int) (p *party, set *nodeset.Configuration) {
+func lost(connected ...int) (p *party, set *nodeset.Configuration) {
 	set = setOf(1, abc...)
-	p = newWorld(rules).serve(set, abc...).start(abc...)
+	p = newWorld().serve(set, abc...).start(abc...)
 	p.settle(&findings.Findings{})
 	for i := range 3 {
 		p.drop(i)
@@ -31,8 +30,8 @@ func lost(rules protocol.Rules, connected ...int) (p *party, set *nodeset.Config
 func (p *party) isBack() bool { return p.w.at("C").Set().Config != nil }
 
 // wordOfMembers: one member gives a blank server no place.
-func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
-	p, _ := lost(rules, 0)
+func wordOfMembers(t assert.TestingT) {
+	p, _ := lost(0)
 	for len(p.asks) > 0 {
 		p.answer()
 	}
@@ -43,8 +42,8 @@ func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
 
 // wordOfBefore: what members said before a node lost its data gives it no
 // place.
-func wordOfBefore(t assert.TestingT, rules protocol.Rules) {
-	p, _ := lost(rules, 0, 1)
+func wordOfBefore(t assert.TestingT) {
+	p, _ := lost(0, 1)
 	p.drop(2)
 	p.connect(2)
 	assert.False(t, p.isBack(), "A and B said so before")
@@ -52,8 +51,8 @@ func wordOfBefore(t assert.TestingT, rules protocol.Rules) {
 
 // wordForAnotherLife: what members said before a node lost its data once more
 // gives it no place.
-func wordForAnotherLife(t assert.TestingT, rules protocol.Rules) {
-	p, _ := lost(rules, 0, 1)
+func wordForAnotherLife(t assert.TestingT) {
+	p, _ := lost(0, 1)
 	for len(p.asks) > 0 {
 		p.answer()
 	}
@@ -65,10 +64,10 @@ func wordForAnotherLife(t assert.TestingT, rules protocol.Rules) {
 
 func TestAPlaceIsGivenBackByWordsOfThisLife(t *testing.T) {
 	t.Parallel()
-	wordOfMembers(t, protocol.Rules{})
-	wordOfBefore(t, protocol.Rules{})
-	wordForAnotherLife(t, protocol.Rules{})
-	p, set := lost(protocol.Rules{}, 0, 1)
+	wordOfMembers(t)
+	wordOfBefore(t)
+	wordForAnotherLife(t)
+	p, set := lost(0, 1)
 	v := p.Verdict(2)
 	assert.True(t, v.Fault == nodeset.SetLost && v.Asks)
 	require.Len(t, p.asks, 2, "both members are asked, on the connections that there are")
@@ -90,7 +89,7 @@ func TestABlankServerThatWasMetFirst(t *testing.T) {
 	set := setOf(1, abc...)
 	learning, _, _ := replaced(set)
 	for _, c := range []*nodeset.Configuration{set, learning} {
-		p := newWorld(protocol.Rules{}).serve(c, abc...).start(abc...).settle(t)
+		p := newWorld().serve(c, abc...).start(abc...).settle(t)
 		for i := range 4 {
 			p.drop(i)
 		}
@@ -106,12 +105,12 @@ func TestABlankServerThatWasMetFirst(t *testing.T) {
 // Between a word and a place the server may have changed.
 func TestAWordThatIsOver(t *testing.T) {
 	t.Parallel()
-	p, set := lost(protocol.Rules{}, 0, 1)
+	p, set := lost(0, 1)
 	p.w.serve(set, "C") // another client has given it its place
 	p.Kept(2, p.w.at("C").Set())
 	p.act()
 	assert.Nil(t, p.conns[2], "it is judged again")
-	p, _ = lost(protocol.Rules{}, 0, 1)
+	p, _ = lost(0, 1)
 	p.asks = nil
 	p.Kept(2, nodeset.NodeSet{})
 	p.act()
@@ -133,7 +132,7 @@ func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 	for what, says := range map[string]nodeset.NodeSet{
 		"it has moved on": recordedAt(joint, "A"), "it has lost its data": {}, "it is another member": recordedAt(set, "B"),
 	} {
-		p := newWorld(protocol.Rules{}).serve(set, abc...).start(abc...).settle(t)
+		p := newWorld().serve(set, abc...).start(abc...).settle(t)
 		p.Told(0, 1, says, nodeset.RecordedNext{})
 		p.act()
 		assert.Nil(t, p.conns[0], what)
@@ -145,7 +144,7 @@ func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 // was of another configuration.
 func TestAnswersOfBeforeGiveNoPlace(t *testing.T) {
 	t.Parallel()
-	p, _ := lost(protocol.Rules{}, 0, 1)
+	p, _ := lost(0, 1)
 	before := p.asks
 	require.Len(t, before, 2)
 	p.w.lose("C")
@@ -158,7 +157,7 @@ func TestAnswersOfBeforeGiveNoPlace(t *testing.T) {
 	p.connect(2)
 	assert.False(t, p.isBack(), "C has lost its data since A and B were asked")
 
-	p, set := lost(protocol.Rules{}, 0, 1)
+	p, set := lost(0, 1)
 	_, _, done := replaced(set)
 	p.asks = nil
 	p.w.serve(done, "A")

@@ -36,7 +36,6 @@ type vote struct {
 }
 
 type world struct {
-	rules   protocol.Rules
 	now     int64
 	servers map[string]*server
 	words   int // so many random words were made
@@ -44,8 +43,8 @@ type world struct {
 	lines   []string
 }
 
-func newWorld(rules protocol.Rules) *world {
-	return &world{rules: rules, servers: map[string]*server{}}
+func newWorld() *world {
+	return &world{servers: map[string]*server{}}
 }
 
 func (w *world) say(format string, args ...any) {
@@ -146,7 +145,7 @@ type party struct {
 }
 
 func (w *world) start(list ...string) *party {
-	return &party{Membership: nodeset.NewMembership(list, w.rules), w: w, conns: map[int]*server{}, dialled: map[string]bool{}}
+	return &party{Membership: nodeset.NewMembership(list), w: w, conns: map[int]*server{}, dialled: map[string]bool{}}
 }
 
 // drop ends a connection.

@@ -14,14 +14,13 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // decides has the register of a set decide what follows, and returns that.
 func decides(t *testing.T, q *core.Quorum, c, next *nodeset.Configuration) *nodeset.Configuration {
 	t.Helper()
-	s := change.NewSuccession(c, next, exchangeSettings().TTL, exchangeSettings().NodeTimeout, protocol.Rules{})
+	s := change.NewSuccession(c, next, exchangeSettings().TTL, exchangeSettings().NodeTimeout)
 	require.NoError(t, q.Succeed(minute(t), s.Register, s.TTL, s.NodeTimeout, &s.Run))
 	decided, known := s.Decided()
 	require.True(t, known)

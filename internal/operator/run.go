@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/peers"
-	"github.com/quorate/quorate/internal/rule"
 )
 
 // Run has other nodes be the set of q, while locks are held and waited for. It
@@ -49,7 +48,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 		}
 	}
 	x.o = change.Operator{
-		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rule.Protocol()}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
+		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
 		Fanout: q.Driver.Client.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), peers.Chance(), "") },
 	}
 	err := x.run(ctx)

@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
@@ -29,7 +28,7 @@ func (d *driver) init(ps *Peers) {
 	d.ps = ps
 	d.Client = process.NewClient(process.ClientConfig{
 		TTL: d.ps.Set.TTL, NodeTimeout: d.ps.Set.NodeTimeout, Guard: d.ps.Set.Guard,
-		Seed: rand.Uint64(), Rules: rule.Protocol(),
+		Seed: rand.Uint64(),
 	})
 	d.timer.Start(d.tick)
 }

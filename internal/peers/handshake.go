@@ -19,7 +19,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -154,9 +153,7 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 // leaving ends the connection's life in the state machine if the connection
 // fails before it is up: the link calls no Down for it.
 func (n *Node) leaving() {
-	if rule.On(rule.Handshake) {
-		n.ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
-	}
+	n.ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) }) //mutant:Handshake
 }
 
 // show passes on which incarnation a node has as its connection begins. Until
@@ -191,10 +188,7 @@ func suits(info transport.Info) error {
 // hour, and has lost nothing then.
 func runOf(info *transport.Info, text string) string {
 	m, ok := script.ParseMarker(text)
-	switch {
-	case !rule.On(rule.Restart) && ok:
-		return m.Run
-	case ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.Run, info.RunID+"+"):
+	if ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.Run, info.RunID+"+") { //mutant:Restart=ok
 		return m.Run
 	}
 	return info.Run()

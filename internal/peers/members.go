@@ -21,13 +21,12 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/rule"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 )
 
 func newMembers(ps *Peers, list []string) *members {
-	s := &members{ps: ps, known: nodeset.NewMembership(list, rule.Protocol()), logged: map[int]nodeset.SetFault{}}
+	s := &members{ps: ps, known: nodeset.NewMembership(list), logged: map[int]nodeset.SetFault{}}
 	s.Recorder.members, s.Recorder.One = s, make(chan struct{}, 1)
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
@@ -43,12 +42,9 @@ func newMembers(ps *Peers, list []string) *members {
 // the last of several that overlap names the new configuration.
 func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodeset.RecordStep) {
 	s.mu.Lock()
-	event(s.known)
+	event(s.known) //mutant:NameLast=event(s.known); s.name()
 	todo := s.known.Out
 	s.known.Out = nil
-	if !rule.On(rule.NameLast) {
-		s.name()
-	}
 	config, wrong := s.known.Config(), s.setError(s.known.Wrong())
 	was, before := s.Config.Swap(config), s.wrong.Swap(wrong)
 	if config != was || (wrong == nil) != (before == nil) {

@@ -52,9 +52,7 @@ func (n *Name) Meet(others bool) {
 // Offer decides about r, which the claim wants sent. behind reports whether
 // requests of a class wait at the node, or more urgent ones. r gets its class.
 func (a *Attempt) Offer(r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
-	if r.Class = protocol.Waits; a.outbox.rules.On(protocol.RuleUrgent) {
-		r.Class = ClassOf(a.Phase(), r.Op)
-	}
+	r.Class = ClassOf(a.Phase(), r.Op) //mutant:RuleUrgent=protocol.Waits
 	return a.offer(r, behind)
 }
 
@@ -72,7 +70,7 @@ func (a *Attempt) Waits(r *protocol.Request) {
 		a.unsent = new([32]*protocol.Request)
 	}
 	a.unsent[r.Node] = r
-	if a.sent == 0 && a.Rules.On(protocol.RulePostpone) {
+	if a.sent == 0 { //mutant:RulePostpone
 		a.Postpone()
 	}
 }
@@ -105,7 +103,7 @@ func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Du
 	since := now.Sub(r.Sent)
 	pause = max(a.NodeTimeout, since) / 4
 	has := (a.reached|a.flying)&(1<<r.Node) != 0
-	if r.Op == protocol.OpLeave && has && since+pause < a.TTL && a.Rules.On(protocol.RuleLeaveAgain) {
+	if r.Op == protocol.OpLeave && has && since+pause < a.TTL { //mutant:RuleLeaveAgain
 		return pause
 	}
 	a.fail(now, r, false)
@@ -152,7 +150,7 @@ func (a *Attempt) Reload(r *protocol.Request) bool {
 // to that one may be from before the push that was lost.
 func (a *Attempt) Up(now protocol.Time, node int) {
 	if a.waits(node) == nil {
-		a.fresh = a.Rules.On(protocol.RuleAskAgain)
+		a.fresh = true //mutant:RuleAskAgain=false
 		a.Claim.Up(now, node)
 	}
 }

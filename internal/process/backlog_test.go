@@ -71,7 +71,7 @@ func TestClassOfRecord(t *testing.T) {
 		{protocol.OpPut, &protocol.Stored{Erased: true}, ClassOf(lease.Left, protocol.OpLeave)},
 		{protocol.OpPut, &protocol.Stored{}, protocol.Records}, {protocol.OpOpen, &protocol.Stored{}, protocol.Records}, {protocol.OpRead, nil, protocol.Records},
 	} {
-		if got := lease.ClassOfRecord(&protocol.Request{Op: c.op, Stored: c.s}, protocol.Rules{}); got != c.want {
+		if got := lease.ClassOfRecord(&protocol.Request{Op: c.op, Stored: c.s}); got != c.want {
 			t.Errorf("%v: class %d, want %d", c.op, got, c.want)
 		}
 	}

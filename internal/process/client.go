@@ -75,7 +75,6 @@ type ClientConfig struct {
 	Guard       time.Duration
 	Seed        uint64                                // spreads the repairs of many clients
 	Skewed      func(protocol.Ticket) protocol.Ticket // for tests: what Clock returns instead; nil: it is right
-	Rules       protocol.Rules
 }
 
 type ActionKind uint8
@@ -115,16 +114,15 @@ type Action struct {
 func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
 		ClientConfig: cfg,
-		fanout:       lease.NewFanout(cfg.Nodes, cfg.Rules),
+		fanout:       lease.NewFanout(cfg.Nodes),
 		bounds:       make([]nodeBounds, protocol.MaxNodes),
 		votes:        make([]atomic.Uint64, protocol.MaxNodes),
 		alarm:        protocol.Never, poll: protocol.Never,
-		incarnations: nodeset.NewIncarnations(cfg.Nodes, cfg.Rules),
-		repair:       repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
+		incarnations: nodeset.NewIncarnations(cfg.Nodes),
+		repair:       repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed),
 	}
 	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: protocol.Majority(cfg.Nodes), Deciders: protocol.Majority(cfg.Nodes), Window: protocol.WindowOf(cfg.Guard)})
 	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
-	c.clocks.Rules = cfg.Rules
 	return c
 }
 
@@ -206,9 +204,7 @@ func (c *Client) nodeActions(now protocol.Time) {
 	for _, a := range said {
 		switch a.Kind {
 		case nodeset.NodeVotes:
-			if c.Rules.On(protocol.RuleMet) {
-				c.judgeClocks(func(j *nodeset.Clocks) { j.IncarnationBegan(a.Node) })
-			}
+			c.judgeClocks(func(j *nodeset.Clocks) { j.IncarnationBegan(a.Node) }) //mutant:RuleMet
 		case nodeset.NodeMark:
 			c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
 		case nodeset.NodeReconnect:

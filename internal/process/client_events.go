@@ -27,7 +27,7 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 		return protocol.Verdict{Why: protocol.Counts}, nil
 	}
 	v.Why, do = c.judge(now, r.Node, a.Incarnation, nodeset.Reading{Sent: r.Sent, Received: now, Micros: a.Clock})
-	if !v.Counts() && c.Rules.On(protocol.RuleJudged) {
+	if !v.Counts() { //mutant:RuleJudged
 		return v, do
 	}
 	v.Guarding = c.Recovers(r.Node, a.Status == protocol.Recovering)
@@ -59,16 +59,13 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 		a.Fail(now, r, false)
 		return nil
 	}
-	first := a.Rules.On(protocol.RuleLanded)
-	if first {
-		a.landed(r)
-	}
+	a.landed(r) //mutant:RuleLanded=defer a.landed(r)
 	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
 	if r.Op == protocol.OpLeave {
 		a.left(r.Node, true)
 		return nil
 	}
-	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) && a.Rules.On(protocol.RuleForeign) {
+	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) { //mutant:RuleForeign
 		ans.Wait = foreignPoll
 	}
 	a.Reached(r.Node)
@@ -77,9 +74,6 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	if far && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
 		// Its T0 is from the clock of a node that others contradict by now.
 		a.End(now, lease.Expired)
-	}
-	if !first {
-		a.landed(r)
 	}
 	if r.Op == protocol.OpJoin && ans.Status == protocol.OK {
 		// Nodes that are asked later may not know the claims that the first
@@ -127,9 +121,7 @@ func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r 
 	}
 	c.mu.Lock()
 	if why = c.check(node, inc, r.Push); why == protocol.Counts {
-		if c.Rules.On(protocol.RuleBegins) {
-			c.nodeActions(now)
-		}
+		c.nodeActions(now) //mutant:RuleBegins
 		why = c.read(node, r)
 	}
 	return why, c.unlock(now)
@@ -252,7 +244,7 @@ func (c *Client) Tick(now protocol.Time) (do []Action) {
 		ask := uint32(0)
 		for i := range c.Nodes {
 			c.incarnations.Up(i)
-			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != protocol.Never && c.Rules.On(protocol.RulePoll) {
+			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != protocol.Never { //mutant:RulePoll
 				ask |= 1 << i
 			}
 		}

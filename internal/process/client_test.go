@@ -33,9 +33,9 @@ const (
 	guardTime = 10 * time.Second
 )
 
-func newProcess(nodes int, rules protocol.Rules) *testProcess {
+func newProcess(nodes int) *testProcess {
 	p := &testProcess{now: protocol.Time(time.Second), Client: process.NewClient(process.ClientConfig{
-		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Skewed: func(protocol.Ticket) protocol.Ticket { return wall }, Rules: rules,
+		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Skewed: func(protocol.Ticket) protocol.Ticket { return wall },
 	})}
 	for i := range nodes {
 		p.Connect(p.now, i, time.Millisecond)
@@ -97,11 +97,11 @@ func (p *testProcess) answer(r protocol.Request, a protocol.Answer) protocol.Ver
 // node's clock nor the tickets of the name.
 func TestReplyThatDoesNotCount(t *testing.T) {
 	t.Parallel()
-	otherIncarnationShowsATicket(t, protocol.Rules{})
+	otherIncarnationShowsATicket(t)
 }
 
-func otherIncarnationShowsATicket(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func otherIncarnationShowsATicket(t assert.TestingT) {
+	p := newProcess(3)
 	p.start()
 	v := p.answer(p.sent[0], protocol.Answer{Status: protocol.OK, Incarnation: 77, Ticket: wall + 1000*protocol.Residues})
 	assert.Equal(t, protocol.OtherIncarnation, v.Why)
@@ -115,7 +115,7 @@ func otherIncarnationShowsATicket(t assert.TestingT, rules protocol.Rules) {
 // A reply that was not judged does not count.
 func TestReplyThatWasNotJudged(t *testing.T) {
 	t.Parallel()
-	p := newProcess(1, protocol.Rules{})
+	p := newProcess(1)
 	p.start()
 	r := p.sent[0]
 	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.Ticket(), Incarnation: 1}
@@ -127,11 +127,11 @@ func TestReplyThatWasNotJudged(t *testing.T) {
 // both.
 func TestAnswerOfARequestThatWasRepeated(t *testing.T) {
 	t.Parallel()
-	mergedAnswer(t, protocol.Rules{})
+	mergedAnswer(t)
 }
 
-func mergedAnswer(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func mergedAnswer(t assert.TestingT) {
+	p := newProcess(3)
 	p.start()
 	p.pass(2 * aTimeout)
 	joins := slices.Clone(p.sent)
@@ -148,11 +148,11 @@ func mergedAnswer(t assert.TestingT, rules protocol.Rules) {
 // yet.
 func TestNodeIsAskedAfterAReconnect(t *testing.T) {
 	t.Parallel()
-	askedAgain(t, protocol.Rules{})
+	askedAgain(t)
 }
 
-func askedAgain(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func askedAgain(t assert.TestingT) {
+	p := newProcess(3)
 	p.start()
 	p.pass(aTimeout + aTimeout/16)
 	p.a.Up(p.now, 1)
@@ -163,11 +163,11 @@ func askedAgain(t assert.TestingT, rules protocol.Rules) {
 // The head of a queue learns soon that another Redlock client's key is gone.
 func TestHeadOfAQueueBehindAnotherClientsKey(t *testing.T) {
 	t.Parallel()
-	foreignKey(t, protocol.Rules{})
+	foreignKey(t)
 }
 
-func foreignKey(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func foreignKey(t assert.TestingT) {
+	p := newProcess(3)
 	p.start()
 	for _, r := range slices.Clone(p.sent) {
 		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true, Ticket: p.a.Ticket(), Wait: time.Minute})
@@ -179,11 +179,11 @@ func foreignKey(t assert.TestingT, rules protocol.Rules) {
 // An open ends with its hold. A put goes on for a while.
 func TestRunWithoutAHold(t *testing.T) {
 	t.Parallel()
-	openWithoutAHold(t, protocol.Rules{})
+	openWithoutAHold(t)
 }
 
-func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func openWithoutAHold(t assert.TestingT) {
+	p := newProcess(3)
 	open, put := lease.RegisterOp{Op: protocol.OpOpen}, lease.RegisterOp{Op: protocol.OpPut}
 	p.StartRegisterOp(p.now, &open, "", aTimeout, aTTL)
 	p.StartRegisterOp(p.now, &put, "", aTimeout, aTTL)
@@ -198,7 +198,7 @@ func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 // connection.
 func TestClockThatWasSetBack(t *testing.T) {
 	t.Parallel()
-	p := newProcess(1, protocol.Rules{})
+	p := newProcess(1)
 	read := func(millis int64) []process.Action {
 		p.now += 1000
 		_, do := p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: millis * 1000})
@@ -215,11 +215,11 @@ func has(do []process.Action, k process.ActionKind) bool {
 // Nodes that have not shown their time for a while are asked for it.
 func TestNodesAreAskedForTheirTime(t *testing.T) {
 	t.Parallel()
-	polled(t, protocol.Rules{})
+	polled(t)
 }
 
-func polled(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func polled(t assert.TestingT) {
+	p := newProcess(3)
 	p.now = p.now.Add(aTTL / 4)
 	p.Time(1, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: 1_000_000 * 1000})
 	do := p.Tick(p.now)
@@ -233,7 +233,7 @@ func polled(t assert.TestingT, rules protocol.Rules) {
 // time at which a Tick is wanted is said once, and again after each Tick.
 func TestWakeIsSaidAgainAfterATick(t *testing.T) {
 	t.Parallel()
-	p := newProcess(3, protocol.Rules{})
+	p := newProcess(3)
 	assert.False(t, has(p.Show(p.now, 0, 1), process.ActWake))
 	assert.True(t, has(p.Tick(p.now+1), process.ActWake), "also where the Tick came too early")
 }
@@ -244,11 +244,11 @@ func TestWakeIsSaidAgainAfterATick(t *testing.T) {
 // that this process counts on.
 func TestFirstReplyBeginsTheBounds(t *testing.T) {
 	t.Parallel()
-	firstReply(t, protocol.Rules{})
+	firstReply(t)
 }
 
-func firstReply(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(3, rules)
+func firstReply(t assert.TestingT) {
+	p := newProcess(3)
 	read := func(inc protocol.Incarnation, millis int64) protocol.Why {
 		p.now += 1000
 		r := protocol.Request{Op: protocol.OpJoin, Node: 0, Sent: p.now - 500}

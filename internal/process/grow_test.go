@@ -15,7 +15,7 @@ import (
 // asks them.
 func TestAClientGrows(t *testing.T) {
 	t.Parallel()
-	p := newProcess(3, protocol.Rules{})
+	p := newProcess(3)
 	p.start()
 	read := &lease.RegisterOp{Op: protocol.OpRead}
 	p.StartRegisterOp(p.now, read, "", aTimeout, aTTL)
@@ -44,7 +44,7 @@ func TestAClientGrows(t *testing.T) {
 // under way there ends when another configuration counts.
 func TestASuccessionCountsTheDeciders(t *testing.T) {
 	t.Parallel()
-	p := newProcess(4, protocol.Rules{})
+	p := newProcess(4)
 	g := protocol.Group{Nodes: 4, Sets: protocol.Quorums{Present: 0b0111, Next: 0b1001}, Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &lease.RegisterOp{Op: protocol.OpPut, Succession: true}
@@ -71,7 +71,7 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 // already. The nodes of that one may all lack the register.
 func TestASuccessionOfAnEarlierConfiguration(t *testing.T) {
 	t.Parallel()
-	p := newProcess(3, protocol.Rules{})
+	p := newProcess(3)
 	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3), Successor: "quorate set 4", Window: protocol.WindowOf(guardTime)})
 	for name, want := range map[string]struct {
 		phase   lease.Phase
@@ -93,6 +93,6 @@ func TestASuccessionOfAnEarlierConfiguration(t *testing.T) {
 // it.
 func TestANodeThatLeavesBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
-	p := newProcess(3, protocol.Rules{})
+	p := newProcess(3)
 	p.Down(p.now, 5)
 }

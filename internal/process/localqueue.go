@@ -67,7 +67,6 @@ type SharedClaim interface {
 // claim at most is at the nodes. Each method is an event, and returns what is
 // to be done. C is a caller. LocalQueue is not safe for concurrent use.
 type LocalQueue[C any, H SharedClaim] struct {
-	Rules  protocol.Rules
 	TTL    time.Duration
 	Linger time.Duration // how long a claim is kept after the last caller
 
@@ -93,10 +92,7 @@ type inLine[C any] struct {
 // sync.Mutex there is nothing to gain from overtaking: a turn costs a round
 // trip.
 func (q *LocalQueue[C, H]) pop() inLine[C] {
-	next := q.line.Front()
-	if !q.Rules.On(protocol.RuleFirst) {
-		next = q.line.Back()
-	}
+	next := q.line.Front() //mutant:RuleFirst=q.line.Back()
 	return q.line.Remove(next).(inLine[C])
 }
 
@@ -129,9 +125,7 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 			q.mode, q.callers = mode, 1
 			return LockEntered, none
 		}
-		if q.Rules.On(protocol.RuleLingerMode) {
-			before = q.claim
-		}
+		before = q.claim //mutant:RuleLingerMode
 		q.mode, q.claim = getting, none
 		return LockGet, before
 	case mode == Read && q.shareable():
@@ -146,7 +140,7 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 // pass makes the claim serve one more caller, a writer with the next token,
 // unless it may not.
 func (q *LocalQueue[C, H]) pass() bool {
-	if q.n+1 >= HandOvers && q.Rules.On(protocol.RulePassTokens) {
+	if q.n+1 >= HandOvers { //mutant:RulePassTokens
 		return false
 	}
 	now := q.claim.Pass()
@@ -154,14 +148,14 @@ func (q *LocalQueue[C, H]) pass() bool {
 		if !q.waited {
 			q.since, q.waited = now.At, true
 		}
-		if now.At.Sub(q.since) > q.TTL/passShare && q.Rules.On(protocol.RulePassTime) {
+		if now.At.Sub(q.since) > q.TTL/passShare { //mutant:RulePassTime
 			return false
 		}
 	}
-	if !now.Usable && q.Rules.On(protocol.RulePassUsable) {
+	if !now.Usable { //mutant:RulePassUsable
 		return false
 	}
-	if q.kind == Write && q.Rules.On(protocol.RulePassToken) {
+	if q.kind == Write { //mutant:RulePassToken
 		q.n++
 	}
 	return true
@@ -172,7 +166,10 @@ func (q *LocalQueue[C, H]) pass() bool {
 // behind this one at the nodes. That can only be a writer's. Readers that went
 // on coming would starve either writer.
 func (q *LocalQueue[C, H]) shareable() bool {
-	if q.mode != Read && (q.mode != Write || q.Rules.On(protocol.RuleShare)) || q.line.Len() > 0 && q.Rules.On(protocol.RuleInLine) {
+	if q.mode != Read { //mutant:RuleShare=q.mode != Read && q.mode != Write
+		return false
+	}
+	if q.line.Len() > 0 { //mutant:RuleInLine
 		return false
 	}
 	return q.shares()
@@ -181,7 +178,8 @@ func (q *LocalQueue[C, H]) shareable() bool {
 // shares reports whether the claim may serve one more reader beside others.
 func (q *LocalQueue[C, H]) shares() bool {
 	s := q.claim.Standing()
-	return (s.Usable || s.Valid && s.Fixed) && (!s.Waiters || !q.Rules.On(protocol.RuleReadersYield))
+	return (s.Usable || s.Valid && s.Fixed) &&
+		!s.Waiters //mutant:RuleReadersYield
 }
 
 // Wait queues a caller that Lock has told to. It returns the place for GiveUp.
@@ -246,13 +244,12 @@ func (q *LocalQueue[C, H]) Ended() EndOutcome {
 	var none H
 	switch {
 	case q.claim == none || !q.claim.Standing().Over:
+		return EndedEarlier
 	case q.mode == idle:
 		q.drop()
 		return EndedLinger
-	case q.Rules.On(protocol.RuleLostHolders):
-		return EndedHold
 	}
-	return EndedEarlier
+	return EndedHold //mutant:RuleLostHolders=EndedEarlier
 }
 
 func (q *LocalQueue[C, H]) drop() (claim H) {
@@ -273,12 +270,13 @@ type LocalTask[C any] struct {
 // task, and the place of an attempt that is still queued at the nodes if it
 // wants the same mode. That of a try is good for no other caller.
 func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
-	if q.mode = idle; q.line.Len() > 0 && q.Rules.On(protocol.RuleNext) {
+	if q.mode = idle; q.line.Len() > 0 { //mutant:RuleNext
 		w := q.pop()
 		q.mode, t.To, t.Any = getting, w.caller, true
-		t.Place = queued && !try && (w.mode == mode || !q.Rules.On(protocol.RulePlaceMode))
+		t.Place = queued && !try &&
+			w.mode == mode //mutant:RulePlaceMode
 	}
-	t.Withdraw = queued && !t.Place && q.Rules.On(protocol.RulePlaceLeft)
+	t.Withdraw = queued && !t.Place //mutant:RulePlaceLeft
 	return t
 }
 

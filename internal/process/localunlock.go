@@ -1,7 +1,6 @@
 package process
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
 )
 
@@ -29,7 +28,8 @@ type LocalUnlock[C any, H SharedClaim] struct {
 // Unlock ends one caller's hold. A hold that was lost is ended by Unlock too.
 // Invariant: while a Downgrade is under way no Unlock changes the mode.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
-	if q.mode != mode || q.shrinks && q.Rules.On(protocol.RuleShrinks) {
+	if q.mode != mode ||
+		q.shrinks { //mutant:RuleShrinks
 		x.Do = UnlockNotHeld
 		return x
 	}
@@ -40,12 +40,13 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		return x
 	}
 	switch {
-	case x.Lost && q.Rules.On(protocol.RulePassUsable):
+	case x.Lost: //mutant:RulePassUsable
 	case mode == Write && q.firstWants(Write) && q.pass():
 		q.callers = 1
 		x.Do, x.To = UnlockPassed, q.pop().caller
 		return x
-	case q.line.Len() == 0 && q.Linger > 0 && now.Usable && (!now.Waiters || !q.Rules.On(protocol.RuleLinger)):
+	case q.line.Len() == 0 && q.Linger > 0 && now.Usable &&
+		!now.Waiters: //mutant:RuleLinger
 		q.mode, q.until = idle, now.At.Add(q.Linger)
 		x.Do = UnlockLingers
 		return x
@@ -62,7 +63,7 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 // Waiting says that a claim waits behind the shared one. A claim that only
 // lingers is left.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
-	if q.mode == idle && q.Rules.On(protocol.RuleLinger) {
+	if q.mode == idle { //mutant:RuleLinger
 		leave = q.drop()
 	}
 	return leave
@@ -79,8 +80,5 @@ func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 	if left := q.until.Sub(q.claim.Standing().At); left > 0 {
 		return none, left // there has been another Unlock
 	}
-	if !q.Rules.On(protocol.RuleLingerEnd) {
-		return none, 0
-	}
-	return q.drop(), 0
+	return q.drop(), 0 //mutant:RuleLingerEnd=none, 0
 }

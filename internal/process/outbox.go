@@ -17,7 +17,6 @@ import "github.com/quorate/quorate/internal/protocol"
 //	                        no room -------+------------ Depart --> Departed
 
 type outbox struct {
-	rules   protocol.Rules
 	unsent  *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
 	sent    uint32                 // nodes that may have been sent something, a bit for each
 	flying  uint32                 // nodes at which a join or a beat is unanswered, a bit for each
@@ -43,22 +42,19 @@ func (o *outbox) offer(r *protocol.Request, behind func(protocol.Class) bool) pr
 	bit, waits := uint32(1)<<r.Node, o.waits(r.Node)
 	if waits != nil {
 		if r.Op != protocol.OpLeave && r.Class >= waits.Class {
-			if o.rules.On(protocol.RuleNewest) {
-				k := waits.Class
-				*waits = *r
-				waits.Class = k
-			}
+			k := waits.Class
+			*waits = *r //mutant:RuleNewest
+			waits.Class = k
 			return protocol.Drop
 		}
-		if o.rules.On(protocol.RuleWithdraw) {
-			waits.Withdrawn, o.unsent[r.Node] = true, nil
-		}
+		waits.Withdrawn, o.unsent[r.Node] = true, nil //mutant:RuleWithdraw
 	}
-	if r.Op == protocol.OpLeave && (o.sent&bit == 0 || waits != nil && !o.rules.On(protocol.RuleLeaveAll)) {
+	if r.Op == protocol.OpLeave &&
+		o.sent&bit == 0 { //mutant:RuleLeaveAll=o.sent&bit == 0 || waits != nil
 		o.left(r.Node, true) // the node knows nothing of the claim
 		return protocol.Drop
 	}
-	if repeatable(r.Op) && o.flying&bit != 0 && !o.fresh && !r.List && o.rules.On(protocol.RuleMerge) {
+	if repeatable(r.Op) && o.flying&bit != 0 && !o.fresh && !r.List { //mutant:RuleMerge
 		o.merged |= bit // the answer to the one that is under way serves for both
 		return protocol.Drop
 	}

@@ -13,9 +13,9 @@ import (
 
 // waits is a claim of a set of three that waits, with the vote of node 0 alone.
 // node has a node answer.
-func waits(t assert.TestingT, rules protocol.Rules) (c *lease.Claim, now protocol.Time, node func(i int, vote bool)) {
+func waits(t assert.TestingT) (c *lease.Claim, now protocol.Time, node func(i int, vote bool)) {
 	const ticket = 64
-	c = lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second}, Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond, Rules: rules})
+	c = lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second}, Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond})
 	now = protocol.Time(time.Hour)
 	c.Start(now, ticket, 0, 0)
 	out := append([]protocol.Request(nil), c.Out...)
@@ -31,15 +31,15 @@ func waits(t assert.TestingT, rules protocol.Rules) (c *lease.Claim, now protoco
 
 // numberOfAnother has a number stand for another member than the one that has
 // voted.
-func numberOfAnother(t assert.TestingT, rules protocol.Rules) {
-	c, now, node := waits(t, rules)
+func numberOfAnother(t assert.TestingT) {
+	c, now, node := waits(t)
 	c.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
 	node(2, true)
 	assert.NotEqual(t, lease.Holding, c.Phase(), "the vote of one member counts as another's")
 	node(0, true)
 	assert.NotEqual(t, lease.Holding, c.Phase(), "so does an answer to what was asked before")
 
-	c, now, node = waits(t, rules)
+	c, now, node = waits(t)
 	node(2, true)
 	if assert.Equal(t, lease.Holding, c.Phase()) {
 		c.Regroup(now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
@@ -49,7 +49,7 @@ func numberOfAnother(t assert.TestingT, rules protocol.Rules) {
 
 // recordOfAnother has a read hear a value from A, whose number stands for D
 // then, which has more.
-func recordOfAnother(t assert.TestingT, rules protocol.Rules) {
+func recordOfAnother(t assert.TestingT) {
 	version := func(n uint64) protocol.Stored {
 		return protocol.Stored{Version: protocol.Version{Ticket: protocol.Ticket(n)}}
 	}
@@ -57,7 +57,7 @@ func recordOfAnother(t assert.TestingT, rules protocol.Rules) {
 		return protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: version(n), CaughtUp: true}}
 	}
 	now := protocol.Time(time.Hour)
-	q := &lease.RegisterOp{Op: protocol.OpRead, Nodes: 3, NodeTimeout: time.Second, MaxPause: time.Second, Fresh: 20 * time.Second, Rules: rules}
+	q := &lease.RegisterOp{Op: protocol.OpRead, Nodes: 3, NodeTimeout: time.Second, MaxPause: time.Second, Fresh: 20 * time.Second}
 	q.Start(now)
 	asked := append([]protocol.Request(nil), q.Out...)
 	q.Out = nil
@@ -74,8 +74,8 @@ func recordOfAnother(t assert.TestingT, rules protocol.Rules) {
 }
 
 // shorterGuard has a set get a guard time that does not cover the lease.
-func shorterGuard(t assert.TestingT, rules protocol.Rules) {
-	c, now, node := waits(t, rules)
+func shorterGuard(t assert.TestingT) {
+	c, now, node := waits(t)
 	node(2, true)
 	g := protocol.Group{Nodes: 3, Sets: protocol.Majority(3), LongestTTL: time.Second}
 	c.Regroup(now, g)
@@ -87,12 +87,12 @@ func shorterGuard(t assert.TestingT, rules protocol.Rules) {
 
 func TestRegroup(t *testing.T) {
 	t.Parallel()
-	for _, test := range []func(assert.TestingT, protocol.Rules){numberOfAnother, recordOfAnother, shorterGuard} {
-		test(t, protocol.Rules{})
+	for _, test := range []func(assert.TestingT){numberOfAnother, recordOfAnother, shorterGuard} {
+		test(t)
 	}
 	// A client that slept while its number was given again forgets what it
 	// knew.
-	p := newProcess(3, protocol.Rules{})
+	p := newProcess(3)
 	g := protocol.Group{Nodes: 32, Sets: protocol.Majority(32), Others: 1 << 31}
 	p.Regroup(p.now, g)
 	p.Connect(p.now, 31, time.Millisecond)
@@ -105,7 +105,7 @@ func TestRegroup(t *testing.T) {
 // have lost its data since, and have been caught up again.
 func TestAnswersAboutRecordsCountForTheGuardTimeOfTheSet(t *testing.T) {
 	t.Parallel()
-	p := newProcess(3, protocol.Rules{})
+	p := newProcess(3)
 	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Window: protocol.WindowOf(10 * time.Second)})
 	q := &lease.RegisterOp{Op: protocol.OpRead}
 	p.StartRegisterOp(p.now, q, "", aTimeout, aTTL)

@@ -16,7 +16,7 @@ import (
 func (c *Client) Config(succession bool) lease.Config {
 	g := c.group.Load()
 	sets, absent := g.Of(succession)
-	return lease.Config{Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Window: g.Window, Succession: succession, Rules: c.Rules}
+	return lease.Config{Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Window: g.Window, Succession: succession}
 }
 
 // Defer returns which nodes an attempt defers. No attempt defers nodes that is
@@ -34,8 +34,7 @@ func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.L
 func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral) {
 	cfg.NodeTimeout = c.fanout.QuorumTimeout(l.Unhealthy|cfg.Absent, cfg.NodeTimeout, cfg.TTL)
 	a.Claim = *lease.NewClaim(cfg)
-	a.outbox.rules = cfg.Rules
-	if c.group.Load().Past(cfg.Succession, n.Name, cfg.Rules) {
+	if c.group.Load().Past(cfg.Succession, n.Name) {
 		a.End(now, lease.Lost)
 		return
 	}
@@ -49,7 +48,7 @@ func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config,
 
 // propose returns T0 for an attempt that begins now.
 func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket {
-	return n.tickets.Propose(a.ID, c.Clock(now), c.Window(), a.Rules)
+	return n.tickets.Propose(a.ID, c.Clock(now), c.Window())
 }
 
 // Offer is Attempt.Offer, and gives a join its T0: of when it is first sent.
@@ -80,9 +79,7 @@ func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	if a.Postponed() {
 		a.Claim.Begin(now, c.propose(now, a, n))
 	}
-	if a.Rules.On(protocol.RuleDepart) {
-		*r = a.Claim.Depart(now, *r)
-	}
+	*r = a.Claim.Depart(now, *r) //mutant:RuleDepart
 	return true
 }
 
@@ -100,12 +97,12 @@ func (c *Client) FarTicket(a *Attempt, r *protocol.Request, ans *protocol.Answer
 func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)
-	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, c.Rules
+	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3
 	// A node that loses its data is not caught up before its guard time is
 	// over. So what it said less than a guard time ago it still has, or it says
 	// that it is recovering.
 	q.Fresh = g.Fresh()
-	if g.Past(q.Succession, name, c.Rules) {
+	if g.Past(q.Succession, name) {
 		q.Supersede()
 		return
 	}

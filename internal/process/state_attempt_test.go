@@ -19,7 +19,6 @@ func TestStateOfAttemptIsComplete(t *testing.T) {
 	reported := map[string]string{
 		"Claim":           "looked at by TestStateIsComplete",
 		"outbox":          "looked at below",
-		"rules":           "the same during a search",
 		"unsent":          "looked at below",
 		"reached":         "only read by Refused, and no search has nodes that refuse for now",
 		"ended":           "only reported, by Free",

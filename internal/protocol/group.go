@@ -46,8 +46,8 @@ func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 // Past reports whether a name is that of a register that decided what followed
 // an earlier configuration. That is no question any more, and the nodes that
 // are asked now need not know the answer.
-func (g *Group) Past(succession bool, name string, rules Rules) bool {
-	return succession && name != g.Successor && rules.On(RuleSetSuccessor)
+func (g *Group) Past(succession bool, name string) bool {
+	return succession && name != g.Successor //mutant:RuleSetSuccessor=false
 }
 
 const Successors = "quorate set "

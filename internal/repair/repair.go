@@ -20,7 +20,6 @@ import (
 type Repair struct {
 	NodeTimeout time.Duration
 	Guard       time.Duration
-	Rules       protocol.Rules
 	Group       protocol.Group
 	Out         []RepairStep
 
@@ -29,9 +28,9 @@ type Repair struct {
 	numbers map[string]protocol.Time // semaphores that a node has missed a Resize of: when to spread the number; Never: it is under way
 }
 
-func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules protocol.Rules) *Repair {
+func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64) *Repair {
 	return &Repair{
-		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Group: protocol.Group{Sets: protocol.Majority(nodes), Deciders: protocol.Majority(nodes)},
+		NodeTimeout: nodeTimeout, Guard: guard, Group: protocol.Group{Sets: protocol.Majority(nodes), Deciders: protocol.Majority(nodes)},
 		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes), numbers: map[string]protocol.Time{},
 	}
 }
@@ -61,7 +60,7 @@ func DecideWithin(nodeTimeout, ttl, trip time.Duration) time.Duration {
 // semaphore, which others know. A quick node may be ahead of a slow one by less
 // than a node timeout.
 func (r *Repair) MissedResize(now protocol.Time, name string, timeout time.Duration) {
-	if _, known := r.numbers[name]; !known && r.Rules.On(protocol.RuleRepairResize) {
+	if _, known := r.numbers[name]; !known { //mutant:RuleRepairResize
 		r.numbers[name] = now.Add(timeout)
 	}
 }
@@ -83,10 +82,10 @@ type NodeHealth struct {
 // data: each node of each set that counts votes and is caught up. nodes are by
 // their numbers in sets. In a set of one node or two no restart keeps a
 // majority; then it reports that all is well.
-func MayRestart(r protocol.Rules, nodes []NodeHealth, sets protocol.Quorums) bool {
+func MayRestart(nodes []NodeHealth, sets protocol.Quorums) bool {
 	well := uint32(0)
 	for i, n := range nodes {
-		if n.Votes && (n.CaughtUp || !r.On(protocol.RuleSpareCaughtUp)) {
+		if n.Votes && n.CaughtUp { //mutant:RuleSpareCaughtUp=n.Votes
 			well |= 1 << i
 		}
 	}

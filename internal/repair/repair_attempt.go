@@ -72,8 +72,8 @@ func (r *Repair) take(now protocol.Time, s RepairStep, res RepairResult) {
 	case RepairLook:
 		r.looked(i, res)
 	case RepairTurn:
-		if !res.OK && r.Rules.On(protocol.RuleRepairTurns) { // one client at a time: all at once would only be slower
-			n.fail(nil, false)
+		if !res.OK { //mutant:RuleRepairTurns
+			n.fail(nil, false) // one client at a time: all at once would only be slower
 			return
 		}
 		n.turn, n.prolong = true, now.Add(r.turn()/2)
@@ -103,14 +103,12 @@ func (r *Repair) looked(i int, res RepairResult) {
 	}
 	if res.Incarnation != n.incarnation {
 		n.incarnation = res.Incarnation
-		if r.Rules.On(protocol.RuleRepairRestart) {
-			n.listed, n.names, n.batch = false, nil, 0
-		}
+		n.listed, n.names, n.batch = false, nil, 0 //mutant:RuleRepairRestart
 	}
 	if n.batch == 0 {
 		n.batch = r.most()
 	}
-	if n.wait = res.Wait; n.wait > 0 && r.Rules.On(protocol.RuleRepairGuard) {
+	if n.wait = res.Wait; n.wait > 0 { //mutant:RuleRepairGuard
 		n.fail(nil, false)
 		return
 	}
@@ -159,7 +157,7 @@ func (r *Repair) asked(i int, s RepairStep, res RepairResult) {
 		return
 	case !listing:
 		p.looked, p.caughtUp, p.incarnation, p.run = true, res.CaughtUp, res.Incarnation, res.Run
-	case (res.Incarnation != p.incarnation || res.Run != p.run) && r.Rules.On(protocol.RuleRepairSteady):
+	case res.Incarnation != p.incarnation || res.Run != p.run: //mutant:RuleRepairSteady
 		p.err = ErrLostMeanwhile // some names may be missing; and a cursor is of one run
 	default:
 		p.listed = true
@@ -206,7 +204,7 @@ func (r *Repair) list(i int) {
 			}
 		}
 	}
-	if !lease.CanListNames(r.Rules, r.Group.Sets, i, n.kept, caughtUp, all) {
+	if !lease.CanListNames(r.Group.Sets, i, n.kept, caughtUp, all) {
 		n.fail(nil, false)
 		n.lacking = make([]error, len(r.nodes))
 		for j := range n.others {
@@ -235,7 +233,7 @@ func (r *Repair) bring(i int) {
 	// does not need some of them.
 	n.names = slices.DeleteFunc(n.names, func(name string) bool {
 		brings, _ := r.Group.Brings(i, name)
-		return !brings && r.Rules.On(protocol.RuleRepairSuccession)
+		return !brings //mutant:RuleRepairSuccession=false
 	})
 	if len(n.names) == 0 {
 		r.do(i, RepairStep{Kind: RepairMark, Incarnation: n.incarnation})
@@ -260,7 +258,7 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	case s.Kind == RepairDecide && res.OK:
 		r.do(i, RepairStep{Kind: RepairRead, Name: s.Name, Succession: s.Succession, decided: true}) // the node need not be one of the majority
 		return
-	case s.Kind == RepairRead && lease.Decides(r.Rules, res.Outcome == lease.Inconclusive, s.decided):
+	case s.Kind == RepairRead && lease.Decides(res.Outcome == lease.Inconclusive, s.decided):
 		r.do(i, RepairStep{Kind: RepairDecide, Name: s.Name, Succession: s.Succession})
 		return
 	case s.Kind == RepairDecide || res.Outcome == lease.Inconclusive:
@@ -281,7 +279,7 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 // read included (repair-every-name.txt).
 func (r *Repair) batched(i int) {
 	n := &r.nodes[i]
-	if n.names = n.names[n.sent:]; len(n.left) > 0 && r.Rules.On(protocol.RuleRepairEvery) {
+	if n.names = n.names[n.sent:]; len(n.left) > 0 { //mutant:RuleRepairEvery
 		if n.names = append(n.names, n.left...); len(n.left) == n.sent {
 			n.batch = max(1, n.batch/4)
 		}

@@ -11,16 +11,16 @@ import (
 
 // While nodes are being exchanged, a majority of each set goes on to vote
 // without the node that is restarted.
-func TestSparesOfEachSet(t *testing.T) { sparesOfEachSet(t, protocol.Rules{}) }
+func TestSparesOfEachSet(t *testing.T) { sparesOfEachSet(t) }
 
-func sparesOfEachSet(t assert.TestingT, rules protocol.Rules) {
+func sparesOfEachSet(t assert.TestingT) {
 	const a, b, c, d, e = 1, 2, 4, 8, 16
 	may := func(sets protocol.Quorums, votes, caughtUp uint32) bool {
 		nodes := make([]repair.NodeHealth, 5)
 		for i := range nodes {
 			nodes[i] = repair.NodeHealth{Votes: votes>>i&1 > 0, CaughtUp: caughtUp>>i&1 > 0}
 		}
-		return repair.MayRestart(rules, nodes, sets)
+		return repair.MayRestart(nodes, sets)
 	}
 	joint := protocol.Quorums{Present: a | b | c, Next: a | d | e}
 	assert.True(t, may(joint, a|b|c|d|e, a|b|c|d|e))

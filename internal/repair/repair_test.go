@@ -31,7 +31,7 @@ func steps(t *testing.T, r *Repair, kinds ...RepairKind) []RepairStep {
 // looked at.
 func newRepair(t *testing.T) (*Repair, RepairStep) {
 	t.Helper()
-	r := NewRepair(3, 200*time.Millisecond, repairGuard, 1, protocol.Rules{})
+	r := NewRepair(3, 200*time.Millisecond, repairGuard, 1)
 	for i := range 3 {
 		r.Up(1, i)
 	}

@@ -9,7 +9,6 @@ package repair
 import (
 	"github.com/quorate/quorate/internal/protocol"
 	"maps"
-	"math"
 	"slices"
 	"time"
 )
@@ -54,9 +53,7 @@ func (r *Repair) Tick(now protocol.Time) {
 func (r *Repair) Up(now protocol.Time, node int) {
 	r.nodes[node].up = true
 	r.Hurry(now)
-	if r.Rules.On(protocol.RuleRepairMeet) {
-		r.Look(now, node)
-	}
+	r.Look(now, node) //mutant:RuleRepairMeet
 }
 
 // Hurry has nodes that wait be tried now: their guard times may have been
@@ -135,10 +132,7 @@ func (r *Repair) turn() time.Duration  { return 4 * r.NodeTimeout }
 
 // most is how many names are brought at a time.
 func (r *Repair) most() int {
-	if !r.Rules.On(protocol.RuleRepairBound) {
-		return math.MaxInt / 4
-	}
-	return repairBatch
+	return repairBatch //mutant:RuleRepairBound=1 << 30
 }
 
 // do has the client take a step for the repair of node i.
@@ -174,7 +168,7 @@ func (r *Repair) advance(now protocol.Time, i int) {
 			r.Look(now, i)
 		}
 	default:
-		r.pause(now, i)
+		r.pause(now, i) //mutant:RuleRepairRetry=r.nodes[i].idle()
 	}
 }
 
@@ -182,10 +176,6 @@ func (r *Repair) advance(now protocol.Time, i int) {
 // attempts are spread, and get rarer while they fail.
 func (r *Repair) pause(now protocol.Time, i int) {
 	n := &r.nodes[i]
-	if !r.Rules.On(protocol.RuleRepairRetry) {
-		n.idle()
-		return
-	}
 	longest := 4 * r.NodeTimeout
 	if n.attempts >= quietAttempts {
 		longest = max(longest, r.Guard/2)

@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
-	"github.com/quorate/quorate/internal/rule"
 )
 
 // Survey is what Check finds out about all nodes. It is a view of one client at
@@ -52,7 +51,7 @@ func Restartable(nodes []Node, g protocol.Group) bool {
 			health[n.Index] = repair.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
 		}
 	}
-	return repair.MayRestart(rule.Protocol(), health, g.Sets)
+	return repair.MayRestart(health, g.Sets)
 }
 
 // Merge puts the surveys of all buckets together, for the addresses of a list.

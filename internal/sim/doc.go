@@ -92,7 +92,7 @@
 // random, without faults and with any. The others are aims: each walks towards
 // one way in which the protocol would break if a rule were missing, and leaves
 // the details to chance, since random schedules alone do not get there.
-// TestMutants (build tag mutants) leaves out each rule in turn and demands that
+// TestMutants (make mutants) leaves out each rule in turn and demands that
 // its aim find the violation within so many seeds.
 //
 // # What is not simulated

@@ -7,218 +7,208 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
-// mutant is the protocol with something left out, and what that leads to.
-type mutant struct {
+// row is the protocol with something left out, and what that leads to.
+type row struct {
 	name   string
-	change func(*course.Setting)
+	change mutation
 	aim    generator
 	within int    // so many seeds at most
 	kinds  string // of violation
 }
 
-func without(off ...protocol.Rule) func(*course.Setting) {
-	return func(s *course.Setting) { s.Rules = protocol.Without(off...) }
-}
+func without(rules ...string) mutation { return mutation{rules: rules} }
 
-func repairsWithout(r protocol.Rule) func(*course.Setting) {
-	return func(s *course.Setting) { s.Rules = protocol.Without(r) }
-}
-
-func nodesWithout(r model.Rules) func(*course.Setting) {
-	return func(s *course.Setting) { s.Off = r }
+func nodesWithout(r model.Rules) mutation {
+	return mutation{setting: func(s *course.Setting) { s.Off = r }}
 }
 
 // mutants are the rows of protocol.md's table first, and then the rules that it
 // does not name. Each is found by the generator that aims at it.
-var mutants = []mutant{
-	{"validity is any q acknowledgements", without(protocol.RuleRecheck), restart, 100, "capacity"},
-	{"an unsettled attempt goes on", without(protocol.RuleAbandon), stale, 100, "stuck"},
-	{"guard below 2 ttl + 2 skew", func(s *course.Setting) { s.Skew, s.Offsets = 3*s.TTL, true; s.Guard = s.TTL + s.Skew/2 }, calm, 100, "late lost stuck"},
-	{"guard below ttl", func(s *course.Setting) { s.Guard = s.TTL / 2 }, restart, 100, "capacity"},
+var mutants = []row{
+	{"validity is any q acknowledgements", without("RuleRecheck"), restart, 100, "capacity"},
+	{"an unsettled attempt goes on", without("RuleAbandon"), stale, 100, "stuck"},
+	{"guard below 2 ttl + 2 skew", mutation{setting: func(s *course.Setting) { s.Skew, s.Offsets = 3*s.TTL, true; s.Guard = s.TTL + s.Skew/2 }}, calm, 100, "late lost stuck"},
+	{"guard below ttl", mutation{setting: func(s *course.Setting) { s.Guard = s.TTL / 2 }}, restart, 100, "capacity"},
 	{"no guard", nodesWithout(model.Guard), restart, 100, "capacity"},
-	{"acknowledgements at any ticket", without(protocol.RuleExact), crossing, 100, "token capacity"},
-	{"views beyond their lease", without(protocol.RuleLease), restart, 100, "capacity"},
-	{"views of another incarnation", without(protocol.RuleIncarnation), reborn, 100, "capacity"},
+	{"acknowledgements at any ticket", without("RuleExact"), crossing, 100, "token capacity"},
+	{"views beyond their lease", without("RuleLease"), restart, 100, "capacity"},
+	{"views of another incarnation", without("RuleIncarnation"), reborn, 100, "capacity"},
 	// Where memory is lost a claim is stored twice, so either rule keeps these
 	// out.
-	{"pushes of another incarnation", without(protocol.RulePushView, protocol.RulePushOnce, protocol.RuleOwnIncarnation), reborn, 100, "capacity"},
-	{"pushes without ticket", without(protocol.RulePushView), pushOfOldTicket, 100, "capacity token order"},
-	{"pushes of a vote that is gone", without(protocol.RulePushOnce), overdue, 100, "capacity"},
-	{"votes alone", without(protocol.RuleCounting), permits, 100, "capacity order"},
-	{"votes alone, seen by the order", without(protocol.RuleCounting), storm, 3000, "capacity order"},
+	{"pushes of another incarnation", without("RulePushView", "RulePushOnce", "RuleOwnIncarnation"), reborn, 100, "capacity"},
+	{"pushes without ticket", without("RulePushView"), pushOfOldTicket, 100, "capacity token order"},
+	{"pushes of a vote that is gone", without("RulePushOnce"), overdue, 100, "capacity"},
+	{"votes alone", without("RuleCounting"), permits, 100, "capacity order"},
+	{"votes alone, seen by the order", without("RuleCounting"), storm, 3000, "capacity order"},
 	{"no equality refusal", nodesWithout(model.Equality), crossing, 100, "token late stuck"},
 	{"settle inserts below F", nodesWithout(model.InsertAboveFence), restart, 100, "token capacity"},
 	{"settle does not refresh", nodesWithout(model.SettleRefresh), fringe, 100, "capacity"},
-	{"drift ignored", without(protocol.RuleDrift), cutoff, 100, "capacity"},
-	{"nodes below T stay there", without(protocol.RuleSettleBelow), halfway, 100, "stuck"},
+	{"drift ignored", without("RuleDrift"), cutoff, 100, "capacity"},
+	{"nodes below T stay there", without("RuleSettleBelow"), halfway, 100, "stuck"},
 	{"no residues", nodesWithout(model.Residue), crossing, 100, "rounds"},
 
 	{"F falls with the claims", nodesWithout(model.MonotoneFence), crossing, 100, "token"},
-	{"lost is not final", without(protocol.RuleFinal), cutoff, 100, "final"},
-	{"leave only where held", without(protocol.RuleLeaveAll), leaveAtOnce, 100, "orphan late"},
-	{"leave overtakes its join", func(s *course.Setting) { s.Overtake = true }, leaveAtOnce, 100, "orphan late"},
-	{"an early push is dropped", without(protocol.RuleStash), crossing, 100, "late"},
-	{"a deferred node stays out", without(protocol.RuleRest), calm, 100, "late stuck"},
-	{"a try gives up though a node has voted for it", without(protocol.RuleStay), rush, 100, "free"},
-	{"like residues do not spread out", without(protocol.RuleSpread), crossing, 100, "rounds lost"},
-	{"T is not raised", without(protocol.RuleRaise), settledNodeGoes, 1000, "stuck"},
-	{"T is not raised while a minority fails", without(protocol.RuleRaise), limping, 100, "late"},
-	{"claims do not hear that a connection is gone", without(protocol.RuleDown), severed, 100, "late"},
-	{"a waiter counts a node that is barred", without(protocol.RuleBarred), barred, 100, "stuck"},
-	{"no waiter asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
-	{"a join instead of a settle", without(protocol.RuleSettleMissing), rolling, 100, "lost"},
-	{"a claim that needs no vote has dead claims dropped", without(protocol.RulePatient), comesBack, 100, "lost"},
+	{"lost is not final", without("RuleFinal"), cutoff, 100, "final"},
+	{"leave only where held", without("RuleLeaveAll"), leaveAtOnce, 100, "orphan late"},
+	{"leave overtakes its join", mutation{setting: func(s *course.Setting) { s.Overtake = true }}, leaveAtOnce, 100, "orphan late"},
+	{"an early push is dropped", without("RuleStash"), crossing, 100, "late"},
+	{"a deferred node stays out", without("RuleRest"), calm, 100, "late stuck"},
+	{"a try gives up though a node has voted for it", without("RuleStay"), rush, 100, "free"},
+	{"like residues do not spread out", without("RuleSpread"), crossing, 100, "rounds lost"},
+	{"T is not raised", without("RuleRaise"), settledNodeGoes, 1000, "stuck"},
+	{"T is not raised while a minority fails", without("RuleRaise"), limping, 100, "late"},
+	{"claims do not hear that a connection is gone", without("RuleDown"), severed, 100, "late"},
+	{"a waiter counts a node that is barred", without("RuleBarred"), barred, 100, "stuck"},
+	{"no waiter asks when a lease ends", without("RuleHint"), killed, 100, "lost"},
+	{"a join instead of a settle", without("RuleSettleMissing"), rolling, 100, "lost"},
+	{"a claim that needs no vote has dead claims dropped", without("RulePatient"), comesBack, 100, "lost"},
 	{"a claim behind many waiters gets no hint", nodesWithout(model.FarHint), farBack, 100, "late lost"},
-	{"no claim has dead claims dropped", without(protocol.RuleInsist), killed, 100, "late lost"},
-	{"lists only when they are needed", without(protocol.RuleLists), unlike, 100, "lost"},
-	{"a lease ends with its node's memory", without(protocol.RuleOutlast), unlike, 100, "lost"},
-	{"a node that lost its data attests", without(protocol.RuleAttest), bareMajority, 100, "record"},
-	{"a minority's record is spread against a later run", without(protocol.RuleLater), belated, 100, "record"},
-	{"a minority's record is returned", without(protocol.RuleRepair), minority, 100, "record"},
-	{"a minority's record is not adopted", without(protocol.RuleAdopt), runFindsMinority, 2000, "record"},
-	{"a run wants to know by its own votes alone", without(protocol.RuleOthers), openWaitsForRepair, 100, "stuck"},
-	{"others are asked too early", without(protocol.RuleAfter), putForgotten, 500, "record"},
-	{"a node is repaired by fewer than all that may know", without(protocol.RuleEveryList), bareMajority, 100, "record"},
-	{"names are listed before the guard time ends", repairsWithout(protocol.RuleRepairGuard), repairBeforeGuardEnds, 100, "record"},
-	{"a node that loses its data again keeps its list", repairsWithout(protocol.RuleRepairRestart), losesDataAgain, 100, "record"},
-	{"a node that loses its data as it lists names counts", repairsWithout(protocol.RuleRepairSteady), listerLosesData, 100, "record"},
-	{"a node is marked though it lacks a name", repairsWithout(protocol.RuleRepairEvery), undecidedName, 100, "record"},
-	{"no reader decides", repairsWithout(protocol.RuleRepairDecide), decidedName, 100, "stuck"},
-	{"a repair that failed is not tried again", repairsWithout(protocol.RuleRepairRetry), repairWaits, 100, "stuck"},
-	{"only readers repair nodes", repairsWithout(protocol.RuleRepairMeet), decidedName, 100, "stuck"},
-	{"clients repair a node at once", repairsWithout(protocol.RuleRepairTurns), repairTogether, 100, "busy"},
-	{"all names are brought at once", repairsWithout(protocol.RuleRepairBound), repairTogether, 100, "busy"},
+	{"no claim has dead claims dropped", without("RuleInsist"), killed, 100, "late lost"},
+	{"lists only when they are needed", without("RuleLists"), unlike, 100, "lost"},
+	{"a lease ends with its node's memory", without("RuleOutlast"), unlike, 100, "lost"},
+	{"a node that lost its data attests", without("RuleAttest"), bareMajority, 100, "record"},
+	{"a minority's record is spread against a later run", without("RuleLater"), belated, 100, "record"},
+	{"a minority's record is returned", without("RuleRepair"), minority, 100, "record"},
+	{"a minority's record is not adopted", without("RuleAdopt"), runFindsMinority, 2000, "record"},
+	{"a run wants to know by its own votes alone", without("RuleOthers"), openWaitsForRepair, 100, "stuck"},
+	{"others are asked too early", without("RuleAfter"), putForgotten, 500, "record"},
+	{"a node is repaired by fewer than all that may know", without("RuleEveryList"), bareMajority, 100, "record"},
+	{"names are listed before the guard time ends", without("RuleRepairGuard"), repairBeforeGuardEnds, 100, "record"},
+	{"a node that loses its data again keeps its list", without("RuleRepairRestart"), losesDataAgain, 100, "record"},
+	{"a node that loses its data as it lists names counts", without("RuleRepairSteady"), listerLosesData, 100, "record"},
+	{"a node is marked though it lacks a name", without("RuleRepairEvery"), undecidedName, 100, "record"},
+	{"no reader decides", without("RuleRepairDecide"), decidedName, 100, "stuck"},
+	{"a repair that failed is not tried again", without("RuleRepairRetry"), repairWaits, 100, "stuck"},
+	{"only readers repair nodes", without("RuleRepairMeet"), decidedName, 100, "stuck"},
+	{"clients repair a node at once", without("RuleRepairTurns"), repairTogether, 100, "busy"},
+	{"all names are brought at once", without("RuleRepairBound"), repairTogether, 100, "busy"},
 	{"a recovering node takes no claim back", nodesWithout(model.Reclaim), rolling, 100, "lost"},
-	{"a node that missed a Resize is left alone", repairsWithout(protocol.RuleRepairResize), missedResize, 100, "stuck"},
+	{"a node that missed a Resize is left alone", without("RuleRepairResize"), missedResize, 100, "stuck"},
 	{"no promise", nodesWithout(model.Promise), belated, 100, "record"},
 	{"a run begins where its claim is not", nodesWithout(model.Present), belated, 100, "record"},
 	{"a promise outlives the memory", nodesWithout(model.PromiseIncarnation), belated, 100, "record"},
-	{"an acknowledgement counts without end", without(protocol.RuleFresh), stretched, 500, "record"},
-	{"a Resize that failed counts", without(protocol.RuleMore), raised, 100, "capacity"},
-	{"a Resize takes permits away from holders", without(protocol.RuleKeep), resized, 100, "lost"},
+	{"an acknowledgement counts without end", without("RuleFresh"), stretched, 500, "record"},
+	{"a Resize that failed counts", without("RuleMore"), raised, 100, "capacity"},
+	{"a Resize takes permits away from holders", without("RuleKeep"), resized, 100, "lost"},
 	{"a node that has forgotten a Resize votes", nodesWithout(model.ResizeKnown), shrunk, 100, "capacity"},
-	{"another Redlock client's expiry is above the guard time", func(s *course.Setting) { s.Expiry = 2 * s.Guard }, bygone, 100, "capacity"},
+	{"another Redlock client's expiry is above the guard time", mutation{setting: func(s *course.Setting) { s.Expiry = 2 * s.Guard }}, bygone, 100, "capacity"},
 	{"where a list is too long nothing is returned", nodesWithout(model.Totals), throng, 100, "lost"},
 	{"a list comes without the totals of all", nodesWithout(model.AllTotals), patchy, 100, "lost"},
-	{"one node's word ends a hold", without(protocol.RuleEvict), evictions, 100, "evicted"},
-	{"joins go before renewals", without(protocol.RuleUrgent), congested, 100, "lost"},
-	{"a request that waits is sent as it was", without(protocol.RuleNewest), congested, 100, "newest"},
-	{"a claim's leave does not withdraw what waits", without(protocol.RuleWithdraw), hasty, 100, "orphan late newest"},
-	{"a leave is dropped with what waits", without(protocol.RuleLeaveAll), hasty, 100, "orphan late"},
-	{"what is unanswered is repeated", without(protocol.RuleMerge), storm, 500, "busy"},
-	{"the wait for room shortens the lease", without(protocol.RuleDepart), brimful, 100, "lost"},
-	{"an attempt is abandoned unsent", without(protocol.RulePostpone), congested, 100, "unsent"},
-	{"operations on records find room at every time", without(protocol.RuleRecordsWait), recordsWait, 100, "room"},
-	{"a leave that a node refuses for now is not sent again", without(protocol.RuleLeaveAgain), leaveRefused, 100, "late"},
-	{"a broken connection takes room", func(s *course.Setting) { s.Hoard = true }, unplugged, 100, "stuck orphan late"},
-	{"a reply counts though the node's data is not its own any more", without(protocol.RuleOwnIncarnation), replica, 100, "capacity"},
-	{"an incarnation that has ended counts again", without(protocol.RuleReturned), swapped, 100, "capacity"},
+	{"one node's word ends a hold", without("RuleEvict"), evictions, 100, "evicted"},
+	{"joins go before renewals", without("RuleUrgent"), congested, 100, "lost"},
+	{"a request that waits is sent as it was", without("RuleNewest"), congested, 100, "newest"},
+	{"a claim's leave does not withdraw what waits", without("RuleWithdraw"), hasty, 100, "orphan late newest"},
+	{"a leave is dropped with what waits", without("RuleLeaveAll"), hasty, 100, "orphan late"},
+	{"what is unanswered is repeated", without("RuleMerge"), storm, 500, "busy"},
+	{"the wait for room shortens the lease", without("RuleDepart"), brimful, 100, "lost"},
+	{"an attempt is abandoned unsent", without("RulePostpone"), congested, 100, "unsent"},
+	{"operations on records find room at every time", without("RuleRecordsWait"), recordsWait, 100, "room"},
+	{"a leave that a node refuses for now is not sent again", without("RuleLeaveAgain"), leaveRefused, 100, "late"},
+	{"a broken connection takes room", mutation{setting: func(s *course.Setting) { s.Hoard = true }}, unplugged, 100, "stuck orphan late"},
+	{"a reply counts though the node's data is not its own any more", without("RuleOwnIncarnation"), replica, 100, "capacity"},
+	{"an incarnation that has ended counts again", without("RuleReturned"), swapped, 100, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), queueDies, 100, "busy lost"},
 	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
 	{"a client is asked for a request though nothing is left over", nodesWithout(model.Enough), readers, 100, "busy"},
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
-	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
-	{"a retention time below the guard time", func(s *course.Setting) { s.Retention = s.Guard / 4 }, wrongClock, 100, "token"},
-	{"attempts move the tickets on", without(protocol.RuleBurst), polling, 100, "late lost"},
-	{"a ticket of the far future is followed", without(protocol.RuleCeiling), poisoned, 100, "stuck"},
+	{"a ticket of long ago counts", without("RuleOld"), wrongClock, 100, "token"},
+	{"a retention time below the guard time", mutation{setting: func(s *course.Setting) { s.Retention = s.Guard / 4 }}, wrongClock, 100, "token"},
+	{"attempts move the tickets on", without("RuleBurst"), polling, 100, "late lost"},
+	{"a ticket of the far future is followed", without("RuleCeiling"), poisoned, 100, "stuck"},
 	{"a record of the far future is returned", nodesWithout(model.FarFuture), forged, 100, "record stuck"},
-	{"a node with a forged record attests", without(protocol.RuleForged), forged, 100, "record"},
+	{"a node with a forged record attests", without("RuleForged"), forged, 100, "record"},
 	{"a record of the near future is returned", nodesWithout(model.NearFuture), recordOfTheFuture, 100, "record stuck"},
-	{"a run waits for nodes that do not vote for it", without(protocol.RuleHopeless), recordOfTheFuture, 300, "stuck"},
-	{"no client looks at the clock", without(protocol.RuleClock), leap, 100, "capacity"},
-	{"a node is blamed by one client's word", without(protocol.RuleBlame), nap, 100, "silenced"},
-	{"a node that may have parted as much has not", without(protocol.RuleExclude), doze, 100, "silenced"},
-	{"a part of a sleep is all of it", without(protocol.RuleAsked), midsleep, 100, "silenced"},
-	{"what is known since the suspect was asked is evidence", without(protocol.RuleAsked), buffered, 100, "silenced"},
-	{"no client takes its own clock to have stood still", without(protocol.RuleStood), nap, 100, "lost"},
-	{"a node in doubt votes", without(protocol.RuleDoubt), doubt, 100, "capacity"},
-	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
-	{"the bounds of a node's clock outlast its incarnation", without(protocol.RuleMet), leap, 100, "silenced"},
-	{"no margin for jumps that are not noticed", func(s *course.Setting) { s.Scant = true }, nudge, 100, "capacity"},
-	{"no client looks at the uptime", func(s *course.Setting) { s.Forgetful = true }, restart, 100, "capacity"},
+	{"a run waits for nodes that do not vote for it", without("RuleHopeless"), recordOfTheFuture, 300, "stuck"},
+	{"no client looks at the clock", without("RuleClock"), leap, 100, "capacity"},
+	{"a node is blamed by one client's word", without("RuleBlame"), nap, 100, "silenced"},
+	{"a node that may have parted as much has not", without("RuleExclude"), doze, 100, "silenced"},
+	{"a part of a sleep is all of it", without("RuleAsked"), midsleep, 100, "silenced"},
+	{"what is known since the suspect was asked is evidence", without("RuleAsked"), buffered, 100, "silenced"},
+	{"no client takes its own clock to have stood still", without("RuleStood"), nap, 100, "lost"},
+	{"a node in doubt votes", without("RuleDoubt"), doubt, 100, "capacity"},
+	{"leases last though a clock stood still", without("RuleEarly"), overslept, 100, "capacity"},
+	{"the bounds of a node's clock outlast its incarnation", without("RuleMet"), leap, 100, "silenced"},
+	{"no margin for jumps that are not noticed", mutation{setting: func(s *course.Setting) { s.Scant = true }}, nudge, 100, "capacity"},
+	{"no client looks at the uptime", mutation{setting: func(s *course.Setting) { s.Forgetful = true }}, restart, 100, "capacity"},
 
-	{"all names have one ticket clock", func(s *course.Setting) { s.OneClock = true }, manyNamesCalm, 100, "ahead"},
-	{"the leaves of a Close go to a quorum only", without(protocol.RuleLeaveAll), closing, 100, "orphan late closed"},
-	{"a claim whose renewal has ended is handed over", without(protocol.RulePassUsable), maxHolds, 100, "unaware overlong late"},
-	{"a hold is renewed past its bound", func(s *course.Setting) { s.Unbound = true }, maxHolds, 100, "overlong stuck"},
+	{"all names have one ticket clock", mutation{setting: func(s *course.Setting) { s.OneClock = true }}, manyNamesCalm, 100, "ahead"},
+	{"the leaves of a Close go to a quorum only", without("RuleLeaveAll"), closing, 100, "orphan late closed"},
+	{"a claim whose renewal has ended is handed over", without("RulePassUsable"), maxHolds, 100, "unaware overlong late"},
+	{"a hold is renewed past its bound", mutation{setting: func(s *course.Setting) { s.Unbound = true }}, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
 	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), exchangeCalm, 300, "capacity token record"},
-	{"one node of a list says which set counts", without(protocol.RuleSetFound), liar, 100, "set"},
-	{"one member says what follows", without(protocol.RuleSetFollow), liar, 100, "set"},
-	{"a server counts at any member's address", without(protocol.RuleSetBind), twofold, 100, "capacity token"},
-	{"what was removed is stopped before clients have followed", without(protocol.RuleExchangeFollow), stops, 100, "stuck lost place"},
-	{"an idle client does not ask which set its nodes are of", without(protocol.RulePoll), stops, 100, "stuck"},
-	{"a client dials the first address of a member", without(protocol.RuleSetListed), addresses, 100, "stuck"},
-	{"a client without a quorum asks its members only", without(protocol.RuleSetAlone), slept, 100, "stuck"},
-	{"a hold goes on though the guard time gets too short for it", without(protocol.RuleSetTTL), shorter, 100, "capacity token"},
-	{"a blank server gets its place by the word of one member", without(protocol.RuleSetWord), exchangeRegress, 100, "capacity token"},
-	{"what follows is decided at the nodes of a later set", without(protocol.RuleSetSuccessor), exchangeLate, 100, "set"},
-	{"a majority of a list records it", without(protocol.RuleSetAll), recordings, 100, "capacity token set"},
+	{"one node of a list says which set counts", without("RuleSetFound"), liar, 100, "set"},
+	{"one member says what follows", without("RuleSetFollow"), liar, 100, "set"},
+	{"a server counts at any member's address", without("RuleSetBind"), twofold, 100, "capacity token"},
+	{"what was removed is stopped before clients have followed", without("RuleExchangeFollow"), stops, 100, "stuck lost place"},
+	{"an idle client does not ask which set its nodes are of", without("RulePoll"), stops, 100, "stuck"},
+	{"a client dials the first address of a member", without("RuleSetListed"), addresses, 100, "stuck"},
+	{"a client without a quorum asks its members only", without("RuleSetAlone"), slept, 100, "stuck"},
+	{"a hold goes on though the guard time gets too short for it", without("RuleSetTTL"), shorter, 100, "capacity token"},
+	{"a blank server gets its place by the word of one member", without("RuleSetWord"), exchangeRegress, 100, "capacity token"},
+	{"what follows is decided at the nodes of a later set", without("RuleSetSuccessor"), exchangeLate, 100, "set"},
+	{"a majority of a list records it", without("RuleSetAll"), recordings, 100, "capacity token set"},
 	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
 
-	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
-	{"the new set counts alone at once", without(protocol.RuleExchangeWait), exchangeLeft, 100, "capacity token"},
-	{"the new set counts alone after half the time", func(s *course.Setting) { s.Rules = protocol.Halved(protocol.ConstExchangeWait) }, exchangeFalls, 300, "capacity token"},
+	{"a majority of the new set is enough while nodes are exchanged", without("RuleSetBoth"), exchangeLeft, 100, "capacity token order"},
+	{"the new set counts alone at once", without("RuleExchangeWait"), exchangeLeft, 100, "capacity token"},
+	{"the new set counts alone after half the time", without("half.ConstExchangeWait"), exchangeFalls, 300, "capacity token"},
 	{"a node moves to an earlier configuration", nodesWithout(model.SetHigher), exchangeAgain, 100, "capacity token"},
-	{"a holder is judged by the new set at once", without(protocol.RuleKeepDeadline), exchangeKept, 100, "lost"},
-	{"a deadline that was kept stays though clocks have parted", without(protocol.RuleKeepEarly), exchangeAsleep, 300, "capacity token"},
-	{"a waiter without a place at the new nodes starts again", without(protocol.RuleSettleNext), exchangeKept, 100, "place"},
-	{"an attempt of before the new set goes on", without(protocol.RuleNarrow), exchangeFalls, 300, "token"},
-	{"the new set counts before it is caught up", without(protocol.RuleExchangeCaughtUp), exchangeRecords, 100, "record"},
-	{"what followed before is brought to a node", without(protocol.RuleRepairSuccession), exchangeCalm, 100, "stuck"},
-	{"a node of the new set is repaired by nodes that have left", without(protocol.RuleRepairBoth), exchangeStale, 100, "record"},
-	{"a node gets its place back by what members said before", without(protocol.RuleSetSince), exchangeRegress, 100, "capacity token"},
-	{"a member may come back with a file of before", without(protocol.RuleExchangeSaved), exchangeRegress, 100, "capacity token"},
-	{"new nodes count at once", without(protocol.RuleExchangeLearn), exchangeKept, 100, "lost place"},
+	{"a holder is judged by the new set at once", without("RuleKeepDeadline"), exchangeKept, 100, "lost"},
+	{"a deadline that was kept stays though clocks have parted", without("RuleKeepEarly"), exchangeAsleep, 300, "capacity token"},
+	{"a waiter without a place at the new nodes starts again", without("RuleSettleNext"), exchangeKept, 100, "place"},
+	{"an attempt of before the new set goes on", without("RuleNarrow"), exchangeFalls, 300, "token"},
+	{"the new set counts before it is caught up", without("RuleExchangeCaughtUp"), exchangeRecords, 100, "record"},
+	{"what followed before is brought to a node", without("RuleRepairSuccession"), exchangeCalm, 100, "stuck"},
+	{"a node of the new set is repaired by nodes that have left", without("RuleRepairBoth"), exchangeStale, 100, "record"},
+	{"a node gets its place back by what members said before", without("RuleSetSince"), exchangeRegress, 100, "capacity token"},
+	{"a member may come back with a file of before", without("RuleExchangeSaved"), exchangeRegress, 100, "capacity token"},
+	{"new nodes count at once", without("RuleExchangeLearn"), exchangeKept, 100, "lost place"},
 
-	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},
-	{"a reader joins past a writer of its process", without(protocol.RuleInLine), localReaders, 100, "late"},
-	{"a reader joins past a writer elsewhere", without(protocol.RuleReadersYield), localReaders, 100, "late"},
-	{"the caller that came last is next", without(protocol.RuleFirst), localCalm, 100, "order"},
-	{"a claim is handed over for any time", without(protocol.RulePassTime), localBusy, 100, "late"},
-	{"a claim that is lost is handed over", without(protocol.RulePassUsable), localStorm, 100, "unaware"},
-	{"a hand-over keeps the token", without(protocol.RulePassToken), localCalm, 100, "token"},
-	{"a claim has any number of tokens", without(protocol.RulePassTokens), localTokens, 100, "token"},
-	{"a reader's place serves a writer", without(protocol.RulePlaceMode), localCalm, 100, "capacity"},
-	{"a place that no caller takes over stays", without(protocol.RulePlaceLeft), localCalm, 100, "late stuck orphan"},
-	{"no caller goes on where another has failed", without(protocol.RuleNext), localCalm, 100, "late stuck"},
-	{"a claim lingers though another process waits", without(protocol.RuleLinger), localCalm, 100, "late"},
-	{"a claim lingers without end", without(protocol.RuleLingerEnd), localCalm, 100, "stuck"},
-	{"a reader's claim lingers beside a writer's attempt", without(protocol.RuleLingerMode), localCalm, 100, "late stuck orphan"},
-	{"an Unlock comes between while a writer becomes a reader", without(protocol.RuleShrinks), localMistake, 100, "capacity"},
-	{"callers do not learn of a loss", without(protocol.RuleLostHolders), localStorm, 100, "unaware"},
+	{"a reader joins a writer", without("RuleShare"), localCalm, 100, "capacity token"},
+	{"a reader joins past a writer of its process", without("RuleInLine"), localReaders, 100, "late"},
+	{"a reader joins past a writer elsewhere", without("RuleReadersYield"), localReaders, 100, "late"},
+	{"the caller that came last is next", without("RuleFirst"), localCalm, 100, "order"},
+	{"a claim is handed over for any time", without("RulePassTime"), localBusy, 100, "late"},
+	{"a claim that is lost is handed over", without("RulePassUsable"), localStorm, 100, "unaware"},
+	{"a hand-over keeps the token", without("RulePassToken"), localCalm, 100, "token"},
+	{"a claim has any number of tokens", without("RulePassTokens"), localTokens, 100, "token"},
+	{"a reader's place serves a writer", without("RulePlaceMode"), localCalm, 100, "capacity"},
+	{"a place that no caller takes over stays", without("RulePlaceLeft"), localCalm, 100, "late stuck orphan"},
+	{"no caller goes on where another has failed", without("RuleNext"), localCalm, 100, "late stuck"},
+	{"a claim lingers though another process waits", without("RuleLinger"), localCalm, 100, "late"},
+	{"a claim lingers without end", without("RuleLingerEnd"), localCalm, 100, "stuck"},
+	{"a reader's claim lingers beside a writer's attempt", without("RuleLingerMode"), localCalm, 100, "late stuck orphan"},
+	{"an Unlock comes between while a writer becomes a reader", without("RuleShrinks"), localMistake, 100, "capacity"},
+	{"callers do not learn of a loss", without("RuleLostHolders"), localStorm, 100, "unaware"},
 }
 
 // TestMutants finds each mutant. With -rewrite it writes into
 // docs/internals/simulation.md at which seed.
 func TestMutants(t *testing.T) {
-	var mu sync.Mutex
 	seeds := map[string]uint64{} // by mutant: the first that finds it
 	t.Cleanup(func() { tabulate(t, seeds) })
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
+			defer mutant.Off(m.change.rules...)()
 			began := time.Now()
 			for seed := range uint64(m.within) {
-				v, _ := run(m.aim, seed, m.change, nil)
+				v, _ := run(m.aim, seed, m.change.setting, nil)
 				if v == nil {
 					continue
 				}
 				if !slices.Contains(strings.Fields(m.kinds), v.Kind) {
 					t.Fatalf("%s, seed %d: found %v, expected %s", m.aim.name, seed, v, m.kinds)
 				}
-				mu.Lock()
 				seeds[m.name] = seed + 1
-				mu.Unlock()
 				t.Logf("%s: seed %d of %d, %v: %v", m.aim.name, seed+1, m.within, time.Since(began).Round(time.Millisecond), v)
 				return
 			}
@@ -266,19 +256,24 @@ func tabulate(t *testing.T, seeds map[string]uint64) {
 }
 
 // leftOut returns the names of the rules that the mutant lacks.
-func (m mutant) leftOut(t *testing.T) string {
-	lacks := course.Setting{TTL: time.Second}
-	m.change(&lacks)
-	names, by := mutations(t)
+func (m row) leftOut(t *testing.T) string {
+	lacks := m.nodeRules()
 	var off []string
-	for _, n := range names {
-		var s course.Setting
-		by[n](&s)
-		if (s.Off == 0) != (s.Rules == protocol.Rules{}) && lacks.Off&s.Off == s.Off && lacks.Rules.And(s.Rules) == lacks.Rules {
+	for n, c := range mutations(t) {
+		if of := (row{change: c}).nodeRules(); of != 0 && lacks&of == of || slices.Contains(m.change.rules, n) {
 			off = append(off, n)
 		}
 	}
 	return strings.Join(off, ", ")
+}
+
+// nodeRules are the rules that nodes lack.
+func (m row) nodeRules() model.Rules {
+	s := course.Setting{TTL: time.Second}
+	if m.change.setting != nil {
+		m.change.setting(&s)
+	}
+	return s.Off
 }
 
 // The same schedules show nothing while all rules are on. Most aims have
@@ -303,23 +298,25 @@ func TestAimsAreFair(t *testing.T) {
 
 // Every rule of the claims and of the nodes has a mutant.
 func TestEveryRuleHasAMutant(t *testing.T) {
-	var clients protocol.Rules
+	var lacking []string
 	var nodes model.Rules
 	for _, m := range mutants {
-		s := course.Setting{TTL: time.Second}
-		m.change(&s)
-		clients = clients.And(s.Rules)
-		nodes |= s.Off
+		lacking = append(lacking, m.change.rules...)
+		nodes |= m.nodeRules()
 	}
-	if on := clients.List(); !slices.Equal(on, []protocol.Rule{
-		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown,
-		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleLanded, protocol.RuleAskAgain,
-		protocol.RuleForeign, protocol.RuleOpenHeld,
-		protocol.RuleSpareCaughtUp,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetVoid, protocol.RuleSetVersion, protocol.RuleSetLife,
-		protocol.RuleSetNumber, protocol.RuleExchangeStays, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
-	}) { // which protocol has
-		t.Errorf("the client rules %d have no mutant", on)
+	var on []string
+	for _, r := range mutant.All {
+		if strings.HasPrefix(r.Name, "Rule") && !slices.Contains(lacking, r.Name) {
+			on = append(on, r.Name)
+		}
+	}
+	if !slices.Equal(on, []string{
+		"RuleRoute", "RuleNearest", "RuleUnknown", "RuleJudged", "RuleBegins", "RuleLanded", "RuleAskAgain",
+		"RuleForeign", "RuleOpenHeld", "RuleSpareCaughtUp",
+		"RuleSetPromised", "RuleSetAccepted", "RuleSetVoid", "RuleSetVersion", "RuleSetLife",
+		"RuleSetNumber", "RuleExchangeStays", "RuleExchangeSilent", "RuleExchangeRead",
+	}) { // which other packages have
+		t.Errorf("the client rules %v have no mutant", on)
 	}
 	if all := model.SetHigher<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/play"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 	"github.com/quorate/quorate/internal/trace"
 )
 
@@ -25,34 +26,44 @@ var (
 	into  = flag.String("into", "", "with -seeds=1: write the schedule as a trace into this file, such as testdata/found.txt")
 )
 
+// mutation is what a mutant changes.
+type mutation struct {
+	rules   []string              // that are off
+	setting func(*course.Setting) // nil: nothing
+}
+
 // leavesOut returns what the flag -without leaves out. Only a build with the
 // tag mutants has it.
-var leavesOut func(t *testing.T) func(*course.Setting)
+var leavesOut func(t *testing.T) mutation
 
-// mutation is what -without asks for.
-func mutation(t *testing.T) func(*course.Setting) {
+// chosenMutation is what -without asks for.
+func chosenMutation(t *testing.T) mutation {
 	if leavesOut == nil {
-		return nil
+		return mutation{}
 	}
 	return leavesOut(t)
 }
 
 // printed returns a schedule as a trace. One that shows a violation is made as
 // short as the violation lets it be.
-func printed(g generator, seed uint64, mutate func(*course.Setting)) (text string, v *course.Violation) {
+func printed(g generator, seed uint64, m mutation) (text string, v *course.Violation) {
 	var x course.Tape
-	v, _ = record(g, seed, mutate, nil, &x)
+	restore := mutant.Off(m.rules...)
+	v, _ = record(g, seed, m.setting, nil, &x)
+	restore()
 	head := fmt.Sprintf("# Seed %d of %s.", seed, g.name)
 	lines := x.Lines
 	if v != nil {
-		shows := func(lines []string, mutate func(*course.Setting)) bool {
-			return slices.ContainsFunc(trace.Output(play.BlocksOf(lines, mutate)), func(l string) bool {
+		shows := func(lines []string, c mutation) bool {
+			defer mutant.Off(c.rules...)()
+			return slices.ContainsFunc(trace.Output(play.BlocksOf(lines, c.setting)), func(l string) bool {
 				return strings.HasPrefix(l, "VIOLATION "+v.Kind)
 			})
 		}
 		// Of a mutant's schedule so much must stay that the rule keeps the
 		// violation out.
-		bad := func(lines []string) bool { return shows(lines, mutate) && (mutate == nil || !shows(lines, nil)) }
+		honest := m.setting == nil && m.rules == nil
+		bad := func(lines []string) bool { return shows(lines, m) && (honest || !shows(lines, mutation{})) }
 		head += fmt.Sprintf(" It shows: %v.", v)
 		if bad(lines) {
 			lines = play.Shrink(lines, bad)
@@ -60,7 +71,8 @@ func printed(g generator, seed uint64, mutate func(*course.Setting)) (text strin
 			head += "\n# Its commands do not show that: it is about time, or rests on what no command does."
 		}
 	}
-	blocks := play.BlocksOf(lines, mutate)
+	defer mutant.Off(m.rules...)()
+	blocks := play.BlocksOf(lines, m.setting)
 	blocks[0].Before = []string{head, ""}
 	return trace.Format(blocks), v
 }
@@ -76,23 +88,26 @@ func chosen(seed uint64) generator {
 }
 
 func TestSchedules(t *testing.T) {
+	m := chosenMutation(t)
 	if *seeds == 1 {
 		g := chosen(*seed)
 		if *into != "" {
-			text, _ := printed(g, *seed, mutation(t))
+			text, _ := printed(g, *seed, m)
 			if err := os.WriteFile(*into, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			return
 		}
 		fmt.Printf("seed %d, %s\n", *seed, g.name)
-		v, stats := run(g, *seed, mutation(t), os.Stdout)
+		defer mutant.Off(m.rules...)()
+		v, stats := run(g, *seed, m.setting, os.Stdout)
 		fmt.Println(stats)
 		if v != nil {
 			t.Fatal(v)
 		}
 		return
 	}
+	defer mutant.Off(m.rules...)()
 	began := time.Now()
 	var next atomic.Uint64
 	var total course.Stats
@@ -106,7 +121,7 @@ func TestSchedules(t *testing.T) {
 				if i >= uint64(*seeds) {
 					return
 				}
-				v, stats := run(chosen(*seed+i), *seed+i, mutation(t), nil)
+				v, stats := run(chosen(*seed+i), *seed+i, m.setting, nil)
 				mu.Lock()
 				total.Add(stats)
 				if v != nil && failures < 10 {

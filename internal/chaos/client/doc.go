@@ -10,8 +10,7 @@
 //	works.go          mutex, reader/writer lock and semaphore
 //	turn.go           how one goroutine asks, holds, uses and releases
 //	env.go            what a process gets at its start, and reaches nodes by
-//	rules_mutants.go  with the tag mutants: which rules can be left out
-//	rules_on.go       without it: none
+//	rules.go          which rules of the library can be left out
 //	control.go        what is expected to fail
 //
 // A life is one process of a client. A turn is a goroutine's way of working on

@@ -7,7 +7,6 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 )
 
 // Setting is what stays fixed during one schedule.
@@ -65,14 +64,13 @@ type Setting struct {
 	ShortHold bool // claims leave nodes out at first
 	Eager     bool // a link that is down fails requests at once, else they time out
 
-	Rules     protocol.Rules // the claims' rules
-	Off       model.Rules    // the nodes' rules that are switched off
-	Overtake  bool           // mutant: a leave overtakes what was sent before it
-	Scant     bool           // mutant: nothing is given away to jumps that no client notices
-	Unbound   bool           // mutant: WithMaxHold does not stop the renewal
-	OneClock  bool           // mutant: all names of a process have one ticket clock
-	Hoard     bool           // mutant: what a broken connection had unanswered goes on taking room
-	Forgetful bool           // mutant: no client looks whether a node has just restarted
+	Off       model.Rules // the nodes' rules that are switched off
+	Overtake  bool        // mutant: a leave overtakes what was sent before it
+	Scant     bool        // mutant: nothing is given away to jumps that no client notices
+	Unbound   bool        // mutant: WithMaxHold does not stop the renewal
+	OneClock  bool        // mutant: all names of a process have one ticket clock
+	Hoard     bool        // mutant: what a broken connection had unanswered goes on taking room
+	Forgetful bool        // mutant: no client looks whether a node has just restarted
 }
 
 // ClockRate is the largest deviation of a clock: two of them stay within the

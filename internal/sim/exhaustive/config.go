@@ -82,8 +82,8 @@ type Config struct {
 	// time.
 	Raises int
 
-	Rules protocol.Rules // of the client, for mutants
-	Off   model.Rules    // of the node, for mutants
+	Off    model.Rules // rules of the node that are left out
+	Mutant bool        // rules of the client are
 
 	Live      int // look at every so many-th state whether a calm network serves all claims from there; 0: at none
 	MaxStates int // 0: no limit
@@ -146,7 +146,7 @@ func (c *Config) start(client *process.Client, now protocol.Time, a *process.Att
 // what the search wants it to. It judges no reply: see doc.go.
 func (c *Config) client(clock *protocol.Ticket) *process.Client {
 	return process.NewClient(process.ClientConfig{
-		Nodes: nodes, TTL: time.Duration(c.TTL) * unit, NodeTimeout: timeout, Rules: c.Rules,
+		Nodes: nodes, TTL: time.Duration(c.TTL) * unit, NodeTimeout: timeout,
 		Skewed: func(protocol.Ticket) protocol.Ticket { return *clock },
 	})
 }

@@ -69,7 +69,7 @@
 //
 // # Mutants
 //
-// With the tag mutants, rules are left out and the search must go wrong in the
+// In make mutants rules are left out and the search must go wrong in the
 // way and on the shortest path that mutants_test.go names. With two claims it
 // has not gone wrong, as far as such worlds fit, without these: that a push and
 // a view count only in their incarnation, that a push counts only with exactly

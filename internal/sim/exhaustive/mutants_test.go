@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quorate/quorate/internal/model"
-	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
 const (
@@ -26,24 +26,24 @@ func timeless(c *Config) { c.Units = 0 }
 var mutants = []struct {
 	name  string
 	world Config
-	rules protocol.Rule
+	rule  string
 	off   model.Rules
 	wrong string
 	depth int
 }{
-	{name: "acknowledgements at any ticket", world: at(Mutex(2, false)), rules: protocol.RuleExact, wrong: tokens, depth: 12},
-	{name: "views outlive their lease", world: at(Mutex(2, false), prompt, cut), rules: protocol.RuleLease, wrong: two, depth: 29},
-	{name: "lost is not final", world: at(Mutex(2, false), beats(2)), rules: protocol.RuleFinal, wrong: "A holds again what it had lost", depth: 11},
-	{name: "attempts are never abandoned", world: at(Mutex(2, false), prompt, apart, restart), rules: protocol.RuleAbandon, wrong: tokens, depth: 34},
-	{name: "drift ignored", world: at(Mutex(3, false), beats(0), fastNode), rules: protocol.RuleDrift, wrong: two, depth: 13},
-	{name: "votes without counting", world: at(Semaphore(2), timeless), rules: protocol.RuleCounting, wrong: two, depth: 15},
-	{name: "leave only where the claim is known to be", world: at(Mutex(2, false), prompt, live), rules: protocol.RuleLeaveAll,
+	{name: "acknowledgements at any ticket", world: at(Mutex(2, false)), rule: "RuleExact", wrong: tokens, depth: 12},
+	{name: "views outlive their lease", world: at(Mutex(2, false), prompt, cut), rule: "RuleLease", wrong: two, depth: 29},
+	{name: "lost is not final", world: at(Mutex(2, false), beats(2)), rule: "RuleFinal", wrong: "A holds again what it had lost", depth: 11},
+	{name: "attempts are never abandoned", world: at(Mutex(2, false), prompt, apart, restart), rule: "RuleAbandon", wrong: tokens, depth: 34},
+	{name: "drift ignored", world: at(Mutex(3, false), beats(0), fastNode), rule: "RuleDrift", wrong: two, depth: 13},
+	{name: "votes without counting", world: at(Semaphore(2), timeless), rule: "RuleCounting", wrong: two, depth: 15},
+	{name: "leave only where the claim is known to be", world: at(Mutex(2, false), prompt, live), rule: "RuleLeaveAll",
 		wrong: "something is left on a node without a holder", depth: 2},
 	// A recovering node that takes claims back hides this breach in a world as
 	// small as this one: the holder's claim is back before the second is
 	// admitted. The rule is needed with it, too: the random schedules find its
 	// mutant.
-	{name: "holders do not re-check", world: at(Mutex(2, false), prompt, restart), rules: protocol.RuleRecheck, off: model.Reclaim, wrong: two, depth: 57},
+	{name: "holders do not re-check", world: at(Mutex(2, false), prompt, restart), rule: "RuleRecheck", off: model.Reclaim, wrong: two, depth: 57},
 	{name: "no guard", world: at(Mutex(2, false), prompt, restart), off: model.Guard, wrong: two, depth: 11},
 	{name: "settle gives a ticket twice", world: at(Mutex(2, true), prompt, fails(1)), off: model.Equality, wrong: tokens, depth: 23},
 	{name: "settle does not refresh the lease", world: at(Mutex(2, false), prompt, fails(2)), off: model.SettleRefresh, wrong: two, depth: 19},
@@ -54,8 +54,14 @@ func TestExhaustiveMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			cfg := m.world
-			cfg.Rules, cfg.Off, cfg.MaxStates = protocol.Without(m.rules), m.off, 3_000_000
+			cfg.Mutant, cfg.Off, cfg.MaxStates = m.rule != "", m.off, 3_000_000
+			var off []string
+			if cfg.Mutant {
+				off = append(off, m.rule)
+			}
+			restore := mutant.Off(off...)
 			bad := Run(cfg)
+			restore()
 			t.Log(bad)
 			for _, line := range bad.Trace {
 				t.Log("   ", line)
@@ -63,7 +69,7 @@ func TestExhaustiveMutants(t *testing.T) {
 			assert.Equal(t, m.wrong, bad.Wrong)
 			assert.Equal(t, m.depth, bad.Depth)
 
-			cfg.Rules, cfg.Off, cfg.MaxStates = protocol.Rules{}, 0, bad.States
+			cfg.Mutant, cfg.Off, cfg.MaxStates = false, 0, bad.States
 			good := Run(cfg)
 			assert.Empty(t, good.Wrong, "%v", good.Trace)
 		})

@@ -26,7 +26,7 @@ func newSpace(cfg Config) *space {
 		links: make([]linkPart, 1), linkIDs: map[link]uint32{{}: 0}, cols: make([]column, 1), colIDs: map[column]uint32{},
 	}}
 	x.claimParts = claimParts{
-		traffic: &x.traffic, mutant: cfg.Rules != protocol.Rules{} || cfg.Off != 0, client: cfg.client(&x.clock),
+		traffic: &x.traffic, mutant: cfg.Mutant || cfg.Off != 0, client: cfg.client(&x.clock),
 		claims: make([]claimPart, 1), claimIDs: map[string]uint32{}, moves: map[claimEvent]claimMove{},
 	}
 	x.nodeParts = nodeParts{traffic: &x.traffic, nodes: make([]nodePart, 1), nodeIDs: map[string]uint32{}, visits: map[nodeEvent]nodeMove{}}

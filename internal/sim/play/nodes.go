@@ -255,7 +255,7 @@ func (b *bench) resize(a *args) error {
 func (b *bench) whoHolds(a *args) error {
 	heads := make([]lease.Head, len(b.c.World.Nodes))
 	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = Head(n) })
-	switch f := lease.FindHolder(heads, protocol.Majority(len(heads)), b.c.World.Rules); f.Kind {
+	switch f := lease.FindHolder(heads, protocol.Majority(len(heads))); f.Kind {
 	case lease.HeldByClaim:
 		b.c.Say("an onlooker finds a holder, at node %d", f.Node+1)
 	case lease.HeldByForeign:

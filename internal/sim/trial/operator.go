@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/world"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
 // This file owns what the operators of a set do: which exchanges are under way,
@@ -20,7 +21,7 @@ func (o *operators) next() (sets []protocol.Quorums) {
 	last := o.w.Latest()
 	for _, x := range o.w.Exchangers {
 		if x.Call != nil && x.Call.Config() == last && last.Stage == nodeset.Jointly && x.Call.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
-			sets = append(sets, change.Finish(last, "").Quorums(protocol.Rules{}))
+			sets = append(sets, mutant.Honest(change.Finish(last, "").Quorums))
 		}
 	}
 	return sets

@@ -23,7 +23,7 @@ func (p *Proc) begin() {
 	}
 	p.Client = process.NewClient(process.ClientConfig{
 		Nodes: nodes, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.settings().Guard,
-		Skewed: p.skewed, Seed: uint64(p.Epoch)<<32 | uint64(p.Index), Rules: w.Rules,
+		Skewed: p.skewed, Seed: uint64(p.Epoch)<<32 | uint64(p.Index),
 	})
 	p.places, p.crowd = w.Places, nil
 	p.names = nil

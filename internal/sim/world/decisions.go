@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
 // This file owns what was decided of the set of nodes.
@@ -162,7 +163,7 @@ func (d *decisions) Sets() protocol.Quorums {
 	if last == nil {
 		return protocol.Majority(len(d.w.Nodes))
 	}
-	return last.Quorums(protocol.Rules{})
+	return mutant.Honest(last.Quorums)
 }
 
 // Retired reports whether a node was of the set, and is not any more.

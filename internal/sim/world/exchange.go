@@ -35,7 +35,7 @@ func (x *exchanger) begin() {
 		return
 	}
 	x.Call, x.timer = &change.Operator{
-		Exchange: change.Exchange{Undo: x.Undo, Rules: w.Rules}, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Fanout: p.Client.Fanout(),
+		Exchange: change.Exchange{Undo: x.Undo}, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Fanout: p.Client.Fanout(),
 		Ballot: func() nodeset.Ballot {
 			return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
 		},

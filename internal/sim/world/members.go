@@ -116,7 +116,7 @@ func (f *follower) join() {
 			list[i] = n.Second
 		}
 	}
-	f.Members = nodeset.NewMembership(list, f.p.World.Rules)
+	f.Members = nodeset.NewMembership(list)
 	f.grouped, f.recording = nil, false
 	f.p.begin()
 	for _, l := range f.p.Links {

@@ -101,7 +101,7 @@ func (m *mender) takeStep(s repair.RepairStep) {
 		m.readFor(t)
 	case repair.RepairDecide:
 		if s.Succession {
-			of := change.NewSuccession(p.Members.Config(), nil, p.World.TTL, p.World.NodeTimeout, w.Rules)
+			of := change.NewSuccession(p.Members.Config(), nil, p.World.TTL, p.World.NodeTimeout)
 			p.Succeed(of, func() {
 				if c, _ := of.Decided(); c != nil {
 					w.Successor(p, c)
@@ -154,7 +154,7 @@ func (m *mender) ask(t *repairTask, to int, limit time.Duration) {
 // Survey asks all nodes whether one more may be restarted, as "quorate check"
 // does, and calls then with the answer.
 func (m *mender) Survey(then func(may bool)) {
-	p, w := m.p, m.p.World
+	p := m.p
 	sets := p.Client.Group().Sets
 	nodes := make([]repair.NodeHealth, p.Client.Group().Nodes)
 	left := len(nodes)
@@ -163,7 +163,7 @@ func (m *mender) Survey(then func(may bool)) {
 		t.then = func(res repair.RepairResult) {
 			nodes[i] = repair.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
 			if left--; left == 0 {
-				then(repair.MayRestart(w.Rules, nodes, sets))
+				then(repair.MayRestart(nodes, sets))
 			}
 		}
 		m.ask(t, i, p.World.NodeTimeout)
