@@ -119,16 +119,16 @@ func New(opts ...Option) *Telemetry {
 	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
 	var errs [10]error
 	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
-		metric.WithDescription("Duration of calls that acquire, also of those that failed."), metric.WithExplicitBucketBoundaries(bounds...))
+		metric.WithDescription("Duration of calls that acquire a lock, including failed calls."), metric.WithExplicitBucketBoundaries(bounds...))
 	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of holds that have ended."), metric.WithExplicitBucketBoundaries(bounds...))
-	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that acquire and are under way."))
+	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that are waiting to acquire a lock."))
 	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
 	t.nodeVotes, errs[9] = m.Int64ObservableGauge("quorate.node.votes", metric.WithUnit("{node}"),
-		metric.WithDescription("1 while the node is connected, past its guard time, and takes new locks, else 0."))
+		metric.WithDescription("1 while the node is connected, past its guard time and accepting new locks, else 0."))
 	t.nodeRefuses, errs[8] = m.Int64ObservableGauge("quorate.node.refuses", metric.WithUnit("{node}"),
 		metric.WithDescription("1 while the node answers and refuses new locks, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an

@@ -56,7 +56,7 @@ type Cluster struct {
 func New(t testing.TB, n int) *Cluster {
 	t.Helper()
 	if n < 1 || n > 31 {
-		t.Fatalf("quoratetest: %d nodes; give 1, 3 or 5", n)
+		t.Fatalf("quoratetest: %d nodes: use 1, 3 or 5", n)
 	}
 	nodes := memory.NewNodes(n)
 	return &Cluster{t: t, nodes: nodes, clients: nodes.Clients(t), ways: map[*quorate.Quorum]*memory.Way{}}
