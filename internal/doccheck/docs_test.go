@@ -58,7 +58,7 @@ var imports = map[string]string{
 	"sql": "database/sql", "strconv": "strconv", "sync": "sync", "syscall": "syscall", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509",
 	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
-	"once": "github.com/quorate/quorate/once", "leader": "github.com/quorate/quorate/leader",
+	"once": "github.com/quorate/quorate/once", "fence": "github.com/quorate/quorate/fence", "leader": "github.com/quorate/quorate/leader",
 	"flight": "github.com/quorate/quorate/flight", "shards": "github.com/quorate/quorate/shards", "period": "github.com/quorate/quorate/period", "members": "github.com/quorate/quorate/members", "quoratetest": "github.com/quorate/quorate/quoratetest",
 	"testing": "testing", "synctest": "testing/synctest",
 }
