@@ -20,7 +20,9 @@
 // "mailboxes/7". Two locks that guard the same rows need two fences, and a write
 // checks the fence of each lock that its process holds.
 //
-// Tokens that are equal belong to the same hold, so they pass.
+// Tokens that are equal belong to the same hold, so they pass. Tokens follow the
+// clocks of the nodes. If those were far ahead, and the nodes were emptied after
+// that, then new tokens are lower: remove the fence.
 //
 // Check the fence before you read what the work depends on. From then on no
 // write of an earlier holder can come in between.
