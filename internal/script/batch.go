@@ -64,9 +64,9 @@ func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 	case r.Op == protocol.OpBeat:
 		return keys, resp.AppendBytes(resp.AppendString(args, "b"), l.text), 2, 2
 	case one:
-		return keys, resp.AppendBytes(resp.AppendBytes(args, l.id()), l.text[:l.plus-idSize-1]), 2, 2
+		return keys, resp.AppendBytes(resp.AppendBytes(args, l.id()), l.ticket()), 2, 2
 	}
-	args = resp.AppendBytes(resp.AppendString(args, "j"), l.text[:l.plus-idSize-1])
+	args = resp.AppendBytes(resp.AppendString(args, "j"), l.ticket())
 	return keys, resp.AppendBytes(args, l.text), 2, 3
 }
 

@@ -49,10 +49,9 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	ttl, keep := t.TTL.Milliseconds(), (t.TTL + retention).Milliseconds()
 	switch r.Op {
 	case protocol.OpLeave:
-		dst = appendEval(dst, built().leave.SHA, k, keys, pick(one, 3, 4))
-		dst = resp.AppendBytes(dst, l.fence())
-		dst = resp.AppendInt(dst, keep)
-		dst = resp.AppendInt(dst, guard.Milliseconds())
+		dst = appendEval(dst, built().leave.SHA, k, keys, pick(one, 2, 3))
+		dst = resp.AppendBytes(dst, l.head())
+		dst = resp.AppendBytes(dst, appendTimes(buf[len(l.text):len(l.text)], guard, keep))
 		if !one {
 			dst = resp.AppendBytes(dst, l.capacity())
 		}
@@ -147,6 +146,7 @@ func newLife(buf []byte, k Keys, t *protocol.Terms, ticket protocol.Ticket) life
 	return life{append(strconv.AppendUint(b, t.Weight, 10), ' '), plus}
 }
 
+func (l life) head() []byte    { return l.text[:l.plus+1] }
 func (l life) fence() []byte   { return l.text[:l.plus] }
 func (l life) id() []byte      { return l.text[l.plus-idSize : l.plus] }
 func (l life) ticket() []byte  { return l.text[1 : l.plus-idSize-1] }
@@ -155,6 +155,12 @@ func (l life) weights() []byte { return l.text[l.plus:] }
 func (l life) capacity() []byte {
 	w := l.weights()[1:]
 	return w[:bytes.IndexByte(w, ' ')]
+}
+
+// appendTimes appends the two durations that a leave needs only if the claim is not alone.
+func appendTimes(dst []byte, guard time.Duration, keep int64) []byte {
+	dst = strconv.AppendInt(dst, guard.Milliseconds(), 10)
+	return strconv.AppendInt(append(dst, ' '), keep, 10)
 }
 
 // appendTail appends what such a state ends with, behind the expiry. Of the

@@ -9,17 +9,17 @@
 -- KEYS  1 marker, and of each its redlock key and its state
 -- ARGV  1 guard  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
 --       each what its claim is alone with. The first word tells by its length which request it is.
---       With a redlock key:    join "<id>" "S<ticket>"   beat "<id>+" HEAD    leave "S<ticket> <id>"
---       without one:           join "j" "S<ticket>" HEAD  beat "b" HEAD        leave "l" "S<ticket> <id>"
+--       With a redlock key:    join "<id>" "<ticket>"    beat "<id>+" HEAD    leave "S<ticket> <id>"
+--       without one:           join "j" "<ticket>" HEAD   beat "b" HEAD        leave "l" "S<ticket> <id>"
 --       HEAD is "S<ticket> <id>+<capacity> <weight> ", which the state begins with, before the expiry
-local K, A, call, try, match, sub = KEYS, ARGV, redis.call, redis.pcall, string.match, string.sub
+local K, A, call, try, match, sub, byte = KEYS, ARGV, redis.call, redis.pcall, string.match, string.sub, string.byte
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local guard, ttl, kept = A[1], A[2], A[3]
 local marker = try('GETRANGE', K[1], '0', '1023')
 local inc, born = match(marker.err and '' or marker, '^(%d+) (%d+) ')
 local votes = inc and born + guard <= now
-local top = string.format('S%.0f', now * 1000 + guard * 500)
+local top = string.format('%.0f', now * 1000 + guard * 500)
 local tail = string.format('%.0f', now + ttl) .. A[4]
 local answer, n, gone, going, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, 1, {}, {}, 5, false
 for k = 2, #K, 2 do
@@ -43,7 +43,7 @@ for k = 2, #K, 2 do
       else
         call('PEXPIRE', key, kept)
       end
-      call('SET', key, fence, 'PX', kept)
+      call('SETRANGE', key, '0', 'R')
       done, written = ' 1', true
     end
     a = a + 1
@@ -64,15 +64,15 @@ for k = 2, #K, 2 do
     a = a + 2
   else
     -- As enter.lua does it at its beginning.
-    local begins = A[a + 1]
-    if votes and begins ~= 'S0' and (state == '' or #state == #begins + 33 and state < begins and state > 'S')
-      and (#begins == #top and begins <= top or #begins < #top) then
+    local ticket = A[a + 1]
+    if votes and ticket ~= '0' and (state == '' or state < 'R' .. ticket and state > 'R' and byte(state, #ticket + 2) == 32)
+      and (#ticket == #top and ticket <= top or #ticket < #top) then
       if going[plain] then -- an earlier leave of the batch is of the same name
         call('DEL', unpack(gone))
         gone, going = {}, {}
       end
       if what == 'j' or call('SET', plain, what, 'PX', ttl, 'NX') then
-        call('SET', key, what == 'j' and A[a + 2] .. tail or begins .. ' ' .. what .. '+1 1 ' .. tail, 'PX', kept)
+        call('SET', key, what == 'j' and A[a + 2] .. tail or 'S' .. ticket .. ' ' .. what .. '+1 1 ' .. tail, 'PX', kept)
         done, written = ' 1', true
       end
     end

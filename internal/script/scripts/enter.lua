@@ -5,10 +5,10 @@
 --       "+<capacity> <weight> "  8 flags: 2 list, 4 settle, 8 a settle that is not patient
 --@ read
 -- The usual case: nobody has the name, and the ticket is above the fence. The
--- fence is compared as a text. If it has as many digits as the ticket, the state
--- is "S<fence> <its claim>", for that of a claim is longer.
-local begins = 'S' .. A[2]
-if (state == '' or #state == #begins + 33 and state < begins and state > 'S') and not K[6] and not A[8] and begins ~= 'S0' and not marker.err then
+-- fence is compared as a text, so it must have as many digits as the ticket.
+local below = 'R' .. A[2]
+if (state == '' or #state > #below and state < below and state > 'R' and string.byte(state, #below + 1) == 32)
+  and not K[6] and not A[8] and A[2] ~= '0' and not marker.err then
   local inc, born = string.match(marker, '^(%d+) (%d+) ')
   local micros, guard = clock[2] + 0, A[5] + 0
   local now = clock[1] * 1000 + (micros - micros % 1000) / 1000
@@ -17,7 +17,7 @@ if (state == '' or #state == #begins + 33 and state < begins and state > 'S') an
     local x = now + A[3]
     local ms = x % 1000
     -- Two integers are written in half the time that one number takes.
-    call('SET', K[2], begins .. ' ' .. A[1] .. (A[7] or '+1 1 ') .. string.format('%d%03d', (x - ms) / 1000, ms) .. A[6], 'PX', A[4])
+    call('SET', K[2], 'S' .. A[2] .. ' ' .. A[1] .. (A[7] or '+1 1 ') .. string.format('%d%03d', (x - ms) / 1000, ms) .. A[6], 'PX', A[4])
     return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. A[2] .. ' 9'
   end
 end

@@ -14,8 +14,8 @@ local K, call, match = KEYS, redis.call, string.match
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local state = call('GETRANGE', K[2], '0', '4095')
-if state == '' then state = 'S0 0' end
-local fence = match(state, '^[SQ](%d+)')
+if state == '' then state = 'R0 0' end
+local fence = match(state, '^[QRS](%d+)')
 if not fence or #state > 4095 then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
 local inc, born, guard = match(call('GETRANGE', K[5], '0', '1023'), '^(%d+) (%d+) %S+ (%d+)')
 if not born then return redis.error_reply('OTHERSET this node is not of that set') end

@@ -16,7 +16,7 @@ local at = now * 8
 if state.err then return state end
 if marker.err then return marker end
 if state == '' then
-  state = 'S0 0'
+  state = 'R0 0'
 elseif #state > 4095 then
   state = ''
 end
@@ -47,14 +47,14 @@ if K[6] then
 end
 local classic = capacity == '1' and not K[6]
 
--- The state of no claim is "S<fence> <its claim>". Of one claim, when the fence is its own ticket, it is
--- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
+-- The state of no claim is "R<fence> <its claim>", whatever follows: R stands for released. Of one claim, when the
+-- fence is its own ticket, it is "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
 -- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>".
 -- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
-local fence, fenceOf, one = match(state, '^S(%d+) (%x+)(.*)$')
+local fence, fenceOf, one = match(state, '^[RS](%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co
 local live, taken = false, false
-if one and one ~= '' then
+if one and one ~= '' and string.byte(state) == 83 then
   cap, cw, cx, cf, co = match(one, '^%+(%d+) (%d+) (%d+) (%d) (.*)$')
   if cap then
     cid, ct = fenceOf, fence

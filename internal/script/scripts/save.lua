@@ -3,7 +3,7 @@
 -- any case: a later claim must not get a ticket below one that was held. An
 -- empty queue is a fence and its claim, as before the first claim.
 if changed and voted + unvoted == 0 then
-  call('SET', K[2], 'S' .. F .. ' ' .. Fo, 'PX', keep)
+  call('SET', K[2], 'R' .. F .. ' ' .. Fo, 'PX', keep)
 elseif changed then
   local rest
   if late + keep > keys + 0 then
