@@ -29,7 +29,7 @@ import (
 var needed = strings.Fields(`
 	~NAME:{* ~NAME-job:* &NAME:push:*
 	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info
-	+getrange +exists +set +del +type +pttl +pexpire
+	+getrange +exists +set +setrange +del +type +pttl +pexpire
 	+hget +hset +hmget +hlen +hdel
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
 
@@ -191,7 +191,7 @@ func TestRightsAsDocumented(t *testing.T) {
 	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(needed, " "))
 	assert.ElementsMatch(t, append(strings.Fields(want), naming), strings.Fields(line))
 
-	assert.Contains(t, string(text), "Redis 6.0 has no rights to channels: leave `resetchannels` and `&quorate:push:*` out there.")
+	assert.Contains(t, string(text), "Redis 6.0 has no rights to channels: leave out `resetchannels` and `&quorate:push:*`.")
 }
 
 // A managed server may refuse CONFIG and CLIENT. Everything works without them.
