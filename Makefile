@@ -91,7 +91,7 @@ SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'
 PURE := ./internal/e2e ./cmd/quorate ./internal/sim $(ROOMS) ./internal/model ./internal/resp ./internal/trace ./internal/apicheck ./internal/testsum
 
 # The packages for other libraries, the examples, the manifests, and what takes long to build with the race detector.
-SATELLITES := ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./fence/internal/sqlite ./otel/... ./deploy/...
+SATELLITES := ./compat/certmagic/... ./compat/cron/... ./compat/gocron/... ./compat/redsync/... ./examples/... ./fence/internal/sqlite ./otel/... ./deploy/...
 
 # The others, of the modules of `make test` and of the rest.
 LISTED  = $(PURE) $(SERVERS) $(SATELLITES) ./internal/sim/exhaustive ./internal/core ./mutex
