@@ -123,7 +123,7 @@ func (v *views) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 		next, hinted = protocol.Never, false
 	}
 	b = AppendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
-		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts, v.phase != Holding && !p.vote && p.ended)
+		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts, !p.vote && p.ended)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
 	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next} {

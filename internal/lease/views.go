@@ -353,7 +353,8 @@ func (v *views) lapsed(p *peer, now protocol.Time) bool {
 // beat comes a moment later, is still ahead of it. When the holder dies, its
 // leases end at nodes 1 and 2 as well: then the waiter insists.
 // Invariant: q nodes vote for the claim or have said that the leases ahead of it
-// have ended. So a claim insists only where the vote may make it a holder.
+// have ended. So a claim insists only where the vote may make it a holder, or
+// where a holder lacks the vote: it is lost with the next node otherwise.
 // Invariant: what a node has predicted is not what it has said. A request that
 // insists on a prediction may wait at a node that has just hung, and would drop
 // the holder there when the node goes on.
@@ -364,7 +365,7 @@ func (v *views) insists(now protocol.Time, i int, list bool) bool { //mutant:Rul
 	switch {
 	case list: //mutant:RuleInsist
 		return true
-	case v.phase == Holding || !v.lapsed(&v.peers[i], now): //mutant:RuleInsist=true
+	case !v.lapsed(&v.peers[i], now): //mutant:RuleInsist=true
 		return false
 	}
 	// As hinted counts them: a hint that comes due and that no claim insists for
