@@ -137,7 +137,8 @@ func Replace(ctx context.Context, q *quorate.Quorum, old, url string) error {
 // Move changes the address of a member. Its server keeps its data and answers
 // at the new address. Moving takes about half a guard time. If the member had
 // several addresses, only the new address remains; to may be one of the
-// existing addresses.
+// existing addresses. Move fails with [quorate.ErrInvalid] if the server at the
+// new address is a copy, and the member still answers.
 func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 	return change(ctx, q, "move member", operator.Exchange{Move: &operator.Move{From: from, To: to}})
 }

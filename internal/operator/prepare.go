@@ -157,27 +157,31 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 		return fmt.Errorf("%w: the server at %s does not have the data of %s. "+
 			"Move that server with its data, or use quorate members replace", fault.ErrInvalid, to.Name(), old[0])
 	}
-	if m.Keep {
-		if err := x.sameServer(member, to.Name(), run); err != nil {
-			return err
-		}
+	if err := x.sameServer(member, to.Name(), run, m.Keep); err != nil {
+		return err
 	}
 	x.goal.Move, x.goal.Keep = []nodeset.Member{{Identity: has.Identity, Addr: to.Name()}}, m.Keep
 	return nil
 }
 
-// sameServer refuses a further address of a member that does not lead to the
-// server which serves the member now, by the run of that.
+// sameServer refuses an address of a member that leads to another server than
+// the one which serves the member now, by the run of that. With keep that one
+// has to answer: both addresses count.
 //
 // Invariant: all addresses of a member lead to one server. Without that clients
 // that dial different ones have two servers with one identity, and both vote.
-func (x *exchange) sameServer(member *nodeset.Member, to, run string) error {
+// So it is with a copy that the only member of a set is to have moved to: the
+// clients of the server that goes on do not hear of the move.
+func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool) error {
 	now := ""
 	if n := x.q.Peers.Node(member.Number); n != nil && n.Err() == nil {
 		now = n.Info().RunID
 	}
 	switch {
 	case now == "" || run == "":
+		if !keep {
+			return nil
+		}
 		return fmt.Errorf("%w: %s does not answer, so %s may be a different server; start the first one, or leave --keep out if its server has moved",
 			fault.ErrInvalid, member.Addr, to)
 	case now != run:
