@@ -170,7 +170,7 @@ var mutants = []row{
 	{"what followed before is brought to a node", without("RuleRepairSuccession"), exchangeCalm, 100, "stuck"},
 	{"a node of the new set is repaired by nodes that have left", without("RuleRepairBoth"), exchangeStale, 100, "record"},
 	{"a node gets its place back by what members said before", without("RuleSetSince"), exchangeRegress, 100, "capacity token"},
-	{"a member may come back with a file of before", without("RuleExchangeSaved"), exchangeRegress, 100, "capacity token"},
+	{"a member may come back with an older file", without("RuleExchangeSaved"), exchangeRegress, 100, "capacity token"},
 	{"new nodes count at once", without("RuleExchangeLearn"), exchangeKept, 100, "lost place"},
 
 	{"a reader joins a writer", without("RuleShare"), localCalm, 100, "capacity token"},

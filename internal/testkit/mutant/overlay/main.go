@@ -20,7 +20,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -29,11 +31,9 @@ import (
 )
 
 func main() {
-	root := flag.String("root", ".", "the directory of the library's module")
-	dir := flag.String("o", "", "where to write the overlay; a directory of its own below that for temporary files")
 	doc := flag.Bool("doc", false, "write docs/internals/rules.md")
 	flag.Parse()
-	path, err := run(*root, *dir, *doc)
+	path, err := run(*doc)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -41,44 +41,45 @@ func main() {
 	fmt.Println(path)
 }
 
-// run returns the path of the file that it has written.
-func run(root, dir string, doc bool) (string, error) {
-	root, err := filepath.Abs(root)
+// run returns the path of what it has written. It runs in the directory of the
+// library's module, and each such directory has one for its copies.
+func run(doc bool) (string, error) {
+	root, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	o, err := read(root)
+	switch {
+	case err != nil:
+		return "", err
+	case doc:
+		return list, os.WriteFile(list, []byte(o.table()), 0o644)
+	}
+	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	if doc {
-		path := filepath.Join(root, list)
-		return path, os.WriteFile(path, []byte(o.table()), 0o644)
-	}
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("quorate-mutants-%08x", crc32.ChecksumIEEE([]byte(root))))
-	}
-	return o.write(root, dir)
-}
-
-// write writes the copies, and the file that go build -overlay takes.
-func (o *overlay) write(root, dir string) (string, error) {
-	var files struct{ Replace map[string]string }
-	files.Replace = map[string]string{}
+	dir := filepath.Join(cache, "quorate-mutants", fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(root))))
+	path := filepath.Join(dir, "overlay.json")
+	replace := map[string]string{}
 	for name, text := range o.copies {
 		to := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		if err := put(to, text); err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(to, text, 0o644); err != nil {
-			return "", err
-		}
-		files.Replace[filepath.Join(root, name)] = to
+		replace[filepath.Join(root, name)] = to
 	}
-	text, err := json.MarshalIndent(files, "", "\t")
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, append(text, '\n'), 0o644)
+	return path, put(path, text)
+}
+
+// put writes a file if it has another text. A compiler may be reading it.
+func put(path string, text []byte) error {
+	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, text) {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o644))
 }
