@@ -50,12 +50,13 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	t.Helper()
 	connected(t, q)
 	for _, n := range q.Nodes.Live() {
-		var res repair.RepairResult
-		require.Eventually(t, func() bool { // it may be connected to again
-			res = q.repairs.lookAt(within(t), n, q.Members.MarkerKey(), true)
-			return res.Err == nil
+		var m repair.Marker
+		require.Eventually(t, func() (ok bool) { // it may be connected to again
+			var err error
+			m, err = q.repairs.lookAt(within(t), n, q.Members.MarkerKey(), true)
+			return err == nil
 		}, time.Minute, time.Millisecond)
-		left = append(left, res.Wait)
+		left = append(left, m.Wait)
 	}
 	return left
 }

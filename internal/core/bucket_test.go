@@ -33,7 +33,7 @@ func listsHalfASlot(t *testing.T) bool {
 	connected(t, b)
 	key := script.NewKeys(b.Set.Prefix, name).Record()
 	require.NoError(t, client.Set(t.Context(), key, "x", 0).Err())
-	names, _, err := b.repairs.listNames(t.Context(), b.Nodes.At(0), "0")
+	names, _, err := asker{&b.repairs, 0}.List(0, "0")
 	require.NoError(t, err)
 	require.Equal(t, []string{name + "}"}, names)
 
@@ -48,7 +48,7 @@ func listsHalfASlot(t *testing.T) bool {
 	move, err := s.BeginMove(t.Context(), slot, to)
 	require.NoError(t, err)
 	require.NoError(t, move.Key(t.Context(), key))
-	_, _, err = b.repairs.listNames(t.Context(), b.Nodes.At(0), "0")
+	_, _, err = asker{&b.repairs, 0}.List(0, "0")
 	return err == nil
 }
 

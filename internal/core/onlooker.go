@@ -255,8 +255,8 @@ func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait t
 		return 0, false, fault.ErrNoAnswer
 	}
 	n.Tried(ctx)
-	res := q.repairs.lookAt(ctx, n, script.HomeOf(of).Marker(q.Set.Prefix), true)
-	return res.Wait, res.CaughtUp, res.Err
+	m, err := q.repairs.lookAt(ctx, n, script.HomeOf(of).Marker(q.Set.Prefix), true)
+	return m.Wait, m.CaughtUp, err
 }
 
 // Succeed carries out a Run on the register that decides what follows.

@@ -115,7 +115,7 @@ func (q *Quorum) Push(node int, m *protocol.Push) {
 	}
 }
 
-func (q *Quorum) Repair(step *repair.RepairStep) { q.repairs.start(step) }
+func (q *Quorum) Repair(task *repair.Task) { q.repairs.start(task) }
 
 func (q *Quorum) Batch() transport.Batch {
 	return &batch{q: &q.claims, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)}

@@ -1,10 +1,9 @@
 package core
 
-// This file owns the steps of repairs: reading markers, taking turns, listing
-// names, reading records. Which step comes next is repair.Repair's to say.
-// Each client repairs, whatever primitives it uses, and a key at the nodes says
-// whose turn it is. If two clients believe that it is theirs, both bring the
-// same records, and no harm is done.
+// This file carries out what repair.Repair wants done: it runs the attempts to
+// repair nodes, and asks for them. Each client repairs, whatever primitives it
+// uses, and a key at the nodes says whose turn it is. If two clients believe
+// that it is theirs, both bring the same records, and no harm is done.
 
 import (
 	"context"
@@ -26,60 +25,90 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// repairer takes the steps that process.Client says, and reports how each has
-// ended. It is safe for concurrent use; mu guards the fields below it.
-// Invariant: mu is not held while a step is taken, so no event waits for a
+// repairer runs the attempts to repair nodes. It is safe for concurrent use; mu
+// guards the fields below it.
+// Invariant: mu is not held while a node is asked, so no event waits for a
 // node.
 type repairer struct {
-	q      *operations
+	q *operations
+
 	mu     sync.Mutex
 	failed [peers.MaxNodes]error // per node: why the last attempt has failed; nil: it has not
 }
 
-// start has a step taken, by a task: the logger and the observer may block, and
-// claims and the readers of answers must not wait for these.
-func (r *repairer) start(s *repair.RepairStep) {
-	if s.Kind == repair.RepairYield { // should another client have its turn by now, the two do the same twice
-		r.q.Nodes.At(s.Node).Send(&flow.Request{Command: resp.AppendCommand(nil, "DEL", r.turn())})
+// start does what a Repair wants. It does not wait: claims and the readers of
+// answers call it.
+func (r *repairer) start(t *repair.Task) {
+	if a := t.Attempt; a != nil {
+		if !r.q.Tasks.Start(func() { r.attempt(a) }) {
+			r.q.Driver.Client.Repaired(r.q.Now(), a) // the client has been closed
+		}
 		return
 	}
-	if !r.q.Tasks.Start(func() { r.step(s) }) && s.Reported() {
-		r.done(s, repair.RepairResult{Err: fault.ErrClosed})
-	}
+	r.q.Tasks.Start(func() {
+		r.spreadNumber(r.q.Life, t.Number)
+		r.q.Driver.Client.Spread(t.Number)
+	})
 }
 
-// done reports the end of a step, also after Close has begun: then the turn is
-// given up.
-func (r *repairer) done(s *repair.RepairStep, res repair.RepairResult) {
-	r.q.Driver.CarryOut(r.q.Driver.Client.StepDone(r.q.Now(), s, res))
-}
-
-// step takes a step and reports how it has ended.
-func (r *repairer) step(s *repair.RepairStep) {
-	if !s.Reported() {
-		r.log(s, r.outcome(s))
-		return
+// attempt makes an attempt, and logs how it has ended.
+func (r *repairer) attempt(a *repair.Attempt) {
+	a.Run(asker{r, a.Node})
+	report, do := r.q.Driver.Client.Repaired(r.q.Now(), a)
+	err := r.noteEnd(a.Node, report)
+	r.q.Driver.CarryOut(do)
+	if report != nil {
+		r.log(a.Node, report, err)
 	}
-	res := r.take(s)
-	res.ForGood = res.Err != nil && fault.ForGood(res.Err)
-	r.done(s, res)
 }
 
 var errUndecided = errors.New("another client is deciding what is recorded")
 
+// noteEnd keeps why an attempt has failed for why, and returns it.
+func (r *repairer) noteEnd(node int, rep *repair.Report) error {
+	if rep == nil {
+		return nil
+	}
+	err := rep.Err
+	if few, is := errors.AsType[*repair.TooFew](err); is {
+		few.Nodes[node] = fault.ErrForgetful // it is not one of those that are asked
+		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: r.q.Count() - 1}
+		for i, why := range few.Nodes {
+			if why != nil {
+				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: r.q.Addr(i), Err: fault.NamesAge(why)})
+			}
+		}
+		err = f
+	} else if errors.Is(err, repair.ErrUndecided) {
+		err = errUndecided
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed[node] = err
+	return err
+}
+
 // log logs why an attempt has failed, or that the node is caught up.
-func (r *repairer) log(s *repair.RepairStep, err error) {
-	addr := r.q.Nodes.At(s.Target).Addr
-	if s.Kind == repair.RepairDone {
-		r.q.Set.Logger.Info("quorate: node has been repaired and has caught up", "node", addr, "records", s.Count)
+func (r *repairer) log(node int, rep *repair.Report, err error) {
+	addr := r.q.Nodes.At(node).Addr
+	if err == nil {
+		r.q.Set.Logger.Info("quorate: node has been repaired and has caught up", "node", addr, "records", rep.Names)
 		r.q.Observer.Call(setup.Event{Kind: setup.EventNodeCaughtUp, Node: addr})
 		return
 	}
 	r.q.Set.Logger.Debug("quorate: node cannot be repaired yet; retrying", "node", addr, "error", err)
-	if s.Warn {
+	if rep.Warn {
 		r.q.Set.Logger.Warn("quorate: node lost its data and cannot be repaired, so Once, elections and Resize do not count it; "+
 			report.Remedy, "node", addr, "error", err)
 	}
+}
+
+// why returns why the last attempt to repair a node has failed; nil: it has
+// not, or another client had the turn.
+func (r *repairer) why(n *peers.Node) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed[n.Index]
 }
 
 // await waits until a repair of the node that is under way was attempted once.
@@ -90,129 +119,138 @@ func (r *repairer) await(ctx context.Context, n *peers.Node) {
 // turn is the key of the client whose turn it is to repair a node.
 func (r *repairer) turn() string { return script.TurnKey(r.q.Set.Prefix) }
 
-// take takes a step. Invariant: it ends, within ten node timeouts or what a few
-// questions to a majority take.
-func (r *repairer) take(s *repair.RepairStep) (res repair.RepairResult) {
-	q, ctx, n := r.q, r.q.Life, r.q.Nodes.At(s.Node)
-	switch s.Kind {
-	case repair.RepairLook:
-		return r.lookAt(ctx, n, q.Members.MarkerKey(), s.Node == s.Target)
-	case repair.RepairTurn:
-		// It is taken at the node that is repaired, and read from others.
-		for _, n := range q.Nodes.All() {
-			n.Tried(ctx) // a process connects to all nodes at the same time, and may end soon
-		}
-		// NX and PX are the whole of the turn.
-		v, err := r.ask(n, "SET", r.turn(), script.TurnOf(q.Channel, -1), "PX", millis(s.For), "NX")
-		return repair.RepairResult{Err: err, OK: flow.Text(v, 0) == "OK"}
-	// XX: a turn that has expired stays over, so the next client can take it.
-	// If one has it by now, the key names this client again, and both bring the
-	// same records. Check of any client shows the number.
-	case repair.RepairStay:
-		_, res.Err = r.ask(n, "SET", r.turn(), script.TurnOf(q.Channel, s.Count), "PX", millis(s.For), "XX")
-	case repair.RepairList:
-		res.Names, res.Cursor, res.Err = r.listNames(ctx, n, s.Cursor)
-	case repair.RepairRead:
-		return r.repairName(ctx, s)
-	case repair.RepairDecide:
-		spec, err := r.specOf(s)
-		return repair.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
-	// The script compares the incarnation. A node that has lost its data again
-	// since the names were listed stays unmarked, as it lacks what was brought
-	// before.
-	case repair.RepairMark:
-		v, err := r.answer(q.Nodes.At(s.Target), script.AppendCaughtUp(nil, q.Members.MarkerKey(), s.Incarnation))
-		return repair.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
-	case repair.RepairSpread:
-		res.Err = r.spreadNumber(ctx, s.Name)
-	}
-	return res
-}
-
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
-// why returns why the last attempt to repair a node has failed; nil: it has
-// not, or another client had the turn.
-func (r *repairer) why(n *peers.Node) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed[n.Index]
+// send asks a node for something, and does not wait for the answer.
+func (r *repairer) send(node int, words ...string) {
+	r.q.Nodes.At(node).Send(&flow.Request{Command: resp.AppendCommand(nil, words...)})
 }
 
-// outcome returns why an attempt has failed, nil if it has not, and keeps that
-// for why. It runs in the goroutine of a step that only reports, before the
-// logger is called.
-func (r *repairer) outcome(s *repair.RepairStep) error {
-	q, err := r.q, s.Err
-	switch {
-	case s.Kind == repair.RepairDone:
-	case errors.Is(err, repair.ErrUndecided):
-		err = errUndecided
-	case err == nil:
-		s.Nodes[s.Target] = fault.ErrForgetful // it is not one of those that are asked
-		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: q.Count() - 1}
-		for i, why := range s.Nodes {
-			if why != nil {
-				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: q.Addr(i), Err: fault.NamesAge(why)})
-			}
-		}
-		err = f
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed[s.Target] = err
-	return err
-}
-
-// ask asks a node for something that takes it no time.
-func (r *repairer) ask(n *peers.Node, words ...string) ([]resp.Value, error) {
-	return r.answer(n, resp.AppendCommand(nil, words...))
-}
-
-func (r *repairer) answer(n *peers.Node, command []byte) ([]resp.Value, error) {
+// answer asks a node for something that takes it no time.
+func (r *repairer) answer(node int, command []byte) ([]resp.Value, error) {
+	n := r.q.Nodes.At(node)
 	ctx, cancel := context.WithTimeout(r.q.Life, n.Timeout(&r.q.Set))
 	defer cancel()
 	return n.Answer(ctx, command)
 }
 
-// lookAt reads a node's marker, at key, and what is left of its guard time.
-func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock bool) (res repair.RepairResult) {
-	// The time is asked only of a node whose guard time may run: most looks are
-	// at healthy nodes, and take one command.
-	m, err := n.Marker(ctx, key)
-	res = repair.RepairResult{Err: err, Incarnation: m.Inc, CaughtUp: m.CaughtUp, Kept: m.Kept, Run: n.Info().Run()}
-	if err != nil || !clock || m.CaughtUp {
-		return res
-	}
-	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&r.q.Set))
-	defer cancel()
-	v, err := n.Do(ctx, "TIME")
-	var now time.Time
-	if err == nil {
-		now, err = script.DecodeTime(v)
-	}
-	if res.Err = err; err == nil {
-		res.Wait = m.Recovers(now)
-	}
-	return res
+// asker is the repair.IO of an attempt at a node. Invariant: each question
+// ends, within ten node timeouts or what a few questions to a majority take, and
+// soon after Close.
+type asker struct {
+	*repairer
+	node int
 }
 
-// listNames lists a portion of the names, as "name}side", that have a record on
-// a node. SCAN gives each name that is there throughout at least once.
-func (r *repairer) listNames(ctx context.Context, n *peers.Node, cursor string) (names []string, next string, err error) {
+func (a asker) Group() protocol.Group { return a.q.Driver.Client.Group() }
+func (asker) ForGood(err error) bool  { return fault.ForGood(err) }
+
+// Each has a goroutine for each call, and none is left when it returns.
+func (a asker) Each(n int, f func(io repair.IO, k int)) {
+	var under sync.WaitGroup
+	for k := range n {
+		under.Go(func() { f(a, k) })
+	}
+	under.Wait()
+}
+
+func (a asker) Look(node int, clock bool) (repair.Marker, error) {
+	return a.lookAt(a.q.Life, a.q.Nodes.At(node), a.q.Members.MarkerKey(), clock)
+}
+
+// TakeTurn takes the turn at the node that is repaired. NX and PX are the whole
+// of the turn.
+func (a asker) TakeTurn(d time.Duration) (bool, error) {
+	for _, n := range a.q.Nodes.All() {
+		n.Tried(a.q.Life) // a process connects to all nodes at the same time, and may end soon
+	}
+	v, err := a.answer(a.node, resp.AppendCommand(nil, "SET", a.turn(), script.TurnOf(a.q.Channel, -1), "PX", millis(d), "NX"))
+	return flow.Text(v, 0) == "OK", err
+}
+
+// Every has one goroutine, and stop waits for its end.
+func (a asker) Every(d time.Duration, f func()) (stop func()) {
+	var under sync.WaitGroup
+	over, tick := make(chan struct{}), time.NewTicker(d)
+	under.Go(func() {
+		for {
+			select {
+			case <-tick.C:
+				f()
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		tick.Stop()
+		close(over)
+		under.Wait()
+	}
+}
+
+// Prolong has XX: a turn that has expired stays over, so the next client can
+// take it. If one has it by now, the key names this client again, and both
+// bring the same records. Check of any client shows the number.
+func (a asker) Prolong(d time.Duration, left int) {
+	a.send(a.node, "SET", a.turn(), script.TurnOf(a.q.Channel, left), "PX", millis(d), "XX")
+}
+
+// YieldTurn gives the turn up. Should another client have its turn by now, the
+// two do the same twice.
+func (a asker) YieldTurn() { a.send(a.node, "DEL", a.turn()) }
+
+// Mark has the script compare the incarnation. A node that has lost its data
+// again since the names were listed stays unmarked, as it lacks what was
+// brought before.
+func (a asker) Mark(inc protocol.Incarnation) (bool, error) {
+	v, err := a.answer(a.node, script.AppendCaughtUp(nil, a.q.Members.MarkerKey(), inc))
+	return len(v) == 1 && v[0].Int == 1, err
+}
+
+// Read is a read that does not count the node: what a node that has forgotten
+// says of a record is no evidence (docs/internals/protocol.md, The record, 4).
+func (a asker) Read(name string, succession bool) (lease.Outcome, error) {
+	s, err := a.specOf(name, succession)
+	if err != nil {
+		// Another program, or a later version, may have made such a key.
+		return lease.Settled, nil // there is no register of this name
+	}
+	ctx, cancel := context.WithTimeout(a.q.Life, a.q.Rounds(&a.q.Set, 4))
+	defer cancel()
+	i := a.q.Register(s).start(&registerCall{in: lease.RegisterOp{Op: protocol.OpRead, Repair: a.node + 1}})
+	err = i.wait(ctx)
+	return i.outcome(), err
+}
+
+func (a asker) Decide(name string, succession bool) (bool, error) {
+	spec, err := a.specOf(name, succession)
+	return err == nil && a.q.Register(spec).decide(a.q.Life), err
+}
+
+// specOf returns the spec of a name as nodes list it: "name}side". A name has
+// no brace (CheckName), so the first one ends it.
+func (a asker) specOf(name string, succession bool) (*Spec, error) {
+	bare, side, _ := strings.Cut(name, "}")
+	return a.q.NewSpec(Spec{Name: bare, side: side, succession: succession, Set: &a.q.Set})
+}
+
+// List lists a portion of the names, as "name}side", that have a record on a
+// node. SCAN gives each name that is there throughout at least once.
+func (a asker) List(node int, cursor string) (names []string, next string, err error) {
 	// A name may hold any byte, so what is special to SCAN's patterns is
 	// quoted. A portion is bounded by COUNT: Redis looks at a thousand keys,
 	// some tenths of a millisecond, and the next portion is another command.
-	begin, end := r.q.Set.Prefix+":{", ":r"
+	n, begin, end := a.q.Nodes.At(node), a.q.Set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
-	ctx, cancel := context.WithTimeout(ctx, 10*r.q.Set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(a.q.Life, 10*a.q.Set.NodeTimeout)
 	defer cancel()
-	if err := r.hasSlot(ctx, n); err != nil {
+	if err := a.hasSlot(ctx, n); err != nil {
 		return nil, "", err
 	}
 	v, err := n.Do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
 	if err == nil {
-		err = r.hasSlot(ctx, n)
+		err = a.hasSlot(ctx, n)
 	}
 	if err != nil {
 		return nil, "", err
@@ -241,36 +279,34 @@ func (r *repairer) hasSlot(ctx context.Context, n *peers.Node) error {
 	return err
 }
 
-// specOf returns the spec of a name as nodes list it: "name}side". A name has
-// no brace (CheckName), so the first one ends it.
-func (r *repairer) specOf(step *repair.RepairStep) (*Spec, error) {
-	bare, side, _ := strings.Cut(step.Name, "}")
-	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.Set})
-}
-
-// repairName brings one name's record to a node. It is a read that does not
-// count the target: what a node that has forgotten says of a record is no
-// evidence (docs/internals/protocol.md, The record, 4).
-func (r *repairer) repairName(ctx context.Context, step *repair.RepairStep) repair.RepairResult {
-	s, err := r.specOf(step)
-	if err != nil {
-		// Another program, or a later version, may have made such a key.
-		return repair.RepairResult{Outcome: lease.Settled} // there is no register of this name
+// lookAt reads a node's marker, at key, and what is left of its guard time.
+func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock bool) (repair.Marker, error) {
+	// The time is asked only of a node whose guard time may run: most looks are
+	// at healthy nodes, and take one command.
+	m, err := n.Marker(ctx, key)
+	shown := repair.Marker{Incarnation: m.Inc, CaughtUp: m.CaughtUp, Kept: m.Kept, Run: n.Info().Run()}
+	if err != nil || !clock || m.CaughtUp {
+		return shown, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&r.q.Set))
 	defer cancel()
-	i := r.q.Register(s).start(&registerCall{in: lease.RegisterOp{Op: protocol.OpRead, Repair: step.Target + 1}})
-	err = i.wait(ctx)
-	return repair.RepairResult{Err: err, Outcome: i.outcome()}
+	v, err := n.Do(ctx, "TIME")
+	var now time.Time
+	if err == nil {
+		now, err = script.DecodeTime(v)
+	}
+	if err == nil {
+		shown.Wait = m.Recovers(now)
+	}
+	return shown, err
 }
 
 // spreadNumber brings a semaphore's permits to the nodes that have missed them.
-func (r *repairer) spreadNumber(ctx context.Context, name string) error {
+func (r *repairer) spreadNumber(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()
 	_, err := r.q.number(name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
 		r.q.Set.Logger.Debug("quorate: cannot copy a Resize to the node that missed it; retrying", "name", name, "error", err)
 	}
-	return err
 }

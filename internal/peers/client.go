@@ -93,8 +93,8 @@ func (d *driver) act(a *process.Action) {
 		n.beginIncarnation(a)
 	case process.ActReconnect:
 		n.Link.Reconnect(fault.ErrOtherIncarnation)
-	case process.ActStep:
-		d.ps.Claims.Repair(a.Step)
+	case process.ActRepair:
+		d.ps.Claims.Repair(a.Task)
 	}
 }
 

@@ -64,8 +64,8 @@ type claims interface {
 	Signal()
 	// Push passes on what a node has said to a claim or a watch.
 	Push(node int, m *protocol.Push)
-	// Repair has a step of a repair taken.
-	Repair(step *repair.RepairStep)
+	// Repair does a task of a repair.
+	Repair(task *repair.Task)
 	// Batch makes one command of many of a node.
 	Batch() transport.Batch
 	// Alone reports whether no claim waits for a push.

@@ -89,7 +89,7 @@ const (
 	ActTime                            // ask Nodes for their time, and whether they serve the configuration; tell Time, and Membership.Refused
 	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
 	ActReconnect                       // end the connection to Node: the next one finds out
-	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
+	ActRepair                          // do Task of a repair
 	ActJumped                          // Node's clock has jumped by By
 	ActDoubted                         // Node's clock or this process's has
 	ActStood                           // this process's clock has stood still for By
@@ -107,7 +107,7 @@ type Action struct {
 	At          protocol.Time
 	Incarnation protocol.Incarnation
 	Try         uint32 // to be passed back
-	Step        *repair.RepairStep
+	Task        *repair.Task
 }
 
 // NewClient returns the Client of a process that begins. A Tick starts it.
@@ -165,13 +165,13 @@ func (c *Client) Attempted(node int) bool {
 func (c *Client) unlock(now protocol.Time) []Action {
 	for len(c.incarnations.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
 		c.nodeActions(now)
-		clocks, steps := c.clocks.Out, c.repair.Out
+		clocks, tasks := c.clocks.Out, c.repair.Out
 		c.clocks.Out, c.repair.Out = nil, nil
 		for _, e := range clocks {
 			c.clock(e)
 		}
-		for i := range steps {
-			c.act(Action{Kind: ActStep, Step: &steps[i]})
+		for i := range tasks {
+			c.act(Action{Kind: ActRepair, Task: &tasks[i]})
 		}
 	}
 	for i := range c.Nodes {

@@ -225,11 +225,19 @@ func (c *Client) Marked(now protocol.Time, node int, try uint32, inc protocol.In
 	return c.unlock(now)
 }
 
-// StepDone says what has become of a step of a repair.
-func (c *Client) StepDone(now protocol.Time, s *repair.RepairStep, res repair.RepairResult) (do []Action) {
+// Repaired takes an attempt to repair a node that has ended. It returns what
+// the log says of it, nil for nothing.
+func (c *Client) Repaired(now protocol.Time, a *repair.Attempt) (r *repair.Report, do []Action) {
 	c.mu.Lock()
-	c.repair.Done(now, *s, res)
-	return c.unlock(now)
+	r = c.repair.Ended(now, a)
+	return r, c.unlock(now)
+}
+
+// Spread says that the number of permits of a semaphore has been spread.
+func (c *Client) Spread(name string) {
+	c.mu.Lock()
+	c.repair.Spread(name)
+	c.mu.Unlock()
 }
 
 // Tick lets time pass. With a ttl of 1 s or more, no bound of a connected
@@ -255,8 +263,8 @@ func (c *Client) Tick(now protocol.Time) (do []Action) {
 	return c.unlock(now)
 }
 
-// Close ends the repairs. Steps under way are still reported, so that turns are
-// given up.
+// Close ends the repairs. Attempts under way are still reported, and give their
+// turns up.
 func (c *Client) Close(now protocol.Time) (do []Action) {
 	c.mu.Lock()
 	c.closed = true
@@ -276,8 +284,7 @@ func (c *Client) Regroup(now protocol.Time, g protocol.Group) (do []Action) {
 		c.Nodes = g.Nodes
 	}
 	c.group.Store(&g)
-	c.repair.Group = g
 	c.judgeClocks(func(j *nodeset.Clocks) { j.Regroup(g.Sets, g.Guard) })
-	c.repair.Hurry(now)
+	c.repair.RetryNow(now)
 	return c.unlock(now)
 }

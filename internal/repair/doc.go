@@ -2,6 +2,8 @@
 // have recorded. Until then it cannot attest that something was not recorded.
 // It is pure.
 //
-//	repair.go, repair_timing.go   which node is repaired, when, and whether one more may be restarted
-//	repair_attempt.go, repair_node.go   by which steps
+//	repair.go    which node is repaired, and when
+//	attempt.go   one attempt to repair a node, from the first question to the last
+//	io.go        what an attempt asks the nodes
+//	spare.go     whether one more node may be restarted
 package repair

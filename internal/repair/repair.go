@@ -1,51 +1,84 @@
 package repair
 
-// This file owns Repair: what it is made of, and what others ask of it.
-// Invariant: a node is marked as caught up only in the incarnation in which it
-// was brought every name that an attesting quorum of the other nodes listed
-// after the node's guard time.
-
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Repair decides for one client which nodes it repairs, by which steps and
-// when. Its methods take the time and an event. Out is what the client shall do
-// then, and Wake is when it wants a Tick. The client reports the end of each
-// step to Done, and sees to it that each step ends.
-// Every client has one, whatever it uses. It is not safe for concurrent use.
+// Repair decides for one client which nodes it repairs, and when. Its methods
+// take the time and an event. Out is what the client shall do then, and Wake is
+// when it wants a Tick. Every client has one, whatever it uses. It is not safe
+// for concurrent use.
+//
+// Invariant: a node that may lack something has an attempt under way, or one to
+// come.
+// Invariant: a node is marked as caught up only in the incarnation in which it
+// was brought every name that an attesting quorum of the other nodes listed
+// after the node's guard time.
 type Repair struct {
 	NodeTimeout time.Duration
 	Guard       time.Duration
-	Group       protocol.Group
-	Out         []RepairStep
+	Out         []Task
 
 	rng     *rand.Rand // spreads the attempts of many clients
 	nodes   []nodeRepair
 	numbers map[string]protocol.Time // semaphores that a node has missed a Resize of: when to spread the number; Never: it is under way
 }
 
+// Task is one thing that the client shall do. No event waits for it.
+type Task struct {
+	Attempt *Attempt // run it, then call Ended
+	Number  string   // nothing else: read the number of permits of this name so that each node that answers has it, then call Spread
+}
+
+// Report is what the log says of an attempt that has ended.
+type Report struct {
+	Names int   // that were brought to the node, which is caught up if Err is nil
+	Err   error // why the attempt has failed
+	Warn  bool  // an operator should know
+}
+
+type nodeRepair struct {
+	up        bool // it is connected
+	stage     repairStage
+	again     bool // something has happened that may mean that it lost its data again
+	hurried   bool // its guard time may have been ended since the attempt began
+	attempts  int
+	attempted bool
+	pause     time.Duration
+	retry     protocol.Time
+	attempt   *Attempt // the last one
+	known     progress
+}
+
+// repairStage is how far the repair of a node is.
+type repairStage uint8
+
+const (
+	repairIdle   repairStage = iota // nothing is known to be missing there
+	repairPaused                    // an attempt has failed, and the next one follows at retry
+	repairing                       // an attempt is under way
+)
+
+// quietAttempts are some ten seconds of attempts by default. Then an operator
+// should know.
+const quietAttempts = 24
+
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64) *Repair {
 	return &Repair{
-		NodeTimeout: nodeTimeout, Guard: guard, Group: protocol.Group{Sets: protocol.Majority(nodes), Deciders: protocol.Majority(nodes)},
+		NodeTimeout: nodeTimeout, Guard: guard,
 		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes), numbers: map[string]protocol.Time{},
 	}
 }
 
-// Grow has the client know so many nodes. The attempts under way do not ask
-// those that are added.
+// Grow has the client know so many nodes.
 func (r *Repair) Grow(nodes int) {
 	for len(r.nodes) < nodes {
 		r.nodes = append(r.nodes, nodeRepair{})
-	}
-	for i := range r.nodes {
-		n := &r.nodes[i]
-		for n.others != nil && len(n.others) < nodes {
-			n.others = append(n.others, repairPeer{err: errNoMember})
-		}
 	}
 }
 
@@ -65,6 +98,10 @@ func (r *Repair) MissedResize(now protocol.Time, name string, timeout time.Durat
 	}
 }
 
+// Spread says that a number has been spread. The next answer that shows that a
+// node lacks it begins again.
+func (r *Repair) Spread(name string) { delete(r.numbers, name) }
+
 // Attempted reports whether nothing is to be waited for at a node: its repair
 // was attempted once, or is not under way.
 func (r *Repair) Attempted(node int) bool {
@@ -72,22 +109,152 @@ func (r *Repair) Attempted(node int) bool {
 	return n.stage == repairIdle || n.attempted
 }
 
-// NodeHealth is what an onlooker has seen of a node.
-type NodeHealth struct {
-	Votes    bool // it answers, as a master, and its guard time is over
-	CaughtUp bool
-}
-
-// MayRestart reports whether one more node may be restarted, or lost with its
-// data: each node of each set that counts votes and is caught up. nodes are by
-// their numbers in sets. In a set of one node or two no restart keeps a
-// majority; then it reports that all is well.
-func MayRestart(nodes []NodeHealth, sets protocol.Quorums) bool {
-	well := uint32(0)
-	for i, n := range nodes {
-		if n.Votes && n.CaughtUp { //mutant:RuleSpareCaughtUp=n.Votes
-			well |= 1 << i
+// Tick lets time pass. Late is allowed: another client may then get the turn at
+// a node, and both bring names. That costs requests and no safety, as a node
+// keeps the newest record and promise that it gets.
+func (r *Repair) Tick(now protocol.Time) {
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.stage == repairPaused && now >= n.retry {
+			r.begin(i)
 		}
 	}
-	return sets.All()&^well == 0
+	for _, name := range slices.Sorted(maps.Keys(r.numbers)) {
+		if at := r.numbers[name]; now >= at && at != protocol.Never {
+			r.numbers[name] = protocol.Never
+			r.Out = append(r.Out, Task{Number: name})
+		}
+	}
 }
+
+// Wake returns when a Tick is wanted.
+func (r *Repair) Wake() protocol.Time {
+	w := protocol.Never
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.stage == repairPaused {
+			w = min(w, n.retry)
+		}
+	}
+	for _, at := range r.numbers {
+		w = min(w, at)
+	}
+	return w
+}
+
+// Up says that a connection to a node has begun. The node may have lost its
+// data since the last one. And it may be the node without which others could
+// not be repaired.
+func (r *Repair) Up(now protocol.Time, node int) {
+	r.nodes[node].up = true
+	r.RetryNow(now)
+	r.Look(now, node) //mutant:RuleRepairMeet
+}
+
+// RetryNow retries paused nodes at once: their guard times may have been ended.
+// What an attempt under way has learnt of that may be older, so the next one
+// follows at once.
+func (r *Repair) RetryNow(now protocol.Time) {
+	for i := range r.nodes {
+		switch n := &r.nodes[i]; n.stage {
+		case repairPaused:
+			n.pause, n.retry = r.first(), now
+		case repairing:
+			n.hurried = true
+		}
+	}
+	r.Tick(now)
+}
+
+// Look says that a node may have to be repaired: an answer of it has shown
+// that, or it has a new incarnation. A repair under way there looks once more
+// in the end.
+func (r *Repair) Look(now protocol.Time, node int) {
+	n := &r.nodes[node]
+	switch {
+	case !n.up: // the next connection begins with a look
+	case n.stage != repairIdle:
+		n.again = true
+	default:
+		n.attempts, n.attempted, n.pause = 0, false, r.first()
+		r.begin(node)
+	}
+}
+
+// Down says that the connection to a node has ended. The next one begins with a
+// look, and goes on with what was listed if the node has its incarnation still.
+func (r *Repair) Down(_ protocol.Time, node int) {
+	n := &r.nodes[node]
+	if n.up = false; n.stage == repairing {
+		n.attempt.over.Store(true)
+		return
+	}
+	n.idle()
+}
+
+// Close ends the repairs. Attempts under way end after the question that they
+// wait for, so that turns are given up.
+func (r *Repair) Close(now protocol.Time) {
+	clear(r.numbers)
+	for i := range r.nodes {
+		r.Down(now, i)
+	}
+}
+
+// first is the shortest pause.
+func (r *Repair) first() time.Duration { return r.NodeTimeout / 16 }
+
+func (r *Repair) begin(i int) {
+	n := &r.nodes[i]
+	n.stage, n.attempts, n.hurried = repairing, n.attempts+1, false
+	n.attempt = &Attempt{Node: i, turn: 4 * r.NodeTimeout, known: n.known, err: errLater}
+	r.Out = append(r.Out, Task{Attempt: n.attempt})
+}
+
+// Ended takes an attempt that has ended. It returns what the log says, nil if
+// it says nothing.
+func (r *Repair) Ended(now protocol.Time, a *Attempt) (report *Report) {
+	n := &r.nodes[a.Node]
+	if n.attempted, n.known = true, a.known; a.caughtUp {
+		n.known = progress{}
+	}
+	if a.marked {
+		report = &Report{Names: a.known.total}
+	}
+	if n.up && !a.caughtUp {
+		return r.pauseAfter(now, a)
+	}
+	again := n.again && n.up
+	if n.idle(); again {
+		r.Look(now, a.Node)
+	}
+	return report
+}
+
+// pauseAfter has the next attempt follow later. Every client does this: their
+// attempts are spread, and get rarer while they fail.
+func (r *Repair) pauseAfter(now protocol.Time, a *Attempt) (report *Report) {
+	n := &r.nodes[a.Node]
+	longest := 4 * r.NodeTimeout
+	if n.attempts >= quietAttempts {
+		longest = max(longest, r.Guard/2)
+	}
+	n.pause = min(2*n.pause, longest)
+	wait := a.wait
+	switch {
+	case a.over.Load(): // the connection that has begun meanwhile begins with a look
+		wait = 0
+	case wait > 0 && n.hurried:
+		wait, n.pause = 0, r.first()
+	case wait > 0:
+		n.attempts, n.pause = 1, r.NodeTimeout
+	case a.err != errLater:
+		// A client that lacks a right leaves the node to others.
+		report = &Report{Err: a.err, Warn: n.attempts == quietAttempts && !a.forGood}
+	}
+	n.stage = repairIdle
+	n.stage = repairPaused //mutant:RuleRepairRetry
+	n.retry = now.Add(wait + time.Duration(r.rng.Int64N(int64(n.pause)+1)))
+	return report
+}
+
+// idle ends the repair. What was listed stays.
+func (n *nodeRepair) idle() { *n = nodeRepair{up: n.up, known: n.known} }

@@ -6,173 +6,265 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 const repairGuard = time.Minute
 
-// steps returns what the machine wants done, and that it wants nothing else.
-func steps(t *testing.T, r *Repair, kinds ...RepairKind) []RepairStep {
-	t.Helper()
-	out := r.Out
-	r.Out = nil
-	var got []RepairKind
-	for _, s := range out {
-		got = append(got, s.Kind)
-	}
-	require.Equal(t, kinds, got)
-	return out
+// nodes are three nodes, of which node 0 has lost its data. The functions
+// answer what an attempt asks, and may be replaced.
+type nodes struct {
+	t        *testing.T
+	r        *Repair
+	now      protocol.Time
+	asked    []string // in order
+	every    time.Duration
+	again    func() // what Every calls
+	look     func(node int) (Marker, error)
+	turn     func() (bool, error)
+	list     func(node int, cursor string) ([]string, string, error)
+	read     func(name string) (lease.Outcome, error)
+	decide   func(name string) (bool, error)
+	mark     func(inc protocol.Incarnation) (bool, error)
+	attempts []*Attempt // to be run
 }
 
-// newRepair returns a machine for three connected nodes, of which node 0 is
-// looked at.
-func newRepair(t *testing.T) (*Repair, RepairStep) {
+func (n *nodes) note(format string, args ...any) {
+	n.asked = append(n.asked, fmt.Sprintf(format, args...))
+}
+
+func (n *nodes) Look(node int, clock bool) (Marker, error) {
+	assert.Equal(n.t, node == 0, clock, "the others' guard times are no matter of a repair")
+	n.note("look %d", node)
+	return n.look(node)
+}
+func (n *nodes) TakeTurn(d time.Duration) (bool, error) {
+	assert.Equal(n.t, 4*n.r.NodeTimeout, d)
+	n.note("turn")
+	return n.turn()
+}
+func (n *nodes) Every(d time.Duration, f func()) (stop func()) {
+	n.every, n.again = d, f
+	return func() { n.again = nil }
+}
+func (n *nodes) Prolong(d time.Duration, left int) { n.note("prolong %v %d", d, left) }
+func (n *nodes) YieldTurn()                        { n.note("yield") }
+func (n *nodes) List(node int, cursor string) ([]string, string, error) {
+	n.note("list %d %s", node, cursor)
+	return n.list(node, cursor)
+}
+func (n *nodes) Read(name string, _ bool) (lease.Outcome, error) {
+	n.note("read %s", name)
+	return n.read(name)
+}
+func (n *nodes) Decide(name string, _ bool) (bool, error) {
+	n.note("decide %s", name)
+	return n.decide(name)
+}
+func (n *nodes) Mark(inc protocol.Incarnation) (bool, error) {
+	n.note("mark %d", inc)
+	return n.mark(inc)
+}
+func (n *nodes) Each(k int, f func(io IO, k int)) {
+	for i := range k {
+		f(n, i)
+	}
+}
+func (n *nodes) Group() protocol.Group { return protocol.Group{Nodes: 3, Sets: protocol.Majority(3)} }
+func (*nodes) ForGood(error) bool      { return false }
+
+// todo takes what the Repair wants.
+func (n *nodes) todo() {
+	for _, t := range n.r.Out {
+		n.attempts = append(n.attempts, t.Attempt)
+	}
+	n.r.Out = nil
+}
+
+// attempt runs the one attempt that the Repair wants.
+func (n *nodes) attempt() *Report {
+	n.t.Helper()
+	n.wants(1)
+	a := n.attempts[0]
+	n.attempts, n.asked = nil, nil
+	a.Run(n)
+	return n.r.Ended(n.now, a)
+}
+
+// wants: the Repair wants so many attempts, and nothing else.
+func (n *nodes) wants(attempts int) {
+	n.t.Helper()
+	n.todo()
+	require.Len(n.t, n.attempts, attempts)
+}
+
+// next lets time pass until the Repair wants something.
+func (n *nodes) next() {
+	n.now = n.r.Wake()
+	n.r.Tick(n.now)
+}
+
+// newNodes returns three connected nodes. The first attempt at node 0 is to
+// follow.
+func newNodes(t *testing.T) *nodes {
 	t.Helper()
-	r := NewRepair(3, 200*time.Millisecond, repairGuard, 1)
+	n := &nodes{t: t, r: NewRepair(3, 200*time.Millisecond, repairGuard, 1), now: 1}
+	n.look = func(node int) (Marker, error) {
+		return Marker{Incarnation: [...]protocol.Incarnation{5, 7, 7}[node], CaughtUp: node > 0}, nil
+	}
+	n.turn = func() (bool, error) { return true, nil }
+	n.list = func(int, string) ([]string, string, error) { return nil, "0", nil }
+	n.read = func(string) (lease.Outcome, error) { return lease.Settled, nil }
+	n.decide = func(string) (bool, error) { return true, nil }
+	n.mark = func(inc protocol.Incarnation) (bool, error) { return inc == 5, nil }
 	for i := range 3 {
-		r.Up(1, i)
+		n.r.Up(1, i)
 	}
-	looks := steps(t, r, RepairLook, RepairLook, RepairLook)
-	for _, s := range looks[1:] {
-		r.Done(1, s, RepairResult{Incarnation: 7, CaughtUp: true})
+	n.todo()
+	require.Len(t, n.attempts, 3)
+	for _, a := range n.attempts[1:] {
+		a.Run(lookOnly{n})
+		require.Nil(t, n.r.Ended(1, a))
 	}
-	require.True(t, r.Attempted(1))
-	r.nodes[0].hurried = false // the other nodes had come up first
-	return r, looks[0]
+	require.True(t, n.r.Attempted(1))
+	n.attempts = n.attempts[:1]
+	n.r.nodes[0].hurried = false // the other nodes had come up first
+	return n
 }
 
-// list brings the machine to the portion of names of node 1.
-func list(t *testing.T, r *Repair, look RepairStep) RepairStep {
-	t.Helper()
-	r.Done(1, look, RepairResult{Incarnation: 5})
-	r.Done(1, steps(t, r, RepairTurn)[0], RepairResult{OK: true})
-	for _, s := range steps(t, r, RepairLook, RepairLook) {
-		r.Done(1, s, RepairResult{Incarnation: 7, CaughtUp: true})
-	}
-	return steps(t, r, RepairList)[0]
-}
+// lookOnly answers attempts at nodes that are caught up.
+type lookOnly struct{ *nodes }
+
+func (o lookOnly) Look(node int, _ bool) (Marker, error) { return o.look(node) }
 
 // Names are listed once the node's guard time is over, and not before.
 func TestRepairWaitsForTheGuardTime(t *testing.T) {
-	r, look := newRepair(t)
-	r.Done(1, look, RepairResult{Incarnation: 5, Wait: repairGuard / 2})
-	steps(t, r)
-	require.True(t, r.Attempted(0), "no caller waits for a guard time")
-	require.GreaterOrEqual(t, r.Wake(), protocol.Time(1).Add(repairGuard/2))
-	r.Tick(r.Wake())
-	look = steps(t, r, RepairLook)[0]
-	r.Done(1, look, RepairResult{Incarnation: 5})
-	steps(t, r, RepairTurn)
+	n := newNodes(t)
+	n.look = func(int) (Marker, error) { return Marker{Incarnation: 5, Wait: repairGuard / 2}, nil }
+	require.Nil(t, n.attempt())
+	require.Equal(t, []string{"look 0"}, n.asked)
+	n.wants(0)
+	require.True(t, n.r.Attempted(0), "no caller waits for a guard time")
+	require.GreaterOrEqual(t, n.r.Wake(), protocol.Time(1).Add(repairGuard/2))
+	n.next()
+	n.look = newNodes(t).look
+	n.attempt()
+	require.Equal(t, []string{"look 0", "turn"}, n.asked[:2])
 }
 
 // A guard time that is ended while the node is looked at is not waited for,
 // though the answer to the look tells of it.
 func TestRepairThatIsHurriedWhileItLooks(t *testing.T) {
-	r, look := newRepair(t)
-	r.Hurry(1)
-	steps(t, r)
-	r.Done(1, look, RepairResult{Incarnation: 5, Wait: repairGuard / 2})
-	at := r.Wake()
+	n := newNodes(t)
+	hurried := false
+	n.look = func(int) (Marker, error) {
+		if !hurried {
+			hurried = true
+			n.r.RetryNow(1)
+		}
+		return Marker{Incarnation: 5, Wait: repairGuard / 2}, nil
+	}
+	n.attempt()
+	at := n.r.Wake()
 	require.Less(t, at, protocol.Time(1).Add(time.Second))
-	r.Tick(at)
-	look = steps(t, r, RepairLook)[0]
-	r.Done(at, look, RepairResult{Incarnation: 5, Wait: repairGuard / 2})
-	require.GreaterOrEqual(t, r.Wake(), at.Add(repairGuard/2), "it has not been ended")
+	n.next()
+	n.attempt()
+	require.GreaterOrEqual(t, n.r.Wake(), at.Add(repairGuard/2), "it has not been ended")
 }
 
 // A node is marked in the incarnation in which it was brought all names. A name
 // that is not decided is decided once, and comes after the others.
 func TestRepairBringsAllNames(t *testing.T) {
-	r, look := newRepair(t)
-	s := list(t, r, look)
-	assert.Equal(t, 1, s.Node)
-	r.Done(1, s, RepairResult{Names: []string{"b", "a"}, Cursor: "9"})
-	s = steps(t, r, RepairList)[0]
-	assert.Equal(t, "9", s.Cursor)
-	r.Done(1, s, RepairResult{Names: []string{"a"}, Cursor: "0"})
-	r.Done(1, steps(t, r, RepairLook)[0], RepairResult{Incarnation: 7, CaughtUp: true})
-	r.Done(1, steps(t, r, RepairList)[0], RepairResult{Cursor: "0"})
-	r.Done(1, steps(t, r, RepairLook)[0], RepairResult{Incarnation: 7, CaughtUp: true})
-	reads := steps(t, r, RepairRead, RepairRead)
-	r.Done(1, reads[0], RepairResult{Outcome: lease.Inconclusive})
-	r.Done(1, reads[1], RepairResult{Outcome: lease.Settled})
-	r.Done(1, steps(t, r, RepairDecide)[0], RepairResult{OK: true})
-	r.Done(1, steps(t, r, RepairRead)[0], RepairResult{Outcome: lease.Inconclusive})
-	out := steps(t, r, RepairYield, RepairFailed)
-	require.ErrorIs(t, out[1].Err, ErrUndecided)
+	n := newNodes(t)
+	n.list = func(node int, cursor string) ([]string, string, error) {
+		switch {
+		case node == 2:
+			return nil, "0", nil
+		case cursor == "0":
+			return []string{"b", "a"}, "9", nil
+		}
+		return []string{"a"}, "0", nil
+	}
+	n.read = func(name string) (lease.Outcome, error) {
+		return map[string]lease.Outcome{"a": lease.Inconclusive, "b": lease.Settled}[name], nil
+	}
+	failed := n.attempt()
+	require.ErrorIs(t, failed.Err, ErrUndecided)
+	require.Equal(t, []string{
+		"look 0", "turn", "look 1", "look 2", "list 1 0", "list 1 9", "look 1", "list 2 0", "look 2",
+		"read a", "decide a", "read a", "read b", "yield",
+	}, n.asked)
 
-	r.Tick(r.Wake())
-	r.Done(1, steps(t, r, RepairLook)[0], RepairResult{Incarnation: 5})
-	r.Done(1, steps(t, r, RepairTurn)[0], RepairResult{OK: true})
-	read := steps(t, r, RepairRead)[0]
-	assert.Equal(t, "a", read.Name, "b has been brought")
-	r.Done(1, read, RepairResult{Outcome: lease.Settled})
-	mark := steps(t, r, RepairMark)[0]
-	assert.Equal(t, protocol.Incarnation(5), mark.Incarnation)
-	r.Done(1, mark, RepairResult{OK: true})
-	out = steps(t, r, RepairDone, RepairYield)
-	assert.Equal(t, 2, out[0].Count)
-	assert.Equal(t, protocol.Never, r.Wake())
+	n.next()
+	n.read = func(string) (lease.Outcome, error) { return lease.Settled, nil }
+	done := n.attempt()
+	require.Equal(t, []string{"look 0", "turn", "read a", "mark 5", "yield"}, n.asked, "b has been brought")
+	assert.Equal(t, &Report{Names: 2}, done)
+	assert.Equal(t, protocol.Never, n.r.Wake())
 }
 
 // The next attempt comes later each time, and an operator hears of it once.
 func TestRepairBacksOff(t *testing.T) {
-	r, s := newRepair(t)
-	warned, now, last := 0, protocol.Time(1), time.Duration(0)
+	n := newNodes(t)
+	n.look = func(int) (Marker, error) { return Marker{}, errors.New("down") }
+	warned := 0
 	for range 2 * quietAttempts {
-		r.Done(now, s, RepairResult{Err: errors.New("down")})
-		for _, o := range steps(t, r, RepairFailed) {
-			if o.Warn {
-				warned++
-			}
+		if n.attempt().Warn {
+			warned++
 		}
-		last = r.Wake().Sub(now)
-		require.LessOrEqual(t, last, repairGuard/2)
-		now = r.Wake()
-		r.Tick(now)
-		s = steps(t, r, RepairLook)[0]
+		require.LessOrEqual(t, n.r.Wake().Sub(n.now), repairGuard/2)
+		n.next()
 	}
 	assert.Equal(t, 1, warned)
-	r.Done(now, s, RepairResult{Err: errors.New("down")})
-	steps(t, r, RepairFailed)
-	r.Up(now, 1) // which may have been missing
-	steps(t, r, RepairLook, RepairLook)
+	require.NotNil(t, n.attempt())
+	n.wants(0)
+	n.r.Up(n.now, 1) // which may have been missing
+	n.wants(2)
 }
 
 // Nothing follows a connection's end until the next one, and the turn is given
 // up.
 func TestRepairEndsWithTheConnection(t *testing.T) {
-	r, look := newRepair(t)
-	s := list(t, r, look)
-	r.Down(1, 0)
-	steps(t, r)
-	r.Done(1, s, RepairResult{Names: []string{"a"}, Cursor: "0"})
-	steps(t, r, RepairYield)
-	assert.Equal(t, protocol.Never, r.Wake())
-	r.Look(1, 0)
-	steps(t, r)
-	r.Up(1, 0)
-	steps(t, r, RepairLook)
+	n := newNodes(t)
+	n.list = func(int, string) ([]string, string, error) {
+		n.r.Down(1, 0)
+		return []string{"a"}, "9", nil
+	}
+	require.Nil(t, n.attempt())
+	require.NotContains(t, n.asked, "list 1 9")
+	require.Equal(t, "yield", n.asked[len(n.asked)-1])
+	assert.Equal(t, protocol.Never, n.r.Wake())
+	n.r.Look(1, 0)
+	n.wants(0)
+	n.r.Up(1, 0)
+	n.wants(1)
 }
 
 // A node whose cursor never returns to 0 neither fills the memory nor keeps the
 // client busy, whether it lists names or none.
 func TestEndlessList(t *testing.T) {
 	for _, count := range []int{1000, 0} {
-		r, look := newRepair(t)
-		s := list(t, r, look)
+		n := newNodes(t)
 		portions := 0
-		for ; s.Kind == RepairList && s.Node == 1; portions++ {
+		n.list = func(node int, _ string) ([]string, string, error) {
+			if node == 2 {
+				return nil, "0", nil
+			}
+			portions++
 			names := make([]string, count)
 			for i := range names {
 				names[i] = fmt.Sprintf("%d-%d%900d}", portions, i, 0)
 			}
-			r.Done(1, s, RepairResult{Names: names, Cursor: "7"})
-			s, r.Out = r.Out[0], nil
+			return names, "7", nil
 		}
+		failed := n.attempt()
+		few, is := failed.Err.(*TooFew)
+		require.True(t, is)
+		require.ErrorIs(t, few.Nodes[1], ErrEndless)
 		assert.LessOrEqual(t, portions*count, 200_000)
 		assert.LessOrEqual(t, portions, maxPortions)
 	}
@@ -181,9 +273,10 @@ func TestEndlessList(t *testing.T) {
 // A node that loses its data after it was seen to be caught up is looked at
 // once more.
 func TestRepairLooksOnceMore(t *testing.T) {
-	r, look := newRepair(t)
-	r.Look(1, 0)
-	steps(t, r)
-	r.Done(1, look, RepairResult{Incarnation: 5, CaughtUp: true})
-	steps(t, r, RepairLook)
+	n := newNodes(t)
+	n.r.Look(1, 0)
+	n.wants(1)
+	n.look = func(int) (Marker, error) { return Marker{Incarnation: 5, CaughtUp: true}, nil }
+	require.Nil(t, n.attempt())
+	n.wants(1)
 }

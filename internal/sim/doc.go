@@ -29,8 +29,8 @@
 //   - Room: in some schedules a process sends each node one to four requests at a
 //     time, for claims and records alike. The others wait at the process, in the code
 //     that does so in production (process.Attempt, lease.RegisterOp, process.Backlog).
-//   - Repair of nodes that lost their data: each process has the machine of production
-//     (repair.Repair), and its steps are messages. Aims give nodes further names.
+//   - Repair of nodes that lost their data: each process runs the attempts of production
+//     (repair.Attempt), and their questions are messages. Aims give nodes further names.
 //   - Exchanges of nodes, in the aims of that name: operators add, remove and replace nodes
 //     while claims go on, with the code of production (change.Exchange, nodeset.Membership).
 //     Clients follow, operators crash and undo, and members lose their data meanwhile.

@@ -37,7 +37,15 @@ import (
 // mutate may change the setting.
 func PlayTrace(blocks []trace.Block, mutate func(*course.Setting)) []trace.Block {
 	p := &player{mutate: mutate}
+	defer p.end()
 	return trace.Play(blocks, p.do)
+}
+
+// end ends the tasks of the world.
+func (p *player) end() {
+	if p.cast != nil {
+		p.World.End()
+	}
 }
 
 // do carries out one command, and returns what it has led to.
@@ -174,6 +182,7 @@ func Shrink(lines []string, bad func([]string) bool) []string {
 func BlocksOf(lines []string, mutate func(*course.Setting)) []trace.Block {
 	var blocks []trace.Block
 	p, b := &player{mutate: mutate}, trace.Block{}
+	defer p.end()
 	for i, l := range lines {
 		b.Commands = append(b.Commands, l)
 		b.Output = append(b.Output, p.do(l)...)

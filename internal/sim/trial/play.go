@@ -28,6 +28,7 @@ const maxEvents = 500_000
 
 // Play runs the schedule until nothing more happens.
 func (w *Schedule) Play() (v *course.Violation) {
+	defer w.End()
 	defer func() {
 		if p := recover(); p != nil {
 			w.Fail("panic", "%v\n%s", p, debug.Stack())

@@ -6,7 +6,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
@@ -30,6 +29,7 @@ func (p *Proc) begin() {
 	for i := range max(1, w.Locks) {
 		p.names = append(p.names, &process.Name{Name: recordName + LockNames[i], Counting: w.Counting})
 	}
+	p.tasks.end()
 	p.clientTimer, p.reading, p.Mended, p.repaired = course.Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
 	for _, l := range p.Links {
 		l.leapt, l.votes = l.Node.Wrong, 0
@@ -53,7 +53,7 @@ func (p *Proc) CarryOut(do []process.Action) {
 
 func (p *Proc) act(a *process.Action) {
 	w, l := p.World, p.Link(a.Node)
-	if w.Trace != nil && a.Kind != process.ActWake && a.Kind != process.ActStep {
+	if w.Trace != nil && a.Kind != process.ActWake && a.Kind != process.ActRepair {
 		w.Log("process %s: action %d, node %d, nodes %b, by %v", p.Name, a.Kind, a.Node, a.Nodes, a.By)
 	}
 	switch a.Kind {
@@ -78,19 +78,8 @@ func (p *Proc) act(a *process.Action) {
 		l.transfer(&Message{about: thatMark, Link: l, Req: r, try: a.Try})
 	case process.ActReconnect:
 		l.Snap()
-	case process.ActStep:
-		switch step := *a.Step; {
-		case p.Link(step.Target) == p.nowhere:
-			p.Later(p.World.NodeTimeout, func() { p.CarryOut(p.Client.StepDone(p.Now(), &step, repair.RepairResult{Err: errSilent})) })
-		case a.Step.Kind == repair.RepairLook && !p.mends(p.Link(a.Step.Target).Node):
-			// Nothing is missing there, for all that this world, or this trace,
-			// knows.
-			p.CarryOut(p.Client.StepDone(p.Now(), a.Step, repair.RepairResult{CaughtUp: true}))
-		case a.Step.Kind == repair.RepairSpread && w.Wire != nil && !w.Repairs && len(p.Mended) == 0:
-			p.CarryOut(p.Client.StepDone(p.Now(), a.Step, repair.RepairResult{}))
-		default:
-			p.takeStep(*a.Step)
-		}
+	case process.ActRepair:
+		p.repairs(a.Task)
 	}
 }
 
@@ -177,10 +166,10 @@ func (l *Link) attended(m *Message) {
 	}
 	switch m.about {
 	case repairs:
-		if m.task.res.Err == errOtherSet {
+		if m.question.err == errOtherSet {
 			l.refused()
 		}
-		p.stepDone(m.task, m.task.res)
+		m.question.told(m.question.err)
 	case Hello:
 		p.CarryOut(p.Client.Show(now, l.No, m.ans.Incarnation))
 		l.judgeTime(m)

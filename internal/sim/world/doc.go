@@ -4,7 +4,7 @@
 //
 //	world.go                                 the parts, and how an event reaches them
 //	proc.go client.go part.go attempt.go     a process with the machines of production
-//	record.go repair.go exchange.go          what its tasks do
+//	task.go record.go repair.go exchange.go  its tasks, and what they do
 //	machine.go members.go decisions.go       what it runs on, which set it follows, and what was decided of that
 //	caller.go local.go                       goroutines that share a value
 //	node.go node_asked.go node_fails.go      a node, what it is asked beside claims, and what befalls it

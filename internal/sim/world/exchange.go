@@ -5,7 +5,6 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/repair"
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
@@ -134,14 +133,16 @@ func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
 	}
 	switch s.Kind {
 	case change.OperatorLook:
-		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
-		t.then = func(res repair.RepairResult) {
-			look := change.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.Node)}
+		p.run(func(t *task) {
+			m, err := t.look(s.Member.Number)
+			if t.gone {
+				return
+			}
+			look := change.MemberLook{Silent: err != nil, Refused: err == errRefused, Wait: m.Wait, CaughtUp: m.CaughtUp || !p.mends(l.Node)}
 			look.Disk = change.Persistence{Known: true, Saved: true, Snapshots: l.Node.saved != nil}
 			o.Looked(p.Now(), s, look)
 			told()
-		}
-		p.ask(t, s.Member.Number, p.World.NodeTimeout)
+		})
 	case change.OperatorSnapshot:
 		p.Later(2*w.Delay, func() {
 			begins := p.reaches(l.Node)

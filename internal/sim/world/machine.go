@@ -121,6 +121,7 @@ func (m *machine) Crash() {
 		l.leaves, l.backlog = nil, process.Backlog[*Message]{}
 	}
 	p.Ops = nil
+	p.tasks.end()
 	m.Epoch++ // what is still to happen in its old life does not
 }
 

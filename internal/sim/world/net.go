@@ -23,7 +23,7 @@ const (
 	Hello                 // how a connection begins: the node's incarnation, and its time
 	theTime               // the node's
 	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
-	repairs               // a step of a repair
+	repairs               // a question of a repair
 	moves                 // a step of the register of the node's set
 	theSet                // what the node keeps of its set
 )
@@ -34,27 +34,27 @@ func (a about) String() string {
 
 // Message is one request on its way, and then its answer.
 type Message struct {
-	att     *Attempt    // whose request it is, or
-	inq     *RegisterOp // which register operation's
-	Link    *Link
-	terms   protocol.Terms // as they were when it was sent
-	refused bool           // by the node
-	forNow  bool           // and not for good
-	Req     protocol.Request
-	ans     protocol.Answer
-	Gen     uint32 // the connection that carries it
-	stamp   nodeset.Stamp
-	about   about       // nothing else: what it is, if it is no claim's nor a register operation's
-	task    *repairTask // a step of a repair
-	step    nodeset.RecordStep
-	kept    func(has nodeset.NodeSet) // takes the answer to step
-	of      nodeset.Stamp             // of a question about the set: what follows this one
-	next    nodeset.RecordedNext      // the answer to that
-	leapt   time.Duration             // by how much the node's clock had jumped when it answered
-	try     uint32                    // of a NodeMark, or the number of a question about the set
-	set     nodeset.NodeSet           // the answer to that, or to step
-	sent    course.Moment             // on that connection
-	expires protocol.Time             // of a leave: when the lease it ends has ended by itself
+	att      *Attempt    // whose request it is, or
+	inq      *RegisterOp // which register operation's
+	Link     *Link
+	terms    protocol.Terms // as they were when it was sent
+	refused  bool           // by the node
+	forNow   bool           // and not for good
+	Req      protocol.Request
+	ans      protocol.Answer
+	Gen      uint32 // the connection that carries it
+	stamp    nodeset.Stamp
+	about    about     // nothing else: what it is, if it is no claim's nor a register operation's
+	question *question // of a repair
+	step     nodeset.RecordStep
+	kept     func(has nodeset.NodeSet) // takes the answer to step
+	of       nodeset.Stamp             // of a question about the set: what follows this one
+	next     nodeset.RecordedNext      // the answer to that
+	leapt    time.Duration             // by how much the node's clock had jumped when it answered
+	try      uint32                    // of a NodeMark, or the number of a question about the set
+	set      nodeset.NodeSet           // the answer to that, or to step
+	sent     course.Moment             // on that connection
+	expires  protocol.Time             // of a leave: when the lease it ends has ended by itself
 
 	silent bool // it has failed, and the claim does not hear so in time
 

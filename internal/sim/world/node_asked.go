@@ -13,7 +13,7 @@ import (
 )
 
 // This file owns what a node does that is asked for something else than a
-// claim: its marker, its set, and the steps of a repair, with the names that it
+// claim: its marker, its set, and the questions of a repair, with the names that it
 // lists. The record and the number of permits are those of the model, further
 // names are only known or not.
 //
@@ -30,7 +30,7 @@ func (n *Node) attend(m *Message) protocol.Answer {
 	case asks && n.Lie == nil && m.Link.Proc.Members != nil && (m.stamp != set.Stamp() || !marked):
 		return protocol.Answer{Status: protocol.OtherSet, Clock: n.Micros(w.Now)}
 	case m.about == repairs:
-		m.task.res = n.repairStep(m)
+		m.question.err = n.asked(m)
 	case m.about == thatMark && (protocol.Incarnation(m.Req.Ticket) == inc || m.Req.Ticket == 0 && n.replica):
 		w.Log("process %s has node %d marked", m.Link.Proc.Name, n.Index)
 		if !n.jumped && !n.replica && !n.back {
@@ -118,42 +118,28 @@ func (n *Node) Forges(alone bool) {
 	}
 }
 
-// repairStep is what a node does for one step.
-func (n *Node) repairStep(m *Message) (res repair.RepairResult) {
-	w, s, by := n.World, m.task.step, m.Link.Proc
-	inc, marked := n.Model.Incarnation()
-	set := n.Model.Set()
+// asked has the node answer a question of a repair.
+func (n *Node) asked(m *Message) error {
+	by, set := m.Link.Proc, n.Model.Set()
+	_, marked := n.Model.Incarnation()
+	q := m.question
 	switch {
 	case n.Refuse:
-		return repair.RepairResult{Err: errRefused, ForGood: true}
-	case by.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (s.Kind == repair.RepairLook || s.Kind == repair.RepairMark):
-		return repair.RepairResult{Err: errOtherSet}
+		return errRefused
+	case by.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (q.op == "look" || q.op == "complete"): // they name the marker's key
+		return errOtherSet
 	case !marked:
-		return repair.RepairResult{Err: errUnmarked}
+		return errUnmarked
 	}
-	switch now := n.Millis(w.Now); s.Kind {
-	case repair.RepairLook:
-		n.Looks++
-		return repair.RepairResult{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(), Wait: n.Model.Recovering(now)}
-	case repair.RepairTurn:
-		if res.OK = n.TurnEnds <= now; res.OK {
-			n.TurnEnds = now + s.For.Milliseconds()
-			n.TurnOf = by
-		}
-	case repair.RepairStay:
-		if n.TurnEnds > now {
-			n.TurnEnds = now + s.For.Milliseconds()
-		}
-	case repair.RepairYield:
-		n.TurnEnds, n.TurnOf = 0, nil
-	case repair.RepairList:
-		res.Names, res.Cursor = n.list(s.Cursor)
-	case repair.RepairMark:
-		if res.OK = inc == s.Incarnation; res.OK {
-			n.Complete(inc)
-		}
-	}
-	return res
+	q.does(n)
+	return nil
+}
+
+// marker is what the node says of itself.
+func (n *Node) marker() repair.Marker {
+	n.Looks++
+	inc, _ := n.Model.Incarnation()
+	return repair.Marker{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(), Wait: n.Model.Recovering(n.Millis(n.World.Now))}
 }
 
 // perPortion is how many names a node lists at a time.

@@ -24,6 +24,7 @@ type Proc struct {
 	cables
 	follower
 	mender
+	tasks
 	registerOps
 	World       *World
 	Name        string // as the nodes know it

@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// Each process repairs nodes that lost their data by the machine that runs in
-// production (repair.Repair). This file takes its steps, as core/repair.go
-// does.
+// Each process repairs nodes by the code that runs in production
+// (repair.Repair and repair.Attempt). This file has the attempts' questions
+// answered, as core/repair.go does.
 //
 // The names that nodes list are the record, the number of permits, and, in some
 // aims, further names whose registers are not simulated: a node has one, or has
@@ -38,14 +38,6 @@ var (
 // NameOf is the ith of the further names.
 func NameOf(i int) string { return fmt.Sprintf("name %03d", i) }
 
-// repairTask is one step on its way.
-type repairTask struct {
-	step repair.RepairStep
-	res  repair.RepairResult
-	over bool
-	then func(repair.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
-}
-
 // mender is a process as it repairs nodes.
 type mender struct {
 	p        *Proc
@@ -57,14 +49,6 @@ type mender struct {
 
 // maxReads is how many names a process may be bringing to a node at a time.
 const maxReads = 64
-
-func stepName(s repair.RepairStep) string {
-	kind := [...]string{
-		"looks at", "asks for the turn at", "keeps the turn at", "lists names of", "reads for", "decides for", "marks as caught up",
-		"spreads the number from", "gives the turn up at", "cannot repair", "has repaired",
-	}[s.Kind]
-	return strings.TrimSpace(fmt.Sprintf("repair of node %d: %s node %d %s", s.Target, kind, s.Node, s.Name))
-}
 
 // mends: the process repairs the node if that lost its data, and the world has
 // something that a node could lack. In a trace only processes that it says so
@@ -84,41 +68,13 @@ func (m *mender) Meets(n *Node) {
 	p.CarryOut(slices.DeleteFunc(do, func(a process.Action) bool { return a.Kind == process.ActAsk }))
 }
 
-// takeStep takes a step of the machine.
-func (m *mender) takeStep(s repair.RepairStep) {
-	p, w := m.p, m.p.World
-	if w.Trace != nil {
-		w.Log("process %s: %s", p.Name, stepName(s))
-	}
-	t := &repairTask{step: s}
-	switch s.Kind {
-	case repair.RepairFailed, repair.RepairDone:
-		if end := m.repairEnd(s); w.Wire != nil && end != m.repaired[s.Target] {
-			m.repaired[s.Target] = end
-			w.Wire.Say("%s", end)
-		}
-	case repair.RepairRead:
-		m.readFor(t)
-	case repair.RepairDecide:
-		if s.Succession {
-			of := change.NewSuccession(p.Members.Config(), nil, p.World.TTL, p.World.NodeTimeout)
-			p.Succeed(of, func() {
-				if c, _ := of.Decided(); c != nil {
-					w.Successor(p, c)
-				}
-				m.stepDone(t, repair.RepairResult{OK: true}) // whether it is decided shows next
-			})
-			return
-		}
-		if s.Name != recordName {
-			p.Later(4*w.Delay, func() {
-				delete(w.Undecided, s.Name)
-				m.stepDone(t, repair.RepairResult{OK: !w.Held[s.Name]})
-			})
-			return
-		}
-		m.decide(func(ok bool) { m.stepDone(t, repair.RepairResult{OK: ok}) })
-	case repair.RepairSpread:
+// repairs does what the process's Repair wants.
+func (m *mender) repairs(todo *repair.Task) {
+	p, w, a := m.p, m.p.World, todo.Attempt
+	switch {
+	case a == nil && w.Wire != nil && !w.Repairs && len(m.Mended) == 0:
+		p.Client.Spread(todo.Number)
+	case a == nil:
 		p.Later(2*w.Delay, func() {
 			for _, n := range w.Nodes {
 				if m.attested(nil) && p.reaches(n) {
@@ -126,103 +82,235 @@ func (m *mender) takeStep(s repair.RepairStep) {
 				}
 			}
 			w.Judge.Resized()
-			m.stepDone(t, repair.RepairResult{})
+			p.Client.Spread(todo.Number)
 		})
+	case p.Link(a.Node) != p.nowhere && !m.mends(p.Link(a.Node).Node):
+		// Nothing is missing there, for all that this world, or this trace,
+		// knows.
+		a.Spare()
+		m.ended(a)
 	default:
-		limit, to := p.World.NodeTimeout, s.Node
-		switch s.Kind {
-		case repair.RepairList:
-			limit *= 10
-		case repair.RepairMark:
-			to = s.Target
-		case repair.RepairYield:
-			t.over = true
-		}
-		m.ask(t, to, limit)
+		p.run(func(t *task) {
+			if a.Run(asker{t, a.Node}); !t.gone {
+				m.ended(a)
+			}
+		})
 	}
 }
 
-// ask sends a step to a node.
-func (m *mender) ask(t *repairTask, to int, limit time.Duration) {
-	p, l := m.p, m.p.Link(to)
-	l.transfer(&Message{about: repairs, task: t, Link: l, Req: protocol.Request{Node: to, Sent: p.Local(p.World.Now)}})
-	if !t.over {
-		p.Later(limit, func() { m.stepDone(t, repair.RepairResult{Err: errSilent}) })
+// ended reports an attempt that has ended.
+func (m *mender) ended(a *repair.Attempt) {
+	p, w := m.p, m.p.World
+	report, do := p.Client.Repaired(p.Now(), a)
+	if report != nil && w.Wire != nil {
+		if end := m.repairEnd(p.Link(a.Node).Index+1, report); end != m.repaired[a.Node] {
+			m.repaired[a.Node] = end
+			w.Wire.Say("%s", end)
+		}
 	}
+	p.CarryOut(do)
+}
+
+// question is what a node is asked about itself.
+type question struct {
+	op   string        // in traces
+	does func(n *Node) // what the node does, and tells
+	told func(err error)
+	err  error
+}
+
+// ask asks a node, and waits for the answer. Without a limit nothing waits.
+func (t *task) ask(op string, node int, limit time.Duration, does func(n *Node)) (err error) {
+	p, l := t.p, t.p.Link(node)
+	goesOn := t.wait(func(done func()) {
+		if p.World.Trace != nil {
+			p.World.Log("process %s: %s, node %d", p.Name, op, node)
+		}
+		q := &question{op: op, does: does, told: func(error) {}}
+		l.transfer(&Message{about: repairs, question: q, Link: l, Req: protocol.Request{Node: node, Sent: p.Now()}})
+		if limit == 0 {
+			done()
+			return
+		}
+		answered := false
+		q.told = func(e error) {
+			if !answered {
+				answered, err = true, e
+				done()
+			}
+		}
+		p.Later(limit, func() { q.told(errSilent) })
+	})
+	if !goesOn {
+		return errSilent
+	}
+	return err
+}
+
+// look asks a node for its marker.
+func (t *task) look(node int) (m repair.Marker, err error) {
+	err = t.ask("look", node, t.p.World.NodeTimeout, func(n *Node) { m = n.marker() })
+	return m, err
 }
 
 // Survey asks all nodes whether one more may be restarted, as "quorate check"
 // does, and calls then with the answer.
 func (m *mender) Survey(then func(may bool)) {
-	p := m.p
-	sets := p.Client.Group().Sets
-	nodes := make([]repair.NodeHealth, p.Client.Group().Nodes)
-	left := len(nodes)
-	for i := range nodes {
-		t := &repairTask{step: repair.RepairStep{Kind: repair.RepairLook, Node: i, Target: i}}
-		t.then = func(res repair.RepairResult) {
-			nodes[i] = repair.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
-			if left--; left == 0 {
-				then(repair.MayRestart(nodes, sets))
-			}
+	g, nodes := m.p.Client.Group(), make([]repair.NodeHealth, m.p.Client.Group().Nodes)
+	m.p.run(func(t *task) {
+		t.each(len(nodes), func(t *task, i int) {
+			m, err := t.look(i)
+			nodes[i] = repair.NodeHealth{Votes: err == nil && m.Wait == 0, CaughtUp: m.CaughtUp}
+		})
+		if !t.gone {
+			then(repair.MayRestart(nodes, g.Sets))
 		}
-		m.ask(t, i, p.World.NodeTimeout)
-	}
+	})
 }
 
-// stepDone reports the end of a step.
-func (m *mender) stepDone(t *repairTask, res repair.RepairResult) {
-	if t.over {
-		return
-	}
-	t.over = true
-	if t.then != nil {
-		t.then(res)
-		return
-	}
-	m.p.CarryOut(m.p.Client.StepDone(m.p.Now(), &t.step, res))
+// asker is the repair.IO of an attempt at a node.
+type asker struct {
+	*task
+	node int
 }
 
-// readFor reads a name so that the target has it.
-func (m *mender) readFor(t *repairTask) {
-	p := m.p
-	w, n := p.World, p.Link(t.step.Target).Node
-	m.brings(n, 1)
+func (a asker) Group() protocol.Group { return a.p.Client.Group() }
+func (asker) ForGood(err error) bool  { return err == errRefused }
+
+func (a asker) Each(n int, f func(io repair.IO, k int)) {
+	a.each(n, func(t *task, k int) { f(asker{t, a.node}, k) })
+}
+
+// Every has no part in the order of events: it ends with the attempt.
+func (a asker) Every(d time.Duration, f func()) (stop func()) {
+	over := false
+	var next func()
+	next = func() {
+		a.p.Later(d, func() {
+			if !over {
+				f()
+				next()
+			}
+		})
+	}
+	next()
+	return func() { over = true }
+}
+
+func (a asker) Look(node int, _ bool) (repair.Marker, error) { return a.look(node) }
+
+func (a asker) TakeTurn(d time.Duration) (ours bool, err error) {
+	err = a.ask("turn", a.node, a.p.World.NodeTimeout, func(n *Node) {
+		now := n.Millis(n.World.Now)
+		if ours = n.TurnEnds <= now; ours {
+			n.TurnEnds, n.TurnOf = now+d.Milliseconds(), a.p
+		}
+	})
+	return ours, err
+}
+
+func (a asker) Prolong(d time.Duration, _ int) {
+	a.ask("stay", a.node, 0, func(n *Node) {
+		if now := n.Millis(n.World.Now); n.TurnEnds > now {
+			n.TurnEnds = now + d.Milliseconds()
+		}
+	})
+}
+
+func (a asker) YieldTurn() {
+	a.ask("yield", a.node, 0, func(n *Node) { n.TurnEnds, n.TurnOf = 0, nil })
+}
+
+func (a asker) List(node int, cursor string) (names []string, next string, err error) {
+	err = a.ask("list", node, 10*a.p.World.NodeTimeout, func(n *Node) { names, next = n.list(cursor) })
+	return names, next, err
+}
+
+func (a asker) Mark(inc protocol.Incarnation) (ok bool, err error) {
+	err = a.ask("complete", a.node, a.p.World.NodeTimeout, func(n *Node) {
+		has, _ := n.Model.Incarnation()
+		if ok = has == inc; ok {
+			n.Complete(inc)
+		}
+	})
+	return ok, err
+}
+
+// Read reads the record, or what follows the set, as in production. Other
+// names have no registers here: a node has one, or has not.
+func (a asker) Read(name string, succession bool) (outcome lease.Outcome, err error) {
+	p, w, n := a.p, a.p.World, a.p.Link(a.node).Node
+	p.brings(n, 1)
 	if w.Turns && n.TurnOf != nil && n.TurnOf != p && n.TurnEnds > n.Millis(w.Now) {
 		w.Fail("busy", "process %s repairs node %d while process %s has the turn", p.Name, n.Index, n.TurnOf.Name)
 	}
-	if name := t.step.Name; name == recordName || strings.HasPrefix(name, successor) {
-		in := lease.RegisterOp{Op: protocol.OpRead, Repair: t.step.Target + 1, Succession: t.step.Succession}
+	goesOn := a.wait(func(done func()) {
+		if name != recordName && !strings.HasPrefix(name, successor) {
+			p.Later(w.Around(4*w.Delay), func() {
+				outcome = p.bringName(n, name)
+				done()
+			})
+			return
+		}
+		in := lease.RegisterOp{Op: protocol.OpRead, Repair: a.node + 1, Succession: succession}
 		of := &process.Name{Name: name}
 		if name == recordName {
 			of = nil
 		}
-		p.StartNamedOp(4*p.World.NodeTimeout, nil, of, in, func(i *RegisterOp, _ bool) {
-			m.brings(n, -1)
-			res := repair.RepairResult{Outcome: i.Outcome()}
-			if res.Outcome == lease.Asking {
-				res.Err = errSilent
-			}
-			m.stepDone(t, res)
+		p.StartNamedOp(4*w.NodeTimeout, nil, of, in, func(i *RegisterOp, _ bool) {
+			outcome = i.Outcome()
+			done()
 		})
-		return
-	}
-	p.Later(w.Around(4*w.Delay), func() {
-		m.brings(n, -1)
-		res := repair.RepairResult{Outcome: lease.Settled}
-		switch {
-		case !p.reaches(n) || !m.attested(n):
-			res = repair.RepairResult{Err: errSilent}
-		case w.Undecided[t.step.Name] || w.Held[t.step.Name]:
-			res.Outcome = lease.Inconclusive
-		case t.step.Name == numberName:
-			m.bringNumber(n)
-			w.Judge.Resized()
-		default:
-			n.Names[t.step.Name] = true
-		}
-		m.stepDone(t, res)
 	})
+	p.brings(n, -1)
+	if !goesOn || outcome == lease.Asking {
+		return outcome, errSilent
+	}
+	return outcome, nil
+}
+
+// bringName brings a node a name that has no register here. The outcome is
+// lease.Asking if too few nodes answer.
+func (m *mender) bringName(n *Node, name string) lease.Outcome {
+	w := m.p.World
+	switch {
+	case !m.p.reaches(n) || !m.attested(n):
+		return lease.Asking
+	case w.Undecided[name] || w.Held[name]:
+		return lease.Inconclusive
+	case name == numberName:
+		m.bringNumber(n)
+		w.Judge.Resized()
+	default:
+		n.Names[name] = true
+	}
+	return lease.Settled
+}
+
+func (a asker) Decide(name string, succession bool) (ok bool, err error) {
+	p, w := a.p, a.p.World
+	a.wait(func(done func()) {
+		switch {
+		case succession:
+			of := change.NewSuccession(p.Members.Config(), nil, w.TTL, w.NodeTimeout)
+			p.Succeed(of, func() {
+				if c, _ := of.Decided(); c != nil {
+					w.Successor(p, c)
+				}
+				ok = true // whether it is decided shows next
+				done()
+			})
+		case name == recordName:
+			p.decide(func(decided bool) { ok = decided; done() })
+		default:
+			p.Later(4*w.Delay, func() {
+				delete(w.Undecided, name)
+				ok = !w.Held[name]
+				done()
+			})
+		}
+	})
+	return ok, nil
 }
 
 // decide has a run of the process's own decide an undecided register.
@@ -241,21 +329,21 @@ func (m *mender) decide(then func(ok bool)) {
 }
 
 // repairEnd says in a trace how an attempt to repair a node has ended.
-func (m *mender) repairEnd(s repair.RepairStep) string {
-	p := m.p
+func (m *mender) repairEnd(node int, r *repair.Report) string {
+	few, is := r.Err.(*repair.TooFew)
 	switch {
-	case s.Kind == repair.RepairDone:
-		return fmt.Sprintf("%s has repaired node %d, names: %d", p.Label, p.Link(s.Target).Index+1, s.Count)
-	case s.Err != nil:
-		return fmt.Sprintf("%s cannot repair node %d: %v", p.Label, p.Link(s.Target).Index+1, s.Err)
+	case r.Err == nil:
+		return fmt.Sprintf("%s has repaired node %d, names: %d", m.p.Label, node, r.Names)
+	case !is:
+		return fmt.Sprintf("%s cannot repair node %d: %v", m.p.Label, node, r.Err)
 	}
 	var silent []string
-	for i, err := range s.Nodes {
+	for i, err := range few.Nodes {
 		if err != nil {
-			silent = append(silent, fmt.Sprint(p.Link(i).Index+1))
+			silent = append(silent, fmt.Sprint(m.p.Link(i).Index+1))
 		}
 	}
-	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.Label, p.Link(s.Target).Index+1, strings.Join(silent, " "))
+	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", m.p.Label, node, strings.Join(silent, " "))
 }
 
 // attested: enough nodes beside n would answer a read of a register that is not

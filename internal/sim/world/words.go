@@ -6,7 +6,6 @@ import (
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/repair"
 )
 
 // This file owns the words of traces: the names of messages, which are the same
@@ -50,12 +49,6 @@ func (p Parcel) exact() string {
 	return p.String()
 }
 
-// repairOps name the steps of a repair that are messages.
-var repairOps = map[repair.RepairKind]string{
-	repair.RepairLook: "look", repair.RepairTurn: "turn", repair.RepairStay: "stay", repair.RepairList: "list",
-	repair.RepairMark: "complete", repair.RepairYield: "yield",
-}
-
 // Names gives what is sent a name that is the same in each play.
 type Names struct {
 	sent map[Parcel]int
@@ -84,8 +77,8 @@ func (n *Names) Of(e Event) Parcel {
 		p.From, p.Op = m.att.Part.Label(), m.Req.Op.String()
 	case m.inq != nil:
 		p.Op = m.Req.Op.String()
-	case m.task != nil:
-		p.Op = repairOps[m.task.step.Kind]
+	case m.question != nil:
+		p.Op = m.question.op
 	default:
 		p.Op = m.about.String()
 	}

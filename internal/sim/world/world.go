@@ -21,6 +21,7 @@ type World struct {
 	course.Setting
 	course.Course
 	decisions
+	coroutines
 	Draining     bool // faults have stopped, and no participant starts another acquisition
 	LateMessages bool // a break leaves messages behind that arrive late
 	Nodes        []*Node
