@@ -62,7 +62,8 @@ func refuse(w http.ResponseWriter, r *http.Request, name string, err error) {
 		return
 	}
 	// The error may show what is no business of the client's.
-	slog.WarnContext(r.Context(), "fence: refused a request because its token cannot be checked", "name", name, "error", err)
+	slog.WarnContext(r.Context(), "fence: refused a request because its token cannot be checked",
+		"name", name, "error", err)
 	text := fmt.Sprintf("fence %q: the token cannot be checked now: try again", name)
 	http.Error(w, text, http.StatusServiceUnavailable)
 }

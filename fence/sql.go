@@ -40,7 +40,8 @@ const (
 	// lock, and would not return its token.
 	upsert = `INSERT INTO quorate_fences (name, token) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET token =
-		CASE WHEN excluded.token > quorate_fences.token THEN excluded.token ELSE quorate_fences.token END RETURNING token`
+		CASE WHEN excluded.token > quorate_fences.token THEN excluded.token ELSE quorate_fences.token END
+		RETURNING token`
 )
 
 var dialects = map[Dialect]statements{

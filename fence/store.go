@@ -62,7 +62,8 @@ func (m *Memory) Enter(ctx context.Context, name string, token uint64) (leave fu
 			break
 		}
 		if err := m.wait(ctx, e.left); err != nil {
-			return nil, fmt.Errorf("fence %q: work of an earlier holder, token %d, is still running: %w", name, e.inside, err)
+			return nil, fmt.Errorf("fence %q: work of an earlier holder, token %d, is still running: %w",
+				name, e.inside, err)
 		}
 	}
 	if e.n == 0 {

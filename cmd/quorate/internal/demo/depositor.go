@@ -26,7 +26,8 @@ func Depositor(in io.Reader, out io.Writer, cfg WorkerConfig) error {
 			lines <- s.Text()
 		}
 	}()
-	q, err := quorate.Connect(ctx, cfg.Nodes, quorate.WithTTL(cfg.TTL), quorate.WithNodeTimeout(min(200*time.Millisecond, cfg.TTL/4)))
+	q, err := quorate.Connect(ctx, cfg.Nodes, quorate.WithTTL(cfg.TTL),
+		quorate.WithNodeTimeout(min(200*time.Millisecond, cfg.TTL/4)))
 	if err != nil {
 		return err
 	}

@@ -215,7 +215,8 @@ func (s *pause) judge() *verdict {
 	both := opening + deposits[0]
 	v.add(!second.At.Before(first.Until), "Worker 2 got the lock only after worker 1's lease had expired.")
 	v.add(second.Token > first.Token, "The token of worker 2 was higher.")
-	v.add(s.unfenced == both, fmt.Sprintf("Without a fence the late write went through: the balance is %d, so %d are lost.", s.unfenced, deposits[1]))
+	v.add(s.unfenced == both, fmt.Sprintf("Without a fence the late write went through: the balance is %d, so %d are lost.",
+		s.unfenced, deposits[1]))
 	v.add(s.refused && s.fenced.balance == opening+deposits[1],
 		fmt.Sprintf("The fence refused the late write: the balance is %d, as worker 2 left it.", s.fenced.balance))
 	v.add(s.told, "Worker 1 found out as soon as it checked. It could not check while it was stopped.")
