@@ -50,6 +50,7 @@ var generators = []generator{
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress, exchangeLate,
+	settingsChange, settingsRevert, settingsDiffer,
 	liar, twofold, starts, dies, returns, stops, powerless, slept, shorter, addresses,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }

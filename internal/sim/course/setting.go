@@ -1,6 +1,7 @@
 package course
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -21,6 +22,7 @@ type Setting struct {
 	Record   bool // holders do something once, and record it
 
 	TTL, Skew, Guard, NodeTimeout time.Duration
+	Least                         time.Duration // the shortest ttl of a process; 0: all have TTL
 	Retention                     time.Duration // of a fence; 0: for good
 
 	Bootstrap bool    // the nodes vote from the start
@@ -138,7 +140,7 @@ func (s *Setting) shape(r *rand.Rand) {
 
 // Borne is by how much a clock may jump within a lease: rule 5's margin, less
 // the 1% that clocks may differ by in speed, and the resolution of a node's.
-func (s *Setting) Borne() time.Duration { return s.TTL / 50 }
+func (s *Setting) Borne() time.Duration { return cmp.Or(s.Least, s.TTL) / 50 }
 
 // Settings are what all clients of a set share.
 func (s *Setting) Settings() nodeset.Shared {

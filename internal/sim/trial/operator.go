@@ -62,10 +62,10 @@ func (o *operators) recordAgain() {
 // change takes two guard times at least: in one the nodes that enter begin, in
 // the other one the leases of before end. If an address leaves, clients have
 // half a guard time to follow (Sets 24). And one is to spare, for nodes that
-// are looked at again.
+// are looked at again. The guard time may be a later one.
 func (o *operators) exchangesEnd() {
 	for _, x := range o.w.Exchangers {
-		o.w.Limit = o.w.Limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.Guard / 2)
+		o.w.Limit = o.w.Limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.LongestGuard() / 2)
 	}
 }
 
@@ -141,6 +141,27 @@ func (o *operators) Changes() (all []change.Goal) {
 	}
 	return all
 }
+
+// OtherSettings are some changes of the settings, one after the other. They
+// allow half of the ttl at least, or a quarter while two settings count: the
+// library refuses a change that allows none meanwhile.
+func (o *operators) OtherSettings(times int) (all []change.Goal) {
+	w, was := o.w, o.w.Settings()
+	for range times {
+		ttl := w.TTL * time.Duration(1+w.RNG.IntN(6)) / 2
+		s := nodeset.Shared{Skew: w.TTL * time.Duration(w.RNG.IntN(3)) / 4}
+		s.Guard = 2*ttl + 2*s.Skew
+		s.Retention = max(s.Guard, w.Retention)
+		if min(s.Guard, was.Guard)/2-max(s.Skew, was.Skew) < w.TTL/4 {
+			continue
+		}
+		all, was, o.longest = append(all, change.Goal{Shared: &s}), s, max(o.longest, s.Guard)
+	}
+	return all
+}
+
+// LongestGuard is the longest guard time that the set has at any time.
+func (o *operators) LongestGuard() time.Duration { return max(o.longest, o.w.Guard) }
 
 // Moves is a change that gives the node another address. The server changes it
 // when that has been decided.

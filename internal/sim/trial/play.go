@@ -86,7 +86,7 @@ func (w *Schedule) bound() time.Duration {
 	if w.Record {
 		each += 10 * w.TTL // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
 	}
-	wait := 2*w.Guard + 4*w.TTL
+	wait := 2*w.LongestGuard() + 4*w.TTL
 	if w.Rival != nil {
 		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
 	}

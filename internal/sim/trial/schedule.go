@@ -31,8 +31,9 @@ type faults struct {
 
 // operators are those of all processes together.
 type operators struct {
-	w     *Schedule
-	added int // members so far
+	w       *Schedule
+	added   int           // members so far
+	longest time.Duration // guard time of OtherSettings
 }
 
 // checks hold a schedule to what the protocol promises: each name by itself,

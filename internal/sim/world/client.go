@@ -21,7 +21,7 @@ func (p *Proc) begin() {
 		nodes = 0
 	}
 	p.Client = process.NewClient(process.ClientConfig{
-		Nodes: nodes, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.settings().Guard,
+		Nodes: nodes, TTL: p.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.settings().Guard,
 		Skewed: p.skewed, Seed: uint64(p.Epoch)<<32 | uint64(p.Index),
 	})
 	p.places, p.crowd = w.Places, nil

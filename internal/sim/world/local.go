@@ -39,7 +39,7 @@ func (l *localTurn) Token() uint64 { return uint64(l.Att.Ticket())*process.HandO
 func newValue(t *Participant) *Value {
 	w := t.Proc.World
 	v := &Value{Part: t}
-	v.Queue.TTL, v.Queue.Linger = t.Proc.World.TTL, w.Linger
+	v.Queue.TTL, v.Queue.Linger = t.Proc.TTL, w.Linger
 	for i := range w.Callers {
 		v.Callers = append(v.Callers, &Caller{Value: v, Name: fmt.Sprintf("%s/%d", t.Name, i)})
 	}

@@ -105,7 +105,7 @@ func (f *follower) settings() nodeset.Shared {
 		c := f.Members.Config()
 		return nodeset.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
 	}
-	return f.p.World.Settings()
+	return f.p.Own
 }
 
 // join has the process begin with its list.
@@ -159,7 +159,7 @@ func (f *follower) records() {
 	}
 	f.recording = true
 	p.Later(w.Around(w.NodeTimeout), func() {
-		if r := f.Members.Record(f.Ballot(), w.Settings(), false, f.Chance); r != nil {
+		if r := f.Members.Record(f.Ballot(), p.Own, false, f.Chance); r != nil {
 			f.recordSteps(r)
 		}
 		p.Later(w.Around(2*w.NodeTimeout), func() {

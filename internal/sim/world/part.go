@@ -168,7 +168,7 @@ func (t *Participant) begin() {
 	w.Stats.Claims++
 	cfg := p.Client.Config(t.Register != nil)
 	cfg.Terms = protocol.Terms{ID: id, Weight: t.Weight, Capacity: w.Capacity, TTL: p.lease(), Counting: w.Counting, Notify: true}
-	cfg.Try, cfg.ShortHold, cfg.NoRenewal, cfg.NodeTimeout, cfg.Drift = try, true, muted, w.NodeTimeout, w.Margin(w.TTL)
+	cfg.Try, cfg.ShortHold, cfg.NoRenewal, cfg.NodeTimeout, cfg.Drift = try, true, muted, w.NodeTimeout, w.Margin(p.lease())
 	if t.Register != nil {
 		cfg.Weight, cfg.Capacity, cfg.Counting = 1, 1, false
 		cfg.TTL, cfg.NodeTimeout = t.succeeds.TTL, t.succeeds.NodeTimeout

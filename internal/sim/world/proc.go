@@ -35,11 +35,13 @@ type Proc struct {
 	crowd       []*Participant  // that wait for one, in order
 	Parts       []*Participant
 	Index       int
-	clientTimer course.Moment // when the Client gets its Tick
+	TTL         time.Duration  // of its claims, unless the set allows less
+	Own         nodeset.Shared // its settings, for a set that it records
+	clientTimer course.Moment  // when the Client gets its Tick
 }
 
 func NewProc(w *World, i int) *Proc {
-	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i}
+	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i, TTL: w.TTL, Own: w.Settings()}
 	p.machine = machine{p: p, Clock: course.NewClock(w.RNG, &w.Setting), Alive: true}
 	p.follower.p, p.mender.p, p.registerOps.p = p, p, p
 	p.Adjust()
@@ -60,16 +62,16 @@ func NewProc(w *World, i int) *Proc {
 // lease is the ttl of a claim that begins now.
 func (p *Proc) lease() time.Duration {
 	if most := p.Client.Group().LongestTTL; most > 0 {
-		return min(p.World.TTL, most)
+		return min(p.TTL, most)
 	}
-	return p.World.TTL
+	return p.TTL
 }
 
 // Propose is an attempt that comes to nothing before anything of it is sent.
 func (p *Proc) Propose() {
 	var a process.Attempt
 	cfg := p.Client.Config(false)
-	cfg.Terms = protocol.Terms{ID: p.World.NewID(), Weight: 1, Capacity: p.World.Capacity, TTL: p.World.TTL}
+	cfg.Terms = protocol.Terms{ID: p.World.NewID(), Weight: 1, Capacity: p.World.Capacity, TTL: p.TTL}
 	cfg.NodeTimeout = p.World.NodeTimeout
 	p.Client.Start(p.Now(), &a, p.names[0], cfg, lease.Links{}, lease.Deferral{})
 }
