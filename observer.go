@@ -36,6 +36,10 @@ const (
 	// Err are set; Took is the length of the hold. Err matches ErrEvicted if an
 	// operator ended the hold.
 	EventLost EventKind = "lost"
+	// EventBareHold ("bare hold"): a hold rests on exactly a majority of the
+	// nodes, although another node answers: see [BareHold]. Name and Token are
+	// set. The event comes with the renewal that discovers it.
+	EventBareHold EventKind = "bare hold"
 	// EventNodeUp ("node up"): a node is connected. Node is set.
 	EventNodeUp EventKind = "node up"
 	// EventNodeDown ("node down"): the connection to a node ended. Node and Err

@@ -68,7 +68,7 @@ func TestConnectSaysWhatEachNodeSaid(t *testing.T) {
 // The kinds are constants of their own; the core's events have the same.
 func TestEventKinds(t *testing.T) {
 	for kind, is := range map[quorate.EventKind]setup.EventKind{
-		quorate.EventLost: setup.EventLost, quorate.EventSetChanged: setup.EventSetChanged,
+		quorate.EventLost: setup.EventLost, quorate.EventBareHold: setup.EventBareHold, quorate.EventSetChanged: setup.EventSetChanged,
 		quorate.EventNodeUp: setup.EventNodeUp, quorate.EventNodeDown: setup.EventNodeDown, quorate.EventNodeLeft: setup.EventNodeLeft,
 		quorate.EventNodeRecovering: setup.EventNodeRecovering, quorate.EventNodeCaughtUp: setup.EventNodeCaughtUp,
 		quorate.EventNodeRefuses: setup.EventNodeRefuses, quorate.EventNodeAccepts: setup.EventNodeAccepts,

@@ -18,14 +18,27 @@ type Report struct {
 	Ready  int          // nodes that answer, vote, and accept new locks
 
 	// MayRestart reports whether one more node may be restarted, or lost with
-	// its data: all nodes vote and have caught up. In that case a majority
-	// keeps voting, nothing that was recorded is lost, and a hold that no other
-	// client is waiting for continues. A hold that others wait for may have
-	// only a bare majority and then end with [ErrLost], but this is rare. With
-	// one or two nodes, every restart ends holds.
+	// its data: all nodes vote and have caught up, and Bare is empty. In that
+	// case a majority keeps voting, nothing that was recorded is lost, and the
+	// holds of this Quorum continue. A hold of another process may still rest on
+	// a bare majority and then end with [ErrLost], but this is rare. With one or
+	// two nodes, every restart ends holds.
 	MayRestart bool
 
+	Bare []BareHold // holds of this Quorum that the restart of one node would end; nil if there are none
+
 	Set SetReport // the set that the nodes have recorded
+}
+
+// A BareHold is a hold that rests on exactly a majority of the nodes although
+// another node answers: that node has given the holder's place to a waiter, or
+// another library's key bars the name there. The hold ends with [ErrLost] if
+// one of Nodes is restarted or cut off for longer than the TTL. It is as safe
+// as any other hold.
+type BareHold struct {
+	Name  string
+	Token uint64   // as [Lease] returns it for the first turn
+	Nodes []string // addresses of the nodes that it rests on
 }
 
 // A SetReport describes the set that the nodes have recorded, see
@@ -149,6 +162,9 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		r.Nodes[i] = nodeReport(&s.Nodes[i])
 	}
 	r.Ready, r.MayRestart = s.Ready, s.MayRestart
+	for _, b := range s.Bare {
+		r.Bare = append(r.Bare, BareHold(b))
+	}
 	r.reportSet(&s)
 	if r.Ready >= r.Quorum {
 		return r, nil

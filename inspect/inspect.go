@@ -109,12 +109,28 @@ func (m *merged) claim() Claim {
 	return c
 }
 
+// bare reports whether a hold ends with any of the nodes that it rests on,
+// although another node could vote for it.
+func (v *view) bare(m *merged) bool {
+	votes := m.voted & v.sets.All()
+	if v.known()&v.sets.All()&^votes == 0 {
+		return false
+	}
+	for i := range v.nodes {
+		if bit := uint32(1) << v.nodes[i].Index; votes&bit != 0 && !v.sets.Met(votes&^bit) {
+			return true
+		}
+	}
+	return false
+}
+
 // report puts together what the nodes say.
 func (v *view) report(name string) Report {
 	r := Report{Name: name, Quorum: v.sets.Need()}
 	claims, queued, foreign := v.claims(), 0, uint32(0)
 	for _, m := range claims {
 		if c := m.claim(); v.sets.Met(m.voted) {
+			c.Bare = v.bare(m)
 			r.Holders = append(r.Holders, c)
 		} else {
 			r.Waiters = append(r.Waiters, c)

@@ -45,6 +45,7 @@ type Claim struct {
 	Weight int64         // permits that it takes; 1 except for semaphores
 	Writer bool          // whether it is a writer of an rwmutex
 	Votes  int           // nodes that vote for it
+	Bare   bool          // of a holder: exactly a majority votes for it although another node answers, so the hold ends if one of these is restarted
 }
 
 // A Record is what the nodes have recorded for a name besides its claims: that

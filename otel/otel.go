@@ -12,6 +12,7 @@
 //	quorate.lock.waiting        up-down counter   calls under way
 //	quorate.lock.held           up-down counter   holds
 //	quorate.lock.lost           counter           holds that ended without a release
+//	quorate.lock.bare           counter           holds that came to rest on a bare majority, see quorate.BareHold
 //	quorate.leader              up-down counter   elections that this process leads
 //	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
 //	quorate.node.votes          gauge             by quorate.node: 1 while it is connected, past its guard time and takes new locks, else 0
@@ -68,7 +69,7 @@ type Telemetry struct {
 
 	wait, hold            metric.Float64Histogram
 	waiting, held, leader metric.Int64ObservableUpDownCounter
-	lost                  metric.Int64Counter
+	lost, bare            metric.Int64Counter
 
 	nodeUp, nodeVotes, nodeRefuses metric.Int64ObservableGauge
 }
@@ -117,7 +118,7 @@ func New(opts ...Option) *Telemetry {
 	}
 	m := c.meters.Meter(scope)
 	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
-	var errs [10]error
+	var errs [11]error
 	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of calls that acquire a lock, including failed calls."), metric.WithExplicitBucketBoundaries(bounds...))
 	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
@@ -125,6 +126,7 @@ func New(opts ...Option) *Telemetry {
 	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that are waiting to acquire a lock."))
 	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
 	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
+	t.bare, errs[10] = m.Int64Counter("quorate.lock.bare", metric.WithUnit("{hold}"), metric.WithDescription("Holds that came to rest on a bare majority of the nodes."))
 	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
 	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
 	t.nodeVotes, errs[9] = m.Int64ObservableGauge("quorate.node.votes", metric.WithUnit("{node}"),
@@ -137,6 +139,7 @@ func New(opts ...Option) *Telemetry {
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
 	}
+	t.bare.Add(context.Background(), 0) // so that the first one is an increase
 	return t
 }
 
@@ -309,6 +312,10 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 
 // Observe records an event, see [quorate.Observer].
 func (t *Telemetry) Observe(e quorate.Event) {
+	if e.Kind == quorate.EventBareHold {
+		t.bare.Add(context.Background(), 1)
+		return
+	}
 	last, _ := t.nodes.Load(e.Node)
 	n, _ := last.(node)
 	switch e.Kind {

@@ -101,6 +101,11 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 		if r.More > 0 {
 			fmt.Fprintf(w, "and %d more\n", r.More)
 		}
+		for i := range r.Holders {
+			if h := &r.Holders[i]; h.Bare {
+				fmt.Fprintf(w, "The hold with token %d rests on exactly a majority: it ends if one of the nodes that vote for it is restarted.\n", h.Token)
+			}
+		}
 	}
 	if r.Record != nil {
 		fmt.Fprintf(w, "\nRecorded: %s\n", recorded(r))

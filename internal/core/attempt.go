@@ -103,8 +103,12 @@ func (q *claims) tick(due []wake.Alarm[attempt]) {
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.Now()
+	bare := a.becomesBare(now) // before the beat, by the answers to the last one
 	a.claim.Tick(now)
 	a.endUnlock(now, how)
+	if bare {
+		a.tellBare()
+	}
 }
 
 // queue hands the claim's requests to the links, and returns the nodes whose

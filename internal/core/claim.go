@@ -180,6 +180,7 @@ type attempt struct {
 	waits  []waiter      // goroutines that wait for a condition
 	place  bool          // it has one of the intake
 	warned bool          // the application knows that little of the lease is left
+	bare   bool          // the hold rested on a bare majority at its last beat
 	seen   *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]

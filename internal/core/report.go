@@ -200,7 +200,8 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 	// The group is read after the reports. If the set has changed meanwhile, a
 	// node of the new one has no report, and counts as one that does not vote:
 	// the answer is then "not yet", and never a "yes" for a set of before.
-	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group())
+	s.Bare = q.bareHolds()
+	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group()) && len(s.Bare) == 0
 	s.Set = q.Members.Config.Load()
 	return s, nil
 }

@@ -22,7 +22,15 @@ type Survey struct {
 	Nodes      []Node // in the order of the list
 	Ready      int    // nodes that answer and vote; of the bucket where these are fewest
 	MayRestart bool
+	Bare       []BareHold             // of this process
 	Set        *nodeset.Configuration // that this client counts on; nil: none is known
+}
+
+// BareHold is a hold that is lost when one more node is: one of Nodes.
+type BareHold struct {
+	Name  string
+	Token uint64
+	Nodes []string
 }
 
 // Unrecorded reports whether nodes answer, and none of them has recorded a set.
@@ -65,6 +73,7 @@ func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Dura
 	for b := range all {
 		s.Ready = min(s.Ready, all[b].Ready)
 		s.MayRestart = s.MayRestart && all[b].MayRestart
+		s.Bare = append(s.Bare, all[b].Bare...)
 		answers := slices.ContainsFunc(all[b].Nodes, func(n Node) bool { return n.Err == nil })
 		if answers && (odd < 0 || all[odd].Set != nil && all[b].Set == nil) {
 			odd = b

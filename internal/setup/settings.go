@@ -223,6 +223,7 @@ type EventKind string
 
 const (
 	EventLost           EventKind = "lost"
+	EventBareHold       EventKind = "bare hold"
 	EventNodeUp         EventKind = "node up"
 	EventNodeDown       EventKind = "node down"
 	EventNodeLeft       EventKind = "node left"

@@ -1,0 +1,25 @@
+package lease
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// Bare returns the nodes that the hold rests on, a bit for each, if it is lost
+// as soon as one of them is, although another node has answered. It returns 0
+// if the hold can bear that, and for a claim that is not held.
+//
+// Take three nodes. Node 3 has lost the holder's claim and given its ticket to a
+// waiter, or another library's key is there. It answers each beat, and never
+// votes for the holder again. So the hold rests on nodes 1 and 2: when one of
+// them is restarted the hold is lost, although two nodes are up all the time.
+func (c *Claim) Bare(now protocol.Time) (rests uint32) {
+	all, votes := c.Sets.All(), c.voting(now)
+	deaf := c.where(func(p *peer) bool { return c.running(p, now) }) & all &^ votes
+	if c.phase != Holding || deaf == 0 {
+		return 0
+	}
+	for i := range c.peers {
+		if bit := uint32(1) << i; votes&all&bit != 0 && !c.Sets.Met(votes&^bit) {
+			rests |= bit
+		}
+	}
+	return rests
+}
