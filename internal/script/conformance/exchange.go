@@ -301,3 +301,29 @@ func (s *sequence) pass(d time.Duration) error {
 	s.note("%v pass", d)
 	return nil
 }
+
+// hang has the node stand still for longer than a short lease lasts. Then some
+// of its claims come back, each to its place, as the patient requests of clients
+// have them.
+func (s *sequence) hang(ctx context.Context) error {
+	claims := s.node.Claims(s.now)
+	if err := s.pass(time.Duration(60+s.rng.IntN(60)) * time.Millisecond); err != nil {
+		return err
+	}
+	s.rng.Shuffle(len(claims), func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
+	for _, c := range claims[:min(len(claims), 2)] {
+		for _, a := range s.actors {
+			if a.terms.ID != c.ID {
+				continue
+			}
+			r := protocol.Request{Op: protocol.OpBeat, Patient: s.rng.IntN(4) > 0}
+			if s.rng.IntN(2) == 0 {
+				r.Op, r.Ticket = protocol.OpSettle, c.Ticket
+			}
+			if err := s.request(ctx, a, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -84,6 +84,9 @@ func (s *sequence) step(ctx context.Context) error {
 		}
 		return err
 	case k < 90:
+		if s.timed && s.rng.IntN(2) == 0 {
+			return s.hang(ctx)
+		}
 		if s.timed {
 			return s.pass(time.Duration(1+s.rng.IntN(90)) * time.Millisecond)
 		}

@@ -33,7 +33,13 @@ end
 local patient = flags + 0 < 8
 -- Another's claim without a vote waits for a redlock key that may have gone by
 -- now: the queue will see.
-if fence and not (cid and (live or patient) and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
+if fence and not (cid and (live or patient) and cf + 0 < 2) then
+  if cid and not live and not patient then -- its lease has ended, and a patient request must not find it any more
+    call('PEXPIRE', K[2], keep)
+    call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf, 'PX', keep)
+  end
+  return { at + 2, tonumber(inc), tonumber(fence) }
+end
 --@ full
 --@ queue
 --@ advance
