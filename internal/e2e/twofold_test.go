@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"net"
 	"testing"
 	"time"
@@ -30,7 +31,11 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	assert.ErrorContains(t, err, "is the same server as")
 	assert.ErrorContains(t, err, alias)
-	require.ErrorIs(t, mutex.New(q, "m").TryLockContext(t.Context()), quorate.ErrNoQuorum)
+	for _, lock := range []func(context.Context) error{mutex.New(q, "m").TryLockContext, mutex.New(q, "m").LockContext} {
+		err = lock(deadline(t))
+		require.ErrorIs(t, err, quorate.ErrInvalid)
+		assert.ErrorContains(t, err, "is the same server as")
+	}
 
 	recorded(t, e2e.OpenAt(t, c.URLs(), timing))
 	holder := mutex.New(e2e.OpenAt(t, []string{"redis://127.0.0.1:1", c.Node(1).URL(), c.Node(2).URL()}, timing), "m")

@@ -18,10 +18,11 @@ import (
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
 // Await waits until this client counts on a set. Blank nodes record the set of
-// the list from the first call on. It fails when the list is refused, no set
-// can be found, the context ends or the Quorum closes. A try also fails when
-// the nodes are blank and nothing is being recorded. It waits no longer than
-// one connection to each node and a recording take.
+// the list from the first call on. It fails when the list is refused or
+// has a blank server twice, no set can be found, the context ends or the Quorum
+// closes. A try also fails when the nodes are blank and nothing is being
+// recorded. It waits no longer than one connection to each node and a recording
+// take.
 func (s *members) Await(ctx context.Context, try bool) error {
 	switch {
 	case s.ps.IsClosed():
@@ -42,6 +43,11 @@ func (s *members) Await(ctx context.Context, try bool) error {
 		changed := s.WaitForSet()
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &fault.Failure{Err: wrong}
+		}
+		if s.allBlank() { // such a list is never recorded
+			if err := s.Recorder.twice(); err != nil {
+				return err
+			}
 		}
 		if s.Usable() {
 			if try { // it would find no node connected
