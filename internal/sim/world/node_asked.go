@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
@@ -181,4 +182,51 @@ func (n *Node) Complete(inc protocol.Incarnation) {
 		w.Wire.Say("node %d is caught up", n.Index+1)
 	}
 	n.Model.Complete(inc)
+}
+
+// bringName brings a node a name that has no register here. The outcome is
+// lease.Asking if too few nodes answer.
+func (m *mender) bringName(n *Node, name string) lease.Outcome {
+	w := m.p.World
+	switch {
+	case !m.p.reaches(n) || !m.attested(n):
+		return lease.Asking
+	case w.Undecided[name] || w.Held[name]:
+		return lease.Inconclusive
+	case name == numberName:
+		m.bringNumber(n)
+		w.Judge.Resized()
+	default:
+		n.Names[name] = true
+	}
+	return lease.Settled
+}
+
+// attested: enough nodes beside n would answer a read of a register that is not
+// simulated.
+func (m *mender) attested(n *Node) bool {
+	p, caughtUp, lacking := m.p, uint32(0), uint32(0)
+	for _, o := range p.World.Nodes {
+		i := p.Numbered(o)
+		if o == n || i < 0 {
+			continue
+		}
+		if !p.reaches(o) {
+			lacking |= 1 << i
+		} else if o.Model.CaughtUp() {
+			caughtUp |= 1 << i
+		}
+	}
+	sets := p.Client.Group().Sets
+	return sets.Attested(caughtUp) || sets.All()&lacking == 0
+}
+
+// bringNumber gives a node the newest number of permits that the others that
+// can be asked know.
+func (m *mender) bringNumber(n *Node) {
+	for _, o := range m.p.World.Nodes {
+		if o != n && m.p.reaches(o) {
+			n.Model.Resize(o.Model.Limit())
+		}
+	}
 }

@@ -269,24 +269,6 @@ func (a asker) Read(name string, succession bool) (outcome lease.Outcome, err er
 	return outcome, nil
 }
 
-// bringName brings a node a name that has no register here. The outcome is
-// lease.Asking if too few nodes answer.
-func (m *mender) bringName(n *Node, name string) lease.Outcome {
-	w := m.p.World
-	switch {
-	case !m.p.reaches(n) || !m.attested(n):
-		return lease.Asking
-	case w.Undecided[name] || w.Held[name]:
-		return lease.Inconclusive
-	case name == numberName:
-		m.bringNumber(n)
-		w.Judge.Resized()
-	default:
-		n.Names[name] = true
-	}
-	return lease.Settled
-}
-
 func (a asker) Decide(name string, succession bool) (ok bool, err error) {
 	p, w := a.p, a.p.World
 	a.wait(func(done func()) {
@@ -344,35 +326,6 @@ func (m *mender) repairEnd(node int, r *repair.Report) string {
 		}
 	}
 	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", m.p.Label, node, strings.Join(silent, " "))
-}
-
-// attested: enough nodes beside n would answer a read of a register that is not
-// simulated.
-func (m *mender) attested(n *Node) bool {
-	p, caughtUp, lacking := m.p, uint32(0), uint32(0)
-	for _, o := range p.World.Nodes {
-		i := p.Numbered(o)
-		if o == n || i < 0 {
-			continue
-		}
-		if !p.reaches(o) {
-			lacking |= 1 << i
-		} else if o.Model.CaughtUp() {
-			caughtUp |= 1 << i
-		}
-	}
-	sets := p.Client.Group().Sets
-	return sets.Attested(caughtUp) || sets.All()&lacking == 0
-}
-
-// bringNumber gives a node the newest number of permits that the others that
-// can be asked know.
-func (m *mender) bringNumber(n *Node) {
-	for _, o := range m.p.World.Nodes {
-		if o != n && m.p.reaches(o) {
-			n.Model.Resize(o.Model.Limit())
-		}
-	}
 }
 
 // brings counts the names that a process is bringing to a node.
