@@ -87,7 +87,7 @@ func TestEvict(t *testing.T) {
 
 	// The fence of one node is ahead, so that node has the holder at another
 	// ticket than a majority.
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{ahead}", fmt.Sprint("S", time.Now().Add(time.Second).UnixMicro(), " 00"), quiet).Err())
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{ahead}", fmt.Sprint("R", time.Now().Add(time.Second).UnixMicro(), " 00"), quiet).Err())
 	ahead := mutex.New(holder, "ahead")
 	require.NoError(t, ahead.LockContext(soon(t)))
 	r = until(t, eye, "ahead", func(r *inspect.Report) bool { return len(r.Holders) == 1 && len(r.Nodes[0].Tokens) == 1 })

@@ -18,7 +18,7 @@ import (
 // This file owns what is left on a server afterwards.
 
 // fenceOnly is a state key that remembers nothing but the highest ticket.
-var fenceOnly = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
+var fenceOnly = regexp.MustCompile(`^R\d+ [0-9a-f]+`)
 
 // recordKey is the key of a name's record, or of the one beside it.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)

@@ -219,7 +219,7 @@ func (u *tenant) otherClient(ctx context.Context, q *quorate.Quorum) error {
 	return nil
 }
 
-var fence = regexp.MustCompile(`^S\d+`)
+var fence = regexp.MustCompile(`^([RS])\d+`)
 
 // settle: two servers have given higher tickets than is proposed, and not the
 // same. They are no farther ahead than half of the guard time: nodes refuse
@@ -238,7 +238,7 @@ func (u *tenant) settle(ctx context.Context, q *quorate.Quorum) error {
 				state, err := c.Get(ctx, key).Result()
 				if err == nil {
 					t := strconv.FormatInt(time.Now().Add(by).UnixMicro(), 10)
-					return c.Set(ctx, key, fence.ReplaceAllString(state, "S"+t), time.Minute).Err()
+					return c.Set(ctx, key, fence.ReplaceAllString(state, "${1}"+t), time.Minute).Err()
 				}
 				if err != redis.Nil || ctx.Err() != nil {
 					return err

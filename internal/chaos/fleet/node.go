@@ -122,7 +122,7 @@ const prefix = "quorate"
 
 // fence is what a node may remember of a name without claims: its highest
 // ticket, and whose that was.
-var fence = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
+var fence = regexp.MustCompile(`^R\d+ [0-9a-f]+`)
 
 // recordKey is where a node keeps what is recorded of a name, for good.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
@@ -133,7 +133,7 @@ var contents = redis.NewScript(`
 local kind, more = redis.call('TYPE', KEYS[1]).ok, ', for ' .. redis.call('PTTL', KEYS[1]) .. ' ms'
 if kind == 'string' then
 	local v = redis.call('GET', KEYS[1])
-	return string.sub(v, 1, 1) == 'S' and v or v .. more
+	return string.sub(v, 1, 1) == 'R' and v or v .. more
 elseif kind == 'hash' then return table.concat(redis.call('HGETALL', KEYS[1]), ' ') .. more
 elseif kind == 'zset' then return table.concat(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), ' ') .. more
 elseif kind == 'none' then return false
