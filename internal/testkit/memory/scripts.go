@@ -48,8 +48,8 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 		flags := integer(word(5, "0"))
 		r.List, r.Patient, r.Ticket = flags&list != 0, flags&insist == 0, protocol.Ticket(integer(word(6, "0")))
 	case "leave":
-		r.Op, capacity = protocol.OpLeave, word(3, "1")
-		_, id, _ = strings.Cut(id, " ")
+		r.Op, capacity = protocol.OpLeave, word(2, "1")
+		_, id, _ = strings.Cut(strings.TrimSuffix(id, "+"), " ")
 	}
 	t.ID, _ = protocol.ParseID(id)
 	t.Capacity = uint64(integer(capacity))
