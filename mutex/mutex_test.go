@@ -136,7 +136,7 @@ func TestHolder(t *testing.T) {
 	assert.Positive(t, h.Left)
 	err = a.TryLockContext(t.Context())
 	require.ErrorIs(t, err, quorate.ErrHeld)
-	assert.ErrorContains(t, err, "another Redlock client")
+	assert.ErrorContains(t, err, "another library holds the key")
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "m").Err())
 	}

@@ -29,8 +29,8 @@ func TestBadNames(t *testing.T) {
 		{"empty", "", "the name is empty"},
 		{"braces", "a{b}c", "choose another separator"},
 		{"an opening brace", "a{", "choose another separator"},
-		{"64 KiB", strings.Repeat("x", 64<<10), "at most 1024 are allowed; hash it"},
-		{"one byte too long", strings.Repeat("x", 1025), "at most 1024 are allowed; hash it"},
+		{"64 KiB", strings.Repeat("x", 64<<10), "at most 1024 are allowed: hash it"},
+		{"one byte too long", strings.Repeat("x", 1025), "at most 1024 are allowed: hash it"},
 	} {
 		t.Run(bad.what, func(t *testing.T) {
 			m := mutex.New(q, bad.name)
