@@ -69,7 +69,7 @@ func refusesClusterMode(t *testing.T, url string) {
 		require.NoError(t, ctx.Err(), what)
 		assert.ErrorIs(t, err, quorate.ErrNoQuorum, what)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded, what)
-		assert.ErrorContains(t, err, "cluster mode", what)
+		assert.ErrorContains(t, err, "one server of a cluster", what)
 		assert.ErrorContains(t, err, "cluster-enabled no", what)
 	}
 	says("Connect", err)
@@ -78,7 +78,7 @@ func refusesClusterMode(t *testing.T, url string) {
 	r, err := q.Check(ctx)
 	says("Check", err)
 	require.Len(t, r.Nodes, 1)
-	assert.ErrorContains(t, r.Nodes[0].Err, "cluster mode")
+	assert.ErrorContains(t, r.Nodes[0].Err, "one server of a cluster")
 	says("Bootstrap", q.Bootstrap(ctx))
 
 	m := mutex.New(q, "m")
@@ -104,7 +104,7 @@ func refusesClusterMode(t *testing.T, url string) {
 	go m.Lock() // cannot return an error, so the log says it
 	require.True(t, e2e.Eventually(func() bool {
 		lines := log.Lines("keeps trying")
-		return len(lines) > 0 && strings.Contains(lines[0], "cluster mode")
+		return len(lines) > 0 && strings.Contains(lines[0], "one server of a cluster")
 	}))
 	require.NoError(t, q.Close())
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits forever")) > 0 }))

@@ -108,7 +108,7 @@ func TestTTLBeyondTheSet(t *testing.T) {
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	require.Nil(t, long)
 	assert.ErrorContains(t, err, "WithTTL(10m0s)")
-	assert.ErrorContains(t, err, "guard time of 820ms")
+	assert.ErrorContains(t, err, "guard time is 820ms")
 
 	lazy := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute)), "m")
 	require.True(t, e2e.Eventually(func() bool { return errors.Is(lazy.TryLockContext(t.Context()), quorate.ErrInvalid) }))
