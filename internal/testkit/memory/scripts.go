@@ -51,7 +51,10 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 		r.Op, capacity = protocol.OpLeave, word(2, "1")
 		_, id, _ = strings.Cut(strings.TrimSuffix(id, "+"), " ")
 	}
-	t.ID, _ = protocol.ParseID(id)
+	var ok bool
+	if t.ID, ok = protocol.ParseID(id); !ok { // internal/script encodes it in another form
+		panic(fmt.Sprintf("memory: %s of %q: %q is no claim", script, args, id))
+	}
 	t.Capacity = uint64(integer(capacity))
 	m := n.model.Name(keys[1])
 	if t.Counting {
