@@ -56,7 +56,7 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	if !busy {
 		a.only = q.Nodes.Only(cfg.Sets.All())
 	}
-	a.stepUnlock(now)
+	a.stepUnlock(now, ordinary)
 	return a
 }
 
@@ -65,7 +65,7 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.Now()
 	f(&a.claim, now)
-	a.stepUnlock(now)
+	a.stepUnlock(now, ordinary)
 }
 
 // tick wakes the attempts that are due. Their requests, mostly renewals, are
@@ -105,26 +105,26 @@ func (a *attempt) tick(how ending) {
 	now := a.q.Now()
 	bare := a.becomesBare(now) // before the beat, by the answers to the last one
 	a.claim.Tick(now)
-	a.endUnlock(now, how)
+	a.stepUnlock(now, how)
 	if bare {
 		a.tellBare()
 	}
 }
 
-// queue hands the claim's requests to the links, and returns the nodes whose
-// links need a Flush, a bit for each. Called with a.mu held.
-// Invariant: the requests of one claim reach a link in the order of Out. A
+// enqueueAll hands requests to the links, and returns the nodes whose links need
+// a Flush, a bit for each. Called with a.mu held.
+// Invariant: the requests of one claim reach a link in the order of Step. A
 // leave before its own join would leave the name taken for a lease with no
 // holder.
-func (a *attempt) queue() (nodes uint32) {
-	for i := range a.claim.Out {
-		r := &a.claim.Out[i]
+func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
+	for i := range send {
+		r := &send[i]
 		a.seen.note(a.claim.Phase(), r.Node, nil)
-		if a.offer(r) {
+		if a.enqueue(r) {
 			nodes |= 1 << r.Node
 		}
 	}
-	a.claim.Sent()
+	lease.Free(send)
 	return nodes
 }
 
@@ -150,18 +150,17 @@ func (a *attempt) take() lease.Phase {
 		a.since = now
 	}
 	a.done = nil
-	a.stepUnlock(now)
+	a.stepUnlock(now, ordinary)
 	return phase
 }
 
-func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
-
-// endUnlock queues the claim's requests, does what follows from a change of
-// phase, unlocks a.mu, writes the requests, then calls owner and observer.
+// stepUnlock ends an event. It enqueues what the claim wants sent, does what
+// follows from a change of phase, unlocks a.mu, writes the requests, then calls
+// owner and observer.
 // Invariant: the holder's context ends before a node can get the leave, see
 // below.
-func (a *attempt) endUnlock(now protocol.Time, how ending) {
-	news := a.claim.News(a.spec.shared)
+func (a *attempt) stepUnlock(now protocol.Time, how ending) {
+	send, news := a.q.Driver.Client.Step(now, &a.claim, a.spec.shared)
 	a.publish(news) // first: what is sent below may let the next one in
 	var why error
 	waiters := (news.Waiting || news.Calm) && a.owner != nil
@@ -171,15 +170,15 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 	// Note: Here is an incorrect order:
 	//
-	//	a.q.Nodes.Flush(a.queue())
+	//	a.q.Nodes.Flush(a.enqueueAll(send))
 	//	a.owner.Ended()
 	var leaves []protocol.Request
 	if ended {
-		leaves, a.claim.Out = a.claim.Out, nil //mutant:EndFirst
+		leaves, send = send, nil //mutant:EndFirst
 		// Close waits for it. Its leaves follow the owner's callback.
 		a.q.telling.Add(1)
 	}
-	nodes := a.queue()
+	nodes := a.enqueueAll(send)
 	if a.place && !a.claim.Underway() {
 		a.place = false
 		a.q.intake.leave()
@@ -197,8 +196,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	if ended {
 		a.owner.Ended()
 		a.mu.Lock()
-		a.claim.Out = leaves
-		nodes = a.queue()
+		nodes = a.enqueueAll(leaves)
 		a.mu.Unlock()
 		a.q.Nodes.Flush(nodes)
 		a.q.telling.Add(-1)

@@ -2,7 +2,7 @@ package core
 
 // This file owns the way of one request of a claim to its node: what it is on
 // the wire, alone or in a batch. The way back is in reply.go.
-// offer takes a call from the pool. The link appends it, and later calls Reply,
+// enqueue takes a call from the pool. The link appends it, and later calls Reply,
 // which puts it back. The transport decides which go together, and
 // script how the call looks.
 // Invariant: a call ends once: in Reply, or where it turns out to be needless
@@ -116,19 +116,15 @@ func (c *call) Transmit(l *flow.Connection) bool {
 	return true
 }
 
-// offer sends a request, or has it wait: where the link is full, or where
+// enqueue sends a request, or has it wait: where the link is full, or where
 // others of its class or a more urgent one wait, which it would overtake. It
 // reports whether the link is to be flushed. Called with a.mu held.
-func (a *attempt) offer(r *protocol.Request) (flush bool) {
+func (a *attempt) enqueue(r *protocol.Request) (flush bool) {
 	n := a.q.Nodes.At(r.Node)
-	way := a.q.Driver.Client.Offer(&a.claim, a.spec.shared, r, n.Behind)
-	if way == protocol.Drop {
-		return false
-	}
 	c := calls.Get().(*call)
 	c.a, c.req = a, *r
 	took := transport.Full
-	if way == protocol.Hand {
+	if !n.Behind(r.Class) {
 		took = n.Link.Append(c, flow.Urgency(r.Class))
 	}
 	if took != transport.Full {

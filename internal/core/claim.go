@@ -186,7 +186,7 @@ type attempt struct {
 	alarms wake.Alarms[attempt]
 }
 
-// ending is what endUnlock is to know beside the event.
+// ending is what stepUnlock is to know beside the event.
 type ending uint8
 
 const (
@@ -285,7 +285,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 }
 
 // wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
-// endUnlock calls it after each event, and Transmit when it gives a leave up: a
+// stepUnlock calls it after each event, and Transmit when it gives a leave up: a
 // release that waits for that leave would otherwise wait for its whole bound.
 func (a *attempt) wakeWaits() {
 	a.waits = slices.DeleteFunc(a.waits, func(w waiter) bool {

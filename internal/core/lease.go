@@ -313,7 +313,7 @@ func (l *Lease) expire() bool {
 	now := a.q.Now()
 	a.claim.Tick(now)
 	ended := a.claim.Phase().Final()
-	a.stepUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that
+	a.stepUnlock(now, ordinary) // the owner ends the lease, unless another goroutine is about to have it do that
 	if ended {
 		l.End(l.hold.Cause())
 	}

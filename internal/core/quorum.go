@@ -145,7 +145,7 @@ func (q *Quorum) end(ctx context.Context) error {
 		a.mu.Lock()
 		now := a.q.Now()
 		a.claim.Leave(now)
-		a.endUnlock(now, closing)
+		a.stepUnlock(now, closing)
 	}
 	// No lock of an attempt is held: a batch under way may need it.
 	q.ticks.Close()

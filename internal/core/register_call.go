@@ -210,7 +210,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		if i.errs[r.Node] == nil {
 			i.errs[r.Node] = fault.ErrNoAnswer
 		}
-		if i.offer(r) {
+		if i.enqueue(r) {
 			nodes |= 1 << r.Node
 		}
 	}
@@ -233,17 +233,15 @@ type registerRequest struct {
 	loads int // how often the scripts have been loaded for it
 }
 
-// offer sends a request, or has it wait for room at its node. Called with i.mu
+// enqueue sends a request, or has it wait for room at its node. Called with i.mu
 // held. It reports whether the link is to be flushed. The lock keeps Reply out
 // until the operation knows where its request is.
-func (i *registerCall) offer(r *protocol.Request) (flush bool) {
-	n := i.q.Nodes.At(r.Node)
-	way := i.in.Offer(r, n.Behind)
-	if way == protocol.Drop {
+func (i *registerCall) enqueue(r *protocol.Request) (flush bool) {
+	if !i.in.Goes(r) {
 		return false
 	}
-	c := &registerRequest{i: i, req: *r}
-	if way == protocol.Hand && n.Link.Append(c, flow.Urgency(r.Class)) != transport.Full {
+	n, c := i.q.Nodes.At(r.Node), &registerRequest{i: i, req: *r}
+	if !n.Behind(r.Class) && n.Link.Append(c, flow.Urgency(r.Class)) != transport.Full {
 		return true
 	}
 	i.in.Waits(&c.req)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
+	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
@@ -56,15 +57,17 @@ func (c *call) Reply(v []resp.Value, err error) {
 		}
 	case !verdict.Counts():
 		a.failed(&c.req, peers.Uncounted(verdict.Why))
-		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		_, do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
-		a.answered(&c.req, &ans)
-		do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		a.seen.note(a.claim.Phase(), c.req.Node, &ans)
+		var doubt lease.Doubt
+		doubt, do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		a.answered(&c.req, &ans, doubt)
 	}
-	// With a.mu held: offer still reads c after the link has taken it, under
+	// With a.mu held: enqueue still reads c after the link has taken it, under
 	// the same lock. carryOut comes last: it locks other attempts.
 	c.free()
-	a.stepUnlock(now)
+	a.stepUnlock(now, ordinary)
 	q.Driver.CarryOut(do)
 }
 
@@ -105,10 +108,9 @@ func (a *attempt) failed(r *protocol.Request, err error) {
 
 // answered notes what an answer says against the claim. One that says nothing
 // removes what the node said before. Called with a.mu held.
-func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
+func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer, d lease.Doubt) {
 	if r.Op != protocol.OpLeave {
-		a.seen.note(a.claim.Phase(), r.Node, ans)
-		a.note(r.Node, cmp.Or(a.q.Driver.Mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
+		a.note(r.Node, cmp.Or(a.q.Driver.Doubted(d, ans), refusal(a.spec, *ans)))
 	}
 }
 

@@ -49,12 +49,33 @@ func (v *views) take(now protocol.Time, p *peer, r protocol.Request, a protocol.
 	}
 }
 
+// Doubt is what the clocks say against an answer to a claim.
+type Doubt uint8
+
+const (
+	NoDoubt    Doubt = iota
+	DoubtOld         // the ticket is old by the node's own clock: the node may have forgotten one above it
+	DoubtAhead       // the node refuses the ticket as too far ahead of its clock
+)
+
+// doubts holds a ticket to the clock of the node that answers. It is the only
+// place that does. A holder has its ticket, and asks no more.
+func (v *views) doubts(r protocol.Request, a protocol.Answer) Doubt {
+	switch {
+	case a.Status == protocol.Ahead:
+		return DoubtAhead
+	case a.Status == protocol.OK && r.Op != protocol.OpLeave && v.phase < Holding && v.Window.Old(a.Ticket, a.Clock):
+		return DoubtOld
+	}
+	return NoDoubt
+}
+
 // credible reports whether a node's answer that it holds the claim counts
 // (ticketclock.go). A holder has its ticket, so only the others need to ask.
 // One node whose clock is wrong, or that keeps a forged ticket, must not draw
 // the claim after it. Where a view begins, the node may have forgotten a later
-// ticket.
-func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
+// ticket, if the answer's is old.
+func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer, old bool) bool {
 	if v.Window == 0 || v.phase == Holding {
 		return true
 	}
@@ -62,8 +83,8 @@ func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer) bool {
 	if int64(a.Ticket) > ceiling { //mutant:RuleCeiling
 		return false
 	}
-	old := v.Window.Old(a.Ticket, a.Clock) //mutant:RuleOld=false
-	return !old || p.incarnation == a.Incarnation && v.running(p, now) || v.Sets.Attested(v.exact(now))
+	fresh := !old //mutant:RuleOld=true
+	return fresh || p.incarnation == a.Incarnation && v.running(p, now) || v.Sets.Attested(v.exact(now))
 }
 
 // rejectAnswer takes an answer that does not count because the ticket and the

@@ -59,12 +59,12 @@ var outs = sync.Pool{New: func() any { return new([outSize]protocol.Request) }}
 // outSize is enough for one event, at as many nodes as there usually are.
 const outSize = 8
 
-// Sent empties Out. The caller must not use the old Out any more.
-func (c *Claim) Sent() {
-	if cap(c.Out) >= outSize {
-		outs.Put((*[outSize]protocol.Request)(c.Out[:outSize]))
+// Free gives back the array of what was in Out. The caller must not use it any
+// more.
+func Free(out []protocol.Request) {
+	if cap(out) >= outSize {
+		outs.Put((*[outSize]protocol.Request)(out[:outSize]))
 	}
-	c.Out = nil
 }
 
 // send appends a request to Out. It is the only place that does, so each

@@ -58,23 +58,24 @@ func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
 
 // Answer takes a node's answer to r. If r is merged, the claim has wanted to
 // repeat r meanwhile, and the repetition was not sent: the answer is the answer
-// to both.
-func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) {
+// to both. It returns what the clocks say against the answer.
+func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) (d Doubt) {
+	d = c.doubts(r, a)
 	c.expire(now)
 	p := &c.peers[r.Node]
 	if p.pendingSince == r.Sent || r.Merged {
 		p.pendingSince = 0
 	}
 	if c.phase.Final() || r.Op == protocol.OpLeave || r.Sent < p.ackSent {
-		return // an answer that a newer one has overtaken says nothing new
+		return d // an answer that a newer one has overtaken says nothing new
 	}
-	if a.Status == protocol.Ahead || a.Status == protocol.OK && !c.credible(now, p, a) {
+	if d == DoubtAhead || a.Status == protocol.OK && !c.credible(now, p, a, d == DoubtOld) {
 		c.rejectAnswer(now, p, r, a)
-		c.advance(now)
-		return
+	} else {
+		c.take(now, p, r, a)
 	}
-	c.take(now, p, r, a)
 	c.advance(now)
+	return d
 }
 
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {

@@ -28,7 +28,8 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 		if ticket == wall {
 			clock += window.Half() // it is old
 		}
-		return c.credible(now, &c.peers[0], protocol.Answer{Status: protocol.OK, Ticket: ticket, Incarnation: inc, Clock: clock})
+		a := protocol.Answer{Status: protocol.OK, Ticket: ticket, Incarnation: inc, Clock: clock}
+		return c.credible(now, &c.peers[0], a, c.doubts(protocol.Request{Op: protocol.OpJoin}, a) == DoubtOld)
 	}
 	top := wall + protocol.Ticket(window.Half()+later.Microseconds())
 	assert.True(t, says(start(), top, 1))
@@ -83,7 +84,7 @@ func TestANumberOfAnotherMemberIsAskedAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	c := started()
 	join := c.Out[0]
-	c.Sent()
+	c.Out = nil
 	c.Regroup(2, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
 	assert.Empty(t, c.Out)
 	c.Answer(3, join, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})

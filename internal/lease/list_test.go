@@ -26,7 +26,7 @@ func TestListThatIsTooLong(t *testing.T) {
 	var asked []protocol.Ticket
 	for range 12 {
 		out := append([]protocol.Request(nil), c.Out...)
-		c.Sent()
+		c.Out = nil
 		for _, r := range out {
 			if r.List && r.Node == 0 {
 				asked = append(asked, r.Ticket)

@@ -8,7 +8,7 @@ import (
 
 // This file owns one operation on a record, and what becomes of the requests
 // that it wants sent. That is to a [RegisterOp] what outbox.go of process is to
-// an Attempt, with the same Backlog and the same ways: Offer, then Departed or
+// an Attempt, with the same Backlog and the same ways: Goes, then Departed or
 // Waits, and Depart when the turn of what waits has come.
 
 // Outcome is what has become of a RegisterOp.
@@ -84,24 +84,21 @@ type recordOutbox struct {
 	ended  bool                   // it is decided, or given up
 }
 
-// Offer decides about r, which the operation wants sent. behind reports whether
-// requests of a class wait at the node, or more urgent ones. r gets its class.
+// Goes decides about r, which the operation wants sent, and reports whether it
+// goes to its node: at once, or when there is room. r gets its class.
 // Invariant: at most one request of an operation waits for a node. A newer one
 // takes its place, so what waits is not more than the operations that callers
 // wait for.
-func (o *recordOutbox) Offer(r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
+func (o *recordOutbox) Goes(r *protocol.Request) bool {
 	if o.unsent != nil && o.unsent[r.Node] != nil {
 		waits := o.unsent[r.Node]
 		k := waits.Class
 		*waits = *r
 		waits.Class = k
-		return protocol.Drop
+		return false
 	}
 	r.Class = ClassOfRecord(r) //mutant:RuleRecordsWait=protocol.Certain
-	if behind(r.Class) {
-		return protocol.Wait
-	}
-	return protocol.Hand
+	return true
 }
 
 // ClassOfRecord returns the class of a request of an operation on a record.

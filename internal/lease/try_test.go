@@ -19,7 +19,7 @@ func TestTryWaitsOnceForANodeThatHangs(t *testing.T) {
 	now := protocol.Time(time.Millisecond)
 	c.Answer(now, protocol.Request{Node: 0, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	c.Answer(now, protocol.Request{Node: 1, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 2, Ticket: 128})
-	c.Sent()
+	c.Out = nil
 	now = protocol.Time(1).Add(timeout)
 	require.Equal(t, now, c.Wake())
 	c.Tick(now)

@@ -135,14 +135,13 @@ func (d *driver) showTime(node int, r nodeset.Reading) {
 	d.CarryOut(do)
 }
 
-// Mismatch says why a node's answer to a claim does not count because of
-// clocks, or nil. Called with a.mu held.
-func (d *driver) Mismatch(c *process.Attempt, r *protocol.Request, a *protocol.Answer) error {
-	far, old := d.Client.FarTicket(c, r, a)
-	if !far {
+// Doubted says what the clocks say against a node's answer to a claim, nil if
+// that is nothing. Called with a.mu held.
+func (d *driver) Doubted(doubt lease.Doubt, a *protocol.Answer) error {
+	if doubt == lease.NoDoubt {
 		return nil
 	}
-	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); old || ahead > d.ps.Skew() {
+	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); doubt == lease.DoubtOld || ahead > d.ps.Skew() {
 		return &fault.ClockError{Ahead: ahead}
 	}
 	return &fault.AheadError{Wait: a.Wait}

@@ -15,13 +15,12 @@ import (
 // Attempt is one claim and all that goes with it in its process. A lock of the
 // runtime guards it. A [Client] may be called while that lock is held.
 //
-// After each event Out holds what the claim wants sent. The runtime gives each
-// of these to Offer, in order, and calls Sent. Then News says what has become
-// of the attempt, and Wake when it wants a Tick.
+// Each event ends with a Step. It returns what is to be sent, and what has
+// become of the attempt. Wake says when the attempt wants a Tick.
 type Attempt struct {
 	lease.Claim
 	outbox
-	phase           lease.Phase // as News has seen it
+	phase           lease.Phase // as of the last Step
 	met             bool        // a node knows of others at the name
 	taken           bool        // a caller has the hold
 	waitersReported bool        // and knows of claims that wait behind it
@@ -49,18 +48,24 @@ func (n *Name) Meet(others bool) {
 	}
 }
 
-// Offer decides about r, which the claim wants sent. behind reports whether
-// requests of a class wait at the node, or more urgent ones. r gets its class.
-func (a *Attempt) Offer(r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
-	r.Class = ClassOf(a.Phase(), r.Op) //mutant:RuleUrgent=protocol.Waits
-	return a.offer(r, behind)
-}
-
-// Sent says that all requests of Out were offered. The caller must not use the
-// old Out any more.
-func (a *Attempt) Sent() {
-	a.fresh = false
-	a.Claim.Sent()
+// Step ends an event. It returns what is to be sent, in order: the runtime
+// enqueues each request at its node, and tells Departed or Waits what has become
+// of it. Then it gives the slice to [lease.Free]. What the claim wants sent and
+// is not in it is needless: see outbox.
+func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
+	send = a.Out[:0]
+	for i := range a.Out {
+		r := &a.Out[i]
+		r.Class = ClassOf(a.Phase(), r.Op) //mutant:RuleUrgent=protocol.Waits
+		if r.Op == protocol.OpJoin {
+			r.Ticket = a.Ticket()
+		}
+		if a.goes(r) {
+			send = append(send, *r)
+		}
+	}
+	a.Out, a.fresh = nil, false
+	return send, a.news(n)
 }
 
 // Waits says that r, which stays where it is, has to wait for room. An attempt
@@ -173,7 +178,7 @@ func (a *Attempt) Take(now protocol.Time) lease.Phase {
 // a bit for each, and whether each node has confirmed that or has had its time.
 func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }
 
-// News is what has become of an attempt since News was called last.
+// News is what has become of an attempt in an event.
 type News struct {
 	Was, Phase lease.Phase
 	Taken      bool // a caller has the hold, and is to learn what follows
@@ -188,9 +193,9 @@ func (n *News) Lost() bool { return n.Taken && n.Was == lease.Holding && n.Phase
 // Over reports whether the attempt has ended just now.
 func (n *News) Over() bool { return n.Phase.Final() && !n.Was.Final() }
 
-// News says what has become of the attempt. At its end a node that was never
+// news says what has become of the attempt. At its end a node that was never
 // asked is free of the claim.
-func (a *Attempt) News(n *Name) News {
+func (a *Attempt) news(n *Name) News {
 	news := News{Was: a.phase, Phase: a.Phase(), Taken: a.taken}
 	a.phase = news.Phase
 	switch {

@@ -52,26 +52,29 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 	return v, do
 }
 
-// Answer takes a node's answer to r, which Reply has judged.
+// Answer takes a node's answer to r, which Reply has judged. It returns what the
+// clocks say against the answer, and what the runtime is to do.
 // Invariant: what is under way is known before the claim gets the answer.
-func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (do []Action) {
+func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (d lease.Doubt, do []Action) {
 	if !v.Counts() {
 		a.Fail(now, r, false)
-		return nil
+		return d, nil
 	}
 	a.landed(r) //mutant:RuleLanded=defer a.landed(r)
 	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
 	if r.Op == protocol.OpLeave {
 		a.left(r.Node, true)
-		return nil
+		return d, nil
 	}
 	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) { //mutant:RuleForeign
 		ans.Wait = foreignPoll
 	}
 	a.Reached(r.Node)
-	far, _ := c.FarTicket(a, r, ans)
-	a.Claim.Answer(now, *r, *ans)
-	if far && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
+	d = a.Claim.Answer(now, *r, *ans)
+	if d == lease.DoubtOld && r.Op != protocol.OpJoin {
+		d = lease.NoDoubt // it is not the T0 of a join any more
+	}
+	if d != lease.NoDoubt && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
 		// Its T0 is from the clock of a node that others contradict by now.
 		a.End(now, lease.Expired)
 	}
@@ -88,7 +91,7 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 		}
 		do = c.unlock(now)
 	}
-	return do
+	return d, do
 }
 
 // foreignPoll is how often the head of a queue asks whether another Redlock

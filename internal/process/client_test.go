@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
@@ -62,13 +61,11 @@ func (p *testProcess) start() {
 
 // flush hands over what the attempt wants sent.
 func (p *testProcess) flush() {
-	for i := range p.a.Out {
-		if r := &p.a.Out[i]; p.a.Offer(r, func(protocol.Class) bool { return false }) == protocol.Hand {
-			p.sent = append(p.sent, *r)
-			p.a.Departed(r, true)
-		}
+	send, _ := p.a.Step(&p.name)
+	for i := range send {
+		p.sent = append(p.sent, send[i])
+		p.a.Departed(&send[i], true)
 	}
-	p.a.Sent()
 }
 
 // pass lets time pass, with the ticks that the attempt wants.
@@ -300,8 +297,8 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 	// offer hands over what is to be sent, and returns what the connected
 	// node gets, if there is one.
 	offer := func(connected int) (sent protocol.Request) {
-		for _, r := range p.a.Out {
-			require.Equal(t, protocol.Hand, p.Offer(&p.a, &p.name, &r, func(protocol.Class) bool { return false }))
+		send, _ := p.Step(p.now, &p.a, &p.name)
+		for _, r := range send {
 			if r.Node == connected {
 				p.a.Departed(&r, true)
 				sent = r
@@ -310,7 +307,6 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 			p.a.Departed(&r, false)
 			defer p.a.Fail(p.now, &r, false)
 		}
-		p.a.Sent()
 		return sent
 	}
 	offer(-1)

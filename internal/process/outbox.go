@@ -7,14 +7,14 @@ import "github.com/quorate/quorate/internal/protocol"
 // the [Backlog] of the node. What waits is a wish: a newer request replaces an
 // older one, and a leave withdraws a join that was never sent.
 //
-//	Offer ----> Drop                         nothing is sent
+//	Step ----> needless: replaced, merged or withdrawn
 //	   |
-//	   +------> Hand --- the link takes it ------------> Departed
-//	   |          \----- it has no room ---\
-//	   +------> Wait ----------------------+--> Waits -> in the backlog
-//	                                       ^               | its turn comes
-//	                                       |               v
-//	                        no room -------+------------ Depart --> Departed
+//	   +-----> the link takes it --------------------------> Departed
+//	   |
+//	   +-----> no room, or others wait ----> Waits: it is in the backlog
+//	                                           ^         | its turn comes
+//	                                           |         v
+//	                                  no room -+------ Depart --> Departed
 
 type outbox struct {
 	unsent  *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
@@ -34,34 +34,32 @@ func (o *outbox) waits(node int) *protocol.Request {
 	return o.unsent[node]
 }
 
-// offer decides about r, which has its class: see Attempt.Offer.
+// goes decides about r, which has its class, and reports whether it goes to its
+// node: at once, or when there is room.
 // Invariant: the node gets a claim's requests in the order in which the claim
 // wanted them sent. At most one waits. It is replaced in its place, or
 // withdrawn.
-func (o *outbox) offer(r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
+func (o *outbox) goes(r *protocol.Request) bool {
 	bit, waits := uint32(1)<<r.Node, o.waits(r.Node)
 	if waits != nil {
 		if r.Op != protocol.OpLeave && r.Class >= waits.Class {
 			k := waits.Class
 			*waits = *r //mutant:RuleNewest
 			waits.Class = k
-			return protocol.Drop
+			return false
 		}
 		waits.Withdrawn, o.unsent[r.Node] = true, nil //mutant:RuleWithdraw
 	}
 	if r.Op == protocol.OpLeave &&
 		o.sent&bit == 0 { //mutant:RuleLeaveAll=o.sent&bit == 0 || waits != nil
 		o.left(r.Node, true) // the node knows nothing of the claim
-		return protocol.Drop
+		return false
 	}
 	if repeatable(r.Op) && o.flying&bit != 0 && !o.fresh && !r.List { //mutant:RuleMerge
 		o.merged |= bit // the answer to the one that is under way serves for both
-		return protocol.Drop
+		return false
 	}
-	if behind(r.Class) {
-		return protocol.Wait
-	}
-	return protocol.Hand
+	return true
 }
 
 // landed says that r has been answered or has failed.

@@ -8,25 +8,22 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// none reports that nothing waits at a node.
-func none(protocol.Class) bool { return false }
-
 // At most one request of an operation waits for a node. A newer one takes its
 // place, in its class.
 func TestRecordRequestsAreReplaced(t *testing.T) {
 	t.Parallel()
 	q := &lease.RegisterOp{Op: protocol.OpRead, Nodes: 1}
 	first := protocol.Request{Op: protocol.OpRead, Sent: 1}
-	assert.Equal(t, protocol.Wait, q.Offer(&first, func(protocol.Class) bool { return true }), "others wait")
+	assert.True(t, q.Goes(&first))
 	q.Waits(&first)
 	newer := protocol.Request{Op: protocol.OpRepair, Sent: 2}
-	assert.Equal(t, protocol.Drop, q.Offer(&newer, none))
+	assert.False(t, q.Goes(&newer))
 	assert.Equal(t, protocol.OpRepair, first.Op)
 	assert.Equal(t, protocol.Time(2), first.Sent)
 	assert.Equal(t, protocol.Records, first.Class)
 	assert.True(t, q.Depart(&first))
 	q.Departed(&first)
-	assert.Equal(t, protocol.Hand, q.Offer(&newer, none), "nothing waits any more")
+	assert.True(t, q.Goes(&newer), "nothing waits any more")
 }
 
 // What waits is not sent once its operation has ended. An erasure is: its
@@ -40,7 +37,7 @@ func TestRecordRequestsOfAnEndedOperation(t *testing.T) {
 		{lease.RegisterOp{Op: protocol.OpPut}, false}, {lease.RegisterOp{Op: protocol.OpRead}, false}, {lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Erased: true}}, true},
 	} {
 		r := protocol.Request{Op: c.q.Op, Stored: &c.q.Stored}
-		c.q.Offer(&r, none)
+		c.q.Goes(&r)
 		c.q.Waits(&r)
 		assert.True(t, c.q.Depart(&r))
 		c.q.End()

@@ -51,15 +51,13 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 	return n.tickets.Propose(a.ID, c.Clock(now), c.Window())
 }
 
-// Offer is Attempt.Offer, and gives a join its T0: of when it is first sent.
-func (c *Client) Offer(a *Attempt, n *Name, r *protocol.Request, behind func(protocol.Class) bool) protocol.Sending {
-	if r.Op == protocol.OpJoin {
-		if a.sent == 0 && r.Sent != a.Began() && !a.Postponed() {
-			a.Begin(a.Began(), c.propose(r.Sent, a, n))
-		}
-		r.Ticket = a.Ticket()
+// Step is Attempt.Step, and gives joins their T0: of when they are first sent.
+// An attempt of which nothing could be sent when it began proposes again.
+func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.Request, news News) {
+	if a.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.Began() && !a.Postponed() {
+		a.Begin(a.Began(), c.propose(now, a, n))
 	}
-	return a.Offer(r, behind)
+	return a.Step(n)
 }
 
 // Depart makes r, whose turn has come, what it is to be now. Without ok it is
@@ -81,15 +79,6 @@ func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	}
 	*r = a.Claim.Depart(now, *r) //mutant:RuleDepart
 	return true
-}
-
-// FarTicket reports whether a node's answer to a claim does not count because
-// of clocks: old, since the node has given the claim a ticket that it may have
-// forgotten others above, or as the node refuses a ticket that is too far ahead
-// of its clock.
-func (c *Client) FarTicket(a *Attempt, r *protocol.Request, ans *protocol.Answer) (far, old bool) {
-	old = ans.Status == protocol.OK && r.Op == protocol.OpJoin && a.Phase() < lease.Holding && c.Window().Old(ans.Ticket, ans.Clock)
-	return old || ans.Status == protocol.Ahead, old
 }
 
 // StartRegisterOp begins an operation on the record of a name. timeout and ttl

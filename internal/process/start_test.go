@@ -20,8 +20,7 @@ func began(try bool, unhealthy uint32) (c *Client, n *Name, a *Attempt, joins []
 	cfg.Terms = protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}
 	cfg.NodeTimeout, cfg.Try = 200*time.Millisecond, try
 	c.Start(1, a, n, cfg, lease.Links{Unhealthy: unhealthy}, lease.Deferral{})
-	joins = append(joins, a.Out...)
-	a.Sent()
+	joins, _ = c.Step(1, a, n)
 	return c, n, a, joins
 }
 
@@ -35,7 +34,7 @@ func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
 		a.Claim.Answer(2, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: r.Ticket, Vote: true})
 	}
 	require.Equal(t, lease.Holding, a.Phase())
-	a.Sent()
+	a.Out = nil
 	return c, n, a
 }
 
@@ -58,12 +57,10 @@ func TestALeaveThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	c, n, a := held(t)
 	a.Leave(3)
-	leaves := append([]protocol.Request(nil), a.Out...)
+	leaves, _ := c.Step(3, a, n)
 	require.Len(t, leaves, 3)
 	for i := range leaves {
-		r := &leaves[i]
-		require.Equal(t, protocol.Wait, a.Offer(r, func(protocol.Class) bool { return true }))
-		a.Waits(r)
+		a.Waits(&leaves[i])
 	}
 	assert.True(t, c.Depart(protocol.Time(3).Add(a.TTL-1), a, n, &leaves[0]))
 	for i := range leaves[1:] {
@@ -86,16 +83,14 @@ func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 
 // A hold has its ticket: a node that is asked later may answer with one that is
 // old by then.
-func TestAnOldTicketOfAHoldIsNotFar(t *testing.T) {
+func TestAnOldTicketOfAHoldIsNotDoubted(t *testing.T) {
 	t.Parallel()
 	c, _, a := held(t)
 	old := protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Clock: int64(a.Ticket()) + c.Window().Half()}
 	join := protocol.Request{Op: protocol.OpJoin}
-	far, _ := c.FarTicket(a, &join, &old)
-	assert.False(t, far)
+	assert.Equal(t, lease.NoDoubt, a.Claim.Answer(3, join, old))
 	_, _, other, _ := began(false, 0)
-	far, _ = c.FarTicket(other, &join, &old)
-	assert.True(t, far)
+	assert.Equal(t, lease.DoubtOld, other.Claim.Answer(3, join, old))
 }
 
 // A leave that a node refuses for now is sent again while the lease that it is

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // An attempt has its place until a quorum of nodes has answered or failed,
@@ -19,12 +20,11 @@ func TestUnderway(t *testing.T) {
 	cfg.Terms = protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: time.Second}
 	cfg.NodeTimeout = time.Second
 	c.Start(1, &a, n, cfg, lease.Links{}, lease.Deferral{})
-	asked := append([]protocol.Request(nil), a.Out...)
+	asked, _ := c.Step(1, &a, n)
+	require.Len(t, asked, 3)
 	for i := range asked {
-		assert.Equal(t, protocol.Hand, c.Offer(&a, n, &asked[i], func(protocol.Class) bool { return false }))
 		a.Departed(&asked[i], true)
 	}
-	a.Sent()
 	assert.True(t, a.Underway())
 	a.Fail(2, &asked[0], false)
 	assert.True(t, a.Underway())

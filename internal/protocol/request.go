@@ -171,13 +171,3 @@ const (
 	Records
 	Classes
 )
-
-// Sending is what the runtime does with a request.
-type Sending uint8
-
-// The ways.
-const (
-	Drop Sending = iota // nothing
-	Hand                // hand it to the link, if that has room, and tell Departed or Waits
-	Wait                // others wait: tell Waits and put it into the backlog
-)

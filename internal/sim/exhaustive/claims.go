@@ -160,9 +160,9 @@ func (x *claimParts) compute(e claimEvent) claimMove {
 			m.wrong = "wants to be woken again at once, without end"
 		}
 	}
-	m.sent = append(m.sent, x.offer(p, e)...)
-	a.Sent()
-	a.News(new(process.Name))
+	send, _ := a.Step(new(process.Name))
+	m.sent = append(m.sent, x.enqueue(p, e, send)...)
+	lease.Free(send)
 
 	m.phase = a.Phase()
 	m.admitted = before != lease.Holding && a.Phase() == lease.Holding
@@ -217,15 +217,10 @@ func (x *claimParts) tell(p *claimPart, e claimEvent) []sent {
 	return nil
 }
 
-// offer does with what the claim wants sent what the runtime does.
-func (x *claimParts) offer(p claimPart, e claimEvent) (all []sent) {
-	for i := range p.a.Out {
-		r := p.a.Out[i]
-		// The backlog has nothing but what is of this attempt, and is replaced
-		// or withdrawn by then.
-		if p.a.Offer(&r, func(protocol.Class) bool { return false }) != protocol.Hand {
-			continue
-		}
+// enqueue does with what is to be sent what the runtime does. The backlog has
+// nothing but what is of this attempt, and is replaced or withdrawn by then.
+func (x *claimParts) enqueue(p claimPart, e claimEvent, send []protocol.Request) (all []sent) {
+	for _, r := range send {
 		if e.full&(1<<r.Node) != 0 {
 			p.a.Waits(&r)
 			continue

@@ -74,12 +74,24 @@ func (a *Attempt) InForce() bool {
 // After does what the claim wants done after an event, and follows its phase.
 func (a *Attempt) After() {
 	t, w := a.Part, a.Part.Proc.World
-	for i := range a.Out {
+	joins := false
+	for _, r := range a.Out {
 		a.Requests++
 		w.Stats.Requests++
-		t.Proc.Link(a.Out[i].Node).offer(a, &a.Out[i])
+		for len(a.wanted) <= r.Node { // the set has got larger
+			a.wanted = append(a.wanted, protocol.Request{})
+		}
+		a.wanted[r.Node] = r
+		joins = joins || r.Op == protocol.OpJoin
 	}
-	a.Sent()
+	send, news := t.Proc.Client.Step(a.Local(), a.Attempt, t.shared())
+	if !a.Begun && joins { // T0 is of when it is first sent
+		a.T0, a.ticket = a.Ticket(), a.Ticket()
+	}
+	for i := range send {
+		t.Proc.Link(send[i].Node).enqueue(a, &send[i])
+	}
+	lease.Free(send)
 	if a.place && !a.Underway() {
 		a.place = false
 		if p := t.Proc; len(p.crowd) > 0 {
@@ -90,7 +102,6 @@ func (a *Attempt) After() {
 			p.places++
 		}
 	}
-	news := a.News(t.shared())
 	w.Judge.Worked(a)
 	if k := a.Ticket(); k != a.ticket {
 		if a.Seen == lease.Joining {

@@ -21,21 +21,10 @@ func (l *Link) full(k protocol.Class) bool {
 	return l.Up && room > 0 && l.pending >= room
 }
 
-// offer sends a request, or has it wait for room.
-func (l *Link) offer(a *Attempt, r *protocol.Request) {
-	for len(a.wanted) <= r.Node { // the set has got larger
-		a.wanted = append(a.wanted, protocol.Request{})
-	}
-	a.wanted[r.Node] = *r
-	way := l.Proc.Client.Offer(a.Attempt, a.Part.shared(), r, l.backlog.Behind)
-	if !a.Begun && r.Op == protocol.OpJoin { // T0 is of when it is first sent
-		a.T0, a.ticket = a.Ticket(), a.Ticket()
-	}
-	if way == protocol.Drop {
-		return
-	}
+// enqueue sends a request, or has it wait for room.
+func (l *Link) enqueue(a *Attempt, r *protocol.Request) {
 	m := &Message{att: a, Link: l, Req: *r}
-	if way == protocol.Hand && l.depart(m) {
+	if !l.backlog.Behind(r.Class) && l.depart(m) {
 		return
 	}
 	a.Waits(&m.Req)
@@ -46,14 +35,13 @@ func (l *Link) offer(a *Attempt, r *protocol.Request) {
 	}
 }
 
-// offerRecord is offer for a request of an operation on a record.
-func (l *Link) offerRecord(i *RegisterOp, r *protocol.Request) {
-	way := i.Offer(r, l.backlog.Behind)
-	if way == protocol.Drop {
+// enqueueRecord is enqueue for a request of an operation on a record.
+func (l *Link) enqueueRecord(i *RegisterOp, r *protocol.Request) {
+	if !i.Goes(r) {
 		return
 	}
 	m := &Message{inq: i, Link: l, Req: *r}
-	if way == protocol.Hand && l.depart(m) {
+	if !l.backlog.Behind(r.Class) && l.depart(m) {
 		return
 	}
 	i.Waits(&m.Req)

@@ -157,7 +157,7 @@ func (p *Proc) answer(m *Message) {
 		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, AnswerName(m.Req, m.ans))
 	}
 	var do []process.Action
-	m.att.event(func() { do = p.Client.Answer(p.Now(), m.att.Attempt, m.att.Part.shared(), &m.Req, &m.ans, v) })
+	m.att.event(func() { _, do = p.Client.Answer(p.Now(), m.att.Attempt, m.att.Part.shared(), &m.Req, &m.ans, v) })
 	p.CarryOut(do)
 }
 

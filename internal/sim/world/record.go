@@ -109,7 +109,7 @@ func (i *RegisterOp) after() {
 	}
 	for k := range i.Out {
 		w.Stats.Requests++
-		p.Link(i.Out[k].Node).offerRecord(i, &i.Out[k])
+		p.Link(i.Out[k].Node).enqueueRecord(i, &i.Out[k])
 	}
 	i.Out = i.Out[:0]
 	if i.Outcome() != lease.Asking {
