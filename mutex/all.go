@@ -291,7 +291,7 @@ func (p part) begin(ctx context.Context, try bool) *hold {
 // wait waits until the name is held, or cannot be.
 func (h *hold) wait(ctx context.Context) error {
 	ctx, span := h.q.Trace(ctx, h.spec, h.try)
-	var hold *core.Hold
+	var hold core.Hold
 	err := h.refused
 	if err == nil {
 		hold, err = h.pending.Wait(ctx)

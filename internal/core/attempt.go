@@ -218,21 +218,21 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 // publish has those that hold no lock see until when the claim holds, and
 // whether others wait for it. Called with a.mu held.
 func (a *attempt) publish(news process.News) {
-	standing := protocol.Time(0)
+	s := standing(0)
 	switch {
 	case news.Phase == lease.Holding:
-		if standing = a.claim.Deadline() &^ 3; a.claim.Waiters() {
-			standing |= 1
+		if s = standing(a.claim.Deadline()) &^ standingBits; a.claim.Waiters() {
+			s |= waited
 		}
 		if a.claim.Muted() {
-			standing |= 2
+			s |= unrenewed
 		}
 	case a.claim.Evicted():
-		standing = evicted
+		s = evicted
 	case news.Phase == lease.Left && a.q.IsClosed():
-		standing = shut
+		s = shut
 	}
-	a.standing.Store(int64(standing))
+	a.standing.Store(int64(s))
 }
 
 // follow sets the timers for the phase that the claim is in now, and wakes the
@@ -290,7 +290,7 @@ func (a *attempt) warn(now protocol.Time) protocol.Time {
 	}
 	if !a.warned {
 		a.warned = true
-		go a.owner.Warn((*Hold)(a), set.Warn)
+		go a.owner.Warn(Hold{a}, set.Warn)
 	}
 	return protocol.Never
 }
@@ -298,6 +298,6 @@ func (a *attempt) warn(now protocol.Time) protocol.Time {
 func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.Set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
-		"name", a.spec.Name, "token", (*Hold)(a).Token(0), "error", err)
-	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: (*Hold)(a).Token(0), Took: now.Sub(a.since), Err: err})
+		"name", a.spec.Name, "token", Hold{a}.Token(0), "error", err)
+	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: Hold{a}.Token(0), Took: now.Sub(a.since), Err: err})
 }

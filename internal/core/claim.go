@@ -165,11 +165,7 @@ type attempt struct {
 	owner Owner       // nil: no callbacks
 	only  *peers.Node // of a set of one, while little else is under way: see [transport.Transport]
 
-	// standing is for readers without mu: until when the claim is held, or 0.
-	// The lowest bit, a nanosecond, says whether a claim waits behind it, the
-	// next one that it is renewed no more. At the end it may be evicted, or
-	// shut.
-	standing atomic.Int64
+	standing atomic.Int64 // a standing, for readers without mu
 
 	mu     sync.Mutex
 	claim  process.Attempt
@@ -204,7 +200,7 @@ type Owner interface {
 
 	// Warn calls f with the lease of those that hold it now, to warn them; not
 	// if none does, or has its lease yet. It runs on a goroutine of its own.
-	Warn(h *Hold, f func(lease any))
+	Warn(h Hold, f func(lease any))
 }
 
 // note keeps a node's newest word against the claim. Called with a.mu held.
@@ -300,28 +296,43 @@ func (a *attempt) wakeWaits() {
 // MaxPasses is how many tokens one claim has.
 const MaxPasses = process.HandOvers
 
-// Hold is an admitted claim: an attempt that has come to something.
-type Hold attempt
+// Hold is an attempt that was admitted. The zero value is none.
+type Hold struct{ a *attempt }
+
+// none is no hold.
+var none Hold
 
 // Token returns the fencing token of the n-th hand-over inside this process:
 // ticket * 2^10 + n. Tokens of one claim rise with n, and those of a later
 // claim are above all of them, because its ticket is higher. It reads the
 // ticket without mu: a ticket does not change once the claim is admitted.
-func (h *Hold) Token(n int) uint64 { return uint64(h.claim.Ticket())*MaxPasses + uint64(n) }
+func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.Ticket())*MaxPasses + uint64(n) }
 
 // Valid reports whether the claim is held now.
-func (h *Hold) Valid() bool { return h.Standing().Valid }
+func (h Hold) Valid() bool { return h.Standing().Valid }
 
-// The standings of a claim that an operator has ended, or Close.
+// standing is how a claim stands, in one word that readers load without mu:
+// until when it is held, 0 if it is not, and two bits. They take the place of
+// the last nanoseconds.
+type standing int64
+
 const (
-	evicted = 1
-	shut    = 3
+	waited    standing = 1 << iota // another claim waits behind it
+	unrenewed                      // it is renewed no more
+
+	standingBits = waited | unrenewed
+
+	// The standings of a hold that an operator has ended, or Close.
+	evicted = waited
+	shut    = waited | unrenewed
 )
+
+func (s standing) until() protocol.Time { return protocol.Time(s &^ standingBits) }
 
 // Cause returns why a hold has ended by itself that is not valid any more:
 // ErrLost, ErrEvicted or ErrClosed. Its owner may not have been called yet.
-func (h *Hold) Cause() error {
-	switch h.standing.Load() {
+func (h Hold) Cause() error {
+	switch standing(h.a.standing.Load()) {
 	case evicted:
 		return fault.ErrEvicted
 	case shut:
@@ -331,18 +342,17 @@ func (h *Hold) Cause() error {
 }
 
 // ValidUntil returns the deadline of rule 5 as it stands.
-func (h *Hold) ValidUntil() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.q.Clock.When(h.claim.Deadline())
+func (h Hold) ValidUntil() time.Time {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	return h.a.q.Clock.When(h.a.claim.Deadline())
 }
 
 // Standing returns how the claim stands now. It takes no lock, since a
 // hand-over inside the process asks each time. standing holds deadline and
 // waiters in one word, so the two belong together.
-func (h *Hold) Standing() process.Standing {
-	standing, now, fixed := h.standing.Load(), h.q.Now(), h.spec.Set.NoRenewal
-	valid := int64(now) < standing&^3
-	over := standing <= shut
-	return process.Standing{At: now, Valid: valid, Over: over, Usable: valid && !fixed && standing&2 == 0, Fixed: fixed, Waiters: standing&1 != 0 && !over}
+func (h Hold) Standing() process.Standing {
+	s, now, fixed := standing(h.a.standing.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
+	valid, over := now < s.until(), s.until() == 0
+	return process.Standing{At: now, Valid: valid, Over: over, Usable: valid && !fixed && s&unrenewed == 0, Fixed: fixed, Waiters: s&waited != 0 && !over}
 }

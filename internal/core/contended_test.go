@@ -30,9 +30,9 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	assert.True(t, one.quiet())
 	h2, err := there.Acquire(t.Context(), two, false, nil)
 	require.NoError(t, err)
-	settled := func(h *Hold) { // all its joins have been answered
+	settled := func(h Hold) { // all its joins have been answered
 		require.Eventually(t, func() bool {
-			a := (*attempt)(h)
+			a := h.a
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			return a.claim.Votes(a.q.Now()) == c.Len()
@@ -40,10 +40,10 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	}
 	settled(h2)
 	assert.False(t, two.quiet())
-	for _, h := range []*Hold{h1, h2} { // a quorum without them is too little here
+	for _, h := range []Hold{h1, h2} { // a quorum without them is too little here
 		h.Release()
 		require.Eventually(t, func() bool {
-			a := (*attempt)(h)
+			a := h.a
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			free, _ := a.claim.Free()
@@ -57,7 +57,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 
 	// The nodes that are asked last have not heard of the claims that the first
 	// know.
-	a := (*attempt)(h2)
+	a := h2.a
 	for _, sum := range []int64{1, 0} {
 		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.Now()}
 		k := calls.Get().(*call)

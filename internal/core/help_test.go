@@ -48,8 +48,8 @@ func opened(t *testing.T, set setup.Settings, nodes ...*redistest.Server) *Quoru
 }
 
 // keeps returns a check that h is not lost until it is called.
-func keeps(t *testing.T, h *Hold) func() {
-	late := watched(t, h.q.Peers)
+func keeps(t *testing.T, h Hold) func() {
+	late := watched(t, h.a.q.Peers)
 	return func() {
 		t.Helper()
 		mustLast(t, late, h)
@@ -70,10 +70,10 @@ func watched(t *testing.T, ps *peers.Peers) *lateness.Lateness {
 // mustLast fails the test if a hold is lost. It is excused if the machine stood
 // still for so much of its last lease that a renewal of it failed for that: the
 // next one begins a third of a lease later.
-func mustLast(t *testing.T, late *lateness.Lateness, h *Hold) {
+func mustLast(t *testing.T, late *lateness.Lateness, h Hold) {
 	t.Helper()
 	if !h.Valid() {
-		excused(t, late, h.ValidUntil(), h.spec.Set.TTL)
+		excused(t, late, h.ValidUntil(), h.a.spec.Set.TTL)
 	}
 }
 
@@ -99,11 +99,11 @@ func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum
 func nodesOf(q *Quorum) []string { return q.Members.Config.Load().Addrs() }
 
 // finds shows that a client sees that another holds a name.
-func finds(t *testing.T, q *Quorum, name string, by *Hold) {
+func finds(t *testing.T, q *Quorum, name string, by Hold) {
 	t.Helper()
 	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
-	var h *Hold
+	var h Hold
 	require.Eventually(t, func() bool { // the nodes of a busy machine may answer too late
 		h, err = q.Acquire(within(t), s, true, nil)
 		return !errors.Is(err, fault.ErrNoQuorum)

@@ -107,11 +107,11 @@ func (i intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
 // Wait waits until the claim is admitted or cannot be, the context ends or the
 // Quorum is closed. When the context ends the claim is still queued: Wait
 // again, or Cancel. After any other error there is nothing left to cancel.
-func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
+func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 	q := p.q
 	if p.a == nil {
 		if err := p.start(ctx); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
 	for {
@@ -125,10 +125,10 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			case <-changed:
 				continue
 			case <-ctx.Done():
-				return nil, p.failure(ctx)
+				return none, p.failure(ctx)
 			case <-q.Over:
 				p.Cancel()
-				return nil, p.a.failure(fault.ErrClosed)
+				return none, p.a.failure(fault.ErrClosed)
 			}
 		}
 		phase := p.a.take()
@@ -136,36 +136,36 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			// The set may have changed since Begin looked.
 			if err := q.Members.OutOfSet(p.spec.Set); err != nil {
 				p.Cancel()
-				return nil, &fault.Failure{Err: err}
+				return none, &fault.Failure{Err: err}
 			}
 		}
 		switch phase {
 		case lease.Holding:
 			if q.IsClosed() {
 				p.Cancel()
-				return nil, p.a.failure(fault.ErrClosed)
+				return none, p.a.failure(fault.ErrClosed)
 			}
-			return (*Hold)(p.a), nil
+			return Hold{p.a}, nil
 		case lease.Busy:
-			return nil, p.a.failure(fault.ErrHeld)
+			return none, p.a.failure(fault.ErrHeld)
 		case lease.TooHeavy:
-			return nil, p.a.tooHeavy()
+			return none, p.a.tooHeavy()
 		case lease.Rejected:
-			return nil, p.a.rejected()
+			return none, p.a.rejected()
 		case lease.NoQuorum:
-			return nil, p.a.failure(fault.ErrNoQuorum)
+			return none, p.a.failure(fault.ErrNoQuorum)
 		}
 		// It has lapsed, or was ended.
 		switch {
 		case q.IsClosed(), phase == lease.Left:
-			return nil, p.a.failure(fault.ErrClosed)
+			return none, p.a.failure(fault.ErrClosed)
 		case p.a.claim.Try:
-			return nil, p.a.failure(fault.ErrNoQuorum)
+			return none, p.a.failure(fault.ErrNoQuorum)
 		case p.a.spec.succession: // another configuration counts now, and another register
-			return nil, p.a.failure(fault.ErrLost)
+			return none, p.a.failure(fault.ErrLost)
 		}
 		if err := p.start(ctx); err != nil { // lapsed: a new id and a new ticket
-			return nil, err
+			return none, err
 		}
 	}
 }
@@ -200,10 +200,10 @@ func (p *Pending) Cancel() {
 }
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
-func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {
+func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (Hold, error) {
 	p, err := q.Begin(s, try, o)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	hold, err := p.Wait(ctx)
 	if err != nil {
@@ -214,10 +214,10 @@ func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold
 
 // Pass lets the claim serve another holder of this process, if it is usable.
 // The time of WithMaxHold starts again for that holder.
-func (h *Hold) Pass() process.Standing {
+func (h Hold) Pass() process.Standing {
 	s := h.Standing()
-	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
-		h.ends.Stop()
+	if s.Usable && h.a.ends != nil && !h.a.ends.Reset(h.a.spec.Set.MaxHold) {
+		h.a.ends.Stop()
 		s.Usable = false // its renewal has just been stopped
 	}
 	return s
@@ -226,12 +226,12 @@ func (h *Hold) Pass() process.Standing {
 // Bound has WithMaxHold or WithoutRenewal bound a hold whose spec has
 // BoundLater, from now on. The time of WithoutRenewal is a lease. If more than
 // a sixteenth of this one is over, the nodes are asked for another first.
-func (h *Hold) Bound() {
-	set := h.spec.Set
+func (h Hold) Bound() {
+	set := h.a.spec.Set
 	if set.MaxHold == 0 && !set.NoRenewal {
 		return
 	}
-	a := (*attempt)(h)
+	a := h.a
 	a.event(func(c *process.Attempt, now protocol.Time) {
 		switch {
 		case c.Phase() != lease.Holding:
@@ -257,8 +257,8 @@ func (h *Hold) Bound() {
 //
 // The deadline may have passed by then, and an answer from just before it may
 // renew the claim all the same.
-func (h *Hold) Shrink(weight uint64) (held bool) {
-	(*attempt)(h).event(func(c *process.Attempt, now protocol.Time) {
+func (h Hold) Shrink(weight uint64) (held bool) {
+	h.a.event(func(c *process.Attempt, now protocol.Time) {
 		c.Shrink(now, weight)
 		held = c.Phase() == lease.Holding
 	})
@@ -266,13 +266,13 @@ func (h *Hold) Shrink(weight uint64) (held bool) {
 }
 
 // Release leaves every node. It does not wait for them.
-func (h *Hold) Release() { (*attempt)(h).leave() }
+func (h Hold) Release() { h.a.leave() }
 
 // Released waits until a quorum is known to be free of the claim, the nodes
 // have had their time, or the context ends. A node is free of it if it confirms
 // the release or was never asked; both count as Votes of the error.
-func (h *Hold) Released(ctx context.Context) error {
-	a := (*attempt)(h)
+func (h Hold) Released(ctx context.Context) error {
+	a := h.a
 	a.until(ctx, a.q.Driver.Furthest(a.spec.Set), func() bool {
 		free, all := a.claim.Free()
 		return a.claim.Sets.Met(free) || all
@@ -297,8 +297,8 @@ func (h *Hold) Released(ctx context.Context) error {
 
 // Renew asks every node for a new lease and waits until q have given it, the
 // nodes have had their time twice, or the context ends.
-func (h *Hold) Renew(ctx context.Context) error {
-	a := (*attempt)(h)
+func (h Hold) Renew(ctx context.Context) error {
+	a := h.a
 	var want protocol.Time
 	a.event(func(c *process.Attempt, now protocol.Time) {
 		want = now.Add(a.spec.Set.TTL - lease.Drift(a.spec.Set.TTL))

@@ -24,10 +24,10 @@ import (
 // A hold that has ended is over. That no longer says whether a claim waits.
 func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
-	h := &Hold{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}
+	h := Hold{&attempt{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}}
 	assert.Equal(t, fault.ErrLost, h.Cause())
-	for standing, cause := range map[int64]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
-		h.standing.Store(standing)
+	for ends, cause := range map[standing]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
+		h.a.standing.Store(int64(ends))
 		s := h.Standing()
 		assert.Equal(t, process.Standing{At: s.At, Over: true}, s)
 		assert.Equal(t, cause, h.Cause())
@@ -69,9 +69,9 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	require.NoError(t, err)
 	h, err := q.Acquire(within(t), s, false, new(Single))
 	require.NoError(t, err)
-	(*attempt)(h).mu.Lock()
-	q.deadlines.Drop(&h.alarms)
-	(*attempt)(h).mu.Unlock()
+	h.a.mu.Lock()
+	q.deadlines.Drop(&h.a.alarms)
+	h.a.mu.Unlock()
 	gone(t, logger.blocked)
 	time.Sleep(set.TTL + set.TTL/2)
 	assert.True(t, kept.Valid() || late.Most() > set.TTL/4, "a hold is not renewed while a logger blocks")

@@ -20,7 +20,7 @@ import (
 // Lease is what the holder of a primitive sees of its hold: one goroutine's
 // turn under a claim that may serve several. It is safe for concurrent use.
 type Lease struct {
-	hold  *Hold
+	hold  Hold
 	token uint64
 
 	mu           sync.Mutex
@@ -64,7 +64,7 @@ func (c *leaseContext) Err() error {
 }
 
 // Lease returns a new lease, of the n-th turn under the claim.
-func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
+func (h Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
 // Single is the Owner of a claim that serves one turn. It is safe for
 // concurrent use.
@@ -77,7 +77,7 @@ type Single struct {
 }
 
 // Take returns the lease of the claim, which may have ended. It is called once.
-func (s *Single) Take(h *Hold) *Lease {
+func (s *Single) Take(h Hold) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lease = h.Lease(0)
@@ -111,7 +111,7 @@ func (s *Single) Waiting() {
 
 func (s *Single) Calm() {}
 
-func (s *Single) Warn(_ *Hold, f func(lease any)) {
+func (s *Single) Warn(_ Hold, f func(lease any)) {
 	if l := s.turn(); l != nil {
 		f(l)
 	}
@@ -136,7 +136,7 @@ func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Sin
 }
 
 // Hold returns the claim of the lease.
-func (l *Lease) Hold() *Hold { return l.hold }
+func (l *Lease) Hold() Hold { return l.hold }
 
 // Again makes l, which has ended and no caller has, the lease of the n-th turn.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
@@ -146,7 +146,7 @@ func (l *Lease) Token() uint64 { return l.token }
 
 // LogValue is the name, the token and what is left of the lease.
 func (l *Lease) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", l.hold.spec.Name), slog.Uint64("token", l.token), slog.Duration("left", time.Until(l.ValidUntil())))
+	return slog.GroupValue(slog.String("name", l.hold.a.spec.Name), slog.Uint64("token", l.token), slog.Duration("left", time.Until(l.ValidUntil())))
 }
 
 // Wanted returns a channel that is closed when another claim, or a goroutine of
@@ -308,7 +308,7 @@ func (l *Lease) end(cause error) *Span {
 // Invariant: a lease ends by itself only when its claim is final. Whether an
 // answer was in time is decided with the attempt's lock held, and once.
 func (l *Lease) expire() bool {
-	a := (*attempt)(l.hold)
+	a := l.hold.a
 	a.mu.Lock()
 	now := a.q.Now()
 	a.claim.Tick(now)

@@ -306,7 +306,7 @@ func namesTooEarly(t *testing.T) bool {
 	q := idle(t, c)
 	joint := change.Begin(q.Members.Config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
 	h := held(t, q, "n")
-	a := (*attempt)(h)
+	a := h.a
 	a.mu.Lock() // it hears of nothing
 	changed := make(chan struct{})
 	go func() {

@@ -48,7 +48,7 @@ func TestDroppedNodeAnswersWhatWaitsForRoom(t *testing.T) {
 	q, nodes, _, set := inMemory(t)
 	nodes[2].Freeze()
 	defer nodes[2].Thaw()
-	var holds []*core.Hold
+	var holds []core.Hold
 	for i := range memory.Room + 500 {
 		s, err := q.NewSpec(core.Spec{Name: strconv.Itoa(i), Weight: 1, Capacity: 1, Set: &set})
 		require.NoError(t, err)

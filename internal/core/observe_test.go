@@ -16,7 +16,7 @@ func BenchmarkUntraced(b *testing.B) {
 		for range 4 { // a request to each of two nodes, and the answers
 			(*seen)(nil).note(lease.Joining, 0, nil)
 		}
-		span.End(nil, nil, nil, nil)
+		span.End(none, nil, nil, nil)
 		span.finish(nil)
 		span.Ended()
 	}

@@ -151,7 +151,7 @@ func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context)
 // are not ended by a smaller number: new ones wait until enough have left.
 func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	r := q.number(s.Name, s.Set)
-	var h *Hold
+	var h Hold
 	var err error
 	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
 		if h, err = q.Acquire(ctx, r.spec, false, nil); err != nil {

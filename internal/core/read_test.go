@@ -74,11 +74,11 @@ func TestPushBesideACallerThatReads(t *testing.T) {
 	h, err := q.Acquire(ctx, one, false, nil)
 	require.NoError(t, err)
 	for range 20 {
-		next := make(chan *Hold)
+		next := make(chan Hold)
 		go func() {
 			h, err := q.Acquire(ctx, one, false, nil)
 			if err != nil {
-				h = nil
+				h = none
 			}
 			next <- h
 		}()
@@ -91,7 +91,7 @@ func TestPushBesideACallerThatReads(t *testing.T) {
 		require.Eventually(t, func() bool { return q.waiting.Load() == 1 }, 20*time.Second, time.Millisecond)
 		h.Release()
 		h = <-next
-		require.NotNil(t, h)
+		require.NotEqual(t, none, h)
 	}
 	h.Release()
 	require.Zero(t, q.waiting.Load())

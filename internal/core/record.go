@@ -53,13 +53,13 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
 	}
-	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin()), nil)
+	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin()), none)
 }
 
 // decide reports whether what the last run has left open is decided.
 func (r *Register) decide(ctx context.Context) bool {
 	run := lease.NewDecision(r.decideWithin())
-	_, err := r.run(ctx, run, nil)
+	_, err := r.run(ctx, run, none)
 	return err == nil && run.OK()
 }
 
@@ -69,7 +69,7 @@ func (r *Register) decideWithin() time.Duration {
 
 // run carries out the steps of a Run under h, or under holds of its own if h is
 // nil. It returns what was read, or found by an open.
-func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record, err error) {
+func (r *Register) run(ctx context.Context, run *lease.Run, h Hold) (rec Record, err error) {
 	lock := r.spec.WithWeight(1)
 	lock.Capacity = 1
 	bound, release := ctx, func() {}
@@ -93,7 +93,7 @@ func (r *Register) run(ctx context.Context, run *lease.Run, h *Hold) (rec Record
 			continue
 		case lease.RunRead:
 			release()
-			bound, release, h = ctx, func() {}, nil
+			bound, release, h = ctx, func() {}, none
 		case lease.RunOver:
 			if run.OK() {
 				err = nil
@@ -123,15 +123,15 @@ func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol
 
 // version is the hold's seq-th write. Number 0 is what Open records again: what
 // the hold itself records must be later than that.
-func (h *Hold) version(seq uint64) protocol.Version {
-	return protocol.Version{Ticket: h.claim.Ticket(), ID: h.claim.ID, Seq: seq + 1}
+func (h Hold) version(seq uint64) protocol.Version {
+	return protocol.Version{Ticket: h.a.claim.Ticket(), ID: h.a.claim.ID, Seq: seq + 1}
 }
 
 // Open begins a run under the hold: from here on no earlier hold can record
 // anything. It returns what has been recorded before; a record on any node
 // counts, and is recorded again (lease.NewOpening). It fails with ErrLost
 // when the hold ends before, or a later one has begun a run.
-func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
+func (r *Register) Open(ctx context.Context, h Hold) (Record, error) {
 	if r.q.IsClosed() {
 		return Record{}, &fault.Failure{Err: fault.ErrClosed}
 	}
@@ -144,23 +144,23 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 // it any more, or half an hour after the loss. Of one hold's writes the one
 // with the highest seq stays. keep is how long the nodes remember; 0: without
 // end.
-func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, keep time.Duration) error {
+func (r *Register) Put(ctx context.Context, h Hold, seq uint64, value []byte, keep time.Duration) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Value: value, Keep: keep}})
 }
 
 // PutFirst is Put of a run's first write where no Open came before. It fails
 // with ErrLost also where too few nodes come to vote for the hold, and another
 // one refuses it.
-func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
+func (r *Register) PutFirst(ctx context.Context, h Hold, value []byte) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
 }
 
 // Erase is Put of nothing.
-func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Duration) error {
+func (r *Register) Erase(ctx context.Context, h Hold, seq uint64, keep time.Duration) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}})
 }
 
-func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) error {
+func (r *Register) begin(ctx context.Context, h Hold, in lease.RegisterOp) error {
 	if r.q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
@@ -172,7 +172,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in lease.RegisterOp) erro
 // each of them erases before it gives the vote to the next, as the two go to it
 // in this order on one connection, also where they wait for room
 // (ClassOfRecord).
-func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
+func (r *Register) Retire(h Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.IsClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
 		r.start(&registerCall{in: lease.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)

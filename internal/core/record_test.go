@@ -37,7 +37,7 @@ func register(t *testing.T, q *quorate.Quorum) client {
 	return client{c.Register(spec), c, spec}
 }
 
-func (c client) hold(t *testing.T) *core.Hold {
+func (c client) hold(t *testing.T) core.Hold {
 	t.Helper()
 	h, err := c.q.Acquire(soon(t), c.spec, false, nil)
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ type registerCall struct {
 	q     *operations
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
-	hold  *Hold          // of an open or a put
+	hold  Hold          // of an open or a put
 	only  *peers.Node    // see attempt.only
 
 	mu    sync.Mutex
@@ -194,7 +194,7 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 		i.mu.Unlock()
 		return
 	}
-	if i.hold != nil && !i.in.Follow(now, i.hold.Valid()) {
+	if i.hold != none && !i.in.Follow(now, i.hold.Valid()) {
 		i.err = i.hold.Cause()
 		i.finish()
 		i.mu.Unlock()

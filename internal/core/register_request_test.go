@@ -52,7 +52,7 @@ func breaksByValues(t *testing.T) int {
 			down.Add(1)
 		}
 	})
-	holds := make([]*Hold, values)
+	holds := make([]Hold, values)
 	for i := range holds {
 		holds[i] = held(t, q, fmt.Sprint("n", i))
 	}
@@ -60,7 +60,7 @@ func breaksByValues(t *testing.T) int {
 	var all sync.WaitGroup
 	require.NoError(t, c.Node(0).Stop())
 	for _, h := range holds {
-		all.Go(func() { assert.NoError(t, q.Register(h.spec).Put(t.Context(), h, 0, value, time.Hour)) })
+		all.Go(func() { assert.NoError(t, q.Register(h.a.spec).Put(t.Context(), h, 0, value, time.Hour)) })
 	}
 	underWay(t, q, values)
 	renewed := make(chan error, 1)

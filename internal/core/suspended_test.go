@@ -18,16 +18,16 @@ import (
 // wake-up, by whatever is asked first.
 func TestSuspendedHolder(t *testing.T) {
 	t.Parallel()
-	for what, over := range map[string]func(h *Hold, ctx context.Context) bool{
-		"Err":        func(_ *Hold, ctx context.Context) bool { return ctx.Err() != nil },
-		"Valid":      func(h *Hold, _ context.Context) bool { return !h.Valid() },
-		"ValidUntil": func(h *Hold, _ context.Context) bool { return h.q.Now() > 0 && h.ValidUntil().Before(time.Now()) },
-		"Extend": func(h *Hold, ctx context.Context) bool {
+	for what, over := range map[string]func(h Hold, ctx context.Context) bool{
+		"Err":        func(_ Hold, ctx context.Context) bool { return ctx.Err() != nil },
+		"Valid":      func(h Hold, _ context.Context) bool { return !h.Valid() },
+		"ValidUntil": func(h Hold, _ context.Context) bool { return h.a.q.Now() > 0 && h.ValidUntil().Before(time.Now()) },
+		"Extend": func(h Hold, ctx context.Context) bool {
 			err := h.Renew(ctx)
 			return assert.ErrorIs(t, err, fault.ErrLost)
 		},
-		"Done": func(h *Hold, ctx context.Context) bool { // without a question; the wake-up tells
-			h.q.woken()
+		"Done": func(h Hold, ctx context.Context) bool { // without a question; the wake-up tells
+			h.a.q.woken()
 			select {
 			case <-ctx.Done():
 				return true
@@ -70,7 +70,7 @@ func TestSuspendedHolderOfSeveralLeases(t *testing.T) {
 		ctx, leases = inner, append(leases, l)
 	}
 	require.NoError(t, ctx.Err())
-	q := leases[0].Hold().q
+	q := leases[0].Hold().a.q
 	q.Clock.Suspend(q.Set.TTL / 2)
 	q.Clock.Suspend(q.Set.TTL / 2)
 	assert.Error(t, ctx.Err())

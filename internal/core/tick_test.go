@@ -29,7 +29,7 @@ func TestBeatsGoOutTogether(t *testing.T) {
 		require.NoError(t, err)
 		h, err := q.Acquire(t.Context(), s, false, nil)
 		require.NoError(t, err)
-		due = append(due, wake.Alarm[attempt]{Of: &h.alarms})
+		due = append(due, wake.Alarm[attempt]{Of: &h.a.alarms})
 	}
 	renewed := func() (n int) {
 		for _, d := range due {

@@ -47,7 +47,7 @@ func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 // under a claim that was got from the nodes, or under one of this process if
 // got is nil. There is no lease where another goroutine has unlocked meanwhile,
 // which is a mistake. If the tracer does not return, undo is called.
-func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
+func (s *Span) End(got Hold, l *Lease, err error, undo func()) {
 	if s == nil {
 		return
 	}
@@ -58,8 +58,8 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 		r.Votes = f.Votes
 		r.Err = WrapError("acquire", s.info.Name, err)
 	}
-	if got != nil {
-		(*attempt)(got).tell(s.since, &r)
+	if got != none {
+		got.a.tell(s.since, &r)
 	}
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (s *Span) End(got *Hold, l *Lease, err error, undo func()) {
 		r.Shared = true // there is no hold that could end
 	default:
 		s.token = l.Token()
-		r.Token, r.Local = s.token, got == nil
+		r.Token, r.Local = s.token, got == none
 		r.Shared = !l.follow(s)
 	}
 	returned := false

@@ -40,7 +40,7 @@ type Queue struct {
 	err         error      // of the name; every attempt to lock reports it
 
 	mu           sync.Mutex // guards what follows
-	state        process.LocalQueue[*waiter, *core.Hold]
+	state        process.LocalQueue[*waiter, core.Hold]
 	lease        *core.Lease // of the goroutines that hold it, or of the last ones
 	leaseExposed bool        // a caller may have the lease
 	timer        *time.Timer // calls lingered
@@ -93,6 +93,9 @@ func (q *Queue) spec(mode Mode) *core.Spec {
 	}
 	return q.write
 }
+
+// none is no claim.
+var none core.Hold
 
 // renewLease makes the lease of the next turn under the claim; the one before
 // has ended. Called with q.mu held. A lease that no caller has seen is used

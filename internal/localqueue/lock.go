@@ -34,7 +34,7 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 
 // lock returns the claim as well if it is this goroutine that got it from the
 // nodes.
-func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got *core.Hold, err error) {
+func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got core.Hold, err error) {
 	var w *waiter
 	q.mu.Lock()
 	do, before := q.state.Lock(mode, try)
@@ -51,29 +51,29 @@ func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got *core.Hold, 
 	case process.LockGet:
 		return q.acquire(ctx, mode, try, nil, before)
 	case process.LockRefused:
-		return nil, &fault.Failure{Err: fault.ErrHeld}
+		return none, &fault.Failure{Err: fault.ErrHeld}
 	case process.LockWait:
 		return q.await(ctx, w)
 	}
-	return nil, nil
+	return none, nil
 }
 
 // await waits for the turn in the local queue. It ends with the caller's
 // context, or when the Quorum closes: no wait outlasts both. It returns what
 // lock does.
-func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
+func (q *Queue) await(ctx context.Context, w *waiter) (core.Hold, error) {
 	select {
 	case t := <-w.turn:
 		if t.locked {
-			return nil, nil
+			return none, nil
 		}
-		return q.acquire(ctx, w.mode, false, t.pending, nil)
+		return q.acquire(ctx, w.mode, false, t.pending, none)
 	case <-ctx.Done():
 	case <-q.quorum.Over:
 	}
 	q.mu.Lock()
 	in, gone := q.state.GiveUp(w.place)
-	held := q.state.Held(Write) != nil || q.state.Held(Read) != nil
+	held := q.state.Held(Write) != none || q.state.Held(Read) != none
 	q.mu.Unlock()
 	letIn(in)
 	// The caller has asked for the end of its context: it gives the turn back.
@@ -86,32 +86,32 @@ func (q *Queue) await(ctx context.Context, w *waiter) (*core.Hold, error) {
 	}
 	switch {
 	case ctx.Err() == nil:
-		return nil, &fault.Failure{Err: fault.ErrClosed}
+		return none, &fault.Failure{Err: fault.ErrClosed}
 	case held:
-		return nil, fault.CutShort(fault.ErrHeld, ctx)
+		return none, fault.CutShort(fault.ErrHeld, ctx)
 	}
-	return nil, q.quorum.CutShort(ctx)
+	return none, q.quorum.CutShort(ctx)
 }
 
 // acquire gets the lock from the nodes; getting it is this goroutine's task.
 // When its context ends, the place in the nodes' queue goes to the next local
 // waiter. before is a claim that is in the way and is released first.
 func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending,
-	before *core.Hold) (hold *core.Hold, err error) {
+	before core.Hold) (hold core.Hold, err error) {
 	var queued *core.Pending // still is at the nodes
 	// Deferred, because the caller's context may panic. The next local waiter
 	// would wait forever, for a task that no goroutine has.
 	defer func() {
-		if hold == nil {
+		if hold == none {
 			q.next(mode, try, queued)
 		}
 	}()
-	if before != nil {
+	if before != none {
 		before.Release()
 	}
 	if pending == nil {
 		if pending, err = q.quorum.Begin(q.spec(mode), try, q); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
 	hold, err = pending.Wait(ctx)
@@ -121,7 +121,7 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 		if pending.Queued() {
 			queued = pending
 		}
-		return nil, err
+		return none, err
 	}
 	q.mu.Lock()
 	turns, end := q.state.Admitted(mode, hold)
@@ -156,7 +156,7 @@ func (q *Queue) MustUnlock(what string, mode Mode) {
 // nodes.
 func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 	released, err := q.Unlock(mode)
-	if err == nil && released != nil {
+	if err == nil && released != none {
 		err = released.Released(ctx)
 	}
 	return err

@@ -16,14 +16,14 @@ import (
 // Unlock ends one goroutine's hold. It waits for no node. It returns the claim
 // if that was released on the nodes, and fails with ErrNotHeld, ErrLost or
 // ErrClosed. The next caller runs as soon as it gets its turn.
-func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
+func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	q.mu.Lock()
 	hold, _ := q.state.Claim()
 	x := q.state.Unlock(mode)
 	switch x.Do {
 	case process.UnlockNotHeld:
 		q.mu.Unlock()
-		return nil, &fault.Failure{Err: fault.ErrNotHeld}
+		return none, &fault.Failure{Err: fault.ErrNotHeld}
 	case process.UnlockShared:
 		lost := q.lease.Lost()
 		q.mu.Unlock()
@@ -33,7 +33,7 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 		if lost == nil && x.Lost {
 			lost = hold.Cause()
 		}
-		return nil, failure(lost)
+		return none, failure(lost)
 	}
 	cause := fault.ErrReleased
 	if x.Lost {
@@ -46,20 +46,20 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 		q.renewLease()
 		q.mu.Unlock()
 		x.To.turn <- turn{locked: true}
-		return nil, failure(lost)
+		return none, failure(lost)
 	case process.UnlockLingers:
 		if q.timer == nil {
 			q.timer = time.AfterFunc(q.write.Set.Linger, q.lingered)
 		}
 		q.mu.Unlock()
-		return nil, failure(lost)
+		return none, failure(lost)
 	}
 	q.lease = nil
 	q.mu.Unlock()
 	x.Claim.Release() // on a claim that has ended it does nothing
 	q.next(mode, false, nil)
 	if lost != nil {
-		return nil, failure(lost)
+		return none, failure(lost)
 	}
 	return x.Claim, nil
 }
@@ -126,12 +126,12 @@ func (q *Queue) Calm() {
 }
 
 // giveUp unlocks q.mu and releases a claim that only lingered.
-func (q *Queue) giveUp(hold *core.Hold) {
-	if hold != nil {
+func (q *Queue) giveUp(hold core.Hold) {
+	if hold != none {
 		q.dropLingering()
 	}
 	q.mu.Unlock()
-	if hold != nil {
+	if hold != none {
 		hold.Release()
 	}
 }
@@ -165,7 +165,7 @@ func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	q.mu.Lock()
 	hold := q.state.Held(mode)
 	q.mu.Unlock()
-	if hold == nil {
+	if hold == none {
 		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
 	return hold.Renew(ctx)
@@ -177,7 +177,7 @@ func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 func (q *Queue) Lease(mode Mode) *core.Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.state.Held(mode) == nil {
+	if q.state.Held(mode) == none {
 		return nil
 	}
 	return q.expose()
@@ -185,7 +185,7 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 
 // Warn calls f with the lease of the goroutines that hold the value under a
 // claim.
-func (q *Queue) Warn(h *core.Hold, f func(lease any)) {
+func (q *Queue) Warn(h core.Hold, f func(lease any)) {
 	var l *core.Lease
 	q.mu.Lock()
 	if q.state.Held(Write) == h || q.state.Held(Read) == h {

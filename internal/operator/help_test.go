@@ -60,19 +60,19 @@ func minute(t *testing.T) context.Context {
 // tenancy is what a test knows of a name: the last hold that began.
 type tenancy struct {
 	mu   sync.Mutex
-	hold *core.Hold
+	hold core.Hold
 }
 
 // begin fails the test if the hold of before is valid as this one is, or has
 // the greater token. It reports whether h is still valid: one that a late
 // goroutine brings after its end shows nothing.
-func (n *tenancy) begin(t *testing.T, h *core.Hold) bool {
+func (n *tenancy) begin(t *testing.T, h core.Hold) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !h.Valid() {
 		return false
 	}
-	if n.hold != nil {
+	if n.hold != (core.Hold{}) {
 		assert.False(t, n.hold.Valid() && h.Valid(), "two holders")
 		assert.Less(t, n.hold.Token(0), h.Token(0), "a token falls")
 	}
@@ -81,7 +81,7 @@ func (n *tenancy) begin(t *testing.T, h *core.Hold) bool {
 }
 
 // keeps returns a check that h is not lost until it is called.
-func keeps(t *testing.T, q *core.Quorum, h *core.Hold) func() {
+func keeps(t *testing.T, q *core.Quorum, h core.Hold) func() {
 	late := watched(t, q)
 	return func() {
 		t.Helper()
@@ -103,7 +103,7 @@ func watched(t *testing.T, q *core.Quorum) *lateness.Lateness {
 // mustLast fails the test if a hold is lost. It is excused if the machine stood
 // still for so much of its last lease that a renewal of it failed for that: the
 // next one begins a third of a lease later.
-func mustLast(t *testing.T, late *lateness.Lateness, h *core.Hold) {
+func mustLast(t *testing.T, late *lateness.Lateness, h core.Hold) {
 	t.Helper()
 	if !h.Valid() {
 		excused(t, late, h.ValidUntil(), exchangeSettings().TTL)
@@ -137,7 +137,7 @@ func (c *crowd) join(ctx context.Context, t *testing.T, q *core.Quorum, i int) {
 	s, err := q.NewSpec(core.Spec{Name: "name" + strconv.Itoa(i%len(c.names)), Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
 	for err == nil {
 		w := waiting{from: time.Now()}
-		var h *core.Hold
+		var h core.Hold
 		h, err = q.Acquire(ctx, s, false, nil)
 		w.to = time.Now()
 		c.waited(w, exchangeSettings().TTL)
@@ -219,7 +219,7 @@ func config(q *core.Quorum) *nodeset.Configuration {
 }
 
 // held is a hold on a name.
-func held(t *testing.T, q *core.Quorum, name string) *core.Hold {
+func held(t *testing.T, q *core.Quorum, name string) core.Hold {
 	t.Helper()
 	s, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
 	require.NoError(t, err)
@@ -238,7 +238,7 @@ func gone(t *testing.T, ended <-chan struct{}) {
 }
 
 // finds shows that a client sees that another holds a name.
-func finds(t *testing.T, q *core.Quorum, name string, by *core.Hold) {
+func finds(t *testing.T, q *core.Quorum, name string, by core.Hold) {
 	t.Helper()
 	s, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
 	require.NoError(t, err)
