@@ -119,7 +119,7 @@ func (a *attempt) tick(how ending) {
 func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
 	for i := range send {
 		r := &send[i]
-		a.seen.note(a.claim.Phase(), r.Node, nil)
+		a.seen.note(a.claim.State.Phase(), r.Node, nil)
 		if a.enqueue(r) {
 			nodes |= 1 << r.Node
 		}
@@ -131,7 +131,7 @@ func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
 // It is the function of the timer of WithMaxHold. The hold then ends by itself
 // at its deadline, and is reported as lost.
 func (a *attempt) stopRenewal() {
-	a.event(func(c *process.Attempt, _ protocol.Time) { c.StopRenewal() })
+	a.event(func(c *process.Attempt, _ protocol.Time) { c.State.StopRenewal() })
 }
 
 // leave withdraws the claim from every node. It does not wait. Whether a hold
@@ -221,13 +221,13 @@ func (a *attempt) publish(news process.News) {
 	s := standing(0)
 	switch {
 	case news.Phase == lease.Holding:
-		if s = standing(a.claim.Deadline()) &^ standingBits; a.claim.Waiters() {
+		if s = standing(a.claim.Deadline()) &^ standingBits; a.claim.State.Waiters() {
 			s |= waited
 		}
-		if a.claim.Muted() {
+		if a.claim.State.Muted() {
 			s |= unrenewed
 		}
-	case a.claim.Evicted():
+	case a.claim.State.Evicted():
 		s = evicted
 	case news.Phase == lease.Left && a.q.IsClosed():
 		s = shut
@@ -255,7 +255,7 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 		a.done <- struct{}{}
 	}
 	if news.Over() {
-		a.q.attempts.drop(a.claim.ID)
+		a.q.attempts.drop(a.claim.State.ID)
 		a.q.ticks.Drop(&a.alarms)
 		if news.Was == lease.Holding {
 			a.q.deadlines.Drop(&a.alarms)

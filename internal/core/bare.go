@@ -12,16 +12,16 @@ import (
 )
 
 // bareHolds returns the holds that are lost when one more node is, although
-// another node answers: see lease.Claim.Bare.
+// another node answers: see lease.State.Bare.
 func (q *claims) bareHolds() (all []report.BareHold) {
 	for _, a := range q.attempts.list() {
 		a.mu.Lock()
-		rests := a.claim.Bare(q.Now())
+		rests := a.claim.State.Bare(q.Now())
 		a.mu.Unlock()
 		if rests == 0 {
 			continue
 		}
-		b := report.BareHold{Name: a.spec.Name, Token: (*Hold)(a).Token(0)}
+		b := report.BareHold{Name: a.spec.Name, Token: Hold{a}.Token(0)}
 		for i, n := range q.Nodes.All() {
 			if rests&(1<<i) != 0 {
 				b.Nodes = append(b.Nodes, n.Addr)
@@ -39,11 +39,11 @@ func (q *claims) bareHolds() (all []report.BareHold) {
 // its last beat. Called with a.mu held.
 func (a *attempt) becomesBare(now protocol.Time) bool {
 	was := a.bare
-	a.bare = a.claim.Bare(now) != 0
+	a.bare = a.claim.State.Bare(now) != 0
 	return a.bare && !was
 }
 
 // tellBare tells the observer. Called with no lock held.
 func (a *attempt) tellBare() {
-	a.q.Observer.Call(setup.Event{Kind: setup.EventBareHold, Name: a.spec.Name, Token: (*Hold)(a).Token(0)})
+	a.q.Observer.Call(setup.Event{Kind: setup.EventBareHold, Name: a.spec.Name, Token: Hold{a}.Token(0)})
 }

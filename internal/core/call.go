@@ -46,7 +46,7 @@ func (c *call) Until() time.Time {
 // takes none and does not block.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
-	return a.q.command(dst, a.spec, &a.claim.Terms, c.req)
+	return a.q.command(dst, a.spec, &a.claim.State.Terms, c.req)
 }
 
 // Kind says which requests it may share a batch with; 0: none. Those of a
@@ -55,7 +55,7 @@ func (c *call) Kind() uint64 {
 	if c.alone || !c.a.spec.quiet() {
 		return 0
 	}
-	return script.Kind(&c.a.claim.Terms, c.req)
+	return script.Kind(&c.a.claim.State.Terms, c.req)
 }
 
 // AppendItem encodes the request as one of a batch. Invariant: the Quorum says
@@ -63,7 +63,7 @@ func (c *call) Kind() uint64 {
 func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	s := c.a.spec
 	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(c.a.q.Members.Home())
-	return script.AppendItem(keys, args, k, &c.a.claim.Terms, c.req)
+	return script.AppendItem(keys, args, k, &c.a.claim.State.Terms, c.req)
 }
 
 // again sends c again, unless its own leave went first. Called with a.mu held.

@@ -306,7 +306,7 @@ var none Hold
 // ticket * 2^10 + n. Tokens of one claim rise with n, and those of a later
 // claim are above all of them, because its ticket is higher. It reads the
 // ticket without mu: a ticket does not change once the claim is admitted.
-func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.Ticket())*MaxPasses + uint64(n) }
+func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
 
 // Valid reports whether the claim is held now.
 func (h Hold) Valid() bool { return h.Standing().Valid }

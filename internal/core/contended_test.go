@@ -35,7 +35,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 			a := h.a
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return a.claim.Votes(a.q.Now()) == c.Len()
+			return a.claim.State.Votes(a.q.Now()) == c.Len()
 		}, 10*time.Second, time.Millisecond)
 	}
 	settled(h2)
@@ -59,7 +59,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	// know.
 	a := h2.a
 	for _, sum := range []int64{1, 0} {
-		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.Now()}
+		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.State.Ticket(), Sent: there.Now()}
 		k := calls.Get().(*call)
 		k.a, k.req = a, r
 		inc := int64(there.Driver.Client.Voting(0))

@@ -34,7 +34,7 @@ func (a *attempt) rejected() error {
 // tooHeavy is the error of a claim that asks for more than a Resize has left.
 func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
-	limit := a.claim.Limit(a.q.Now())
+	limit := a.claim.State.Limit(a.q.Now())
 	a.mu.Unlock()
 	return fmt.Errorf("%w: %d permits were requested, but after a Resize there are only %d", fault.ErrInvalid, a.spec.Weight, limit)
 }
@@ -81,7 +81,7 @@ func refusal(s *Spec, a protocol.Answer) error {
 // the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := fault.ErrLost
-	if a.claim.Evicted() { // by nodes that are well
+	if a.claim.State.Evicted() { // by nodes that are well
 		return fault.ErrEvicted
 	}
 	late := a.q.ticks.Stalled(now)
@@ -90,15 +90,15 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	}
 	slept := late.By > a.spec.Set.NodeTimeout && late.At > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
-	case a.spec.Set.NoRenewal && a.claim.Muted():
+	case a.spec.Set.NoRenewal && a.claim.State.Muted():
 		err = fmt.Errorf("%w: WithoutRenewal is set, and Extend was not called in time", fault.ErrLost)
-	case a.claim.Muted():
+	case a.claim.State.Muted():
 		err = fmt.Errorf("%w: WithMaxHold(%v) is over", fault.ErrLost, a.spec.Set.MaxHold)
 	case slept:
 		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
 	}
 	f := a.failureAt(now, err)
-	if slept || a.claim.Muted() { // no answer was heard, or none asked for
+	if slept || a.claim.State.Muted() { // no answer was heard, or none asked for
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
 	}
 	return f
@@ -124,16 +124,16 @@ func (a *attempt) failure(err error) *fault.Failure {
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
 	// A node that has voted is left out: what is listed is what was missing.
-	f := &fault.Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Sets.Need()}
+	f := &fault.Failure{Err: err, Votes: a.claim.State.Votes(now), Needed: a.claim.State.Sets.Need()}
 	for i, n := range a.q.Nodes.All() {
-		if !a.claim.Asks(i) {
+		if !a.claim.State.Asks(i) {
 			continue
 		}
 		ne := fault.NodeFailure{Addr: n.Addr}
-		switch answered, vote := a.claim.Node(i, now); {
+		switch answered, vote := a.claim.State.Node(i, now); {
 		case a.errs[i] != nil:
 			ne.Err = fault.NamesAge(a.errs[i])
-		case a.claim.Untouched(i):
+		case a.claim.State.Untouched(i):
 			ne.Err = errNotAsked
 		case !answered:
 			ne.Err = fault.ErrNoAnswer

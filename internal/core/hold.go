@@ -159,7 +159,7 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 		switch {
 		case q.IsClosed(), phase == lease.Left:
 			return none, p.a.failure(fault.ErrClosed)
-		case p.a.claim.Try:
+		case p.a.claim.State.Try:
 			return none, p.a.failure(fault.ErrNoQuorum)
 		case p.a.spec.succession: // another configuration counts now, and another register
 			return none, p.a.failure(fault.ErrLost)
@@ -176,7 +176,7 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 func (p *Pending) failure(ctx context.Context) error {
 	sentinel := fault.ErrHeld
 	p.a.mu.Lock()
-	if !p.a.claim.Known(p.a.q.Now()) {
+	if !p.a.claim.State.Known(p.a.q.Now()) {
 		sentinel = fault.ErrNoQuorum
 	}
 	p.a.mu.Unlock()
@@ -234,7 +234,7 @@ func (h Hold) Bound() {
 	a := h.a
 	a.event(func(c *process.Attempt, now protocol.Time) {
 		switch {
-		case c.Phase() != lease.Holding:
+		case c.State.Phase() != lease.Holding:
 			return
 		case !set.NoRenewal:
 			a.ends = time.AfterFunc(set.MaxHold, a.stopRenewal)
@@ -242,7 +242,7 @@ func (h Hold) Bound() {
 		case c.Deadline().Sub(now) < set.TTL-set.TTL/16:
 			c.Renew(now)
 		}
-		c.StopRenewal()
+		c.State.StopRenewal()
 	})
 }
 
@@ -260,7 +260,7 @@ func (h Hold) Bound() {
 func (h Hold) Shrink(weight uint64) (held bool) {
 	h.a.event(func(c *process.Attempt, now protocol.Time) {
 		c.Shrink(now, weight)
-		held = c.Phase() == lease.Holding
+		held = c.State.Phase() == lease.Holding
 	})
 	return held
 }
@@ -275,20 +275,20 @@ func (h Hold) Released(ctx context.Context) error {
 	a := h.a
 	a.until(ctx, a.q.Driver.Furthest(a.spec.Set), func() bool {
 		free, all := a.claim.Free()
-		return a.claim.Sets.Met(free) || all
+		return a.claim.State.Sets.Met(free) || all
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free, _ := a.claim.Free()
-	if a.claim.Sets.Met(free) {
+	if a.claim.State.Sets.Met(free) {
 		return nil
 	}
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Sets.Need()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.State.Sets.Need()}
 	if ctx.Err() != nil {
 		f.Err = fault.Cut(fault.ErrNoQuorum, ctx.Err())
 	}
 	for i, n := range a.q.Nodes.All() {
-		if free&(1<<i) == 0 && a.claim.Asks(i) {
+		if free&(1<<i) == 0 && a.claim.State.Asks(i) {
 			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: cmp.Or(a.errs[i], fault.ErrNoAnswer)})
 		}
 	}
@@ -306,7 +306,7 @@ func (h Hold) Renew(ctx context.Context) error {
 	})
 	phase := lease.Holding
 	renewed := a.until(ctx, 2*a.q.Driver.Furthest(a.spec.Set), func() bool {
-		phase = a.claim.Phase()
+		phase = a.claim.State.Phase()
 		return phase != lease.Holding || a.claim.Deadline() >= want
 	})
 	switch {

@@ -312,7 +312,7 @@ func (l *Lease) expire() bool {
 	a.mu.Lock()
 	now := a.q.Now()
 	a.claim.Tick(now)
-	ended := a.claim.Phase().Final()
+	ended := a.claim.State.Phase().Final()
 	a.stepUnlock(now, ordinary) // the owner ends the lease, unless another goroutine is about to have it do that
 	if ended {
 		l.End(l.hold.Cause())

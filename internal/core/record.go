@@ -124,7 +124,7 @@ func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol
 // version is the hold's seq-th write. Number 0 is what Open records again: what
 // the hold itself records must be later than that.
 func (h Hold) version(seq uint64) protocol.Version {
-	return protocol.Version{Ticket: h.a.claim.Ticket(), ID: h.a.claim.ID, Seq: seq + 1}
+	return protocol.Version{Ticket: h.a.claim.State.Ticket(), ID: h.a.claim.State.ID, Seq: seq + 1}
 }
 
 // Open begins a run under the hold: from here on no earlier hold can record

@@ -59,7 +59,7 @@ type registerCall struct {
 	q     *operations
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
-	hold  Hold          // of an open or a put
+	hold  Hold           // of an open or a put
 	only  *peers.Node    // see attempt.only
 
 	mu    sync.Mutex

@@ -59,7 +59,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		a.failed(&c.req, peers.Uncounted(verdict.Why))
 		_, do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
-		a.seen.note(a.claim.Phase(), c.req.Node, &ans)
+		a.seen.note(a.claim.State.Phase(), c.req.Node, &ans)
 		var doubt lease.Doubt
 		doubt, do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 		a.answered(&c.req, &ans, doubt)
@@ -82,7 +82,7 @@ func forNow(err error) bool {
 // Called with a.mu held.
 func (c *call) fail(now protocol.Time, err error) (again bool) {
 	a, n := c.a, c.a.q.Nodes.At(c.req.Node)
-	stays, _ := a.claim.Node(c.req.Node, now)
+	stays, _ := a.claim.State.Node(c.req.Node, now)
 	if !forNow(err) {
 		a.claim.Fail(now, &c.req, fault.ForGood(err))
 	} else if pause := a.claim.Refused(now, &c.req); pause > 0 {

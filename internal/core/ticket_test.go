@@ -37,7 +37,7 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 	for range 100_000 {
 		h, err := q.Begin(s, true, nil)
 		require.NoError(t, err)
-		lead = max(lead, time.Until(time.UnixMicro(int64(h.a.claim.Ticket()))))
+		lead = max(lead, time.Until(time.UnixMicro(int64(h.a.claim.State.Ticket()))))
 		h.Cancel()
 	}
 	assert.LessOrEqual(t, lead, 20*time.Millisecond)
@@ -60,7 +60,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 	h, err := q.Begin(s, true, nil)
 	require.NoError(t, err)
 	defer h.Cancel()
-	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.Config), reflect.ValueOf(h.a.claim.Terms)} {
+	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.State.Config), reflect.ValueOf(h.a.claim.State.Terms)} {
 		for i := range v.NumField() {
 			// All nodes are members, none are exchanged, and holds are renewed.
 			if name := v.Type().Field(i).Name; !slices.Contains([]string{"Absent", "Succession", "NoRenewal"}, name) {

@@ -104,7 +104,7 @@ func (s *Span) Ended() {
 func (a *attempt) tell(now protocol.Time, r *setup.AcquireResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.Votes = a.claim.Votes(now)
+	r.Votes = a.claim.State.Votes(now)
 	if a.seen != nil {
 		r.Contended, r.Queue, r.RoundTrips = a.seen.contended, a.seen.queue, int(slices.Max(a.seen.asked[:]))
 	}

@@ -21,29 +21,29 @@ import (
 // admitted is rule 3: "V >= q, at least q views vote for it, and the weights
 // of the counted claims plus its own fit".
 func (b ballot) admitted() bool {
-	if !b.Sets.Met(b.votes) {
+	if !b.s.Sets.Met(b.votes) {
 		return false
 	}
 	// With q votes, a claim that does not fit beside this one is in at most
 	// V - q views, so it counts for at most N - q < q and is never counted. For
 	// a mutex and for readers and writers that is all there is to check.
-	return !b.Counting || b.fits() //mutant:RuleCounting=true
+	return !b.s.Counting || b.fits() //mutant:RuleCounting=true
 }
 
 // validUntil is rule 5's deadline. Leases only end as time passes: see above.
-func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.placeEnds()
-	if !b.Counting {
-		return b.quorumDeadline(b.votes)
+func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.s.placeEnds()
+	if !b.s.Counting {
+		return b.s.quorumDeadline(b.votes)
 	}
-	ends := make([]protocol.Time, 0, len(b.peers))
-	for i := range b.peers {
-		if p := &b.peers[i]; b.usable(p, b.now) {
-			ends = append(ends, b.leaseEnds(p))
+	ends := make([]protocol.Time, 0, len(b.s.peers))
+	for i := range b.s.peers {
+		if p := &b.s.peers[i]; p.usable(b.s, b.now) {
+			ends = append(ends, p.leaseEnds(b.s))
 		}
 	}
 	slices.Sort(ends)
 	for _, t := range append([]protocol.Time{b.now}, ends...) {
-		if !b.at(t).admitted() {
+		if !b.s.at(t).admitted() {
 			return t
 		}
 	}
@@ -66,7 +66,7 @@ func (b ballot) fits() bool {
 	if b.fitsNow() {
 		return true
 	}
-	if b.phase != Holding {
+	if b.s.phase != Holding {
 		return false
 	}
 	b.swapAdmitted()
@@ -76,8 +76,8 @@ func (b ballot) fits() bool {
 
 // swapAdmitted exchanges what is known for what was known.
 func (b ballot) swapAdmitted() {
-	for i := range b.peers {
-		if m := b.peers[i].extraOrNil; m != nil {
+	for i := range b.s.peers {
+		if m := b.s.peers[i].extraOrNil; m != nil {
 			m.lowerSet, m.admittedSet = m.admittedSet, m.lowerSet
 		}
 	}
@@ -87,11 +87,11 @@ func (b ballot) swapAdmitted() {
 // it is done for counted claims only: a vote alone admits all others, and a
 // vote stays.
 func (b ballot) saveAdmitted() {
-	if !b.Counting || !b.Sets.Met(b.votes) || !b.fitsNow() {
+	if !b.s.Counting || !b.s.Sets.Met(b.votes) || !b.fitsNow() {
 		return
 	}
-	for i := range b.peers {
-		if m := b.peers[i].extraOrNil; m != nil {
+	for i := range b.s.peers {
+		if m := b.s.peers[i].extraOrNil; m != nil {
 			m.admittedSet = m.lowerSet
 		}
 	}
@@ -99,18 +99,18 @@ func (b ballot) saveAdmitted() {
 
 // fitsNow is fits by what is known now: in each of the sets.
 func (b ballot) fitsNow() bool {
-	return b.fitsIn(b.Sets.Present) && (b.Sets.Next == 0 || b.fitsIn(b.Sets.Next))
+	return b.fitsIn(b.s.Sets.Present) && (b.s.Sets.Next == 0 || b.fitsIn(b.s.Sets.Next))
 }
 
 func (b ballot) fitsIn(set uint32) bool {
-	if equal, sum := b.equalDigests(set); equal >= protocol.NeedOf(set) && (b.newestLimit() == 0 || sum+b.Weight <= b.capacity()) {
+	if equal, sum := b.equalDigests(set); equal >= protocol.NeedOf(set) && (b.s.newestLimit() == 0 || sum+b.s.Weight <= b.capacity()) {
 		return true
 	}
 	if b.fitsBySum(set) {
 		return true
 	}
-	for i := range b.peers {
-		if v := b.peers[i].extra(); set&(1<<i) != 0 && v.listed && b.counted(set, v.from) {
+	for i := range b.s.peers {
+		if v := b.s.peers[i].extra(); set&(1<<i) != 0 && v.listed && b.counted(set, v.from) {
 			return true
 		}
 	}
@@ -122,15 +122,15 @@ func (b ballot) fitsIn(set uint32) bool {
 // all claims with votes. A node that lists the lower claims tells the totals of
 // all as well.
 func (b ballot) equalDigests(of uint32) (most int, sum uint64) {
-	for i := range b.peers {
+	for i := range b.s.peers {
 		if of&(1<<i) == 0 {
 			continue
 		}
-		a := b.peers[i].extra()
+		a := b.s.peers[i].extra()
 		for _, set := range [2]totals{{a.sum, a.digest}, a.all} {
 			same := 0
-			for j := range b.peers {
-				if m := b.peers[j].extra(); of&b.votes&(1<<j) != 0 && m.known && (set == totals{m.sum, m.digest} || set == m.all) {
+			for j := range b.s.peers {
+				if m := b.s.peers[j].extra(); of&b.votes&(1<<j) != 0 && m.known && (set == totals{m.sum, m.digest} || set == m.all) {
 					same++
 				}
 			}
@@ -144,9 +144,9 @@ func (b ballot) equalDigests(of uint32) (most int, sum uint64) {
 
 // differ: not all views are known to have the same content.
 func (b ballot) differ() bool {
-	all := b.Sets.All()
+	all := b.s.Sets.All()
 	same, _ := b.equalDigests(all)
-	return same < bits.OnesCount32(b.exact(b.now)&all)
+	return same < bits.OnesCount32(b.s.exact(b.now)&all)
 }
 
 // fitsBySum shows without any list that there is room: a claim that counts is
@@ -154,14 +154,14 @@ func (b ballot) differ() bool {
 // k-th of what the views do.
 func (b ballot) fitsBySum(set uint32) bool {
 	views, sum := 0, uint64(0)
-	for i := range b.peers {
-		if m := b.peers[i].extra(); set&b.votes&(1<<i) != 0 && m.known {
+	for i := range b.s.peers {
+		if m := b.s.peers[i].extra(); set&b.votes&(1<<i) != 0 && m.known {
 			views++
 			sum += m.sum
 		}
 	}
 	k := protocol.NeedOf(set) - (bits.OnesCount32(set) - views)
-	return views >= protocol.NeedOf(set) && k > 0 && b.Weight+sum/uint64(k) <= b.capacity()
+	return views >= protocol.NeedOf(set) && k > 0 && b.s.Weight+sum/uint64(k) <= b.capacity()
 }
 
 // counted is shown by the lists: by those that begin at a ticket, and by those
@@ -173,8 +173,8 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 		weight uint64
 	}
 	lower, bases, views := map[protocol.ID]tally{}, map[totals]bool{}, 0
-	for i := range b.peers {
-		v := b.peers[i].extra()
+	for i := range b.s.peers {
+		v := b.s.peers[i].extra()
 		if set&b.votes&(1<<i) == 0 || !v.listed || v.from != from && v.from != 0 {
 			continue
 		}
@@ -192,7 +192,7 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 	if views < protocol.NeedOf(set) {
 		return false
 	}
-	total := b.Weight
+	total := b.s.Weight
 	for base := range bases {
 		total += base.sum
 	}
@@ -208,14 +208,14 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 // the same in q of the views that are listed; in all of them for a holder,
 // since any node may go and the rest must still admit it.
 func (b ballot) deepenLists() {
-	for _, set := range b.Sets.Sets() {
+	for _, set := range b.s.Sets.Sets() {
 		listed, same := b.comparable(set)
 		need := protocol.NeedOf(set)
-		if b.phase == Holding {
+		if b.s.phase == Holding {
 			need = max(need, listed)
 		}
 		if set != 0 && listed >= protocol.NeedOf(set) && same < need {
-			b.lists = min(b.lists+1, fullDepth)
+			b.s.lists = min(b.s.lists+1, fullDepth)
 			return
 		}
 	}
@@ -224,13 +224,13 @@ func (b ballot) deepenLists() {
 // comparable returns how many voting views are listed, and how many of them, at
 // most, from the same ticket on and with the same before it.
 func (b ballot) comparable(set uint32) (listed, most int) {
-	for i := range b.peers {
-		same, v := 0, b.peers[i].extra()
+	for i := range b.s.peers {
+		same, v := 0, b.s.peers[i].extra()
 		if set&b.votes&(1<<i) != 0 && v.listed {
 			listed++
 		}
-		for j := range b.peers {
-			if m := b.peers[j].extra(); set&(1<<i) != 0 && set&b.votes&(1<<j) != 0 && m.listed && v.from == m.from && v.prefixTotals == m.prefixTotals {
+		for j := range b.s.peers {
+			if m := b.s.peers[j].extra(); set&(1<<i) != 0 && set&b.votes&(1<<j) != 0 && m.listed && v.from == m.from && v.prefixTotals == m.prefixTotals {
 				same++
 			}
 		}
@@ -243,20 +243,20 @@ func (b ballot) comparable(set uint32) (listed, most int) {
 // least that may be in force (docs/internals/protocol.md, The record). Holders
 // keep their permits, so for a holder it is what it was admitted under.
 func (b ballot) capacity() uint64 {
-	if b.phase == Holding { //mutant:RuleKeep
-		return b.admittedCapacity
+	if b.s.phase == Holding { //mutant:RuleKeep
+		return b.s.admittedCapacity
 	}
-	if b.newestLimit() == 0 {
-		return b.Capacity
+	if b.s.newestLimit() == 0 {
+		return b.s.Capacity
 	}
 	agreed := b.agreed()
-	n := b.Capacity
+	n := b.s.Capacity
 	if agreed != nil && agreed.limitAt > 0 {
 		n = agreed.limit
 	}
-	for i := range b.peers {
-		m := b.peers[i].extra()
-		if b.usable(&b.peers[i], b.now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) &&
+	for i := range b.s.peers {
+		m := b.s.peers[i].extra()
+		if b.s.peers[i].usable(b.s, b.now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) &&
 			m.limit < n { //mutant:RuleMore
 			n = m.limit
 		}
@@ -265,16 +265,16 @@ func (b ballot) capacity() uint64 {
 }
 
 // Limit returns how many permits there are as far as is known.
-func (v *views) Limit(now protocol.Time) uint64 { return v.at(now).capacity() }
+func (v *State) Limit(now protocol.Time) uint64 { return v.at(now).capacity() }
 
 // agreed returns the view with the newest Resize that q usable views know of,
 // in each of the sets; nil while there are fewer views.
 func (b ballot) agreed() *peerExtra {
-	a := b.agreedIn(b.Sets.Present)
-	if a == nil || b.Sets.Next == 0 {
+	a := b.agreedIn(b.s.Sets.Present)
+	if a == nil || b.s.Sets.Next == 0 {
 		return a
 	}
-	if next := b.agreedIn(b.Sets.Next); next == nil || next.limitAt < a.limitAt {
+	if next := b.agreedIn(b.s.Sets.Next); next == nil || next.limitAt < a.limitAt {
 		return next
 	}
 	return a
@@ -282,8 +282,8 @@ func (b ballot) agreed() *peerExtra {
 
 func (b ballot) agreedIn(set uint32) *peerExtra {
 	var views []*peerExtra
-	for i := range b.peers {
-		if p := &b.peers[i]; set&(1<<i) != 0 && b.usable(p, b.now) {
+	for i := range b.s.peers {
+		if p := &b.s.peers[i]; set&(1<<i) != 0 && p.usable(b.s, b.now) {
 			views = append(views, p.extra())
 		}
 	}
@@ -296,15 +296,15 @@ func (b ballot) agreedIn(set uint32) *peerExtra {
 
 // tooHeavy: all views agree that there are fewer permits than are asked for.
 func (b ballot) tooHeavy() bool {
-	if b.newestLimit() == 0 {
+	if b.s.newestLimit() == 0 {
 		return false
 	}
 	agreed := b.agreed()
-	if agreed == nil || agreed.limitAt == 0 || b.Weight <= agreed.limit {
+	if agreed == nil || agreed.limitAt == 0 || b.s.Weight <= agreed.limit {
 		return false
 	}
-	for i := range b.peers {
-		if p := &b.peers[i]; b.usable(p, b.now) && p.extra().limitAt != agreed.limitAt {
+	for i := range b.s.peers {
+		if p := &b.s.peers[i]; p.usable(b.s, b.now) && p.extra().limitAt != agreed.limitAt {
 			return false
 		}
 	}

@@ -22,40 +22,40 @@ import (
 // ask for a vote that has just been counted.
 func (c *Claim) advance(now protocol.Time) {
 	refusals := uint32(0)
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.pendingSince != 0 && now >= p.pendingSince.Add(c.NodeTimeout) {
-			c.noteSilence(now, p)
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
+		if p.pendingSince != 0 && now >= p.pendingSince.Add(c.State.NodeTimeout) {
+			p.noteSilence(&c.State, now)
 		}
 		if p.refused {
 			refusals |= 1 << i
 		}
 	}
-	if c.phase != Holding && c.Sets.Blocked(refusals) {
+	if c.State.phase != Holding && c.State.Sets.Blocked(refusals) {
 		c.End(now, Rejected)
 		return
 	}
-	if c.phase == Joining {
+	if c.State.phase == Joining {
 		c.settle(now)
 	}
-	if c.phase == Waiting {
-		b := c.at(now)
+	if c.State.phase == Waiting {
+		b := c.State.at(now)
 		if b.tooHeavy() {
 			c.End(now, TooHeavy)
 			return
 		}
 		c.wait(b)
 	}
-	if c.phase == Holding { // an answer may take a vote away as well as prolong a lease
-		was, b := c.deadline, c.at(now)
+	if c.State.phase == Holding { // an answer may take a vote away as well as prolong a lease
+		was, b := c.State.deadline, c.State.at(now)
 		b.saveAdmitted()
-		c.deadline = max(b.validUntil(), c.giveUpAt)
-		if now >= c.deadline { //mutant:RuleFinal
-			c.deadline = min(was, now) // it was held until then
+		c.State.deadline = max(b.validUntil(), c.giveUpAt)
+		if now >= c.State.deadline { //mutant:RuleFinal
+			c.State.deadline = min(was, now) // it was held until then
 			c.End(now, Lost)
 		}
 	}
-	if !c.phase.Final() {
+	if !c.State.phase.Final() {
 		c.sendDue(now)
 	}
 }
@@ -68,30 +68,30 @@ func (c *Claim) advance(now protocol.Time) {
 //
 // The client that is farthest away is always late, and never gets in.
 func (c *Claim) settle(now protocol.Time) {
-	if c.Sets.Met(c.exact(now)) {
-		c.phase = Waiting
+	if c.State.Sets.Met(c.State.exact(now)) {
+		c.State.phase = Waiting
 		return
 	}
-	if now.Sub(c.began) >= c.TTL { //mutant:RuleAbandon
+	if now.Sub(c.State.began) >= c.State.TTL { //mutant:RuleAbandon
 		c.End(now, Expired)
 		return
 	}
-	known, open, top := uint32(0), uint32(0), c.ticket
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.neverSent() || c.awaited(p) && (p.behind || !p.held) {
+	known, open, top := uint32(0), uint32(0), c.State.ticket
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
+		if p.neverSent() || p.awaited(c.State.Try) && (p.behind || !p.held) {
 			open |= 1 << i
 		}
-		if c.running(p, now) {
+		if p.running(&c.State, now) {
 			known |= 1 << i
 			top = max(top, p.ticket)
 		}
 	}
 	switch {
-	case c.Sets.Met(c.exact(now) | open): // T may still be reached
-	case c.Sets.Met(known) && top > c.ticket:
-		c.raise(now, c.next(top))
-	case c.Try && open == 0:
+	case c.State.Sets.Met(c.State.exact(now) | open): // T may still be reached
+	case c.State.Sets.Met(known) && top > c.State.ticket:
+		c.raise(now, c.State.next(top))
+	case c.State.Try && open == 0:
 		c.End(now, NoQuorum)
 	}
 }
@@ -100,13 +100,13 @@ func (c *Claim) settle(now protocol.Time) {
 // as each of them keeps its own ticket for the claim, and sends settle(id, T)
 // to all that do not.
 func (c *Claim) raise(now protocol.Time, top protocol.Ticket) {
-	c.phase, c.ticket, c.raised = Joining, top, true
-	if c.Sets.Met(c.exact(now)) {
-		c.phase = Waiting
+	c.State.phase, c.State.ticket, c.State.raised = Joining, top, true
+	if c.State.Sets.Met(c.State.exact(now)) {
+		c.State.phase = Waiting
 	}
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.behind = true; !(p.held && p.ticket == c.ticket) && !p.refused && c.Absent&(1<<i) == 0 {
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
+		if p.behind = true; !(p.held && p.ticket == c.State.ticket) && !p.refused && c.State.Absent&(1<<i) == 0 {
 			c.send(now, i, protocol.OpSettle)
 			p.pushUnsure = false // the first request with this T
 		}
@@ -117,46 +117,46 @@ func (c *Claim) raise(now protocol.Time, top protocol.Ticket) {
 func (c *Claim) wait(b ballot) {
 	now := b.now
 	if b.admitted() {
-		c.admittedCapacity = b.capacity()
-		c.phase, c.giveUpAt = Holding, 0
-		c.deadline = b.validUntil()
+		c.State.admittedCapacity = b.capacity()
+		c.State.phase, c.giveUpAt = Holding, 0
+		c.State.deadline = b.validUntil()
 		return
 	}
 	var known, alive, aliveExact, open uint32
 	asked := 0
-	top := c.ticket
-	for i := range c.peers {
-		p := &c.peers[i]
+	top := c.State.ticket
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
 		if p.pendingSince != 0 {
 			asked++
 		}
-		if c.running(p, now) {
+		if p.running(&c.State, now) {
 			known |= 1 << i
-			if p.failures < 2 && !c.barred(p) {
+			if p.failures < 2 && !p.isBarred() {
 				alive |= 1 << i
 				top = max(top, p.ticket)
 			}
 		}
-		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
+		if p.usable(&c.State, now) && p.failures < 2 && !p.isBarred() {
 			aliveExact |= 1 << i
 		}
-		if p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0 {
+		if p.neverSent() || p.awaited(c.State.Try) || p.held && p.ticket < c.State.ticket && p.failures == 0 {
 			open |= 1 << i
 		}
 	}
 	switch {
-	case c.Try && (c.outvoted(now, b.votes|open) || c.countPause > 0 && asked == 0):
+	case c.State.Try && (c.outvoted(now, b.votes|open) || c.countPause > 0 && asked == 0):
 		c.End(now, Busy)
 		return
-	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
+	case !c.State.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
 		c.End(now, Expired)
 		return
-	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket: //mutant:RuleRaise
+	case !c.State.Try && !c.State.Sets.Met(aliveExact) && c.State.Sets.Met(alive) && top > c.State.ticket: //mutant:RuleRaise
 		// "A waiter whose exact nodes die may raise T and settle again." So may
 		// one where another client's key bars all claims: such a node gives no
 		// vote.
-		c.began = now
-		c.raise(now, c.next(top))
+		c.State.began = now
+		c.raise(now, c.State.next(top))
 		return
 	}
 	c.count(b)
@@ -169,21 +169,21 @@ func (c *Claim) wait(b ballot) {
 // Invariant: of tries that meet only each other, one is admitted, as
 // docs/internals/protocol.md says at "Tries".
 func (c *Claim) outvoted(now protocol.Time, possible uint32) bool {
-	if c.Sets.Met(possible) {
+	if c.State.Sets.Met(possible) {
 		if c.giveUpAt > 0 && now >= c.giveUpAt {
 			c.giveUpAt = overdue
 		}
 		return false
 	}
-	if !c.votedOnce { //mutant:RuleStay=true
+	if !c.State.votedOnce { //mutant:RuleStay=true
 		return true
 	}
 	if c.giveUpAt == 0 {
 		// The time so far is a measure of this client's round trips. The rest
 		// depends on the id: two tries that give up at the same moment make way
 		// for neither.
-		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
-		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
+		stay := 2 * max(now.Sub(c.State.began), time.Millisecond/2)
+		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.State.ID[2])/256, c.State.NodeTimeout))
 	}
 	return now >= c.giveUpAt
 }
@@ -195,18 +195,18 @@ const overdue protocol.Time = 1
 // count asks for the lists when q votes are there and the counting rule does
 // not admit: at once, and "again soon (a round trip, doubling, jittered)".
 func (c *Claim) count(b ballot) {
-	if !b.Sets.Met(b.votes) {
+	if !b.s.Sets.Met(b.votes) {
 		c.countAt, c.countPause = protocol.Never, 0
 		return
 	}
 	if c.countPause > 0 && b.now < c.countAt {
 		return
 	}
-	c.countPause = min(max(2*c.countPause, 2*time.Millisecond), c.interval(), 2*c.NodeTimeout)
+	c.countPause = min(max(2*c.countPause, 2*time.Millisecond), c.State.interval(), 2*c.State.NodeTimeout)
 	b.deepenLists()
-	c.countAt = b.now.Add(c.countPause - c.countPause*time.Duration(c.ID[0])/1024)
-	for i := range c.peers {
-		if p := &c.peers[i]; p.held && p.pendingSince == 0 {
+	c.countAt = b.now.Add(c.countPause - c.countPause*time.Duration(c.State.ID[0])/1024)
+	for i := range c.State.peers {
+		if p := &c.State.peers[i]; p.held && p.pendingSince == 0 {
 			c.send(b.now, i, protocol.OpBeat)
 		}
 	}
@@ -216,35 +216,35 @@ func (c *Claim) count(b ballot) {
 // Invariant: what depends on time alone has its moment here: a deadline, the
 // end of a try, a silent node.
 func (c *Claim) Wake() protocol.Time {
-	if c.phase.Final() {
+	if c.State.phase.Final() {
 		return protocol.Never
 	}
 	w := c.beatAt
-	switch c.phase {
+	switch c.State.phase {
 	case Joining:
-		w = min(w, c.began.Add(c.TTL)) //mutant:RuleAbandon
+		w = min(w, c.State.began.Add(c.State.TTL)) //mutant:RuleAbandon
 	case Waiting:
-		w = min(w, c.hinted(), c.countAt)
+		w = min(w, c.State.hinted(), c.countAt)
 		if c.giveUpAt > overdue {
 			w = min(w, c.giveUpAt)
 		}
 		// Its place in the queue is gone when its leases have ended on too many
 		// nodes, and it starts again rather than wait for a turn that cannot
 		// come.
-		if l := c.placeEnds(); l > 0 { //mutant:RuleLease
+		if l := c.State.placeEnds(); l > 0 { //mutant:RuleLease
 			w = min(w, l)
 		}
 	case Holding:
-		if c.NoRenewal {
+		if c.State.NoRenewal {
 			return c.wakeUnrenewed()
 		}
-		w = min(w, c.deadline) //mutant:RuleFinal
+		w = min(w, c.State.deadline) //mutant:RuleFinal
 	}
-	for i := range c.peers {
-		p := &c.peers[i]
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
 		if p.pendingSince != 0 {
-			w = min(w, p.pendingSince.Add(c.NodeTimeout))
-		} else if p.askAt != 0 && !p.hinted && c.Absent&(1<<i) == 0 {
+			w = min(w, p.pendingSince.Add(c.State.NodeTimeout))
+		} else if p.askAt != 0 && !p.hinted && c.State.Absent&(1<<i) == 0 {
 			w = min(w, p.askAt)
 		}
 	}
@@ -253,12 +253,12 @@ func (c *Claim) Wake() protocol.Time {
 
 // wakeUnrenewed is Wake of a hold that is not renewed.
 func (c *Claim) wakeUnrenewed() protocol.Time {
-	w := c.deadline
-	for i := range c.peers {
-		switch p := &c.peers[i]; {
-		case !c.owesWeight(i):
+	w := c.State.deadline
+	for i := range c.State.peers {
+		switch p := &c.State.peers[i]; {
+		case !c.State.owesWeight(i):
 		case p.pendingSince != 0:
-			w = min(w, p.pendingSince.Add(c.NodeTimeout))
+			w = min(w, p.pendingSince.Add(c.State.NodeTimeout))
 		case p.askAt != 0:
 			w = min(w, p.askAt)
 		}
@@ -268,33 +268,33 @@ func (c *Claim) wakeUnrenewed() protocol.Time {
 
 // sendDue sends what is due (rule 6), hinted questions included.
 func (c *Claim) sendDue(now protocol.Time) {
-	if c.phase == Holding && c.NoRenewal {
+	if c.State.phase == Holding && c.State.NoRenewal {
 		c.sendWeight(now)
 		return
 	}
 	due := now >= c.beatAt
 	if due {
-		c.beatAt = c.nextBeat(now)
-		if c.Counting && c.phase == Holding {
-			c.at(now).deepenLists()
+		c.beatAt = c.State.nextBeat(now)
+		if c.State.Counting && c.State.phase == Holding {
+			c.State.at(now).deepenLists()
 		}
 	}
-	asking, rest := c.phase == Waiting && now >= c.hinted(), c.outOfVotes(now)
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.pendingSince != 0 || p.refused && !due || c.Absent&(1<<i) != 0 {
+	asking, rest := c.State.phase == Waiting && now >= c.State.hinted(), c.State.outOfVotes(now)
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
+		if p.pendingSince != 0 || p.refused && !due || c.State.Absent&(1<<i) != 0 {
 			continue
 		}
 		again := p.askAt != 0 && !p.hinted && now >= p.askAt
 		switch {
 		case !p.held && (due || again || rest && p.neverSent()):
-			if !c.raised && (c.phase == Joining || p.neverSent()) { //mutant:RuleSettleMissing=true
+			if !c.State.raised && (c.State.phase == Joining || p.neverSent()) { //mutant:RuleSettleMissing=true
 				c.send(now, i, protocol.OpJoin)
 			} else {
 				c.send(now, i, protocol.OpSettle)
 			}
 		case p.held && (p.failures == 0 || due || again) &&
-			p.ticket < c.ticket: //mutant:RuleSettleBelow=p.ticket < c.ticket && c.phase == Joining
+			p.ticket < c.State.ticket: //mutant:RuleSettleBelow=p.ticket < c.State.ticket && c.State.phase == Joining
 			c.send(now, i, protocol.OpSettle)
 		case p.held && p.extra().shrinkPending && (p.failures == 0 || due || again):
 			c.send(now, i, protocol.OpSettle)
@@ -307,9 +307,9 @@ func (c *Claim) sendDue(now protocol.Time) {
 // sendWeight is sendDue of a hold that is not renewed: what Shrink gives back
 // is free all the same.
 func (c *Claim) sendWeight(now protocol.Time) {
-	for i := range c.peers {
-		p := &c.peers[i]
-		if again := p.askAt != 0 && now >= p.askAt; c.owesWeight(i) && p.pendingSince == 0 && (p.failures == 0 || again) {
+	for i := range c.State.peers {
+		p := &c.State.peers[i]
+		if again := p.askAt != 0 && now >= p.askAt; c.State.owesWeight(i) && p.pendingSince == 0 && (p.failures == 0 || again) {
 			c.send(now, i, protocol.OpSettle)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 // at the same ticket, and an older answer never replaces a newer one.
 
 // take has the view of a node be what its answer to r says.
-func (v *views) take(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
+func (p *peer) take(v *State, now protocol.Time, r protocol.Request, a protocol.Answer) {
 	p.failures, p.refused = 0, false
 	switch a.Status {
 	case protocol.OK:
-		v.acknowledge(p, r, a)
+		p.acknowledge(v, r, a)
 		p.askAt, p.hinted = protocol.Never, false
 		switch {
 		case p.askAgain && p.pendingSince == 0: // that answer will bring a hint of its own
@@ -35,13 +35,13 @@ func (v *views) take(now protocol.Time, p *peer, r protocol.Request, a protocol.
 		*p = peer{ackSent: r.Sent, askAt: now, behind: p.behind}
 	case protocol.Recovering: // lost its data: not before the guard time is over
 		again := peer{ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
-		if v.phase == Holding && v.usable(p, now) { //mutant:RuleOutlast
+		if v.phase == Holding && p.usable(v, now) { //mutant:RuleOutlast
 			// The guard time outlasts the lease that it has forgotten, so that
 			// still keeps others out: a node that has come back is worth no
 			// less to a holder than one that has not.
 			again.held, again.ticket, again.incarnation, again.vote, again.pushUnsure = true, p.ticket, p.incarnation, p.vote, p.pushUnsure
 			m := p.extra()
-			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: v.leaseEnds(p), shrinkPending: m.shrinkPending}
+			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: p.leaseEnds(v), shrinkPending: m.shrinkPending}
 		}
 		*p = again
 	case protocol.Clash:
@@ -60,7 +60,7 @@ const (
 
 // doubts holds a ticket to the clock of the node that answers. It is the only
 // place that does. A holder has its ticket, and asks no more.
-func (v *views) doubts(r protocol.Request, a protocol.Answer) Doubt {
+func (v *State) doubts(r protocol.Request, a protocol.Answer) Doubt {
 	switch {
 	case a.Status == protocol.Ahead:
 		return DoubtAhead
@@ -75,7 +75,7 @@ func (v *views) doubts(r protocol.Request, a protocol.Answer) Doubt {
 // One node whose clock is wrong, or that keeps a forged ticket, must not draw
 // the claim after it. Where a view begins, the node may have forgotten a later
 // ticket, if the answer's is old.
-func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer, old bool) bool {
+func (v *State) credible(now protocol.Time, p *peer, a protocol.Answer, old bool) bool {
 	if v.Window == 0 || v.phase == Holding {
 		return true
 	}
@@ -84,13 +84,13 @@ func (v *views) credible(now protocol.Time, p *peer, a protocol.Answer, old bool
 		return false
 	}
 	fresh := !old //mutant:RuleOld=true
-	return fresh || p.incarnation == a.Incarnation && v.running(p, now) || v.Sets.Attested(v.exact(now))
+	return fresh || p.incarnation == a.Incarnation && p.running(v, now) || v.Sets.Attested(v.exact(now))
 }
 
 // rejectAnswer takes an answer that does not count because the ticket and the
 // node's clock are too far apart: as if there had been none, but for the time
 // after which the node may give the ticket.
-func (v *views) rejectAnswer(now protocol.Time, p *peer, r protocol.Request, a protocol.Answer) {
+func (p *peer) rejectAnswer(v *State, now protocol.Time, r protocol.Request, a protocol.Answer) {
 	failures := min(p.failures, mostFailures-1)
 	*p = peer{ackSent: r.Sent, pendingSince: p.pendingSince, askAt: protocol.Never, failures: failures + 1}
 	if v.Try && v.phase != Holding { // a try asks once
@@ -102,7 +102,7 @@ func (v *views) rejectAnswer(now protocol.Time, p *peer, r protocol.Request, a p
 	p.askAt = now.Add(min(max(a.Wait, pause), v.interval()))
 }
 
-func (v *views) noteSilence(now protocol.Time, p *peer) {
+func (p *peer) noteSilence(v *State, now protocol.Time) {
 	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, protocol.Never, false
 	p.failures = min(p.failures, mostFailures-1) + 1
 	if !p.refused && (!v.Try || v.phase == Holding) { // a try asks once
@@ -115,7 +115,7 @@ func (v *views) noteSilence(now protocol.Time, p *peer) {
 // given and the newest lists are the smallest, unless the node may have stored
 // the claim twice (distrustPushes). An answer at another ticket or of another
 // incarnation starts a new view.
-func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
+func (p *peer) acknowledge(v *State, r protocol.Request, a protocol.Answer) {
 	same := p.held && p.ticket == a.Ticket &&
 		p.incarnation == a.Incarnation //mutant:RuleIncarnation
 	if !same {
@@ -129,14 +129,14 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
 	}
-	ends := v.leaseBrought(p, r)
+	ends := p.leaseBrought(v, r)
 	p.held, p.ticket, p.incarnation, p.ackSent, p.evicts = true, a.Ticket, a.Incarnation, r.Sent, false
 	p.ended = v.ended(a)
 	if ends != 0 || p.extraOrNil != nil {
 		p.mutableExtra().leaseEnds = ends
 	}
 	if a.Foreign {
-		v.distrustPushes(p)
+		p.distrustPushes()
 	}
 	pushedVote := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
 	p.vote = a.Vote || pushedVote
@@ -148,7 +148,7 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 	if barred := a.Foreign || a.Barred; barred || p.extraOrNil != nil {
 		p.mutableExtra().barred = barred
 	}
-	if early := p.extra().earlyPush; early.Vote && v.takeVote(p, early) {
+	if early := p.extra().earlyPush; early.Vote && p.takeVote(v, early) {
 		p.extraOrNil.earlyPush = protocol.Push{}
 	}
 }
@@ -156,7 +156,7 @@ func (v *views) acknowledge(p *peer, r protocol.Request, a protocol.Answer) {
 // ended reports whether an answer says that the leases ahead of the claim have
 // ended: its hint is the shortest one. A claim far back is to ask the later the
 // further back it is.
-func (v *views) ended(a protocol.Answer) bool {
+func (v *State) ended(a protocol.Answer) bool {
 	later := time.Duration(int64(a.Rank)*v.TTL.Milliseconds()/4096) * time.Millisecond
 	return a.Wait > 0 && a.Wait <= time.Millisecond+later
 }
@@ -169,16 +169,16 @@ func (v *views) ended(a protocol.Answer) bool {
 // Note: Here is an incorrect way: to settle with the rest of the lease for its
 // ttl. The answer to an Extend that is still to come would promise more than
 // the node then keeps.
-func (v *views) leaseBrought(p *peer, r protocol.Request) protocol.Time {
+func (p *peer) leaseBrought(v *State, r protocol.Request) protocol.Time {
 	if v.phase != Holding || !v.NoRenewal || r.Op != protocol.OpSettle || !p.held || v.shrunkAt == 0 {
 		return 0
 	}
-	return max(v.leaseEnds(p), min(v.deadline, v.leaseEnds(&peer{ackSent: r.Sent})))
+	return max(p.leaseEnds(v), min(v.deadline, (&peer{ackSent: r.Sent}).leaseEnds(v)))
 }
 
 // takeLowerSet takes what an answer says of the lower claims. Where votes are
 // all that is needed it is not asked for, and not kept.
-func (v *views) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer) {
+func (v *State) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer) {
 	// A holder keeps the digests it was admitted by: newer views are subsets,
 	// but one that is newer than the others would no longer compare equal to
 	// them.
@@ -207,7 +207,7 @@ func (v *views) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer
 // takeVote turns p's view into a vote if the push belongs to it: same
 // incarnation, same ticket. If the push may be older than the view the node is
 // to be asked.
-func (v *views) takeVote(p *peer, m protocol.Push) bool {
+func (p *peer) takeVote(v *State, m protocol.Push) bool {
 	if !p.held || m.Ticket != p.ticket || m.Incarnation != p.incarnation { //mutant:RulePushView=!p.held
 		return false
 	}
@@ -238,11 +238,11 @@ func (p *peer) resized(limit uint64, at protocol.Ticket) {
 // distrustPushes: a node may have taken its vote back, within one incarnation
 // and at one ticket. Then only answers say whether it votes, and a push is a
 // reason to ask: docs/internals/protocol.md, "Pushes".
-func (v *views) distrustPushes(p *peer) { p.pushUnsure = true } //mutant:RulePushOnce
+func (p *peer) distrustPushes() { p.pushUnsure = true } //mutant:RulePushOnce
 
 // forgetOthers has what was said under a number end when the number stands for
 // another member (RuleSetNumber).
-func (v *views) forgetOthers(now protocol.Time, others uint32) { //mutant:RuleSetNumber
+func (v *State) forgetOthers(now protocol.Time, others uint32) { //mutant:RuleSetNumber
 	for i := range v.peers {
 		if p := &v.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
 			*p = peer{ackSent: now, pendingSince: p.pendingSince, askAt: now}

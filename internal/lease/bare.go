@@ -10,14 +10,14 @@ import "github.com/quorate/quorate/internal/protocol"
 // waiter, or another library's key is there. It answers each beat, and never
 // votes for the holder again. So the hold rests on nodes 1 and 2: when one of
 // them is restarted the hold is lost, although two nodes are up all the time.
-func (c *Claim) Bare(now protocol.Time) (rests uint32) {
-	all, votes := c.Sets.All(), c.voting(now)
-	deaf := c.where(func(p *peer) bool { return c.running(p, now) }) & all &^ votes
-	if c.phase != Holding || deaf == 0 {
+func (v *State) Bare(now protocol.Time) (rests uint32) {
+	all, votes := v.Sets.All(), v.voting(now)
+	deaf := v.where(func(p *peer) bool { return p.running(v, now) }) & all &^ votes
+	if v.phase != Holding || deaf == 0 {
 		return 0
 	}
-	for i := range c.peers {
-		if bit := uint32(1) << i; votes&all&bit != 0 && !c.Sets.Met(votes&^bit) {
+	for i := range v.peers {
+		if bit := uint32(1) << i; votes&all&bit != 0 && !v.Sets.Met(votes&^bit) {
 			rests |= bit
 		}
 	}

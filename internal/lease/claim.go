@@ -14,8 +14,8 @@ import (
 // event; afterwards Out holds what is to be sent, Phase what became of it and
 // Wake when it wants a Tick. It is not safe for concurrent use.
 type Claim struct {
-	views
-	Out []protocol.Request
+	State State
+	Out   []protocol.Request
 
 	beatAt     protocol.Time // the next beat
 	giveUpAt   protocol.Time // a try that others are ahead of on a majority gives up then; 0: not known yet. Holding: see Regroup
@@ -27,15 +27,15 @@ func NewClaim(cfg Config) *Claim {
 	if cfg.Sets == (protocol.Quorums{}) {
 		cfg.Sets = protocol.Majority(int(cfg.Nodes))
 	}
-	return &Claim{views: views{proposal: proposal{Config: cfg}, peers: make([]peer, cfg.Nodes), lists: firstDepth}}
+	return &Claim{State: State{Config: cfg, peers: make([]peer, cfg.Nodes), lists: firstDepth}}
 }
 
 // Deadline returns until when the claim is held unless more is heard (rule 5).
-func (c *Claim) Deadline() protocol.Time { return c.deadline }
+func (c *Claim) Deadline() protocol.Time { return c.State.deadline }
 
 // expire is rule 5: at the deadline the hold is over, whatever else comes.
 func (c *Claim) expire(now protocol.Time) {
-	if c.phase == Holding && now >= c.deadline { //mutant:RuleFinal
+	if c.State.phase == Holding && now >= c.State.deadline { //mutant:RuleFinal
 		c.End(now, Lost)
 	}
 }
@@ -44,9 +44,9 @@ func (c *Claim) expire(now protocol.Time) {
 // outcome is unknown". What was to be sent before is dropped: a settle behind
 // the leave would store the claim again, and no client would ever remove it.
 func (c *Claim) End(now protocol.Time, phase Phase) {
-	c.phase, c.Out = phase, c.Out[:0]
-	for i := range c.peers {
-		if p := &c.peers[i]; !p.neverSent() { //mutant:RuleLeaveAll=p.held
+	c.State.phase, c.Out = phase, c.Out[:0]
+	for i := range c.State.peers {
+		if p := &c.State.peers[i]; !p.neverSent() { //mutant:RuleLeaveAll=p.held
 			c.send(now, i, protocol.OpLeave)
 		}
 	}
@@ -70,19 +70,19 @@ func Free(out []protocol.Request) {
 // send appends a request to Out. It is the only place that does, so each
 // request of a claim updates what the claim knows to be under way.
 func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
-	p := &c.peers[node]
+	p := &c.State.peers[node]
 	if op == protocol.OpSettle || op == protocol.OpJoin && !p.neverSent() {
-		c.distrustPushes(p)
+		p.distrustPushes()
 	}
 	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
 	// A holder whose views differ learns the lists in time: when a node goes,
 	// the rest must still admit it.
-	list := op == protocol.OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 ||
-		c.phase == Holding && c.at(now).differ()) //mutant:RuleLists
-	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.insists(now, node, list)
-	t := c.ticket
+	list := op == protocol.OpBeat && c.State.Counting && (c.State.phase == Waiting && c.countPause > 0 ||
+		c.State.phase == Holding && c.State.at(now).differ()) //mutant:RuleLists
+	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.State.insists(now, node, list)
+	t := c.State.ticket
 	if list {
-		t = c.lists.from(t)
+		t = c.State.lists.from(t)
 	}
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]protocol.Request)[:0]

@@ -14,14 +14,14 @@ import (
 // are in later, a bit for each. These are asked after a while, or as soon as
 // the others cannot make q votes by themselves.
 func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
-	c.ticket, c.began, c.countAt = t0, now, protocol.Never
-	c.beatAt = c.nextBeat(now)
-	for i := range c.peers {
-		if c.Absent&(1<<i) != 0 {
+	c.State.ticket, c.State.began, c.countAt = t0, now, protocol.Never
+	c.beatAt = c.State.nextBeat(now)
+	for i := range c.State.peers {
+		if c.State.Absent&(1<<i) != 0 {
 			continue
 		}
 		if later&(1<<i) != 0 {
-			c.peers[i].askAt = now.Add(after) //mutant:RuleRest=protocol.Never
+			c.State.peers[i].askAt = now.Add(after) //mutant:RuleRest=protocol.Never
 			continue
 		}
 		c.send(now, i, protocol.OpJoin)
@@ -30,17 +30,8 @@ func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after
 
 func (c *Claim) Tick(now protocol.Time) {
 	c.expire(now)
-	if !c.phase.Final() {
+	if !c.State.phase.Final() {
 		c.advance(now)
-	}
-}
-
-// Postpone says that there is no room for any of the joins at their nodes yet,
-// so the attempt has not begun. It is not abandoned before it has (rule 2): it
-// would start again at the end of the queue for room.
-func (c *Claim) Postpone() {
-	if c.phase == Joining {
-		c.began = protocol.Never.Add(-c.TTL)
 	}
 }
 
@@ -48,10 +39,10 @@ func (c *Claim) Postpone() {
 // sent now. It returns r with a new s: "s is before the request left", and a
 // lease that counted from before the wait would be the shorter for it.
 func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
-	p := &c.peers[r.Node]
+	p := &c.State.peers[r.Node]
 	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
 	if r.Sent = now; r.Op == protocol.OpJoin {
-		r.Ticket = c.ticket
+		r.Ticket = c.State.ticket
 	}
 	return r
 }
@@ -60,19 +51,19 @@ func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
 // repeat r meanwhile, and the repetition was not sent: the answer is the answer
 // to both. It returns what the clocks say against the answer.
 func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) (d Doubt) {
-	d = c.doubts(r, a)
+	d = c.State.doubts(r, a)
 	c.expire(now)
-	p := &c.peers[r.Node]
+	p := &c.State.peers[r.Node]
 	if p.pendingSince == r.Sent || r.Merged {
 		p.pendingSince = 0
 	}
-	if c.phase.Final() || r.Op == protocol.OpLeave || r.Sent < p.ackSent {
+	if c.State.phase.Final() || r.Op == protocol.OpLeave || r.Sent < p.ackSent {
 		return d // an answer that a newer one has overtaken says nothing new
 	}
-	if d == DoubtAhead || a.Status == protocol.OK && !c.credible(now, p, a, d == DoubtOld) {
-		c.rejectAnswer(now, p, r, a)
+	if d == DoubtAhead || a.Status == protocol.OK && !c.State.credible(now, p, a, d == DoubtOld) {
+		p.rejectAnswer(&c.State, now, r, a)
 	} else {
-		c.take(now, p, r, a)
+		p.take(&c.State, now, r, a)
 	}
 	c.advance(now)
 	return d
@@ -80,10 +71,10 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	c.expire(now)
-	if c.phase.Final() || m.ID != c.ID {
+	if c.State.phase.Final() || m.ID != c.State.ID {
 		return
 	}
-	p := &c.peers[node]
+	p := &c.State.peers[node]
 	if m.Ask {
 		c.Up(now, node)
 		return
@@ -95,7 +86,7 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
 		return
 	}
-	if !c.takeVote(p, m) {
+	if !p.takeVote(&c.State, m) {
 		// Pushes come on a connection of their own: this one may have overtaken
 		// the answer that tells of its ticket. Tickets at a node only rise.
 		early := &p.extra().earlyPush
@@ -108,10 +99,10 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 		p.askAgain = false
 		p.ask(now)
 	}
-	if c.advance(now); c.phase == Holding {
+	if c.advance(now); c.State.phase == Holding {
 		// Rule 8: in at once. The lease is an old one, but no older than a
 		// waiter's beats are apart, unless some of them were lost.
-		if c.deadline.Sub(now) < c.TTL/2 {
+		if c.State.deadline.Sub(now) < c.State.TTL/2 {
 			c.beatAt = now
 			c.advance(now)
 		}
@@ -123,13 +114,13 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 // was broken off leaves nothing behind.
 // Invariant: fewer than a quorum's words end no hold, so no node alone does.
 func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
-	if c.phase != Holding || m.Ticket != p.ticket || m.Incarnation != p.incarnation {
+	if c.State.phase != Holding || m.Ticket != p.ticket || m.Incarnation != p.incarnation {
 		return
 	}
 	p.evicts = true
-	words := c.where(func(p *peer) bool { return p.evicts && c.usable(p, now) })
-	if c.Sets.Met(words) { //mutant:RuleEvict=true
-		c.evicted, c.deadline = true, now // it was held until now
+	words := c.State.where(func(p *peer) bool { return p.evicts && p.usable(&c.State, now) })
+	if c.State.Sets.Met(words) { //mutant:RuleEvict=true
+		c.State.evicted, c.State.deadline = true, now // it was held until now
 		c.End(now, Lost)
 	}
 }
@@ -137,21 +128,21 @@ func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 // Fail takes a request that will not be answered, for good or for now.
 func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 	c.expire(now)
-	p := &c.peers[r.Node]
-	if c.phase.Final() || r.Op == protocol.OpLeave || p.pendingSince != r.Sent && !r.Merged {
+	p := &c.State.peers[r.Node]
+	if c.State.phase.Final() || r.Op == protocol.OpLeave || p.pendingSince != r.Sent && !r.Merged {
 		return
 	}
 	p.refused = forGood
-	c.noteSilence(now, p)
+	p.noteSilence(&c.State, now)
 	c.advance(now)
 }
 
 // Up says that a node's connection has come (back): ask it at once.
 func (c *Claim) Up(now protocol.Time, node int) {
-	if c.expire(now); c.phase.Final() || node >= len(c.peers) { // it may not count on the node yet: see Regroup
+	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) { // it may not count on the node yet: see Regroup
 		return
 	}
-	p := &c.peers[node]
+	p := &c.State.peers[node]
 	if p.pendingSince == 0 {
 		p.refused = false // what was for good may have ended with the connection
 	}
@@ -163,10 +154,10 @@ func (c *Claim) Up(now protocol.Time, node int) {
 // counts as one that does not answer, so waiters that were settled there settle
 // again on the nodes that are left (rule 4).
 func (c *Claim) Down(now protocol.Time, node int) {
-	if c.expire(now); c.phase.Final() || node >= len(c.peers) {
+	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
 		return
 	}
-	p := &c.peers[node]
+	p := &c.State.peers[node]
 	if p.neverSent() { //mutant:RuleDown=true
 		return
 	}
@@ -178,8 +169,8 @@ func (c *Claim) Down(now protocol.Time, node int) {
 // others, and not waited for.
 func (c *Claim) Suspect(now protocol.Time, node int) {
 	c.expire(now)
-	if p := &c.peers[node]; !c.phase.Final() && p.pendingSince != 0 {
-		c.noteSilence(now, p)
+	if p := &c.State.peers[node]; !c.State.phase.Final() && p.pendingSince != 0 {
+		p.noteSilence(&c.State, now)
 		c.advance(now)
 	}
 }
@@ -190,15 +181,15 @@ func (c *Claim) Suspect(now protocol.Time, node int) {
 // earlier, too. It rests on leases whose nodes may have forgotten the claim
 // since.
 func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
-	if c.expire(now); c.phase.Final() {
+	if c.expire(now); c.State.phase.Final() {
 		return
 	}
-	for i := range c.peers {
-		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
-			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
+	for i := range c.State.peers {
+		if p := &c.State.peers[i]; nodes&(1<<i) != 0 && p.held {
+			p.mutableExtra().leaseEnds = p.leaseEnds(&c.State).Add(-by)
 		}
 	}
-	if c.phase == Holding && c.giveUpAt > 0 { //mutant:RuleKeepEarly
+	if c.State.phase == Holding && c.giveUpAt > 0 { //mutant:RuleKeepEarly
 		c.giveUpAt = max(c.giveUpAt.Add(-by), overdue)
 	}
 	c.advance(now)
@@ -208,39 +199,39 @@ func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
 // (docs/internals/protocol.md). It keeps its ticket, and views stay: each tells
 // of the queue of its node, whatever the node's clients count on.
 func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
-	if c.expire(now); c.phase.Final() {
+	if c.expire(now); c.State.phase.Final() {
 		return
 	}
-	if c.Succession { //mutant:RuleSetSuccessor
+	if c.State.Succession { //mutant:RuleSetSuccessor
 		c.End(now, Lost) // its register was that of the configuration of before
 		return
 	}
-	if g.LongestTTL > 0 && c.TTL > g.LongestTTL { //mutant:RuleSetTTL
+	if g.LongestTTL > 0 && c.State.TTL > g.LongestTTL { //mutant:RuleSetTTL
 		c.End(now, Lost) // the set's guard time gets shorter, and will not cover its leases
 		return
 	}
-	c.Sets, c.Absent = g.Sets, g.Absent
-	for c.Nodes = uint8(max(int(c.Nodes), g.Nodes)); len(c.peers) < int(c.Nodes); {
-		c.peers = append(c.peers, peer{})
+	c.State.Sets, c.State.Absent = g.Sets, g.Absent
+	for c.State.Nodes = uint8(max(int(c.State.Nodes), g.Nodes)); len(c.State.peers) < int(c.State.Nodes); {
+		c.State.peers = append(c.State.peers, peer{})
 	}
-	c.forgetOthers(now, g.Others)
-	if g.RestartJoining && c.phase == Joining && !c.Postponed() { //mutant:RuleNarrow
+	c.State.forgetOthers(now, g.Others)
+	if g.RestartJoining && c.State.phase == Joining && !c.State.Postponed() { //mutant:RuleNarrow
 		c.End(now, Expired)
 		return
 	}
-	if c.phase == Holding { //mutant:RuleKeepDeadline
-		c.giveUpAt = c.deadline
+	if c.State.phase == Holding { //mutant:RuleKeepDeadline
+		c.giveUpAt = c.State.deadline
 	}
-	if c.phase != Joining {
-		c.raised = true // what is asked for from here on is this ticket
-		for i := range c.peers {
-			if p := &c.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
+	if c.State.phase != Joining {
+		c.State.raised = true // what is asked for from here on is this ticket
+		for i := range c.State.peers {
+			if p := &c.State.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
 				p.ask(now)
 			}
 		}
 	}
-	if c.phase == Waiting && !c.Sets.Met(c.exact(now)) { //mutant:RuleSettleNext
-		c.phase, c.began = Joining, now
+	if c.State.phase == Waiting && !c.State.Sets.Met(c.State.exact(now)) { //mutant:RuleSettleNext
+		c.State.phase, c.State.began = Joining, now
 	}
 	c.advance(now)
 }
@@ -249,14 +240,14 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 // stopped, and also where an older request is still out: the lease that answers
 // that one ends earlier.
 func (c *Claim) Renew(now protocol.Time) {
-	if c.expire(now); c.phase != Holding {
+	if c.expire(now); c.State.phase != Holding {
 		return
 	}
-	c.beatAt = c.nextBeat(now)
-	for i := range c.peers {
-		switch p := &c.peers[i]; {
-		case p.refused || c.Absent&(1<<i) != 0:
-		case p.held && p.ticket >= c.ticket:
+	c.beatAt = c.State.nextBeat(now)
+	for i := range c.State.peers {
+		switch p := &c.State.peers[i]; {
+		case p.refused || c.State.Absent&(1<<i) != 0:
+		case p.held && p.ticket >= c.State.ticket:
 			c.send(now, i, protocol.OpBeat)
 		default:
 			c.send(now, i, protocol.OpSettle)
@@ -268,20 +259,20 @@ func (c *Claim) Renew(now protocol.Time) {
 // semaphore gets permits back. Every node is settled again, with the new
 // weight. Where the claim is not renewed its deadline stays, see leaseBrought.
 func (c *Claim) Shrink(now protocol.Time, weight uint64) {
-	if c.expire(now); c.phase != Holding || weight >= c.Weight {
+	if c.expire(now); c.State.phase != Holding || weight >= c.State.Weight {
 		return
 	}
-	c.Weight, c.shrunkAt = weight, now
-	for i := range c.peers {
-		c.peers[i].mutableExtra().shrinkPending = true
+	c.State.Weight, c.State.shrunkAt = weight, now
+	for i := range c.State.peers {
+		c.State.peers[i].mutableExtra().shrinkPending = true
 	}
 	c.advance(now)
 }
 
 // Leave withdraws the claim everywhere (rule 7).
 func (c *Claim) Leave(now protocol.Time) {
-	if c.expire(now); !c.phase.Final() {
-		c.deadline = min(c.deadline, now) // it was held until now
+	if c.expire(now); !c.State.phase.Final() {
+		c.State.deadline = min(c.State.deadline, now) // it was held until now
 		c.End(now, Left)
 	}
 }

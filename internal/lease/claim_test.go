@@ -23,16 +23,16 @@ func TestPostponedAttempt(t *testing.T) {
 	c := started()
 	joins := slices.Clone(c.Out)
 	c.Out = nil
-	c.Postpone()
+	c.State.Postpone()
 	sent := protocol.Time(time.Hour)
 	c.Tick(sent)
-	if c.Phase() != Joining {
-		t.Fatalf("phase %d of an attempt that has not begun", c.Phase())
+	if c.State.Phase() != Joining {
+		t.Fatalf("phase %d of an attempt that has not begun", c.State.Phase())
 	}
-	if !c.Postponed() {
+	if !c.State.Postponed() {
 		t.Fatal("it has begun")
 	}
-	c.Begin(sent, 128)
+	c.State.Begin(sent, 128)
 	for _, r := range joins[:2] {
 		r = c.Depart(sent, r)
 		if r.Ticket != 128 || r.Sent != sent {
@@ -40,8 +40,8 @@ func TestPostponedAttempt(t *testing.T) {
 		}
 		c.Answer(sent+1, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 128, Vote: true, HasTotals: true})
 	}
-	if c.Phase() != Holding || c.Ticket() != 128 {
-		t.Fatalf("phase %d, ticket %d", c.Phase(), c.Ticket())
+	if c.State.Phase() != Holding || c.State.Ticket() != 128 {
+		t.Fatalf("phase %d, ticket %d", c.State.Phase(), c.State.Ticket())
 	}
 	if want := sent.Add(time.Minute - time.Second); c.Deadline() != want {
 		t.Errorf("held until %d, want %d", c.Deadline(), want)
@@ -49,10 +49,10 @@ func TestPostponedAttempt(t *testing.T) {
 	// Once it has begun it is abandoned after a ttl, as any other.
 	c = started()
 	c.Out = nil
-	c.Postpone()
-	c.Begin(sent, 128)
-	if c.Tick(sent.Add(time.Minute)); c.Phase() != Expired {
-		t.Errorf("phase %d after a ttl", c.Phase())
+	c.State.Postpone()
+	c.State.Begin(sent, 128)
+	if c.Tick(sent.Add(time.Minute)); c.State.Phase() != Expired {
+		t.Errorf("phase %d after a ttl", c.State.Phase())
 	}
 }
 
@@ -82,12 +82,12 @@ func TestMergedRequest(t *testing.T) {
 		} else {
 			c.Answer(now, join, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: join.Ticket, Vote: true, HasTotals: true})
 		}
-		p := c.peers[join.Node]
+		p := c.State.peers[join.Node]
 		if p.pendingSince != 0 || p.held == fails || fails && (p.failures < 2 || p.askAt == protocol.Never) {
 			t.Errorf("fails %v: %+v", fails, p)
 		}
-		if !fails && c.leaseEnds(&p) != join.Sent.Add(time.Minute-time.Second) {
-			t.Errorf("a lease until %d counts from the repetition", c.leaseEnds(&p))
+		if !fails && p.leaseEnds(&c.State) != join.Sent.Add(time.Minute-time.Second) {
+			t.Errorf("a lease until %d counts from the repetition", p.leaseEnds(&c.State))
 		}
 	}
 }
@@ -102,11 +102,11 @@ func TestDownCountsUntilAnAnswer(t *testing.T) {
 	for i, tkt := range []protocol.Ticket{64, 64, 128} {
 		c.Answer(2, joins[i], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: tkt})
 	}
-	if c.Out = nil; c.Phase() != Waiting || c.Ticket() != 64 {
-		t.Fatalf("phase %d at %d", c.Phase(), c.Ticket())
+	if c.Out = nil; c.State.Phase() != Waiting || c.State.Ticket() != 64 {
+		t.Fatalf("phase %d at %d", c.State.Phase(), c.State.Ticket())
 	}
 	c.Down(3, 0)
-	if c.Ticket() != 128 || len(c.Out) == 0 {
-		t.Errorf("at %d, sends %v; want a settle at 128", c.Ticket(), c.Out)
+	if c.State.Ticket() != 128 || len(c.Out) == 0 {
+		t.Errorf("at %d, sends %v; want a settle at 128", c.State.Ticket(), c.Out)
 	}
 }

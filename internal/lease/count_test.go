@@ -23,15 +23,15 @@ func newPermit(t *testing.T) *permit {
 	})}
 	c.Start(c.now, mine, 0, 0)
 	c.answers(protocol.Answer{Sum: 2, Digest: 5}, protocol.Answer{Sum: 1, Digest: 9})
-	if c.Phase() != Waiting {
-		t.Fatalf("phase %d: two of them may count, and there is no room for a third", c.Phase())
+	if c.State.Phase() != Waiting {
+		t.Fatalf("phase %d: two of them may count, and there is no room for a third", c.State.Phase())
 	}
 	c.answers(
 		protocol.Answer{Sum: 2, Digest: 5, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: 1}}, BaseSum: 1, BaseDigest: 9},
 		protocol.Answer{Sum: 1, Digest: 9, Listed: true, BaseSum: 1, BaseDigest: 9},
 	)
-	if c.Phase() != Holding {
-		t.Fatalf("phase %d, want held: one is older than the lists, one is in them", c.Phase())
+	if c.State.Phase() != Holding {
+		t.Fatalf("phase %d, want held: one is older than the lists, one is in them", c.State.Phase())
 	}
 	return c
 }
@@ -69,12 +69,12 @@ func TestAListThatIsNewerCounts(t *testing.T) {
 			lists[i] = protocol.Answer{Sum: w, Digest: 4 + w, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: w}}}
 		}
 		c.answers(totals...)
-		if c.Phase() != Waiting {
-			t.Fatalf("phase %d: by the totals four permits may be in use", c.Phase())
+		if c.State.Phase() != Waiting {
+			t.Fatalf("phase %d: by the totals four permits may be in use", c.State.Phase())
 		}
 		c.answers(lists...)
-		if c.Phase() != Holding {
-			t.Errorf("phase %d with lists of %v: one permit is in use", c.Phase(), weights)
+		if c.State.Phase() != Holding {
+			t.Errorf("phase %d with lists of %v: one permit is in use", c.State.Phase(), weights)
 		}
 	}
 }
@@ -91,21 +91,21 @@ func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newPermit(t)
-			c.now = c.now.Add(c.TTL / 3)
+			c.now = c.now.Add(c.State.TTL / 3)
 			c.Tick(c.now)
 			c.answers(news)
-			if c.Phase() != Holding {
-				t.Fatalf("phase %d: lost, though no more are before it than ever", c.Phase())
+			if c.State.Phase() != Holding {
+				t.Fatalf("phase %d: lost, though no more are before it than ever", c.State.Phase())
 			}
-			if got := len(c.peers[0].extra().lower); got != len(news.Lower) {
+			if got := len(c.State.peers[0].extra().lower); got != len(news.Lower) {
 				t.Fatalf("%d claims are listed, want what the node has said", got)
 			}
 			// And the other has come back without its memory: what it told
 			// still counts.
 			c.now++
-			c.Answer(c.now, protocol.Request{Node: 1, Op: protocol.OpBeat, Ticket: mine, Sent: c.now}, protocol.Answer{Status: protocol.Recovering, Incarnation: 2, Wait: c.TTL})
-			if c.Phase() != Holding {
-				t.Fatalf("phase %d: lost with the memory of a node whose lease runs", c.Phase())
+			c.Answer(c.now, protocol.Request{Node: 1, Op: protocol.OpBeat, Ticket: mine, Sent: c.now}, protocol.Answer{Status: protocol.Recovering, Incarnation: 2, Wait: c.State.TTL})
+			if c.State.Phase() != Holding {
+				t.Fatalf("phase %d: lost with the memory of a node whose lease runs", c.State.Phase())
 			}
 		})
 	}

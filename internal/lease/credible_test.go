@@ -29,7 +29,7 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 			clock += window.Half() // it is old
 		}
 		a := protocol.Answer{Status: protocol.OK, Ticket: ticket, Incarnation: inc, Clock: clock}
-		return c.credible(now, &c.peers[0], a, c.doubts(protocol.Request{Op: protocol.OpJoin}, a) == DoubtOld)
+		return c.State.credible(now, &c.State.peers[0], a, c.State.doubts(protocol.Request{Op: protocol.OpJoin}, a) == DoubtOld)
 	}
 	top := wall + protocol.Ticket(window.Half()+later.Microseconds())
 	assert.True(t, says(start(), top, 1))
@@ -46,13 +46,13 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 		{"it is of another incarnation", peer{held: true, ticket: wall, incarnation: 2, ackSent: 1}, false},
 	} {
 		c := start()
-		c.peers[0] = view.peer
+		c.State.peers[0] = view.peer
 		assert.Equal(t, view.counts, says(c, wall, 1), view.what)
 	}
 	c := start()
-	c.peers[1] = peer{held: true, ticket: wall, incarnation: 2, ackSent: 1}
+	c.State.peers[1] = peer{held: true, ticket: wall, incarnation: 2, ackSent: 1}
 	assert.False(t, says(c, wall, 1))
-	c.peers[2] = peer{held: true, ticket: wall, incarnation: 3, ackSent: 1}
+	c.State.peers[2] = peer{held: true, ticket: wall, incarnation: 3, ackSent: 1}
 	assert.True(t, says(c, wall, 1), "two others have it")
 }
 
@@ -63,17 +63,17 @@ func TestASilentNode(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		c := NewClaim(Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3, NodeTimeout: 2 * time.Second, Try: try})
 		c.Start(1, 64, 0, 0)
-		p := &c.peers[0]
+		p := &c.State.peers[0]
 		for range mostFailures + 1 {
 			p.behind = true
-			c.noteSilence(100, p)
+			p.noteSilence(&c.State, 100)
 			assert.False(t, p.behind)
 			if try {
 				assert.Equal(t, protocol.Never, p.askAt)
 				continue
 			}
 			assert.Greater(t, p.askAt, protocol.Time(100))
-			assert.LessOrEqual(t, p.askAt, protocol.Time(100).Add(c.interval()))
+			assert.LessOrEqual(t, p.askAt, protocol.Time(100).Add(c.State.interval()))
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestANumberOfAnotherMemberIsAskedAfterTheAnswer(t *testing.T) {
 	c.Regroup(2, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
 	assert.Empty(t, c.Out)
 	c.Answer(3, join, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
-	assert.Zero(t, c.Votes(3))
+	assert.Zero(t, c.State.Votes(3))
 	c.Tick(4)
 	if assert.Len(t, c.Out, 1) {
 		assert.Equal(t, 0, c.Out[0].Node)

@@ -51,8 +51,8 @@ func (b *deferring) answer(votes bool, rs ...protocol.Request) {
 
 func (b *deferring) is(want Phase) {
 	b.t.Helper()
-	if b.Phase() != want {
-		b.t.Fatalf("phase %d, want %d", b.Phase(), want)
+	if b.State.Phase() != want {
+		b.t.Fatalf("phase %d, want %d", b.State.Phase(), want)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestShortHoldAsksOnlyAQuorum(t *testing.T) {
 	b.Leave(b.now)
 	b.asked(protocol.OpLeave, 0, 1, 2)
 	for i := range 5 {
-		if b.Untouched(i) != (i > 2) {
-			t.Errorf("node %d: untouched is %v", i, b.Untouched(i))
+		if b.State.Untouched(i) != (i > 2) {
+			t.Errorf("node %d: untouched is %v", i, b.State.Untouched(i))
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestTryAsksTheDeferredNodes(t *testing.T) {
 		}
 		if no > 0 {
 			b.is(Waiting)
-			b.now = b.now.Add(b.NodeTimeout)
+			b.now = b.now.Add(b.State.NodeTimeout)
 			b.Tick(b.now)
 		}
 		b.is(Busy)
@@ -151,9 +151,9 @@ func TestTryAsksTheDeferredNodes(t *testing.T) {
 	b := newDeferring(t, true)
 	b.asked(protocol.OpJoin, 0, 1, 2)
 	for i := 3; i < 5; i++ {
-		b.peers[i].askAt = protocol.Never
+		b.State.peers[i].askAt = protocol.Never
 	}
-	b.now = b.now.Add(b.NodeTimeout) // none of the first has answered
+	b.now = b.now.Add(b.State.NodeTimeout) // none of the first has answered
 	b.Tick(b.now)
 	b.answer(true, b.asked(protocol.OpJoin, 3, 4)...)
 	b.is(NoQuorum)
@@ -170,10 +170,10 @@ func TestTryWhoseLeasesLapse(t *testing.T) {
 	b.answer(false, rs[1:]...)
 	b.asked(protocol.OpJoin, 3, 4) // their answers may still be votes
 	b.is(Waiting)
-	b.now = b.now.Add(2 * b.TTL)
+	b.now = b.now.Add(2 * b.State.TTL)
 	for range 3 {
-		if b.Tick(b.now); !b.Phase().Final() && b.Wake() <= b.now {
-			t.Fatalf("phase %d, and it wants another Tick at once", b.Phase())
+		if b.Tick(b.now); !b.State.Phase().Final() && b.Wake() <= b.now {
+			t.Fatalf("phase %d, and it wants another Tick at once", b.State.Phase())
 		}
 	}
 }

@@ -78,47 +78,47 @@ const (
 
 func (p Phase) Final() bool { return p >= Lost }
 
-// proposal is what a claim asks the nodes for.
-type proposal struct {
-	Config
-	ticket       protocol.Ticket // T
-	began        protocol.Time   // of the attempt, or of raising T
-	settleRounds int32           // settling rounds that did not settle the claim
-	raised       bool            // T is not the T0 of the join any more
-}
-
 // Ticket returns T; final once the claim has been admitted.
-func (p *proposal) Ticket() protocol.Ticket { return p.ticket }
+func (v *State) Ticket() protocol.Ticket { return v.ticket }
 
-func (p *proposal) Began() protocol.Time { return p.began }
+func (v *State) Began() protocol.Time { return v.began }
 
 // Raised reports whether T is not the T0 of the join any more.
-func (p *proposal) Raised() bool { return p.raised }
+func (v *State) Raised() bool { return v.raised }
 
 // Begin begins an attempt of which nothing has been sent yet, with a ticket of
 // now: T0 must not be older than the attempt (rule 2).
-func (p *proposal) Begin(now protocol.Time, t0 protocol.Ticket) { p.ticket, p.began = t0, now }
+func (v *State) Begin(now protocol.Time, t0 protocol.Ticket) { v.ticket, v.began = t0, now }
 
-func (p *proposal) Postponed() bool { return p.began == protocol.Never.Add(-p.TTL) }
+func (v *State) Postponed() bool { return v.began == protocol.Never.Add(-v.TTL) }
 
 // next returns T of another settling round, top or above.
-func (p *proposal) next(top protocol.Ticket) protocol.Ticket {
-	p.settleRounds++
-	if p.settleRounds > 2 { //mutant:RuleSpread
+func (v *State) next(top protocol.Ticket) protocol.Ticket {
+	v.settleRounds++
+	if v.settleRounds > 2 { //mutant:RuleSpread
 		// Another claim of the same residue proposes the same T, each node
 		// keeps one of them off it, and both go on like that. Any T above
 		// serves; let the two differ.
 		most := protocol.Ticket(255)
-		if w := protocol.Ticket(p.Window.Half() / 2 / protocol.Residues); p.Window != 0 {
+		if w := protocol.Ticket(v.Window.Half() / 2 / protocol.Residues); v.Window != 0 {
 			most = min(most, w) // no farther than the nodes let it go
 		}
-		top += protocol.Residues * (protocol.Ticket(p.ID[p.settleRounds%8]) % (most + 1))
+		top += protocol.Residues * (protocol.Ticket(v.ID[v.settleRounds%8]) % (most + 1))
 	}
 	return top
 }
 
 // StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
 // works while no node can be reached. Only Shrink and Renew still send.
-func (p *proposal) StopRenewal() { p.NoRenewal = true }
+func (v *State) StopRenewal() { v.NoRenewal = true }
 
-func (p *proposal) Muted() bool { return p.NoRenewal }
+func (v *State) Muted() bool { return v.NoRenewal }
+
+// Postpone says that there is no room for any of the joins at their nodes yet,
+// so the attempt has not begun. It is not abandoned before it has (rule 2): it
+// would start again at the end of the queue for room.
+func (v *State) Postpone() {
+	if v.phase == Joining {
+		v.began = protocol.Never.Add(-v.TTL)
+	}
+}

@@ -69,7 +69,7 @@ func (b *bench) reach(nodes ...int) {
 				continue
 			}
 			some = true
-			a, _ := b.nodes[r.Node].Handle(b.millis(), b.Terms, "", r)
+			a, _ := b.nodes[r.Node].Handle(b.millis(), b.State.Terms, "", r)
 			b.last[r.Node] = a
 			b.Answer(b.now, r, a)
 		}
@@ -100,7 +100,7 @@ func behind(t *testing.T) (b *bench, push protocol.Push) {
 	}
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1)
-	assert.Equal(t, lease.Waiting, b.Phase())
+	assert.Equal(t, lease.Waiting, b.State.Phase())
 	outs := b.other(0, protocol.OpLeave, 0)
 	b.other(2, protocol.OpLeave, 0)
 	if !assert.Len(t, outs, 1) {
@@ -140,7 +140,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 				b.out()
 				r := b.held[len(b.held)-1]
 				b.held = b.held[:len(b.held)-1]
-				a, _ := b.nodes[0].Handle(b.millis(), b.Terms, "", r)
+				a, _ := b.nodes[0].Handle(b.millis(), b.State.Terms, "", r)
 				assert.Equal(t, protocol.Missing, a.Status)
 				b.Answer(b.now, r, a)
 				b.Push(b.now, 0, push)
@@ -149,15 +149,15 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 			b.other(1, protocol.OpLeave, 0)
 			b.Up(b.now, 1)
 			b.reach(0, 1, 2)
-			assert.Equal(t, 1, b.Votes(b.now), "node 1 votes")
-			assert.Equal(t, lease.Waiting, b.Phase(), "the rival has the keys of the nodes 0 and 2")
+			assert.Equal(t, 1, b.State.Votes(b.now), "node 1 votes")
+			assert.Equal(t, lease.Waiting, b.State.Phase(), "the rival has the keys of the nodes 0 and 2")
 
 			// The push is worth a question, and when the rival has gone the
 			// answer is worth a vote.
 			b.nodes[0].DelPlain(b.millis(), "rival")
 			b.Push(b.now, 0, push)
 			b.reach(0, 1, 2)
-			assert.Equal(t, lease.Holding, b.Phase())
+			assert.Equal(t, lease.Holding, b.State.Phase())
 		})
 	}
 }
@@ -174,7 +174,7 @@ func TestPushBeforeTheKeyWasTaken(t *testing.T) {
 	assert.True(t, b.last[0].Foreign, "%+v", b.last[0])
 	b.Push(b.now, 0, push)
 	b.reach(0, 1)
-	assert.Zero(t, b.Votes(b.now))
+	assert.Zero(t, b.State.Votes(b.now))
 }
 
 // A node may store the claim a second time and not vote for it, with no word of
@@ -201,7 +201,7 @@ func TestPushBeforeTheSecondSettle(t *testing.T) {
 			if !early {
 				b.Push(b.now, 0, push)
 			}
-			assert.Equal(t, lease.Waiting, b.Phase())
+			assert.Equal(t, lease.Waiting, b.State.Phase())
 			if assert.Len(t, b.Out, 1) {
 				assert.Equal(t, protocol.OpBeat, b.Out[0].Op, "the push may be of now: the node is asked")
 			}
@@ -215,16 +215,16 @@ func TestEvictByAWordOfBefore(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	word := func(node int) protocol.Push {
-		return protocol.Push{ID: b.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: 128, Evict: true}
+		return protocol.Push{ID: b.State.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: 128, Evict: true}
 	}
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1, 2)
 	b.Push(b.now, 0, word(0))
 	b.pass(2*benchTTL, 1, 2)
 	b.Push(b.now, 1, word(1))
-	assert.Equal(t, lease.Holding, b.Phase(), "node 0 has said nothing for two leases")
+	assert.Equal(t, lease.Holding, b.State.Phase(), "node 0 has said nothing for two leases")
 	b.Push(b.now, 2, word(2))
-	assert.Equal(t, lease.Lost, b.Phase())
+	assert.Equal(t, lease.Lost, b.State.Phase())
 }
 
 // A claim that waits is not evicted, whatever the nodes say.
@@ -232,9 +232,9 @@ func TestEvictOfAWaiter(t *testing.T) {
 	t.Parallel()
 	b, _ := behind(t)
 	for node := range 3 {
-		b.Push(b.now, node, protocol.Push{ID: b.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: b.Ticket(), Evict: true})
+		b.Push(b.now, node, protocol.Push{ID: b.State.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: b.State.Ticket(), Evict: true})
 	}
-	assert.Equal(t, lease.Waiting, b.Phase())
+	assert.Equal(t, lease.Waiting, b.State.Phase())
 }
 
 // An operator's word ends a hold when a quorum says it, each node in the view
@@ -244,12 +244,12 @@ func TestEvict(t *testing.T) {
 	b := newBench(t)
 	b.Start(b.now, 128, 0, 0)
 	word := func(node int) protocol.Push {
-		return protocol.Push{ID: b.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: 128, Evict: true}
+		return protocol.Push{ID: b.State.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: 128, Evict: true}
 	}
 	b.Push(b.now, 0, word(0))
 	b.Push(b.now, 1, word(1))
 	b.reach(0, 1, 2)
-	assert.Equal(t, lease.Holding, b.Phase(), "it was not a holder yet")
+	assert.Equal(t, lease.Holding, b.State.Phase(), "it was not a holder yet")
 	for range 3 {
 		b.Push(b.now, 0, word(0))
 	}
@@ -258,15 +258,15 @@ func TestEvict(t *testing.T) {
 	for _, m := range []protocol.Push{other, earlier, life} {
 		b.Push(b.now, 1, m)
 	}
-	assert.Equal(t, lease.Holding, b.Phase(), "one node has said so")
+	assert.Equal(t, lease.Holding, b.State.Phase(), "one node has said so")
 	b.Renew(b.now)
 	b.reach(0, 1, 2)
 	b.Push(b.now, 1, word(1))
-	assert.Equal(t, lease.Holding, b.Phase(), "node 0 has answered since")
-	assert.False(t, b.Evicted())
+	assert.Equal(t, lease.Holding, b.State.Phase(), "node 0 has answered since")
+	assert.False(t, b.State.Evicted())
 	b.Push(b.now, 2, word(2))
-	assert.Equal(t, lease.Lost, b.Phase())
-	assert.True(t, b.Evicted())
+	assert.Equal(t, lease.Lost, b.State.Phase())
+	assert.True(t, b.State.Evicted())
 	assert.Equal(t, b.now, b.Deadline())
 	if b.out(); assert.Len(t, b.held, 3) {
 		assert.Equal(t, protocol.OpLeave, b.held[0].Op)

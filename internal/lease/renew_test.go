@@ -28,22 +28,22 @@ func TestRenewalsReachTheNodesThatAnswer(t *testing.T) {
 		}
 		var due []reply
 		now := protocol.Time(time.Second)
-		end := now.Add(30 * c.TTL)
+		end := now.Add(30 * c.State.TTL)
 		c.Start(now, 640, 0, 0)
 		for held := false; now < end; {
 			for _, q0 := range c.Out {
-				limit := c.NodeTimeout
+				limit := c.State.NodeTimeout
 				if q0.Node >= q {
-					if limit = 2 * c.TTL; r.IntN(2) == 0 {
+					if limit = 2 * c.State.TTL; r.IntN(2) == 0 {
 						continue // lost
 					}
 				}
 				due = append(due, reply{now.Add(1 + time.Duration(r.Int64N(int64(limit)))), q0})
 			}
 			c.Out = nil
-			held = held || c.Phase() == Holding
-			if c.Phase().Final() {
-				t.Fatalf("seed %d: phase %d at %v, held before: %t", seed, c.Phase(), now, held)
+			held = held || c.State.Phase() == Holding
+			if c.State.Phase().Final() {
+				t.Fatalf("seed %d: phase %d at %v, held before: %t", seed, c.State.Phase(), now, held)
 			}
 			next, k := c.Wake(), -1
 			for i, a := range due {

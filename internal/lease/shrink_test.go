@@ -30,7 +30,7 @@ func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
 
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1, 2)
-	assert.Equal(t, lease.Holding, b.Phase())
+	assert.Equal(t, lease.Holding, b.State.Phase())
 	b.nodes[0].Configure(2*benchTTL+benchTTL/4, 0)
 	b.Shrink(b.now, 1)
 	b.reach(0, 1, 2)
@@ -64,7 +64,7 @@ func TestShrinkMovesNoDeadline(t *testing.T) {
 	}
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1, 2)
-	b.StopRenewal()
+	b.State.StopRenewal()
 	ends := b.Deadline()
 	b.pass(benchTTL/4, 0, 1, 2)
 	assert.Equal(t, []uint64{4, 4, 4}, weights())
@@ -88,7 +88,7 @@ func TestShrinkMovesNoDeadline(t *testing.T) {
 	assert.Equal(t, []uint64{1, 1, 1}, weights())
 	assert.Equal(t, later, b.Deadline())
 	b.pass(benchTTL, 0, 1, 2)
-	assert.Equal(t, lease.Lost, b.Phase())
+	assert.Equal(t, lease.Lost, b.State.Phase())
 	assert.Equal(t, later, b.Deadline())
 }
 
@@ -102,7 +102,7 @@ func TestTwoShrinksMoveNoDeadline(t *testing.T) {
 	})
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1, 2)
-	b.StopRenewal()
+	b.State.StopRenewal()
 	ends := b.Deadline()
 	b.pass(benchTTL/4, 0, 1, 2)
 	b.Shrink(b.now, 3)
@@ -123,7 +123,7 @@ func TestShrinkTakesNoLeaseBack(t *testing.T) {
 	})
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1, 2)
-	b.StopRenewal()
+	b.State.StopRenewal()
 	ends := b.Deadline()
 	b.now = b.now.Add(10 * time.Millisecond)
 	b.Renew(b.now)
@@ -159,14 +159,14 @@ func TestAskedRenewalOfAHoldThatIsNotRenewed(t *testing.T) {
 			b.out()
 			join := b.held[2]
 			b.held = b.held[:2]
-			a, _ := b.nodes[2].Handle(b.millis(), b.Terms, "", join)
+			a, _ := b.nodes[2].Handle(b.millis(), b.State.Terms, "", join)
 			b.Answer(b.now, join, a)
 		}
 		b.reach(0, 1)
-		assert.Equal(t, lease.Holding, b.Phase())
-		assert.Greater(t, b.Ticket(), protocol.Ticket(128))
+		assert.Equal(t, lease.Holding, b.State.Phase())
+		assert.Greater(t, b.State.Ticket(), protocol.Ticket(128))
 		b.held = nil
-		b.StopRenewal()
+		b.State.StopRenewal()
 		if shrinks {
 			b.Shrink(b.now, 1)
 			b.reach(0, 1)

@@ -21,9 +21,9 @@ import (
 func (c *Claim) Clone() *Claim {
 	d := *c
 	d.Out = slices.Clone(c.Out)
-	d.peers = slices.Clone(c.peers)
-	for i := range d.peers {
-		if p := &d.peers[i]; p.extraOrNil != nil {
+	d.State.peers = slices.Clone(c.State.peers)
+	for i := range d.State.peers {
+		if p := &d.State.peers[i]; p.extraOrNil != nil {
 			m := *p.extraOrNil
 			p.extraOrNil = &m
 		}
@@ -39,9 +39,9 @@ func (c *Claim) Permuted(order []int) *Claim {
 	// What is to be sent is for the search to have sent before: a request names
 	// its node by the number of before.
 	d.Out = nil
-	peers := slices.Clone(d.peers)
+	peers := slices.Clone(d.State.peers)
 	for i, from := range order {
-		d.peers[i] = peers[from]
+		d.State.peers[i] = peers[from]
 	}
 	return d
 }
@@ -51,42 +51,42 @@ func (c *Claim) Permuted(order []int) *Claim {
 // whether it has been here before. What a phase does not read is left out, and
 // so is what only reports (waiters).
 func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
-	b = append(b, byte(c.phase))
+	b = append(b, byte(c.State.phase))
 	// A claim of a try differs from one that waits in when it gives up, and in
 	// nothing else that it does later.
-	b = AppendFlags(b, c.NoRenewal, c.raised, c.Try && c.votedOnce)
-	if c.Try {
-		b = c.AppendTime(b, c.giveUpAt, now)
+	b = AppendFlags(b, c.State.NoRenewal, c.State.raised, c.State.Try && c.State.votedOnce)
+	if c.State.Try {
+		b = c.State.AppendTime(b, c.giveUpAt, now)
 	}
-	b = binary.AppendUvarint(b, uint64(c.ticket))
-	b = binary.AppendUvarint(b, c.Weight)
-	b = binary.AppendUvarint(b, c.admittedCapacity)
-	for _, t := range [...]protocol.Time{c.beatAt, c.countAt, c.shrunkAt} {
-		b = c.AppendTime(b, t, now)
+	b = binary.AppendUvarint(b, uint64(c.State.ticket))
+	b = binary.AppendUvarint(b, c.State.Weight)
+	b = binary.AppendUvarint(b, c.State.admittedCapacity)
+	for _, t := range [...]protocol.Time{c.beatAt, c.countAt, c.State.shrunkAt} {
+		b = c.State.AppendTime(b, t, now)
 	}
 	// The deadline of a claim that is not held is zero or of an earlier phase,
 	// and the start of an attempt matters until it is settled. To write both
 	// always would make one state look like many, and the search would not end.
-	switch c.phase {
+	switch c.State.phase {
 	case Joining:
-		began := c.began
-		if c.Postponed() {
+		began := c.State.began
+		if c.State.Postponed() {
 			began = protocol.Never // however much time passes until there is room
 		}
-		b = c.AppendTime(b, began, now)
-		b = binary.AppendVarint(b, int64(c.settleRounds))
+		b = c.State.AppendTime(b, began, now)
+		b = binary.AppendVarint(b, int64(c.State.settleRounds))
 	case Waiting:
-		b = binary.AppendVarint(b, int64(c.settleRounds))
+		b = binary.AppendVarint(b, int64(c.State.settleRounds))
 	case Holding:
-		b = c.AppendTime(b, c.deadline, now)
-		if !c.Try {
-			b = c.AppendTime(b, c.giveUpAt, now)
+		b = c.State.AppendTime(b, c.State.deadline, now)
+		if !c.State.Try {
+			b = c.State.AppendTime(b, c.giveUpAt, now)
 		}
 	}
 	b = binary.AppendVarint(b, int64(c.countPause))
-	b = binary.AppendVarint(b, int64(c.lists))
-	for i := range c.peers {
-		b = c.appendPeer(b, &c.peers[i], now)
+	b = binary.AppendVarint(b, int64(c.State.lists))
+	for i := range c.State.peers {
+		b = c.State.appendPeer(b, &c.State.peers[i], now)
 	}
 	return b
 }
@@ -114,7 +114,7 @@ func AppendFlags(b []byte, flags ...bool) []byte {
 	return binary.AppendVarint(b, int64(n))
 }
 
-func (v *views) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
+func (v *State) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 	m := p.extra()
 	// A hint to a node that votes, or of a claim that is held, is looked at no
 	// more.
@@ -126,7 +126,7 @@ func (v *views) appendPeer(b []byte, p *peer, now protocol.Time) []byte {
 		v.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.evicts, !p.vote && p.ended)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
-	for _, t := range [...]protocol.Time{p.ackSent, v.leaseEnds(p), p.pendingSince, next} {
+	for _, t := range [...]protocol.Time{p.ackSent, p.leaseEnds(v), p.pendingSince, next} {
 		b = v.AppendTime(b, t, now)
 	}
 	b = append(b, p.failures)

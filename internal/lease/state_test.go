@@ -16,8 +16,7 @@ import (
 // implies.
 var reported = map[string]string{
 	"Config":       "the same during a search, save for the weight",
-	"proposal":     "looked at one by one",
-	"views":        "looked at one by one",
+	"State":        "looked at one by one",
 	"Out":          "requests, which a search takes at once",
 	"peers":        "looked at one by one",
 	"extraOrNil":   "looked at one by one",
@@ -46,23 +45,22 @@ func TestStateIsComplete(t *testing.T) {
 		c := NewClaim(Config{
 			Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Minute, Counting: true}, Nodes: 1, NodeTimeout: time.Second, Drift: time.Second, Try: try,
 		})
-		c.phase = phase
-		m := c.peers[0].mutableExtra()
+		c.State.phase = phase
+		m := c.State.peers[0].mutableExtra()
 		m.earlyPush.Vote, m.shrinkPending = true, true
-		c.peers[0].held = true
+		c.State.peers[0].held = true
 		return c
 	}
 	parts := map[string]func(c *Claim) any{
 		"claim":   func(c *Claim) any { return c },
-		"asked":   func(c *Claim) any { return &c.proposal },
-		"views":   func(c *Claim) any { return &c.views },
-		"peer":    func(c *Claim) any { return &c.peers[0] },
-		"more":    func(c *Claim) any { return c.peers[0].extraOrNil },
-		"content": func(c *Claim) any { return &c.peers[0].extraOrNil.lowerSet },
-		"was":     func(c *Claim) any { return &c.peers[0].extraOrNil.admittedSet },
-		"base":    func(c *Claim) any { return &c.peers[0].extraOrNil.prefixTotals },
-		"all":     func(c *Claim) any { return &c.peers[0].extraOrNil.all },
-		"early":   func(c *Claim) any { return &c.peers[0].extraOrNil.earlyPush },
+		"views":   func(c *Claim) any { return &c.State },
+		"peer":    func(c *Claim) any { return &c.State.peers[0] },
+		"more":    func(c *Claim) any { return c.State.peers[0].extraOrNil },
+		"content": func(c *Claim) any { return &c.State.peers[0].extraOrNil.lowerSet },
+		"was":     func(c *Claim) any { return &c.State.peers[0].extraOrNil.admittedSet },
+		"base":    func(c *Claim) any { return &c.State.peers[0].extraOrNil.prefixTotals },
+		"all":     func(c *Claim) any { return &c.State.peers[0].extraOrNil.all },
+		"early":   func(c *Claim) any { return &c.State.peers[0].extraOrNil.earlyPush },
 	}
 	for name, part := range parts {
 		all := reflect.TypeOf(part(claim(Joining, false))).Elem()

@@ -23,17 +23,17 @@ func TestTryWaitsOnceForANodeThatHangs(t *testing.T) {
 	now = protocol.Time(1).Add(timeout)
 	require.Equal(t, now, c.Wake())
 	c.Tick(now)
-	require.Equal(t, protocol.Ticket(128), c.Ticket(), "node 2 is silent, so the two others decide")
+	require.Equal(t, protocol.Ticket(128), c.State.Ticket(), "node 2 is silent, so the two others decide")
 	for _, r := range c.Out {
 		if r.Node == 0 {
 			c.Answer(now+1, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 128, Vote: true})
 		}
 	}
-	for !c.Phase().Final() {
+	for !c.State.Phase().Final() {
 		require.LessOrEqual(t, c.Wake(), now.Add(timeout+time.Millisecond))
 		c.Tick(c.Wake())
 	}
-	assert.Equal(t, Busy, c.Phase())
+	assert.Equal(t, Busy, c.State.Phase())
 }
 
 // A node that reports a ticket of the far future draws no claim after it.
@@ -54,6 +54,6 @@ func TestForgedTicketIsNotFollowed(t *testing.T) {
 		if late {
 			c.Answer(2, protocol.Request{Node: 0, Op: protocol.OpJoin, Sent: 1}, forged)
 		}
-		assert.Equal(t, protocol.Ticket(wall+64), c.Ticket())
+		assert.Equal(t, protocol.Ticket(wall+64), c.State.Ticket())
 	}
 }

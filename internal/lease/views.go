@@ -15,9 +15,15 @@ import (
 // Invariant: a view counts while its lease runs, and only at the claim's own
 // ticket.
 
-// views is what the nodes have said of a proposal, and what has come of that.
-type views struct {
-	proposal
+// State is what a claim knows: what it asks the nodes for, what each of them has
+// said of that, and what has come of it. The events of a Claim change it.
+type State struct {
+	Config
+	ticket       protocol.Ticket // T
+	began        protocol.Time   // of the attempt, or of raising T
+	settleRounds int32           // settling rounds that did not settle the claim
+	raised       bool            // T is not the T0 of the join any more
+
 	peers            []peer
 	deadline         protocol.Time // Holding: rule 5
 	admittedCapacity uint64        // Holding: the capacity it was admitted under
@@ -139,15 +145,15 @@ func (r reach) from(t protocol.Ticket) protocol.Ticket {
 	return 0
 }
 
-func (v *views) Phase() Phase { return v.phase }
+func (v *State) Phase() Phase { return v.phase }
 
 // Evicted reports whether an operator has ended the hold. Its phase is Lost.
-func (v *views) Evicted() bool { return v.evicted }
+func (v *State) Evicted() bool { return v.evicted }
 
 // Waiters reports whether another claim is known to wait behind the claim. What
 // a node said that does not answer any more is forgotten: no other answer says
 // that the claim has gone.
-func (v *views) Waiters() bool {
+func (v *State) Waiters() bool {
 	for i := range v.peers {
 		if p := &v.peers[i]; p.waiters && p.failures < 2 && v.Absent&(1<<i) == 0 {
 			return true
@@ -158,21 +164,21 @@ func (v *views) Waiters() bool {
 
 // Asks reports whether the claim asks a node: it is a member of the
 // configuration that the claim counts on.
-func (v *views) Asks(node int) bool { return node < len(v.peers) && v.Absent&(1<<node) == 0 }
+func (v *State) Asks(node int) bool { return node < len(v.peers) && v.Absent&(1<<node) == 0 }
 
-func (v *views) Untouched(node int) bool { return v.peers[node].neverSent() }
+func (v *State) Untouched(node int) bool { return v.peers[node].neverSent() }
 
 // running: the node holds the claim as far as this client knows. The node may
 // hold it for longer: it takes the lease to begin when the request arrives, and
 // this client when it was sent.
-func (v *views) running(p *peer, now protocol.Time) bool {
+func (p *peer) running(v *State, now protocol.Time) bool {
 	return p.held &&
-		now < v.leaseEnds(p) //mutant:RuleLease
+		now < p.leaseEnds(v) //mutant:RuleLease
 }
 
 // leaseEnds is when the lease ends, and with it the view, that the newest
 // acknowledgement brought: s + ttl - drift.
-func (v *views) leaseEnds(p *peer) protocol.Time {
+func (p *peer) leaseEnds(v *State) protocol.Time {
 	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
 		return m.leaseEnds
 	}
@@ -182,55 +188,55 @@ func (v *views) leaseEnds(p *peer) protocol.Time {
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
-func (v *views) usable(p *peer, now protocol.Time) bool {
-	return v.running(p, now) &&
+func (p *peer) usable(v *State, now protocol.Time) bool {
+	return p.running(v, now) &&
 		p.ticket == v.ticket //mutant:RuleExact
 }
 
-// barred: no claim has the vote of the node, for another Redlock client has its
+// isBarred: no claim has the vote of the node, for another Redlock client has its
 // key there. It does not tell claims apart, so it must not be one of the q at
 // which T is settled.
-func (v *views) barred(p *peer) bool {
+func (p *peer) isBarred() bool {
 	return p.extra().barred && !p.vote //mutant:RuleBarred=false
 }
 
 // awaited: an answer of the node may still come. A try waits once for a node
 // that is silent, not again with each settling round.
-func (v *views) awaited(p *peer) bool { return p.pendingSince != 0 && (!v.Try || p.failures == 0) }
+func (p *peer) awaited(try bool) bool { return p.pendingSince != 0 && (!try || p.failures == 0) }
 
 // exact returns the nodes that hold exactly T. Only these are evidence of the
 // claim's place: a node that holds it at a lower ticket may have let a claim
 // between the two in.
-func (v *views) exact(now protocol.Time) (nodes uint32) {
+func (v *State) exact(now protocol.Time) (nodes uint32) {
 	for i := range v.peers {
-		if v.usable(&v.peers[i], now) {
+		if v.peers[i].usable(v, now) {
 			nodes |= 1 << i
 		}
 	}
 	return nodes
 }
 
-func (v *views) Node(i int, now protocol.Time) (holds, votes bool) {
+func (v *State) Node(i int, now protocol.Time) (holds, votes bool) {
 	p := &v.peers[i]
-	return v.running(p, now), p.vote && v.usable(p, now)
+	return p.running(v, now), p.vote && p.usable(v, now)
 }
 
 // Known reports whether a quorum is known to hold the claim. If not, what is
 // missing is not the turn but the nodes.
-func (v *views) Known(now protocol.Time) bool {
-	return v.Sets.Met(v.where(func(p *peer) bool { return v.running(p, now) }))
+func (v *State) Known(now protocol.Time) bool {
+	return v.Sets.Met(v.where(func(p *peer) bool { return p.running(v, now) }))
 }
 
-func (v *views) Votes(now protocol.Time) int { return bits.OnesCount32(v.voting(now) & v.Sets.All()) }
+func (v *State) Votes(now protocol.Time) int { return bits.OnesCount32(v.voting(now) & v.Sets.All()) }
 
 // Voted reports whether a quorum votes for the claim. A claim that is counted
 // may have to wait all the same.
-func (v *views) Voted(now protocol.Time) bool { return v.Sets.Met(v.voting(now)) }
+func (v *State) Voted(now protocol.Time) bool { return v.Sets.Met(v.voting(now)) }
 
 // voting returns the nodes whose usable views vote for the claim.
-func (v *views) voting(now protocol.Time) (nodes uint32) {
+func (v *State) voting(now protocol.Time) (nodes uint32) {
 	for i := range v.peers {
-		if p := &v.peers[i]; p.vote && v.usable(p, now) {
+		if p := &v.peers[i]; p.vote && p.usable(v, now) {
 			nodes |= 1 << i
 		}
 	}
@@ -240,16 +246,16 @@ func (v *views) voting(now protocol.Time) (nodes uint32) {
 // ballot is the views at one moment, for a few questions: what changes a view
 // or T makes its votes wrong.
 type ballot struct {
-	*views
+	s     *State
 	now   protocol.Time
 	votes uint32 // the nodes whose usable views vote for the claim
 }
 
 // at returns what rule 3 needs of a moment.
-func (v *views) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
+func (v *State) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
 
 // where returns the nodes whose views match.
-func (v *views) where(match func(*peer) bool) (nodes uint32) {
+func (v *State) where(match func(*peer) bool) (nodes uint32) {
 	for i := range v.peers {
 		if match(&v.peers[i]) {
 			nodes |= 1 << i
@@ -258,7 +264,7 @@ func (v *views) where(match func(*peer) bool) (nodes uint32) {
 	return nodes
 }
 
-func (v *views) newestLimit() (newest protocol.Ticket) {
+func (v *State) newestLimit() (newest protocol.Ticket) {
 	for i := range v.peers {
 		newest = max(newest, v.peers[i].extra().limitAt)
 	}
@@ -267,13 +273,13 @@ func (v *views) newestLimit() (newest protocol.Ticket) {
 
 // MissedResize reports whether the node that gave an answer does not know the
 // newest number of permits that any node knows: see Repair.MissedResize.
-func (v *views) MissedResize(a *protocol.Answer) bool {
+func (v *State) MissedResize(a *protocol.Answer) bool {
 	return a.Status == protocol.OK && a.LimitAt < v.newestLimit()
 }
 
 // quorumDeadline returns when the leases of these nodes are no quorum's any
 // more: the q-th longest lease of each set, and the earlier of the two.
-func (v *views) quorumDeadline(nodes uint32) protocol.Time {
+func (v *State) quorumDeadline(nodes uint32) protocol.Time {
 	at := v.setDeadline(v.Sets.Present, nodes)
 	if v.Sets.Next != 0 {
 		at = min(at, v.setDeadline(v.Sets.Next, nodes))
@@ -283,16 +289,16 @@ func (v *views) quorumDeadline(nodes uint32) protocol.Time {
 
 // placeEnds returns when the claim loses its place in the queue: its leases have
 // ended on too many nodes.
-func (v *views) placeEnds() protocol.Time {
+func (v *State) placeEnds() protocol.Time {
 	return v.quorumDeadline(v.where(func(p *peer) bool { return p.held }))
 }
 
-func (v *views) setDeadline(set, nodes uint32) protocol.Time {
+func (v *State) setDeadline(set, nodes uint32) protocol.Time {
 	var buf [9]protocol.Time
 	ends := buf[:0]
 	for i := range v.peers {
 		if set&nodes&(1<<i) != 0 {
-			ends = append(ends, v.leaseEnds(&v.peers[i]))
+			ends = append(ends, v.peers[i].leaseEnds(v))
 		}
 	}
 	if len(ends) < protocol.NeedOf(set) {
@@ -305,7 +311,7 @@ func (v *views) setDeadline(set, nodes uint32) protocol.Time {
 // hinted is when enough nodes may have come round to make q votes: each node
 // says when the leases that are ahead of the claim end there. A vote at another
 // ticket than T does not count, so no hint is worth less for it.
-func (v *views) hinted() protocol.Time { //mutant:RuleHint=protocol.Never
+func (v *State) hinted() protocol.Time { //mutant:RuleHint=protocol.Never
 	at, votes := protocol.Time(0), uint32(0)
 	for i := range v.peers {
 		if p := &v.peers[i]; p.held && p.vote && p.ticket == v.ticket {
@@ -341,8 +347,8 @@ func (v *views) hinted() protocol.Time { //mutant:RuleHint=protocol.Never
 
 // lapsed reports whether the newest answer of the node says that the leases
 // ahead of the claim have ended there.
-func (v *views) lapsed(p *peer, now protocol.Time) bool {
-	return v.running(p, now) && !p.vote && p.failures == 0 && p.ended
+func (p *peer) lapsed(v *State, now protocol.Time) bool {
+	return p.running(v, now) && !p.vote && p.failures == 0 && p.ended
 }
 
 // insists reports whether a request to node i may have claims dropped whose
@@ -361,34 +367,34 @@ func (v *views) lapsed(p *peer, now protocol.Time) bool {
 //
 // A request for a list insists as well: the claims of a list count, so a dead
 // one in it may keep a claim out without end, or end a hold.
-func (v *views) insists(now protocol.Time, i int, list bool) bool { //mutant:RulePatient=true
+func (v *State) insists(now protocol.Time, i int, list bool) bool { //mutant:RulePatient=true
 	switch {
 	case list: //mutant:RuleInsist
 		return true
-	case !v.lapsed(&v.peers[i], now): //mutant:RuleInsist=true
+	case !v.peers[i].lapsed(v, now): //mutant:RuleInsist=true
 		return false
 	}
 	// As hinted counts them: a hint that comes due and that no claim insists for
 	// would have the claim ask without end.
-	return v.Sets.Met(v.where(func(p *peer) bool { return p.held && p.vote || v.lapsed(p, now) }))
+	return v.Sets.Met(v.where(func(p *peer) bool { return p.held && p.vote || p.lapsed(v, now) }))
 }
 
 // owesWeight reports whether a node is to learn the weight of Shrink from a
 // hold that is not renewed.
-func (v *views) owesWeight(node int) bool {
+func (v *State) owesWeight(node int) bool {
 	p := &v.peers[node]
 	return p.held && p.extra().shrinkPending && v.Absent&(1<<node) == 0
 }
 
 // outOfVotes has the deferred nodes asked early: those that have been asked
 // cannot make q votes any more.
-func (v *views) outOfVotes(now protocol.Time) bool {
+func (v *State) outOfVotes(now protocol.Time) bool {
 	if v.phase == Holding { //mutant:RuleRest=true
 		return false
 	}
 	votes := uint32(0)
 	for i := range v.peers {
-		if p := &v.peers[i]; p.pendingSince != 0 || p.vote && v.usable(p, now) {
+		if p := &v.peers[i]; p.pendingSince != 0 || p.vote && p.usable(v, now) {
 			votes |= 1 << i
 		}
 	}

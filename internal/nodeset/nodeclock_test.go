@@ -382,13 +382,13 @@ func TestEarly(t *testing.T) {
 	for i := range 3 {
 		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	}
-	require.Equal(t, lease.Holding, c.Phase())
+	require.Equal(t, lease.Holding, c.State.Phase())
 	c.Early(3, 1, 50*time.Minute)
 	assert.Equal(t, protocol.Time(1).Add(time.Hour), c.Deadline(), "two others remain")
 	c.Early(3, 2, 50*time.Minute)
 	assert.Equal(t, protocol.Time(1).Add(10*time.Minute), c.Deadline())
 	c.Early(3, 7, 20*time.Minute)
-	assert.Equal(t, lease.Lost, c.Phase())
+	assert.Equal(t, lease.Lost, c.State.Phase())
 }
 
 // The deadline that a holder keeps while nodes are exchanged ends earlier, too.
@@ -406,7 +406,7 @@ func TestEarlyWhileADeadlineIsKept(t *testing.T) {
 	c.Early(5, 7, 20*time.Minute)
 	assert.Equal(t, protocol.Time(1).Add(30*time.Minute), c.Deadline())
 	c.Early(6, 1, time.Hour)
-	assert.Equal(t, lease.Lost, c.Phase())
+	assert.Equal(t, lease.Lost, c.State.Phase())
 }
 
 // What a node in doubt said counts again with its next answer.
@@ -419,12 +419,12 @@ func TestDoubtEndsWithTheNextAnswer(t *testing.T) {
 		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, yes)
 	}
 	c.Early(3, 1, 2*time.Hour)
-	require.Equal(t, lease.Holding, c.Phase())
-	assert.Equal(t, 2, c.Votes(4))
+	require.Equal(t, lease.Holding, c.State.Phase())
+	assert.Equal(t, 2, c.State.Votes(4))
 	c.Answer(6, protocol.Request{Node: 0, Op: protocol.OpBeat, Sent: 5}, yes)
-	assert.Equal(t, 3, c.Votes(7))
+	assert.Equal(t, 3, c.State.Votes(7))
 	c.Early(8, 3, 2*time.Hour)
-	assert.Equal(t, lease.Lost, c.Phase(), "a majority is in doubt")
+	assert.Equal(t, lease.Lost, c.State.Phase(), "a majority is in doubt")
 }
 
 // The bounds of a node took in a moment for which our clock stood still. What

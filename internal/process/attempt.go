@@ -19,7 +19,7 @@ import (
 // become of the attempt. Wake says when the attempt wants a Tick.
 type Attempt struct {
 	lease.Claim
-	outbox
+	outbox          outbox
 	phase           lease.Phase // as of the last Step
 	met             bool        // a node knows of others at the name
 	taken           bool        // a caller has the hold
@@ -56,46 +56,46 @@ func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
 	send = a.Out[:0]
 	for i := range a.Out {
 		r := &a.Out[i]
-		r.Class = ClassOf(a.Phase(), r.Op) //mutant:RuleUrgent=protocol.Waits
+		r.Class = ClassOf(a.State.Phase(), r.Op) //mutant:RuleUrgent=protocol.Waits
 		if r.Op == protocol.OpJoin {
-			r.Ticket = a.Ticket()
+			r.Ticket = a.State.Ticket()
 		}
-		if a.goes(r) {
+		if a.outbox.goes(r) {
 			send = append(send, *r)
 		}
 	}
-	a.Out, a.fresh = nil, false
+	a.Out, a.outbox.fresh = nil, false
 	return send, a.news(n)
 }
 
 // Waits says that r, which stays where it is, has to wait for room. An attempt
 // of which nothing has been sent has not begun.
 func (a *Attempt) Waits(r *protocol.Request) {
-	if a.unsent == nil {
-		a.unsent = new([32]*protocol.Request)
+	if a.outbox.unsent == nil {
+		a.outbox.unsent = new([32]*protocol.Request)
 	}
-	a.unsent[r.Node] = r
-	if a.sent == 0 { //mutant:RulePostpone
-		a.Postpone()
+	a.outbox.unsent[r.Node] = r
+	if a.outbox.sent == 0 { //mutant:RulePostpone
+		a.State.Postpone()
 	}
 }
 
 // Departed says that a link was handed r, which has not moved since, and
 // whether the node may get it. If not, a failure follows. The link had room.
 func (a *Attempt) Departed(r *protocol.Request, sent bool) {
-	if a.waits(r.Node) == r {
-		a.unsent[r.Node] = nil
+	if a.outbox.waits(r.Node) == r {
+		a.outbox.unsent[r.Node] = nil
 	}
 	if !sent {
 		return
 	}
-	if a.Postponed() {
-		a.Claim.Begin(r.Sent, a.Ticket())
+	if a.State.Postponed() {
+		a.Claim.State.Begin(r.Sent, a.State.Ticket())
 	}
 	bit := uint32(1) << r.Node
-	a.sent |= bit
+	a.outbox.sent |= bit
 	if repeatable(r.Op) {
-		a.flying |= bit
+		a.outbox.flying |= bit
 	}
 }
 
@@ -106,9 +106,9 @@ func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 // and only to a node that may have the claim.
 func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Duration) {
 	since := now.Sub(r.Sent)
-	pause = max(a.NodeTimeout, since) / 4
-	has := (a.reached|a.flying)&(1<<r.Node) != 0
-	if r.Op == protocol.OpLeave && has && since+pause < a.TTL { //mutant:RuleLeaveAgain
+	pause = max(a.State.NodeTimeout, since) / 4
+	has := (a.outbox.reached|a.outbox.flying)&(1<<r.Node) != 0
+	if r.Op == protocol.OpLeave && has && since+pause < a.State.TTL { //mutant:RuleLeaveAgain
 		return pause
 	}
 	a.fail(now, r, false)
@@ -116,7 +116,7 @@ func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Du
 }
 
 // Reached says that a node has carried out a request, or may have.
-func (a *Attempt) Reached(node int) { a.reached |= 1 << node }
+func (a *Attempt) Reached(node int) { a.outbox.reached |= 1 << node }
 
 // Fail takes a request that will not be answered, for good or for now. The node
 // may have carried it out.
@@ -126,9 +126,9 @@ func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, forGood bool) {
 }
 
 func (a *Attempt) fail(now protocol.Time, r *protocol.Request, forGood bool) {
-	a.landed(r)
+	a.outbox.landed(r)
 	if r.Op == protocol.OpLeave {
-		a.left(r.Node, false)
+		a.outbox.left(r.Node, false)
 		return
 	}
 	a.Claim.Fail(now, *r, forGood)
@@ -139,14 +139,14 @@ func (a *Attempt) fail(now protocol.Time, r *protocol.Request, forGood bool) {
 // answers say is in nothing: an attempt that a name's other claims keep from
 // settling must not keep other names out.
 func (a *Attempt) Underway() bool {
-	return a.Phase() == lease.Joining && !a.Sets.Met(a.sent&^a.flying)
+	return a.State.Phase() == lease.Joining && !a.State.Sets.Met(a.outbox.sent&^a.outbox.flying)
 }
 
 // Reload reports whether a request is to be sent once more that its node could
 // not carry out, because it did not know the script. Not after the claim's own
 // leave: the claim would stay at the node for a lease.
 func (a *Attempt) Reload(r *protocol.Request) bool {
-	return r.Op == protocol.OpLeave || !a.Phase().Final()
+	return r.Op == protocol.OpLeave || !a.State.Phase().Final()
 }
 
 // Up says that a node may have pushed what did not arrive, or has lost the
@@ -154,15 +154,15 @@ func (a *Attempt) Reload(r *protocol.Request) bool {
 // Invariant: it is asked although the same request may be under way. The answer
 // to that one may be from before the push that was lost.
 func (a *Attempt) Up(now protocol.Time, node int) {
-	if a.waits(node) == nil {
-		a.fresh = true //mutant:RuleAskAgain=false
+	if a.outbox.waits(node) == nil {
+		a.outbox.fresh = true //mutant:RuleAskAgain=false
 		a.Claim.Up(now, node)
 	}
 }
 
 // Renew asks every node for a new lease now, also where one has been asked for.
 func (a *Attempt) Renew(now protocol.Time) {
-	a.fresh = true
+	a.outbox.fresh = true
 	a.Claim.Renew(now)
 }
 
@@ -170,13 +170,15 @@ func (a *Attempt) Renew(now protocol.Time) {
 // ended before the caller came to run.
 func (a *Attempt) Take(now protocol.Time) lease.Phase {
 	a.Tick(now)
-	a.taken = a.Phase() == lease.Holding
-	return a.Phase()
+	a.taken = a.State.Phase() == lease.Holding
+	return a.State.Phase()
 }
 
 // Free returns the nodes that are known to be free of the claim after its end,
 // a bit for each, and whether each node has confirmed that or has had its time.
-func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }
+func (a *Attempt) Free() (nodes uint32, all bool) {
+	return a.outbox.free, a.outbox.ended >= a.State.Nodes
+}
 
 // News is what has become of an attempt in an event.
 type News struct {
@@ -196,17 +198,17 @@ func (n *News) Over() bool { return n.Phase.Final() && !n.Was.Final() }
 // news says what has become of the attempt. At its end a node that was never
 // asked is free of the claim.
 func (a *Attempt) news(n *Name) News {
-	news := News{Was: a.phase, Phase: a.Phase(), Taken: a.taken}
+	news := News{Was: a.phase, Phase: a.State.Phase(), Taken: a.taken}
 	a.phase = news.Phase
 	switch {
 	case news.Over():
-		for i := range int(a.Nodes) {
-			if a.Untouched(i) {
-				a.left(i, true)
+		for i := range int(a.State.Nodes) {
+			if a.State.Untouched(i) {
+				a.outbox.left(i, true)
 			}
 		}
 	case !news.Phase.Final() && a.taken:
-		if waiters := a.Waiters(); waiters != a.waitersReported {
+		if waiters := a.State.Waiters(); waiters != a.waitersReported {
 			if a.waitersReported = waiters; waiters {
 				news.Waiting = true
 				n.Meet(true)

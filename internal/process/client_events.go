@@ -60,10 +60,10 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 		a.Fail(now, r, false)
 		return d, nil
 	}
-	a.landed(r) //mutant:RuleLanded=defer a.landed(r)
+	a.outbox.landed(r) //mutant:RuleLanded=defer a.landed(r)
 	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
 	if r.Op == protocol.OpLeave {
-		a.left(r.Node, true)
+		a.outbox.left(r.Node, true)
 		return d, nil
 	}
 	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) { //mutant:RuleForeign
@@ -74,7 +74,7 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	if d == lease.DoubtOld && r.Op != protocol.OpJoin {
 		d = lease.NoDoubt // it is not the T0 of a join any more
 	}
-	if d != lease.NoDoubt && a.Phase() == lease.Joining && !a.Raised() && c.Window().Far(a.Ticket(), c.Clock(a.Began())) {
+	if d != lease.NoDoubt && a.State.Phase() == lease.Joining && !a.State.Raised() && c.Window().Far(a.State.Ticket(), c.Clock(a.State.Began())) {
 		// Its T0 is from the clock of a node that others contradict by now.
 		a.End(now, lease.Expired)
 	}
@@ -84,7 +84,7 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
 		n.Meet(a.met)
 	}
-	if a.Claim.MissedResize(ans) {
+	if a.Claim.State.MissedResize(ans) {
 		c.mu.Lock()
 		if !c.closed {
 			c.repair.MissedResize(now, n.Name, c.NodeTimeout)

@@ -106,7 +106,7 @@ func otherIncarnationShowsATicket(t assert.TestingT) {
 	assert.Zero(t, at)
 	var next process.Attempt
 	p.begin(&next, &p.name, false)
-	assert.Less(t, next.Ticket(), wall+3*protocol.Residues)
+	assert.Less(t, next.State.Ticket(), wall+3*protocol.Residues)
 }
 
 // A reply that was not judged does not count.
@@ -115,9 +115,9 @@ func TestReplyThatWasNotJudged(t *testing.T) {
 	p := newProcess(1)
 	p.start()
 	r := p.sent[0]
-	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.Ticket(), Incarnation: 1}
+	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.State.Ticket(), Incarnation: 1}
 	p.Answer(p.now, &p.a, &p.name, &r, &a, protocol.Verdict{})
-	assert.Equal(t, lease.Joining, p.a.Phase())
+	assert.Equal(t, lease.Joining, p.a.State.Phase())
 }
 
 // The answer to a request that the claim wanted to repeat is the answer to
@@ -134,9 +134,9 @@ func mergedAnswer(t assert.TestingT) {
 	joins := slices.Clone(p.sent)
 	assert.Len(t, joins, 3, "what is unanswered is not repeated")
 	for _, r := range joins {
-		p.answer(r, protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.Ticket()})
+		p.answer(r, protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.State.Ticket()})
 	}
-	assert.Equal(t, lease.Holding, p.a.Phase())
+	assert.Equal(t, lease.Holding, p.a.State.Phase())
 	p.pass(2 * aTimeout)
 	assert.Len(t, p.sent, 3, "no node is asked before the next beat")
 }
@@ -167,9 +167,9 @@ func foreignKey(t assert.TestingT) {
 	p := newProcess(3)
 	p.start()
 	for _, r := range slices.Clone(p.sent) {
-		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true, Ticket: p.a.Ticket(), Wait: time.Minute})
+		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true, Ticket: p.a.State.Ticket(), Wait: time.Minute})
 	}
-	assert.Equal(t, lease.Waiting, p.a.Phase())
+	assert.Equal(t, lease.Waiting, p.a.State.Phase())
 	assert.LessOrEqual(t, p.a.Wake(), p.now.Add(100*time.Millisecond))
 }
 
@@ -331,16 +331,16 @@ func TestT0OfAWrongClock(t *testing.T) {
 		p.start()
 		p.meet(1, 1_700_000_000_000)
 		p.meet(2, 1_700_000_000_000)
-		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000_000, Ticket: p.a.Ticket()}
+		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000_000, Ticket: p.a.State.Ticket()}
 		if off > 0 {
 			a.Status = protocol.Ahead
 		}
 		r := p.sent[1]
 		v, _ := p.Reply(p.now, &p.name, &r, &a)
 		p.Answer(p.now, &p.a, &p.name, &r, &a, v)
-		assert.Equal(t, lease.Expired, p.a.Phase())
+		assert.Equal(t, lease.Expired, p.a.State.Phase())
 		p.a = process.Attempt{}
 		p.start()
-		assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.a.Ticket()), 10_000)
+		assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.a.State.Ticket()), 10_000)
 	}
 }

@@ -62,9 +62,9 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 
 	var a process.Attempt
 	p.begin(&a, &process.Name{}, true)
-	assert.Equal(t, lease.Joining, a.Phase())
+	assert.Equal(t, lease.Joining, a.State.Phase())
 	a.Regroup(p.now, g)
-	assert.Equal(t, lease.Lost, a.Phase())
+	assert.Equal(t, lease.Lost, a.State.Phase())
 }
 
 // An operator's step may begin when its client counts on the next configuration
@@ -80,7 +80,7 @@ func TestASuccessionOfAnEarlierConfiguration(t *testing.T) {
 	}{"quorate set 3": {lease.Lost, lease.Superseded, 0}, "quorate set 4": {lease.Joining, lease.Asking, 3}} {
 		var a process.Attempt
 		p.begin(&a, &process.Name{Name: name}, true)
-		assert.Equal(t, want.phase, a.Phase(), name)
+		assert.Equal(t, want.phase, a.State.Phase(), name)
 		assert.Len(t, a.Out, want.sent, name)
 		read := &lease.RegisterOp{Op: protocol.OpRead, Succession: true}
 		p.StartRegisterOp(p.now, read, name, aTimeout, aTTL)

@@ -122,21 +122,21 @@ func play(t *testing.T, b []byte) tally {
 		Terms: terms, Nodes: uint8(n), NodeTimeout: 100 * time.Millisecond, Drift: 12 * time.Millisecond, Try: r.fate.among(8) == 0,
 	})
 	r.all = make([]neighbour, n)
-	liars := r.c.Sets.Need() - 1
+	liars := r.c.State.Sets.Need() - 1
 	if r.fate.among(4) == 0 {
-		liars = r.fate.among(r.c.Sets.Need())
+		liars = r.fate.among(r.c.State.Sets.Need())
 	}
 	for i := range r.all {
 		r.all[i] = neighbour{lies: i < liars, grants: r.fate.among(2) == 0, inc: 1}
 	}
 	r.c.Start(r.now, terms.ID.Next(1<<50), 0, 0)
-	for len(r.fate) > 0 && !r.c.Phase().Final() {
+	for len(r.fate) > 0 && !r.c.State.Phase().Final() {
 		r.step()
 		r.judge() // as a holder does: the claim gets no time event for that
 		r.c.Tick(r.now)
 		r.deliver()
 	}
-	if r.c.Phase() == lease.Lost {
+	if r.c.State.Phase() == lease.Lost {
 		if r.lost++; r.held == 0 {
 			t.Fatalf("admitted and lost at once: %+v", r.all)
 		}
@@ -154,7 +154,7 @@ func (r *round) deliver() {
 
 // judge compares what the claim believes with what is so.
 func (r *round) judge() {
-	if r.c.Phase() != lease.Holding || r.now >= r.c.Deadline() {
+	if r.c.State.Phase() != lease.Holding || r.now >= r.c.Deadline() {
 		return
 	}
 	liars, honest := 0, 0
@@ -162,7 +162,7 @@ func (r *round) judge() {
 		switch p := &r.all[i]; {
 		case p.lies:
 			liars++
-		case p.vote && p.tkt == r.c.Ticket() && r.now < p.until, p.old == r.c.Ticket() && r.now < p.oldEnd:
+		case p.vote && p.tkt == r.c.State.Ticket() && r.now < p.until, p.old == r.c.State.Ticket() && r.now < p.oldEnd:
 			honest++
 		}
 	}
@@ -239,7 +239,7 @@ func (r *round) answer(p *neighbour, q protocol.Request) {
 			p.tkt, p.vote = q.Ticket+protocol.Ticket(r.fate.among(16)/14*protocol.Residues), false
 		}
 		p.vote = p.vote || p.grants && r.fate.among(4) > 0
-		p.until = q.Sent.Add(r.c.TTL - r.c.Drift)
+		p.until = q.Sent.Add(r.c.State.TTL - r.c.State.Drift)
 		v[2].Int = int64(p.tkt)
 		if p.vote {
 			v[3].Int = 9 // voted, and there is no claim before it
@@ -268,7 +268,7 @@ func (p *neighbour) forget() {
 
 // number is one of those that matter, or any.
 func (r *round) number() int64 {
-	t := int64(r.c.Ticket())
+	t := int64(r.c.State.Ticket())
 	some := []int64{
 		t, t, t, t, t, t, t, t + protocol.Residues, t - protocol.Residues, 0, 0, 0, 1, 2, 1 << 30,
 		int64(protocol.MaxTicket) - 1, int64(protocol.MaxTicket), -1, protocol.DigestMod - 1, int64(r.fate.among(256)),
@@ -305,7 +305,7 @@ func (r *round) lie(q protocol.Request) {
 // push is what a node says unasked: an honest one that the claim is first now,
 // or that a claim waits.
 func (r *round) push(i int, p *neighbour) {
-	id := r.c.ID.String()
+	id := r.c.State.ID.String()
 	text := fmt.Sprintf("w 5 %d %s %d", p.inc, id, min(max(p.tkt, 1), protocol.MaxTicket-1))
 	switch {
 	case p.pushed != "" && r.fate.among(2) == 0:

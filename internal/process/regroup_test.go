@@ -25,7 +25,7 @@ func waits(t assert.TestingT) (c *lease.Claim, now protocol.Time, node func(i in
 	node(0, true)
 	node(1, false)
 	node(2, false)
-	assert.Equal(t, lease.Waiting, c.Phase())
+	assert.Equal(t, lease.Waiting, c.State.Phase())
 	return c, now, node
 }
 
@@ -35,15 +35,15 @@ func numberOfAnother(t assert.TestingT) {
 	c, now, node := waits(t)
 	c.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
 	node(2, true)
-	assert.NotEqual(t, lease.Holding, c.Phase(), "the vote of one member counts as another's")
+	assert.NotEqual(t, lease.Holding, c.State.Phase(), "the vote of one member counts as another's")
 	node(0, true)
-	assert.NotEqual(t, lease.Holding, c.Phase(), "so does an answer to what was asked before")
+	assert.NotEqual(t, lease.Holding, c.State.Phase(), "so does an answer to what was asked before")
 
 	c, now, node = waits(t)
 	node(2, true)
-	if assert.Equal(t, lease.Holding, c.Phase()) {
+	if assert.Equal(t, lease.Holding, c.State.Phase()) {
 		c.Regroup(now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
-		assert.Equal(t, 1, c.Votes(now), "a holder counts it as well")
+		assert.Equal(t, 1, c.State.Votes(now), "a holder counts it as well")
 	}
 }
 
@@ -79,10 +79,10 @@ func shorterGuard(t assert.TestingT) {
 	node(2, true)
 	g := protocol.Group{Nodes: 3, Sets: protocol.Majority(3), LongestTTL: time.Second}
 	c.Regroup(now, g)
-	assert.Equal(t, lease.Holding, c.Phase())
+	assert.Equal(t, lease.Holding, c.State.Phase())
 	g.LongestTTL--
 	c.Regroup(now, g)
-	assert.Equal(t, lease.Lost, c.Phase())
+	assert.Equal(t, lease.Lost, c.State.Phase())
 }
 
 func TestRegroup(t *testing.T) {

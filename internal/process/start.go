@@ -48,14 +48,14 @@ func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config,
 
 // propose returns T0 for an attempt that begins now.
 func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket {
-	return n.tickets.Propose(a.ID, c.Clock(now), c.Window())
+	return n.tickets.Propose(a.State.ID, c.Clock(now), c.Window())
 }
 
 // Step is Attempt.Step, and gives joins their T0: of when they are first sent.
 // An attempt of which nothing could be sent when it began proposes again.
 func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.Request, news News) {
-	if a.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.Began() && !a.Postponed() {
-		a.Begin(a.Began(), c.propose(now, a, n))
+	if a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.State.Began() && !a.State.Postponed() {
+		a.State.Begin(a.State.Began(), c.propose(now, a, n))
 	}
 	return a.Step(n)
 }
@@ -67,15 +67,15 @@ func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	switch {
 	case r.Withdrawn:
 		return false
-	case r.Op == protocol.OpLeave && now.Sub(r.Sent) >= a.TTL:
-		a.unsent[r.Node] = nil
-		a.left(r.Node, false)
+	case r.Op == protocol.OpLeave && now.Sub(r.Sent) >= a.State.TTL:
+		a.outbox.unsent[r.Node] = nil
+		a.outbox.left(r.Node, false)
 		return false
 	case r.Op == protocol.OpLeave:
 		return true
 	}
-	if a.Postponed() {
-		a.Claim.Begin(now, c.propose(now, a, n))
+	if a.State.Postponed() {
+		a.Claim.State.Begin(now, c.propose(now, a, n))
 	}
 	*r = a.Claim.Depart(now, *r) //mutant:RuleDepart
 	return true

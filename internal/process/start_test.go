@@ -33,7 +33,7 @@ func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
 	for _, r := range joins[:2] {
 		a.Claim.Answer(2, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: r.Ticket, Vote: true})
 	}
-	require.Equal(t, lease.Holding, a.Phase())
+	require.Equal(t, lease.Holding, a.State.Phase())
 	a.Out = nil
 	return c, n, a
 }
@@ -44,11 +44,11 @@ func TestAnAttemptBeginsWithTheFirstJoinThatIsSent(t *testing.T) {
 	t.Parallel()
 	_, _, a, joins := began(false, 0)
 	a.Waits(&joins[0])
-	require.True(t, a.Postponed())
+	require.True(t, a.State.Postponed())
 	joins[1].Sent = 5
 	a.Departed(&joins[1], true)
-	assert.False(t, a.Postponed())
-	assert.Equal(t, protocol.Time(5), a.Began())
+	assert.False(t, a.State.Postponed())
+	assert.Equal(t, protocol.Time(5), a.State.Began())
 }
 
 // A leave that has waited for room for a lease is not sent, and its node is not
@@ -62,11 +62,11 @@ func TestALeaveThatComesTooLate(t *testing.T) {
 	for i := range leaves {
 		a.Waits(&leaves[i])
 	}
-	assert.True(t, c.Depart(protocol.Time(3).Add(a.TTL-1), a, n, &leaves[0]))
+	assert.True(t, c.Depart(protocol.Time(3).Add(a.State.TTL-1), a, n, &leaves[0]))
 	for i := range leaves[1:] {
-		assert.False(t, c.Depart(protocol.Time(3).Add(a.TTL), a, n, &leaves[1+i]))
+		assert.False(t, c.Depart(protocol.Time(3).Add(a.State.TTL), a, n, &leaves[1+i]))
 	}
-	a.Fail(protocol.Time(3).Add(a.TTL), &leaves[0], false)
+	a.Fail(protocol.Time(3).Add(a.State.TTL), &leaves[0], false)
 	nodes, all := a.Free()
 	assert.Zero(t, nodes)
 	assert.True(t, all, "nothing is waited for any more")
@@ -78,7 +78,7 @@ func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 	_, _, a, joins := began(true, 0b110)
 	require.Len(t, joins, 3)
 	a.Claim.Answer(2, joins[0], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: joins[0].Ticket, Vote: true})
-	assert.Equal(t, lease.NoQuorum, a.Phase())
+	assert.Equal(t, lease.NoQuorum, a.State.Phase())
 }
 
 // A hold has its ticket: a node that is asked later may answer with one that is
@@ -86,7 +86,7 @@ func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 func TestAnOldTicketOfAHoldIsNotDoubted(t *testing.T) {
 	t.Parallel()
 	c, _, a := held(t)
-	old := protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Clock: int64(a.Ticket()) + c.Window().Half()}
+	old := protocol.Answer{Status: protocol.OK, Ticket: a.State.Ticket(), Clock: int64(a.State.Ticket()) + c.Window().Half()}
 	join := protocol.Request{Op: protocol.OpJoin}
 	assert.Equal(t, lease.NoDoubt, a.Claim.Answer(3, join, old))
 	_, _, other, _ := began(false, 0)
@@ -101,7 +101,7 @@ func TestRefusedForNow(t *testing.T) {
 	_, _, a, joins := began(false, 0)
 	a.Departed(&joins[0], true)
 	assert.Zero(t, a.Refused(2, &joins[0]))
-	assert.Zero(t, a.flying, "it has failed")
+	assert.Zero(t, a.outbox.flying, "it has failed")
 
 	_, _, a = held(t)
 	a.Reached(0)
@@ -109,13 +109,13 @@ func TestRefusedForNow(t *testing.T) {
 	a.Leave(left)
 	leave := a.Out[0]
 	require.Equal(t, protocol.OpLeave, leave.Op)
-	assert.Equal(t, a.NodeTimeout/4, a.Refused(left.Add(a.NodeTimeout), &leave))
-	assert.Equal(t, a.NodeTimeout/2, a.Refused(left.Add(2*a.NodeTimeout), &leave))
-	last := left.Add(a.TTL * 4 / 5) // the pause, a quarter of this, ends with the lease
+	assert.Equal(t, a.State.NodeTimeout/4, a.Refused(left.Add(a.State.NodeTimeout), &leave))
+	assert.Equal(t, a.State.NodeTimeout/2, a.Refused(left.Add(2*a.State.NodeTimeout), &leave))
+	last := left.Add(a.State.TTL * 4 / 5) // the pause, a quarter of this, ends with the lease
 	assert.Positive(t, a.Refused(last-1, &leave))
-	assert.Zero(t, a.ended)
+	assert.Zero(t, a.outbox.ended)
 	assert.Zero(t, a.Refused(last, &leave))
-	assert.Equal(t, uint8(1), a.ended, "given up")
+	assert.Equal(t, uint8(1), a.outbox.ended, "given up")
 }
 
 // Only a leave to a node that may have the claim is sent again.

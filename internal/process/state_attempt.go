@@ -18,12 +18,12 @@ import (
 func (a *Attempt) Clone() *Attempt {
 	b := *a
 	b.Claim = *a.Claim.Clone()
-	if a.unsent != nil {
-		b.unsent = new([32]*protocol.Request)
-		for i, r := range a.unsent {
+	if a.outbox.unsent != nil {
+		b.outbox.unsent = new([32]*protocol.Request)
+		for i, r := range a.outbox.unsent {
 			if r != nil {
 				q := *r
-				b.unsent[i] = &q
+				b.outbox.unsent[i] = &q
 			}
 		}
 	}
@@ -34,37 +34,37 @@ func (a *Attempt) Clone() *Attempt {
 func (a *Attempt) Permuted(order []int) *Attempt {
 	b := a.Clone()
 	b.Claim = *a.Claim.Permuted(order)
-	for _, set := range []*uint32{&b.sent, &b.flying, &b.merged, &b.free} {
+	for _, set := range []*uint32{&b.outbox.sent, &b.outbox.flying, &b.outbox.merged, &b.outbox.free} {
 		was := *set
 		*set = 0
 		for i, from := range order {
 			*set |= was >> from & 1 << i
 		}
 	}
-	if a.unsent == nil {
+	if a.outbox.unsent == nil {
 		return b
 	}
-	unsent := *b.unsent
+	unsent := *b.outbox.unsent
 	for i, from := range order {
-		if b.unsent[i] = unsent[from]; b.unsent[i] != nil {
-			b.unsent[i].Node = i
+		if b.outbox.unsent[i] = unsent[from]; b.outbox.unsent[i] != nil {
+			b.outbox.unsent[i].Node = i
 		}
 	}
 	return b
 }
 
 func (a *Attempt) Valid(now protocol.Time) bool {
-	return a.Phase() == lease.Holding && now < a.Deadline()
+	return a.State.Phase() == lease.Holding && now < a.Deadline()
 }
 
 // Unsent returns the request that waits for room at a node, nil if none does.
 // The runtime has it in its [Backlog].
-func (a *Attempt) Unsent(node int) *protocol.Request { return a.waits(node) }
+func (a *Attempt) Unsent(node int) *protocol.Request { return a.outbox.waits(node) }
 
 // Over reports whether nothing more comes of an attempt: it has ended, and
 // nothing of it waits for room.
 func (a *Attempt) Over() bool {
-	return a.Phase().Final() && (a.unsent == nil || !slices.ContainsFunc(a.unsent[:], func(r *protocol.Request) bool { return r != nil }))
+	return a.State.Phase().Final() && (a.outbox.unsent == nil || !slices.ContainsFunc(a.outbox.unsent[:], func(r *protocol.Request) bool { return r != nil }))
 }
 
 // AppendState appends everything that the attempt's future depends on, as
@@ -72,16 +72,16 @@ func (a *Attempt) Over() bool {
 // room. What only reports is left out: which nodes are free of the claim, and
 // what a caller knows.
 func (a *Attempt) AppendState(b []byte, now protocol.Time) []byte {
-	b = append(b, byte(a.Phase()))
-	if !a.Phase().Final() {
+	b = append(b, byte(a.State.Phase()))
+	if !a.State.Phase().Final() {
 		b = a.Claim.AppendState(b, now)
-		b = lease.AppendFlags(b, a.fresh)
-		b = binary.AppendUvarint(b, uint64(a.sent))
-		b = binary.AppendUvarint(b, uint64(a.flying))
-		b = binary.AppendUvarint(b, uint64(a.merged))
+		b = lease.AppendFlags(b, a.outbox.fresh)
+		b = binary.AppendUvarint(b, uint64(a.outbox.sent))
+		b = binary.AppendUvarint(b, uint64(a.outbox.flying))
+		b = binary.AppendUvarint(b, uint64(a.outbox.merged))
 	}
-	for i := range int(a.Nodes) {
-		r := a.waits(i)
+	for i := range int(a.State.Nodes) {
+		r := a.outbox.waits(i)
 		if r == nil {
 			b = append(b, 0)
 			continue
@@ -89,7 +89,7 @@ func (a *Attempt) AppendState(b []byte, now protocol.Time) []byte {
 		b = append(b, byte(r.Op), byte(r.Class))
 		b = lease.AppendFlags(b, r.List, r.Patient)
 		b = binary.AppendUvarint(b, uint64(r.Ticket))
-		b = a.AppendTime(b, r.Sent, now)
+		b = a.State.AppendTime(b, r.Sent, now)
 	}
 	return b
 }

@@ -36,13 +36,13 @@ func TestStateOfAttemptIsComplete(t *testing.T) {
 	now := protocol.Time(time.Hour)
 	attempt := func() *Attempt {
 		a := &Attempt{Claim: *lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Minute}, Nodes: 1})}
-		a.unsent = &[32]*protocol.Request{{Op: protocol.OpJoin, Sent: now}}
+		a.outbox.unsent = &[32]*protocol.Request{{Op: protocol.OpJoin, Sent: now}}
 		return a
 	}
 	parts := map[string]func(a *Attempt) any{
 		"attempt": func(a *Attempt) any { return a },
 		"outbox":  func(a *Attempt) any { return &a.outbox },
-		"request": func(a *Attempt) any { return a.unsent[0] },
+		"request": func(a *Attempt) any { return a.outbox.unsent[0] },
 	}
 	for name, part := range parts {
 		all := reflect.TypeOf(part(attempt())).Elem()

@@ -30,5 +30,5 @@ func TestUnderway(t *testing.T) {
 	assert.True(t, a.Underway())
 	a.Fail(3, &asked[2], false)
 	assert.False(t, a.Underway())
-	assert.Equal(t, lease.Joining, a.Phase())
+	assert.Equal(t, lease.Joining, a.State.Phase())
 }

@@ -41,7 +41,7 @@ var repairBeforeGuardEnds = generator{
 		w.Once(world.Holds(e), w.TTL, 0, func() {
 			p.Cut(b, c)
 			other.Cut(a)
-			v := protocol.Version{Ticket: e.Att.Ticket(), ID: e.Att.ID, Seq: 1}
+			v := protocol.Version{Ticket: e.Att.State.Ticket(), ID: e.Att.State.ID, Seq: 1}
 			p.StartRegisterOp(e.Att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*world.RegisterOp, bool) { e.Release() })
 			e.Puts = false
 		})

@@ -149,12 +149,12 @@ func (x *claimParts) compute(e claimEvent) claimMove {
 		p.a = p.a.Clone()
 	}
 	a := p.a
-	before, deadline, wake := a.Phase(), a.Deadline(), a.Wake()
+	before, deadline, wake := a.State.Phase(), a.Deadline(), a.Wake()
 	m := claimMove{sent: x.tell(&p, e)}
 	if e.kind == evTick && !before.Final() {
 		switch {
 		case x.mutant: // what a mutant sleeps through is of no interest
-		case wake > p.at && (len(a.Out) > 0 || a.Phase() != before):
+		case wake > p.at && (len(a.Out) > 0 || a.State.Phase() != before):
 			m.wrong = "would have slept through something to do"
 		case a.Wake() <= p.at:
 			m.wrong = "wants to be woken again at once, without end"
@@ -164,9 +164,9 @@ func (x *claimParts) compute(e claimEvent) claimMove {
 	m.sent = append(m.sent, x.enqueue(p, e, send)...)
 	lease.Free(send)
 
-	m.phase = a.Phase()
-	m.admitted = before != lease.Holding && a.Phase() == lease.Holding
-	p.ticket, p.final = a.Ticket(), a.Phase().Final()
+	m.phase = a.State.Phase()
+	m.admitted = before != lease.Holding && a.State.Phase() == lease.Holding
+	p.ticket, p.final = a.State.Ticket(), a.State.Phase().Final()
 	p.admitted = p.admitted || m.admitted
 	p.valid = a.Valid(p.at)
 	p.overdue = p.overdue || before == lease.Holding && p.at >= deadline && !p.final
@@ -245,14 +245,14 @@ func (x *claimParts) staysFinal(p claimPart) bool {
 	a := p.a.Clone()
 	for i := range nodes {
 		r := protocol.Request{Node: i, Op: protocol.OpBeat, Sent: p.at}
-		x.client.Answer(p.at, a, new(process.Name), &r, &protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
-		a.Push(p.at, i, protocol.Push{ID: a.ID, Ticket: a.Ticket(), Vote: true})
+		x.client.Answer(p.at, a, new(process.Name), &r, &protocol.Answer{Status: protocol.OK, Ticket: a.State.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
+		a.Push(p.at, i, protocol.Push{ID: a.State.ID, Ticket: a.State.Ticket(), Vote: true})
 		a.Up(p.at, i)
 	}
 	a.Renew(p.at)
 	a.Tick(p.at.Add(unit))
 	a.Leave(p.at.Add(unit))
-	return a.Phase() == p.a.Phase() && len(a.Out) == 0
+	return a.State.Phase() == p.a.State.Phase() && len(a.Out) == 0
 }
 
 func (x *claimParts) request(p claimPart, e claimEvent) protocol.Request {

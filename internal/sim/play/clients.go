@@ -154,7 +154,7 @@ func (c *cast) act(label, what string, weight uint64) error {
 	case "shrink":
 		a.Shrink(a.Local(), weight)
 	case "mute":
-		a.StopRenewal()
+		a.State.StopRenewal()
 		a.Mute = true
 	case "tick":
 		w := c.World
@@ -173,7 +173,7 @@ func (c *cast) record(label string, in lease.RegisterOp, seq int) error {
 		if owner = c.last[label]; owner == nil {
 			return fmt.Errorf("%s has no claim", label)
 		}
-		in.Stored.Version = protocol.Version{Ticket: owner.Ticket(), ID: owner.ID}
+		in.Stored.Version = protocol.Version{Ticket: owner.State.Ticket(), ID: owner.State.ID}
 		if in.Op == protocol.OpPut {
 			c.values++
 			in.Stored.Seq = uint64(c.values)

@@ -39,8 +39,8 @@ func ClockTime(c course.Clock, t protocol.Time) string {
 
 // Status is a claim in a line.
 func Status(a *world.Attempt) string {
-	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], world.TicketName(a.Ticket()))
-	if a.Phase() == lease.Holding {
+	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.State.Phase()], world.TicketName(a.State.Ticket()))
+	if a.State.Phase() == lease.Holding {
 		s += ", until " + ClockTime(a.Part.Proc.Clock, a.Deadline())
 	}
 	return s
@@ -49,8 +49,8 @@ func Status(a *world.Attempt) string {
 // View is what a claim knows of the nodes.
 func View(a *world.Attempt) string {
 	var on, votes []string
-	for i := range int(a.Nodes) {
-		holds, vote := a.Node(i, a.Local())
+	for i := range int(a.State.Nodes) {
+		holds, vote := a.State.Node(i, a.Local())
 		if holds {
 			on = append(on, strconv.Itoa(i+1))
 		}
@@ -79,7 +79,7 @@ func Does(c *world.Caller) string {
 	if c.Lease.Ended {
 		return s + " no more, and knows"
 	}
-	return fmt.Sprintf("%s, token %s.%d", s, world.TicketName(c.Lease.Att.Ticket()), c.Lease.N)
+	return fmt.Sprintf("%s, token %s.%d", s, world.TicketName(c.Lease.Att.State.Ticket()), c.Lease.N)
 }
 
 // Head is what a node shows an onlooker.

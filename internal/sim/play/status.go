@@ -21,7 +21,7 @@ func (c *cast) changes() {
 		}
 		c.note(t)
 		g := c.Seen[a]
-		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.Phase() || g.Ticket != a.Ticket() || a.Phase() == lease.Holding && !near {
+		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.State.Phase() || g.Ticket != a.State.Ticket() || a.State.Phase() == lease.Holding && !near {
 			c.Wire.Note(a)
 			c.Say("%s", Status(a))
 		}
@@ -82,7 +82,7 @@ func (c *cast) kept(n *world.Node) string {
 // name is the label of the claim with that id.
 func (c *cast) name(id protocol.ID) string {
 	for t := range c.World.Participants() {
-		if t.Att != nil && t.Att.ID == id {
+		if t.Att != nil && t.Att.State.ID == id {
 			return t.Att.String()
 		}
 	}

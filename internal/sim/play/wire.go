@@ -189,7 +189,7 @@ func (x *Wire) Find(p world.Parcel) ([]int, error) {
 
 // Changed says what has become of a claim.
 func (x *Wire) Changed(a *world.Attempt) {
-	now := a.Phase()
+	now := a.State.Phase()
 	switch {
 	case a.Part == a.Part.Proc.Succession: // what is decided is said
 	case now.Final():
@@ -205,7 +205,9 @@ func (x *Wire) Changed(a *world.Attempt) {
 	}
 }
 
-func (x *Wire) Note(a *world.Attempt) { x.Seen[a] = Glance{a.Phase(), a.Ticket(), a.Deadline()} }
+func (x *Wire) Note(a *world.Attempt) {
+	x.Seen[a] = Glance{a.State.Phase(), a.State.Ticket(), a.Deadline()}
+}
 
 // Callers says which callers do something else than was said.
 func (x *Wire) Callers() {

@@ -23,7 +23,7 @@ func (c *checker) always(w *Schedule) {
 		}
 		for _, a := range c.holders {
 			if a.InForce() && !a.Part.Proc.MayBeWrong() {
-				sum += a.Weight
+				sum += a.State.Weight
 			}
 		}
 		if sum > max(w.Capacity, w.Permits.Most) {
@@ -60,9 +60,9 @@ func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 		c.gone(a)
 	}
 	switch {
-	case a.Evicted() && !a.Sets.Met(a.EvictedBy):
+	case a.State.Evicted() && !a.State.Sets.Met(a.EvictedBy):
 		w.Fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.EvictedBy)
-	case a.Evicted():
+	case a.State.Evicted():
 	case a.Seen == lease.Expired && a.Waited && !a.Begun:
 		w.Fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
 	case a.Seen == lease.Holding:
@@ -78,8 +78,8 @@ func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 // one round after the join settles it; like residues cost a few more.
 func (c *checker) settled(w *Schedule, a *world.Attempt) {
 	most := 8
-	own := w.Residues == protocol.Residues && w.Taken[a.ID.Residue()] == 1 // no other attempt that may meet a has it
-	if own && w.Window == 0 {                                              // while some requests wait for room, others pass
+	own := w.Residues == protocol.Residues && w.Taken[a.State.ID.Residue()] == 1 // no other attempt that may meet a has it
+	if own && w.Window == 0 {                                                    // while some requests wait for room, others pass
 		most = 2
 	}
 	if a.Rounds > most {
@@ -99,18 +99,18 @@ func (c *checker) admitted(w *Schedule, a *world.Attempt) {
 	known := false
 	for i := range c.highest {
 		h := &c.highest[i]
-		if h.weight+a.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.Ticket() {
-			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.Ticket()), h.holder, world.TicketName(h.ticket))
+		if h.weight+a.State.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.State.Ticket() {
+			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.State.Ticket()), h.holder, world.TicketName(h.ticket))
 		}
-		if h.weight == a.Weight {
+		if h.weight == a.State.Weight {
 			known = true
-			if a.Ticket() > h.ticket {
-				h.ticket, h.holder = a.Ticket(), a
+			if a.State.Ticket() > h.ticket {
+				h.ticket, h.holder = a.State.Ticket(), a
 			}
 		}
 	}
 	if !known {
-		c.highest = append(c.highest, admission{a.Weight, a.Ticket(), a})
+		c.highest = append(c.highest, admission{a.State.Weight, a.State.Ticket(), a})
 	}
 	w.Permits.fits(w, a, c.holders)
 	c.entered = append(c.entered, a)
@@ -128,21 +128,21 @@ func (c *checker) prompt(w *Schedule) {
 	}
 	var first *world.Attempt
 	for t := range w.Participants() {
-		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
+		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.State.Postponed() && (first == nil || a.State.Ticket() < first.State.Ticket()) {
 			first = a
 		}
 	}
 	if first != nil {
-		sum := first.Weight
+		sum := first.State.Weight
 		for _, h := range c.holders {
-			sum += h.Weight
+			sum += h.State.Weight
 		}
 		if sum > cmp.Or(w.Permits.limit, w.Capacity) {
 			first = nil
 		}
 	}
 	slow := w.Slowest()
-	if first != nil && first.Counting && first.Voted(first.Part.Proc.Local(w.Now)) {
+	if first != nil && first.State.Counting && first.State.Voted(first.Part.Proc.Local(w.Now)) {
 		slow += 2 * w.NodeTimeout // a claim that is blocked by counting alone gets no push, and asks now and then
 	}
 	if w.Limping {

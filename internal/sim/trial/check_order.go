@@ -26,7 +26,7 @@ import (
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it a claim of before since.
 func (c *checker) passed(w *Schedule, a *world.Attempt) {
-	for _, set := range a.Sets.Sets() {
+	for _, set := range a.State.Sets.Sets() {
 		if set != 0 {
 			c.passedIn(w, a, protocol.Quorums{Present: set})
 		}
@@ -35,24 +35,24 @@ func (c *checker) passed(w *Schedule, a *world.Attempt) {
 
 // passedIn is passed for one set of nodes.
 func (c *checker) passedIn(w *Schedule, a *world.Attempt, set protocol.Quorums) {
-	sum := a.Weight
+	sum := a.State.Weight
 	var before []string
 	for t := range w.Participants() {
 		e := t.Att
-		if e == nil || t.Lock != c.lock || e == a || e.Seen.Final() || e.Ticket() >= a.Ticket() {
+		if e == nil || t.Lock != c.lock || e == a || e.Seen.Final() || e.State.Ticket() >= a.State.Ticket() {
 			continue
 		}
 		if e.Seen == lease.Holding && !e.InForce() {
 			continue
 		}
-		nodes, weight := uint32(0), e.Weight
+		nodes, weight := uint32(0), e.State.Weight
 		for _, n := range w.Nodes {
 			i := a.Part.Proc.Numbered(n)
 			if i < 0 || n.Model.Recovering(n.Millis(w.Now)) > 0 {
 				continue
 			}
 			for _, o := range n.Data(c.lock).Claims(n.Millis(w.Now)) {
-				if o.ID == e.ID && o.Ticket == e.Ticket() {
+				if o.ID == e.State.ID && o.Ticket == e.State.Ticket() {
 					nodes, weight = nodes|1<<i, min(weight, o.Weight)
 				}
 			}
@@ -70,15 +70,15 @@ func (c *checker) passedIn(w *Schedule, a *world.Attempt, set protocol.Quorums) 
 // inOrder: a claim that had settled before a began is before a in the queue,
 // and a is admitted only if it leaves that claim room.
 func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
-	sum := a.Weight
+	sum := a.State.Weight
 	for _, h := range c.holders {
-		if h != a && h.Ticket() < a.Ticket() && h.InForce() {
-			sum += h.Weight
+		if h != a && h.State.Ticket() < a.State.Ticket() && h.InForce() {
+			sum += h.State.Weight
 		}
 	}
 	for t := range w.Participants() {
-		if e := t.Att; e != nil && t.Lock == c.lock && e.Seen == lease.Waiting && e.Settled < a.BeganAt && e.Ticket() < a.Ticket() {
-			sum += e.Weight
+		if e := t.Att; e != nil && t.Lock == c.lock && e.Seen == lease.Waiting && e.Settled < a.BeganAt && e.State.Ticket() < a.State.Ticket() {
+			sum += e.State.Weight
 		}
 	}
 	if sum > max(w.Capacity, w.Permits.Most) {

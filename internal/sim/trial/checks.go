@@ -83,7 +83,7 @@ func (c *checks) busy(a *world.Attempt) {
 		}
 	}
 	w.Stats.Busiest = max(w.Stats.Busiest, a.Requests/len(w.Nodes))
-	times := max(1, int(w.TTL/a.TTL)) // a client with a shorter ttl has more to do
+	times := max(1, int(w.TTL/a.State.TTL)) // a client with a shorter ttl has more to do
 	if a.Requests > times*maxRequests*len(w.Nodes)+w.portions(a) || a.Ticks > times*maxTicks {
 		w.Fail("busy", "%v: %d requests and %d ticks within a second", a, a.Requests, a.Ticks)
 	}

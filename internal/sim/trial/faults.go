@@ -234,7 +234,7 @@ func (f *faults) evict(a *world.Attempt, nodes []*world.Node, times int) {
 		case !a.InForce() || f.w.Draining:
 		case times > 0:
 			f.evict(a, nodes, times-1)
-		case w.Clean && a.Sets.Met(by):
+		case w.Clean && a.State.Sets.Met(by):
 			w.Fail("evicted", "%v holds on against the word of a quorum", a)
 		}
 	})

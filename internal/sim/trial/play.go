@@ -100,7 +100,7 @@ func (w *Schedule) waiting() string {
 	}
 	for a := range w.Participants() {
 		if !a.Idle() {
-			s += fmt.Sprintf("; %v (%v)", a.Att, world.PhaseName(a.Att.Phase()))
+			s += fmt.Sprintf("; %v (%v)", a.Att, world.PhaseName(a.Att.State.Phase()))
 		}
 	}
 	return s

@@ -60,7 +60,7 @@ func (p *number) fits(w *Schedule, a *world.Attempt, holders []*world.Attempt) {
 	var sum uint64
 	for _, h := range holders {
 		if h.InForce() {
-			sum += h.Weight
+			sum += h.State.Weight
 		}
 	}
 	if sum > p.limit {

@@ -68,7 +68,7 @@ func (a *Attempt) Local() protocol.Time { return a.Part.Proc.Local(a.Part.Proc.W
 
 // valid: the participant may act as holder.
 func (a *Attempt) InForce() bool {
-	return a.Phase() == lease.Holding && a.Local() < a.Deadline()
+	return a.State.Phase() == lease.Holding && a.Local() < a.Deadline()
 }
 
 // After does what the claim wants done after an event, and follows its phase.
@@ -86,7 +86,7 @@ func (a *Attempt) After() {
 	}
 	send, news := t.Proc.Client.Step(a.Local(), a.Attempt, t.shared())
 	if !a.Begun && joins { // T0 is of when it is first sent
-		a.T0, a.ticket = a.Ticket(), a.Ticket()
+		a.T0, a.ticket = a.State.Ticket(), a.State.Ticket()
 	}
 	for i := range send {
 		t.Proc.Link(send[i].Node).enqueue(a, &send[i])
@@ -103,7 +103,7 @@ func (a *Attempt) After() {
 		}
 	}
 	w.Judge.Worked(a)
-	if k := a.Ticket(); k != a.ticket {
+	if k := a.State.Ticket(); k != a.ticket {
 		if a.Seen == lease.Joining {
 			a.Rounds++
 		}
@@ -149,7 +149,7 @@ func (a *Attempt) changed() {
 		a.limit()
 		switch {
 		case t.run != nil:
-			t.run.Locked(protocol.Version{Ticket: a.Ticket(), ID: a.ID}, true)
+			t.run.Locked(protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}, true)
 			t.runs()
 		case t.Keeps && !w.Draining:
 		case t.Puts:
@@ -221,10 +221,10 @@ func (a *Attempt) limit() {
 	a.Bound = p.World.Now.Add(d)
 	set := a.Bound
 	p.Later(d, func() {
-		if a.Bound == set && !a.Phase().Final() && !p.World.Unbound {
+		if a.Bound == set && !a.State.Phase().Final() && !p.World.Unbound {
 			a.Mute = true
 			p.World.Tape.Note("mute %s", a.Part.Label())
-			a.event(func() { a.StopRenewal() })
+			a.event(func() { a.State.StopRenewal() })
 		}
 	})
 }

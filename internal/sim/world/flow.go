@@ -63,7 +63,7 @@ func (l *Link) depart(m *Message) bool {
 		return true
 	}
 	a := m.att
-	a.Begun, m.terms = true, a.Terms
+	a.Begun, m.terms = true, a.State.Terms
 	if m.Req.Op == protocol.OpLeave {
 		m.expires = m.Req.Sent.Add(l.Proc.World.TTL)
 	}
@@ -90,7 +90,7 @@ func (l *Link) pump() {
 			}
 			continue
 		}
-		a, postponed := m.att, m.att.Postponed()
+		a, postponed := m.att, m.att.State.Postponed()
 		if !p.Client.Depart(p.Now(), a.Attempt, a.Part.shared(), &m.Req) {
 			continue
 		}
@@ -100,7 +100,7 @@ func (l *Link) pump() {
 			return
 		}
 		if postponed {
-			a.T0, a.ticket, a.BeganAt = a.Ticket(), a.Ticket(), w.Now
+			a.T0, a.ticket, a.BeganAt = a.State.Ticket(), a.State.Ticket(), w.Now
 		}
 		a.schedule()
 	}

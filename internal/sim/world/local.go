@@ -34,7 +34,9 @@ type localTurn struct {
 	Ended bool // the callers have learned that it is over
 }
 
-func (l *localTurn) Token() uint64 { return uint64(l.Att.Ticket())*process.HandOvers + uint64(l.N) }
+func (l *localTurn) Token() uint64 {
+	return uint64(l.Att.State.Ticket())*process.HandOvers + uint64(l.N)
+}
 
 func newValue(t *Participant) *Value {
 	w := t.Proc.World
@@ -220,7 +222,7 @@ func (v *Value) tell(news process.News) {
 func (a *Attempt) Standing() process.Standing {
 	at := a.Local().Add(a.Part.Value.Stall)
 	valid := a.Seen == lease.Holding && at < a.Deadline()
-	return process.Standing{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute, Waiters: valid && a.Waiters()}
+	return process.Standing{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute, Waiters: valid && a.State.Waiters()}
 }
 
 // Pass is Standing of a claim that is handed over if it is usable.

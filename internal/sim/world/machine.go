@@ -78,7 +78,7 @@ func (m *machine) Close() {
 				c.Auto = false
 			}
 		}
-		if a := t.Att; a != nil && !a.Phase().Final() {
+		if a := t.Att; a != nil && !a.State.Phase().Final() {
 			t.Release()
 		}
 		t.vanish()

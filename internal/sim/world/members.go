@@ -280,7 +280,7 @@ func (f *follower) recount() {
 	g := f.Members.Group()
 	p.CarryOut(p.Client.Regroup(p.Now(), g))
 	for _, t := range p.Parts {
-		if a := t.Att; a != nil && !a.Phase().Final() {
+		if a := t.Att; a != nil && !a.State.Phase().Final() {
 			a.event(func() { a.Regroup(p.Now(), g) })
 		}
 	}

@@ -329,7 +329,7 @@ func (l *Link) waits() time.Duration {
 func (n *Node) WouldPush(f *Participant) bool {
 	for i, c := range n.Model.Claims(n.Millis(n.World.Now)) {
 		if i == 0 && f.Att != nil {
-			return c.ID == f.Att.ID && !c.Voted
+			return c.ID == f.Att.State.ID && !c.Voted
 		}
 	}
 	return false

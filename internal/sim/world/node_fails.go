@@ -112,9 +112,9 @@ func (n *Node) Evict(a *Attempt) (says bool) {
 		return false
 	}
 	n.World.Log("an operator ends %v at node %d", a, n.Index)
-	_, outs := a.Part.Data(n).Evict(n.Millis(n.World.Now), a.Ticket())
+	_, outs := a.Part.Data(n).Evict(n.Millis(n.World.Now), a.State.Ticket())
 	for _, o := range outs {
-		if o.Push.ID == a.ID {
+		if o.Push.ID == a.State.ID {
 			says = true
 			a.EvictedBy |= 1 << n.Index
 		}

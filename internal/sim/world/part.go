@@ -192,7 +192,7 @@ func (t *Participant) begin() {
 		}()
 		defer w.Tape.Within()()
 	}
-	a.T0, a.ticket = a.Ticket(), a.Ticket()
+	a.T0, a.ticket = a.State.Ticket(), a.State.Ticket()
 	w.Judge.Began(a)
 	if w.Trace != nil {
 		w.Log("%v: start T0=%s weight %d try=%v", a, TicketName(a.ticket), t.Weight, try)
@@ -229,7 +229,7 @@ func (t *Participant) whim(a *Attempt) {
 	weight := w.Weights[w.RNG.IntN(len(w.Weights))]
 	t.Proc.Later(w.Around(w.Hold)/2, func() {
 		a.Before()
-		if weight < a.Weight && a.Phase() == lease.Holding {
+		if weight < a.State.Weight && a.State.Phase() == lease.Holding {
 			w.Log("%v: weighs %d from now on", a, weight)
 			w.Tape.Note("shrink %s %d", t.Label(), weight)
 			a.Shrink(a.Local(), weight)

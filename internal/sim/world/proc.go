@@ -153,7 +153,7 @@ func (p *Proc) answer(m *Message) {
 		p.refused(m)
 		return
 	}
-	if p.World.Trace != nil && !m.att.Phase().Final() {
+	if p.World.Trace != nil && !m.att.State.Phase().Final() {
 		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, AnswerName(m.Req, m.ans))
 	}
 	var do []process.Action
@@ -196,7 +196,7 @@ func (p *Proc) registerReply(m *Message, v protocol.Verdict) {
 
 func (p *Proc) push(node int, m protocol.Push) {
 	for _, part := range p.Parts {
-		if a := part.Att; a != nil && a.ID == m.ID {
+		if a := part.Att; a != nil && a.State.ID == m.ID {
 			if p.World.Trace != nil {
 				p.World.Log("%v: node %d pushes %s vote=%v", a, node, TicketName(m.Ticket), m.Vote)
 			}
@@ -229,7 +229,7 @@ func (p *Proc) down(l *Link, no int) {
 // more.
 func (p *Proc) Again(a *Attempt, n *Node, op protocol.Op) {
 	if a != nil {
-		m := &Message{att: a, Link: p.To(n), terms: a.Terms, Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.T0}}
+		m := &Message{att: a, Link: p.To(n), terms: a.State.Terms, Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.T0}}
 		p.World.send(Event{At: p.World.Now.Add(p.World.Delay), Kind: EvLate, M: m})
 	}
 }

@@ -210,11 +210,11 @@ func (t *Participant) turn(a *Attempt) {
 			t.Release()
 		}
 	}
-	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
+	version := protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID, Seq: 1} // 0 is for what is recorded again
 	put := func(s protocol.Stored) {
 		p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *RegisterOp, ok bool) { leave(ok) })
 	}
-	p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *RegisterOp, ok bool) {
+	p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}}}, func(i *RegisterOp, ok bool) {
 		found := i.Newest()
 		adopted, few := i.Adopt()
 		switch {
