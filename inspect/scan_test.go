@@ -51,7 +51,7 @@ func TestScanWithoutEnd(t *testing.T) {
 	}{
 		"one cursor": {func() string { return portion(7) }, "over and over"},
 		"a circle":   {func() string { return portion(int(1 + calls.Add(1)%1000)) }, "over and over"},
-		"no number":  {func() string { return "*2\r\n$1\r\nx\r\n*0\r\n" }, "no number"},
+		"no number":  {func() string { return "*2\r\n$1\r\nx\r\n*0\r\n" }, "not a number"},
 		"names":      {func() string { return portion(int(1+calls.Add(1)%1000), fmt.Sprint("forged ", calls.Add(1))) }, "over and over"},
 	} {
 		t.Run(name, func(t *testing.T) {

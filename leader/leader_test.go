@@ -141,7 +141,7 @@ func TestBadInput(t *testing.T) {
 			require.ErrorIs(t, e.Campaign(ctx, value), quorate.ErrInvalid)
 			require.ErrorIs(t, e.Proclaim(ctx, value), quorate.ErrInvalid)
 		}
-		require.ErrorContains(t, e.Campaign(ctx, strings.Repeat("v", leader.MaxValue+1)), "65537 bytes long, at most 65536")
+		require.ErrorContains(t, e.Campaign(ctx, strings.Repeat("v", leader.MaxValue+1)), "65537 bytes long; at most 65536")
 		require.ErrorIs(t, e.Run(ctx, leader.Callbacks{}), quorate.ErrInvalid)
 		require.ErrorContains(t, e.Run(ctx, leader.Callbacks{}), "OnStartedLeading")
 
