@@ -56,6 +56,12 @@ func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.s.
 // why equal digests, and sums and digests of more than the lower claims, do as
 // well.
 //
+// Take nodes A, B and C, and a semaphore of two permits. A lists the lower claims
+// x and y, B lists x, and C is silent. x is in two views, and y in one: with C,
+// which might have either, both are at two nodes or more, and count. With the
+// claim's own permit that makes three, so it waits. When A says that y has left, y
+// can be at C alone and does not count any more: x and the claim fit.
+//
 // Only voting views whose content is known are used. To leave a view out can
 // only refuse.
 //

@@ -16,7 +16,11 @@ import (
 // Invariant: T only rises. Two settled claims have at least one node in common
 // that holds both at their final tickets.
 
-// advance draws the conclusions of what is known now. The order of the phases
+// advance draws the conclusions of what is known now. Take nodes A, B and C: A
+// votes for the claim, and B's answer with a second vote arrives. Two nodes have
+// T, so settle makes the claim Waiting, and wait finds two votes and makes it
+// Holding. Its deadline is when the first of the two leases ends. C has not
+// answered, so sendDue sends it nothing. The order of the phases
 // is that of the rules, so one event may take a claim from Joining to Holding.
 // sendDue comes last: it must not renew a claim that has just been lost, nor
 // ask for a vote that has just been counted.
@@ -61,6 +65,12 @@ func (c *Claim) advance(now protocol.Time) {
 }
 
 // settle is rule 2. T stays as it is while enough nodes may still take it.
+//
+// Take nodes A, B and C, and a claim whose T0 is 100. A has given no later ticket,
+// and takes the claim at 100. B has given another claim 110, so it takes this one
+// at 120, above that. C is down. No ticket has two nodes, and once C counts as
+// silent none may still get there. So T becomes 120, the highest answer: B has it
+// already, and A is asked to settle the claim there. Then two nodes have T.
 //
 // Note: Here is an incorrect rule, which refuses a ticket that is too low:
 //

@@ -112,7 +112,9 @@ func (p *peer) noteSilence(v *State, now protocol.Time) {
 
 // acknowledge takes the lease and the view that came with an answer. Within one
 // incarnation and at one ticket a view only ever loses claims, so a vote stays
-// given and the newest lists are the smallest, unless the node may have stored
+// given and the newest lists are the smallest. Take node A, which gets a beat, finds
+// another claim ahead, and says: no vote. That claim leaves, and A pushes its vote.
+// The push arrives first, the answer after it: the vote stays. This holds unless the node may have stored
 // the claim twice (distrustPushes). An answer at another ticket or of another
 // incarnation starts a new view.
 func (p *peer) acknowledge(v *State, r protocol.Request, a protocol.Answer) {

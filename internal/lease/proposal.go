@@ -49,17 +49,7 @@ func (c *Config) nextBeat(now protocol.Time) protocol.Time {
 	return at
 }
 
-// Phase is where an attempt stands.
-//
-//	         q nodes have exactly T         rule 3 admits it
-//	Joining ------------------------> Waiting ----------------> Holding
-//	   ^                                 |                         |
-//	   `---- T is raised (rule 4) -------'                         | the deadline
-//	   |                                 |                         v
-//	   `--> Expired, NoQuorum, Rejected  `--> Busy, Expired,      Lost
-//	                                          TooHeavy
-//
-// Leave takes a claim from each of the first three to Left.
+// Phase is where an attempt stands. The package's comment has the diagram.
 type Phase uint8
 
 // The phases. From Lost on they are final: "lost is final, nothing revives it".

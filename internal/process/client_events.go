@@ -60,7 +60,7 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 		a.Fail(now, r, false)
 		return d, nil
 	}
-	a.outbox.landed(r) //mutant:RuleLanded=defer a.landed(r)
+	a.outbox.landed(r) //mutant:RuleLanded=defer a.outbox.landed(r)
 	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
 	if r.Op == protocol.OpLeave {
 		a.outbox.left(r.Node, true)
