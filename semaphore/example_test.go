@@ -139,3 +139,24 @@ func ExampleWeighted_Holder() {
 	// Output:
 	// this process: true holders: 1 waiters: 0 <nil>
 }
+
+// Available shows how many permits are free for the whole fleet at the moment,
+// for a metric or a dashboard.
+func ExampleWeighted_Available() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	s := semaphore.NewWeighted(q, "encoders", 16)
+	if err := s.Acquire(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	n, err := s.Available(ctx)
+	fmt.Println(n, err)
+	s.Release(3)
+	// Output:
+	// 13 <nil>
+}

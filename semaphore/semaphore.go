@@ -219,7 +219,7 @@ func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	if s.err != nil {
 		return 0, core.WrapError("size", s.spec.Name, s.err)
 	}
-	n, err := s.q.Permits(ctx, s.spec)
+	n, _, err := s.q.Permits(ctx, s.spec)
 	return int64(n), core.WrapError("size", s.spec.Name, err)
 }
 
@@ -307,11 +307,12 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 // nodes that are down: TryAcquire has no context that could end it.
 func (s *Weighted) there(ctx context.Context, try bool) (uint64, error) {
 	if !try {
-		return s.q.Permits(ctx, s.spec)
+		n, _, err := s.q.Permits(ctx, s.spec)
+		return n, err
 	}
 	asked, cancel := context.WithTimeout(ctx, 2*s.spec.Set.NodeTimeout)
 	defer cancel()
-	n, err := s.q.Permits(asked, s.spec)
+	n, _, err := s.q.Permits(asked, s.spec)
 	if f, ok := errors.AsType[*fault.Failure](err); ok && asked.Err() != nil && ctx.Err() == nil {
 		f.Err = fault.ErrNoQuorum // the caller's context has not ended
 		return 0, f

@@ -181,14 +181,15 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 }
 
 // Permits asks the nodes how many permits a semaphore has: as the last Resize
-// said, or else as declared.
-func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
+// said, or else as declared. It reports whether a Resize did.
+func (q *Quorum) Permits(ctx context.Context, s *Spec) (n uint64, resized bool, err error) {
 	rec, err := q.number(s.Name, s.Set).Read(ctx)
 	if err == nil && rec.Undecided {
 		err = &fault.Failure{Err: fmt.Errorf("%w: another Resize is running", fault.ErrHeld)}
 	}
 	if err != nil || !rec.Exists {
-		return s.Capacity, err
+		return s.Capacity, false, err
 	}
-	return strconv.ParseUint(string(rec.Value), 10, 53)
+	n, err = strconv.ParseUint(string(rec.Value), 10, 53)
+	return n, true, err
 }
