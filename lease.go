@@ -39,8 +39,9 @@ type Lease interface {
 	ValidUntil() time.Time
 	// Wanted returns a channel that is closed once another process, or another
 	// goroutine with the same value, is waiting for the hold to end. A holder
-	// whose work can stop may then give way. The channel stays closed if the
-	// waiter gives up. The end of the hold does not close it: see Context.
+	// that can interrupt its work may end the hold at that point. The channel
+	// stays closed if the waiter gives up. It is not closed just because the
+	// hold ends; for that, use Context.
 	//
 	// For mutexes, rwmutexes and shards, the nodes push this at once. For the
 	// other primitives, if they are renewed, it arrives at most a third of the

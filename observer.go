@@ -19,8 +19,9 @@ func WithObserver(o Observer) Option {
 	}}
 }
 
-// An Observer receives the events of a [Quorum] that no caller waits for, for
-// metrics and tests, see [WithObserver]. A [Tracer] follows the calls.
+// An Observer receives the events of a [Quorum] that no caller is waiting for.
+// It is meant for metrics and tests; see [WithObserver]. A [Tracer] follows the
+// calls.
 //
 // The library calls Observe from one goroutine, one event at a time, and does
 // not wait for it. Some events may arrive after [Quorum.Close]. Events queue up
@@ -50,7 +51,7 @@ const (
 	EventNodeLeft EventKind = "node left"
 	// EventNodeRecovering ("node recovering"): a node is new or has lost its
 	// data, and does not vote until its guard time is over. Node and Took are
-	// set; Took is the time left until then.
+	// set; Took is how much of the guard time is left.
 	EventNodeRecovering EventKind = "node recovering"
 	// EventNodeCaughtUp ("node caught up"): this process has repaired a node
 	// that had lost its data. Node is set.

@@ -205,7 +205,7 @@ func WithNodeNames(names ...string) Option {
 // waits, clock jumps, and lost holds. The default is [slog.Default]. With nil,
 // nothing is logged.
 //
-// The library calls the handler of l from the goroutines of its connections.
+// The library calls l's handler from the goroutines that serve its connections.
 // Therefore the handler must not block, must not end its goroutine (as
 // t.FailNow does), and must not call [Quorum.Close]. An [Observer] may do all
 // of that.

@@ -55,7 +55,7 @@ var ErrNoLeader = errors.New("no leader")
 
 // An Election is one participant in the election of its name. It can lead, wait
 // to lead, and see who leads. It must be created by [New] and must not be
-// copied. It can be used again after it has resigned or lost.
+// copied. It can be used again after it resigns or loses its term.
 //
 // Goroutines that share a value lead together. Two values with the same name
 // exclude each other just as two processes do. A [mutex.Mutex] with that name
@@ -89,10 +89,10 @@ type term struct {
 //
 // Options: [WithID], [WithValue], [WithOneTerm], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
-// and [quorate.WithWarning]. The defaults of the last five are the settings of
-// q. New panics if an option is wrong or nil. Every call reports an invalid
-// name (empty, longer than 1024 bytes, or with braces), ID (longer than
-// [MaxID], not UTF-8) or value (longer than [MaxValue], not UTF-8).
+// and [quorate.WithWarning]. The last five default to the settings of q. New
+// panics if an option is wrong or nil. Every call reports an invalid name
+// (empty, longer than 1024 bytes, or with braces), ID (longer than [MaxID], not
+// UTF-8) or value (longer than [MaxValue], not UTF-8).
 func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election {
 	c := core.CoreOf(q).For(name)
 	set := apply(c, opts)

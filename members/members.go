@@ -151,7 +151,7 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 // at a time. addr is any address of the member, and another is a URL as
 // [quorate.Connect] takes it.
 //
-// AddAddr takes only moments, and waits for no client. It fails with
+// AddAddr takes only a moment and does not wait for clients. It fails with
 // [quorate.ErrInvalid] if the member does not answer, if another server answers
 // at the new address, or if the member already has four addresses. [Move]
 // removes all addresses but one.

@@ -92,8 +92,8 @@ func (m *Mutex) Lock() { m.queue().MustLock("lock", localqueue.Write) }
 // the same moment, one of them succeeds.
 func (m *Mutex) TryLock() bool { return m.TryLockContext(context.Background()) == nil }
 
-// LockContext locks m. It waits for its turn until ctx ends. Once m is locked,
-// the end of ctx has no effect on the hold.
+// LockContext locks m. It waits for its turn until ctx ends. If ctx ends after
+// m is locked, the hold is unaffected.
 func (m *Mutex) LockContext(ctx context.Context) error {
 	return core.WrapError("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
@@ -142,8 +142,8 @@ func (m *Mutex) Lease() quorate.Lease {
 	return nil
 }
 
-// Extend renews the lease now and waits until a majority of the nodes has done
-// so. The library renews leases automatically: use Extend with
+// Extend renews the lease now and waits for a majority of the nodes to confirm
+// it. The library renews leases automatically: use Extend with
 // [quorate.WithoutRenewal], or before a step that must not be interrupted. If
 // Extend fails with [quorate.ErrNoQuorum], the old deadline still applies.
 func (m *Mutex) Extend(ctx context.Context) error {

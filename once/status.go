@@ -91,10 +91,11 @@ func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	return quorate.Holder(h), o.wrapError("holder", err)
 }
 
-// Reset makes the work undone: the next call runs it again. It waits for its
-// turn, so it never interrupts running work, and then waits until a majority of
-// the nodes has confirmed. This value forgets what it knows. Other values and
-// processes that know that the work is done will not ask the nodes again.
+// Reset marks the work as not done, so the next call runs it again. It waits
+// for its turn, so it never interrupts running work, and then waits until a
+// majority of the nodes has confirmed. This value forgets what it knows. Other
+// values and processes that know that the work is done will not ask the nodes
+// again.
 //
 // If Reset fails, the work may or may not be undone. The nodes remember a Reset
 // forever, or for the time given by [KeepFor]; use the same KeepFor as for the

@@ -41,8 +41,8 @@ import (
 //
 // A run begins within its period by the nodes' clocks, give or take the
 // difference between them, see [quorate.WithSkew]. Do not use the name for
-// another primitive. The newest run stays recorded, so choose a name that does
-// not change from day to day.
+// another primitive. The nodes keep the record of each name's latest run, so
+// use a fixed name, not a new one every day.
 type Period struct {
 	_      core.NoCopy
 	q      *core.Quorum
@@ -119,10 +119,10 @@ const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 //
 // Options: [WithRetry], [WithOffset], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
-// and [quorate.WithWarning]. The defaults of the last five are the settings of
-// q. New panics if an option is wrong or nil, or if every is below 10 ms, above
-// fifty years, or not a whole number of milliseconds. Every call reports an
-// invalid name (empty, longer than 1024 bytes, or with braces) with
+// and [quorate.WithWarning]. The last five default to the settings of q. New
+// panics if an option is wrong or nil, or if every is below 10 ms, above fifty
+// years, or not a whole number of milliseconds. Every call reports an invalid
+// name (empty, longer than 1024 bytes, or with braces) with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {

@@ -32,10 +32,9 @@ import (
 // ErrNoQuorum or ErrLost if f has returned nil but that could not be recorded.
 // f may then run again.
 //
-// The caller's clock may be early. If this period needs no run and the next
-// period begins within the skew ([quorate.WithSkew]), Do waits for the next
-// period. So a scheduler that calls Do at each full hour by its own clock misses
-// no hour.
+// The caller's clock may be early. If nothing is left to run in this period and
+// the next one begins within the skew ([quorate.WithSkew]), Do waits for it. So
+// a scheduler that calls Do at each full hour by its own clock misses no hour.
 func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		panic("quorate: period.Do: the function is nil")

@@ -108,8 +108,8 @@ func (m *RWMutex) TryLock() bool { return m.TryLockContext(context.Background())
 // TryRLock tries to lock m for reading and reports whether it succeeded.
 func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background()) == nil }
 
-// LockContext locks m for writing. It waits for its turn until ctx ends. Once m
-// is locked, the end of ctx has no effect on the hold.
+// LockContext locks m for writing. It waits for its turn until ctx ends. If ctx
+// ends after m is locked, the hold is unaffected.
 func (m *RWMutex) LockContext(ctx context.Context) error {
 	return core.WrapError("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
@@ -182,9 +182,9 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 // error if ctx has ended, and with [quorate.ErrLost] or [quorate.ErrClosed] if
 // the hold had already ended. In the last case you must still call Unlock.
 //
-// The token does not change, and readers of this value that join get the same
-// token. A resource that rejects tokens lower than the highest it has seen
-// accepts all of them.
+// The token does not change, and goroutines that read-lock this value during
+// the hold share it. A resource that rejects tokens lower than the highest it
+// has seen accepts all of them.
 func (m *RWMutex) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return core.WrapError("downgrade", m.queue().Name(), ctx.Err())

@@ -164,9 +164,9 @@ func releaseAll(ls []*Lease) {
 	}
 }
 
-// AcquireLease is like [Weighted.Acquire], but its permits have a token and a
-// context that ends when they are lost. Release them with [Lease.Release], not
-// with [Weighted.Release]. n must be at least 1.
+// AcquireLease is like [Weighted.Acquire] but returns a lease on the permits,
+// with a token and a context that ends when they are lost. Release them with
+// [Lease.Release], not with [Weighted.Release]. n must be at least 1.
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, false)
 	return l, core.WrapError("acquire lease", s.spec.Name, err)
