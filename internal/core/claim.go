@@ -244,24 +244,24 @@ func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
 // waiter is a goroutine that waits until a condition of an attempt holds. A
 // change that can make one hold calls wakeWaits before a.mu is free.
 type waiter struct {
-	so    func() bool   // called with a.mu held
+	cond  func() bool   // called with a.mu held
 	woken chan struct{} // has room for one, so that waking it never blocks
 }
 
-// until waits until so holds, for at most d and for as long as the context
-// lasts. It reports whether so held.
-func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
+// until waits for cond to become true, at most d or until ctx ends, and reports
+// whether it did.
+func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) bool {
 	a.mu.Lock()
-	if so() {
+	if cond() {
 		a.mu.Unlock()
 		return true
 	}
-	w := waiter{so, make(chan struct{}, 1)}
+	w := waiter{cond, make(chan struct{}, 1)}
 	a.waits = append(a.waits, w)
 	a.mu.Unlock()
 
 	// Without a.mu: the answers that make the condition hold need it. What
-	// wakes this goroutine has called so under a.mu.
+	// wakes this goroutine has called cond under a.mu.
 	a.only.Read(w.woken)
 	if len(w.woken) > 0 { // it has read the answer itself, and needs no timer
 		return true
@@ -285,7 +285,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 // release that waits for that leave would otherwise wait for its whole bound.
 func (a *attempt) wakeWaits() {
 	a.waits = slices.DeleteFunc(a.waits, func(w waiter) bool {
-		if w.so() {
+		if w.cond() {
 			w.woken <- struct{}{}
 			return true
 		}

@@ -165,9 +165,9 @@ func (c *Claim) Down(now protocol.Time, node int) {
 	c.advance(now)
 }
 
-// Suspect says that a node does not answer others either: it is asked like the
+// MarkSlow says that a node does not answer others either: it is asked like the
 // others, and not waited for.
-func (c *Claim) Suspect(now protocol.Time, node int) {
+func (c *Claim) MarkSlow(now protocol.Time, node int) {
 	c.expire(now)
 	if p := &c.State.peers[node]; !c.State.phase.Final() && p.pendingSince != 0 {
 		p.noteSilence(&c.State, now)

@@ -103,7 +103,7 @@ func TestFirstDoNotSuffice(t *testing.T) {
 		},
 		"refused":        func(b *deferring, rs []protocol.Request) { b.Fail(b.now, rs[1], true) },
 		"out of reach":   func(b *deferring, rs []protocol.Request) { b.Fail(b.now, rs[1], false) },
-		"not well":       func(b *deferring, _ []protocol.Request) { b.Suspect(b.now, 1) },
+		"not well":       func(b *deferring, _ []protocol.Request) { b.MarkSlow(b.now, 1) },
 		"slow to answer": func(b *deferring, _ []protocol.Request) { b.now = b.now.Add(soon); b.Tick(b.now) },
 	} {
 		for _, try := range []bool{false, true} {

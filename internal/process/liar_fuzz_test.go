@@ -190,7 +190,7 @@ func (r *round) step() {
 	case 2:
 		r.c.Up(r.now, i)
 	case 3:
-		r.c.Suspect(r.now, i)
+		r.c.MarkSlow(r.now, i)
 	case 4:
 		r.c.Renew(r.now)
 	case 5:

@@ -41,7 +41,7 @@ func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config,
 	a.Claim.Start(now, c.propose(now, a, n), d.Nodes, d.After)
 	for i := range int(cfg.Nodes) {
 		if l.Unhealthy&(1<<i) != 0 {
-			a.Suspect(now, i)
+			a.MarkSlow(now, i)
 		}
 	}
 }
