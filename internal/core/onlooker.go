@@ -268,6 +268,6 @@ func (q *Quorum) Succeed(ctx context.Context, register string, ttl, nodeTimeout 
 		return err
 	}
 	spec.succession = true
-	_, err = q.Register(spec).run(ctx, run, none)
+	_, err = q.Register(spec).run(ctx, none, run.Decide)
 	return err
 }

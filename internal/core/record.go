@@ -47,67 +47,82 @@ func (i *registerCall) record() Record {
 }
 
 // Read returns what a majority has agreed on. What only some of the nodes have
-// is brought to the others first: see lease.NewRead. It takes one round trip
+// is brought to the others first: see lease.Run.Read. It takes one round trip
 // where a majority agrees, and writes nothing then.
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
 	}
-	return r.run(ctx, lease.NewRead(lease.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin()), none)
+	run := r.decision()
+	return r.run(ctx, none, func(io lease.RunIO) bool {
+		return run.Read(io, lease.RegisterOp{Op: protocol.OpRead, Alive: true})
+	})
 }
 
 // decide reports whether what the last run has left open is decided.
 func (r *Register) decide(ctx context.Context) bool {
-	run := lease.NewDecision(r.decideWithin())
-	_, err := r.run(ctx, run, none)
-	return err == nil && run.OK()
+	_, err := r.run(ctx, none, r.decision().Decide)
+	return err == nil
 }
 
-func (r *Register) decideWithin() time.Duration {
-	return repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.Driver.Client.Fanout().Trip(0))
+// decision is a Run that decides what the last one has left open.
+func (r *Register) decision() *lease.Run {
+	within := repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.Driver.Client.Fanout().Trip(0))
+	return &lease.Run{Try: true, Within: within}
 }
 
-// run carries out the steps of a Run under h, or under holds of its own if h is
-// nil. It returns what was read, or found by an open.
-func (r *Register) run(ctx context.Context, run *lease.Run, h Hold) (rec Record, err error) {
-	lock := r.spec.WithWeight(1)
+// runIO is the lease.RunIO of a Run. It serves one Run.
+type runIO struct {
+	r     *Register
+	ctx   context.Context
+	hold  Hold            // or none
+	bound context.Context // of what is asked under the hold
+	own   func()          // releases a hold that Lock has got; nil: none
+	rec   Record          // what was read, or found by an open
+	err   error           // of the last question
+}
+
+func (io *runIO) Lock(try bool, within time.Duration) (v protocol.Version, held bool) {
+	lock := io.r.spec.WithWeight(1)
 	lock.Capacity = 1
-	bound, release := ctx, func() {}
-	defer func() { release() }()
-	for {
-		switch run.Step() {
-		case lease.RunLock:
-			var cancel context.CancelFunc
-			bound, cancel = context.WithTimeout(ctx, run.Within)
-			if h, err = r.q.Acquire(bound, lock, run.Try, nil); err != nil {
-				cancel()
-				run.Locked(protocol.Version{}, false)
-				continue
-			}
-			own := h
-			release = func() {
-				own.Release()
-				cancel()
-			}
-			run.Locked(h.version(0), true)
-			continue
-		case lease.RunRead:
-			release()
-			bound, release, h = ctx, func() {}, none
-		case lease.RunOver:
-			if run.OK() {
-				err = nil
-			}
-			return rec, err
-		}
-		i := r.start(&registerCall{hold: h, in: run.Op})
-		if err = i.wait(bound); err == nil && run.Op.Op != protocol.OpPut {
-			rec = i.record()
-		}
-		i.mu.Lock()
-		run.Recorded(&i.in, err == nil)
-		i.mu.Unlock()
+	bound, cancel := context.WithTimeout(io.ctx, within)
+	h, err := io.r.q.Acquire(bound, lock, try, nil)
+	if io.err = err; err != nil {
+		cancel()
+		return v, false
 	}
+	io.hold, io.bound, io.own = h, bound, func() {
+		h.Release()
+		cancel()
+	}
+	return h.version(0), true
+}
+
+func (io *runIO) Release() {
+	if io.own != nil {
+		io.own()
+		io.hold, io.bound, io.own = none, io.ctx, nil
+	}
+}
+
+func (io *runIO) Do(op lease.RegisterOp) (found lease.RunResult, ok bool) {
+	i := io.r.start(&registerCall{hold: io.hold, in: op})
+	if io.err = i.wait(io.bound); io.err == nil && op.Op != protocol.OpPut {
+		io.rec = i.record()
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.in.Result(), io.err == nil
+}
+
+// run has a Run work on the record, under h if that is not none. It returns what
+// was read, or found by an open.
+func (r *Register) run(ctx context.Context, h Hold, work func(io lease.RunIO) bool) (Record, error) {
+	io := &runIO{r: r, ctx: ctx, hold: h, bound: ctx}
+	if work(io) {
+		io.err = nil
+	}
+	return io.rec, io.err
 }
 
 func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol.Terms) (Record, error) {
@@ -129,13 +144,13 @@ func (h Hold) version(seq uint64) protocol.Version {
 
 // Open begins a run under the hold: from here on no earlier hold can record
 // anything. It returns what has been recorded before; a record on any node
-// counts, and is recorded again (lease.NewOpening). It fails with ErrLost
+// counts, and is recorded again (lease.Run.Open). It fails with ErrLost
 // when the hold ends before, or a later one has begun a run.
 func (r *Register) Open(ctx context.Context, h Hold) (Record, error) {
 	if r.q.IsClosed() {
 		return Record{}, &fault.Failure{Err: fault.ErrClosed}
 	}
-	return r.run(ctx, lease.NewOpening(h.version(0)), h)
+	return r.run(ctx, h, func(io lease.RunIO) bool { return new(lease.Run).Open(io, h.version(0)) })
 }
 
 // Put records value under the hold's ticket and waits until a majority has it.

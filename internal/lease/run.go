@@ -1,113 +1,89 @@
 package lease
 
 import (
-	"github.com/quorate/quorate/internal/protocol"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file owns the order in which a client works on a record: it reads, or it
 // opens the record under a hold, and puts again what too few nodes have. Each
 // operation is a RegisterOp.
 
-// RunStep is what is to be done next for a Run.
-type RunStep uint8
+// RunIO is how a Run asks. Each method waits for its answer.
+type RunIO interface {
+	// Lock claims the name, with a try if try. From then until Release no more
+	// than within may pass: what is under way then fails, and Do fails
+	// afterwards.
+	Lock(try bool, within time.Duration) (v protocol.Version, held bool)
+	// Release releases the hold, if there is one.
+	Release()
+	// Do carries out an operation, under the hold if there is one. It reports
+	// whether the operation has been decided as wanted.
+	Do(op RegisterOp) (found RunResult, ok bool)
+}
 
-const (
-	RunLock   RunStep = iota // claim the name, with a try if Try; tell Locked
-	RunRead                  // release the hold, if there is one, and carry out Op; tell Recorded
-	RunRecord                // carry out Op under the hold; tell Recorded
-	RunOver                  // release the hold that RunLock has got
-)
+// RunResult is what an operation on a record has found.
+type RunResult struct {
+	Newest    protocol.Stored
+	Again     *protocol.Stored // what is to be put again: see RegisterOp.Adopt
+	Undecided bool             // a run has to decide what is recorded
+}
 
-// Run is the work of a client on a record, one step after the other. From
-// RunLock until the hold is released no more than Within may pass: the runtime
-// then ends what is under way, and says Expired. It is not safe for concurrent
-// use.
+// Result returns what the operation has found.
+func (q *RegisterOp) Result() RunResult {
+	f := RunResult{Newest: q.Newest(), Undecided: q.Outcome() == Inconclusive}
+	if again, few := q.Adopt(); few {
+		f.Again = &again
+	}
+	return f
+}
+
+// Run is the work of a client on a record.
 type Run struct {
-	Try    bool
-	Within time.Duration
-	Op     RegisterOp // of RunRead and RunRecord
-
-	step       RunStep
+	Try        bool          // to get the name: then it takes no place in a queue
+	Within     time.Duration // see RunIO.Lock
+	Succession bool          // it is the record of SuccessorName
 	Version    protocol.Version
-	Succession bool        // it is the record of SuccessorName
-	read       *RegisterOp // what is read again when another run's work has been decided; nil: nothing
-	ok         bool
 	Opened     func(found protocol.Stored) *protocol.Stored // what to put after that; nil: nothing
 }
 
-// NewRead returns a Run that reads what a majority has agreed on. Where a run
-// that came to nothing has left that open, one of its own decides, unless
-// another client holds the name: that one decides the same by its own work.
-func NewRead(op RegisterOp, within time.Duration) *Run {
-	return &Run{step: RunRead, Op: op, read: &op, Try: true, Within: within}
-}
-
-// NewDecision returns a Run that finds out whether a minority's record stands.
-// It is a try, so it takes no place in a queue.
-func NewDecision(within time.Duration) *Run { return &Run{Try: true, Within: within} }
-
-// NewOpening returns a Run under a hold that there is. From here on no earlier
-// hold can record anything.
-func NewOpening(v protocol.Version) *Run {
-	r := &Run{}
-	r.Locked(v, true)
-	return r
-}
-
-func (r *Run) Step() RunStep { return r.step }
-
-// OK reports whether the run has come to what it is for.
-func (r *Run) OK() bool { return r.ok }
-
-// Locked says that the name is held, with the ticket and the id of its claim,
-// or that it could not be claimed.
-func (r *Run) Locked(v protocol.Version, held bool) {
-	if r.step = RunOver; held {
-		r.Version = protocol.Version{Ticket: v.Ticket, ID: v.ID, Seq: 1}
-		r.record(protocol.OpOpen, protocol.Stored{Version: r.Version})
+// Read reads what a majority has agreed on. If a run that came to nothing has
+// left that open, one of this client's own decides, unless another client holds
+// the name: that client decides the same by its own work.
+func (r *Run) Read(io RunIO, op RegisterOp) bool {
+	found, ok := io.Do(op)
+	if ok && Decides(found.Undecided, false) && r.Decide(io) {
+		_, ok = io.Do(op)
 	}
+	return ok
 }
 
-// Expired says that the name was held for long enough.
-func (r *Run) Expired() { r.step = RunOver }
+// Decide opens the record under a hold of its own. It finds out whether a
+// minority's record stands.
+func (r *Run) Decide(io RunIO) bool {
+	v, held := io.Lock(r.Try, r.Within)
+	defer io.Release()
+	return held && r.Open(io, v)
+}
 
-// Recorded says what has become of Op, as it was carried out, and whether it
-// has been decided as wanted.
+// Open opens the record under a hold that there is, with its ticket and id. From
+// here on no earlier hold can record anything.
 // Invariant: what an open has found on a minority is put again under the new
 // run's version before any caller gets it (RuleAdopt).
-func (r *Run) Recorded(op *RegisterOp, ok bool) {
-	found := op.Stored
-	switch {
-	case op.Op == protocol.OpRead:
-		r.ok, r.step = ok, RunOver
-		if ok && Decides(op.Outcome() == Inconclusive, r.Version != protocol.Version{}) {
-			r.step = RunLock
+func (r *Run) Open(io RunIO, v protocol.Version) bool {
+	r.Version = protocol.Version{Ticket: v.Ticket, ID: v.ID, Seq: 1}
+	found, ok := io.Do(RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: r.Version}, Succession: r.Succession})
+	is := found.Newest
+	for next := found.Again; ok; {
+		if next == nil && r.Opened != nil {
+			next = r.Opened(is)
 		}
-		return
-	case !ok:
-		r.step = RunOver
-		return
-	case op.Op == protocol.OpOpen:
-		found = op.Newest()
-		if again, few := op.Adopt(); few {
-			r.record(protocol.OpPut, again)
-			return
+		if next == nil {
+			return true
 		}
+		_, ok = io.Do(RegisterOp{Op: protocol.OpPut, Stored: *next, Succession: r.Succession})
+		is, next = *next, nil
 	}
-	if r.Opened != nil {
-		if next := r.Opened(found); next != nil {
-			r.record(protocol.OpPut, *next)
-			return
-		}
-	}
-	if r.step = RunOver; r.read != nil {
-		r.step, r.Op = RunRead, *r.read
-		return
-	}
-	r.ok = true
-}
-
-func (r *Run) record(op protocol.Op, s protocol.Stored) {
-	r.step, r.Op = RunRecord, RegisterOp{Op: op, Stored: s, Succession: r.Succession}
+	return false
 }

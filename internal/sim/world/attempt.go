@@ -149,8 +149,9 @@ func (a *Attempt) changed() {
 		a.limit()
 		switch {
 		case t.run != nil:
-			t.run.Locked(protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}, true)
-			t.runs()
+			if t.run.held != nil {
+				t.run.held(protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}, true)
+			}
 		case t.Keeps && !w.Draining:
 		case t.Puts:
 		case w.Record && t.Lock == 0:

@@ -352,7 +352,7 @@ func (f *follower) Succeed(s *change.Succession, then func()) {
 	if t.run == nil {
 		t.Register, t.succeeds = &process.Name{Name: s.Register}, s
 	}
-	t.carryOut(&s.Run, then)
+	t.carryOut(s.Decide, func(bool) { then() })
 }
 
 // Exchange has the process carry out changes, one after the other.

@@ -33,8 +33,7 @@ type Participant struct {
 	Register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
 	succeeds *change.Succession
 
-	run *lease.Run // it acquires only for that; nil: nothing is under way
-	ran func()     // is called when that is over
+	run *runIO // it acquires only for that; nil: nothing is under way
 }
 
 func NewParticipant(p *Proc, i int) *Participant {
@@ -78,7 +77,7 @@ func (t *Participant) vanish() {
 	if t.Att != nil {
 		t.Proc.World.Judge.Gone(t.Att)
 	}
-	t.Att, t.run, t.ran, t.waits, t.queued = nil, nil, nil, false, false
+	t.Att, t.run, t.waits, t.queued = nil, nil, false, false
 	if t.Value != nil {
 		auto := t.Value.Callers[0].Auto
 		t.Value = newValue(t)

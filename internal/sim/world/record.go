@@ -152,52 +152,81 @@ func (i *RegisterOp) Finish(decided bool) {
 	i.then(settled)
 }
 
-// carryOut carries out the steps of a Run under claims of the participant, and
-// calls then. If one is under way, this one comes to nothing.
-func (t *Participant) carryOut(r *lease.Run, then func()) {
-	if t.run != nil || t.Att != nil {
-		t.Proc.Later(t.Proc.World.Delay, then)
-		return
-	}
-	t.run, t.ran = r, then
-	t.runs()
+// runIO is the lease.RunIO of a Run that a participant carries out.
+type runIO struct {
+	*task
+	t     *Participant
+	held  func(v protocol.Version, held bool) // ends Lock; nil: it is over
+	fail  func()                              // ends what is under way
+	under bool                                // the time from Lock to Release runs
+	late  bool                                // and has run out
 }
 
-func (t *Participant) runs() {
-	p, r := t.Proc, t.run
-	recorded := func(i *RegisterOp, ok bool) {
-		if t.run == r {
-			r.Recorded(i.RegisterOp, ok || i.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive)
-			t.runs()
-		}
+// carryOut has a Run work under claims of the participant, and calls then. If
+// one is under way, this one comes to nothing.
+func (t *Participant) carryOut(work func(io lease.RunIO) bool, then func(ok bool)) {
+	if t.run != nil || t.Att != nil {
+		t.Proc.Later(t.Proc.World.Delay, func() { then(false) })
+		return
 	}
-	switch r.Step() {
-	case lease.RunLock:
-		p.Later(r.Within, func() {
-			if t.run == r && r.Step() != lease.RunRead {
-				r.Expired()
-				t.runs()
+	t.run = &runIO{t: t}
+	t.Proc.run(func(on *task) {
+		t.run.task = on
+		if ok := work(t.run); !on.gone {
+			t.run = nil
+			then(ok)
+		}
+	})
+}
+
+func (io *runIO) Lock(try bool, within time.Duration) (v protocol.Version, held bool) {
+	io.under, io.late = true, false
+	io.wait(func(done func()) {
+		io.held = func(got protocol.Version, ok bool) {
+			v, held, io.held = got, ok, nil
+			done()
+		}
+		io.fail = done
+		io.p.Later(within, func() {
+			if io.late = io.under; io.late {
+				io.held = nil
+				io.fail()
 			}
 		})
-		t.Acquire(r.Try)
-	case lease.RunRead:
-		t.Release()
-		p.StartRegisterOp(nil, r.Op, recorded)
-	case lease.RunRecord:
-		p.StartRegisterOp(t.Att, r.Op, recorded)
-	case lease.RunOver:
-		then := t.ran
-		t.run, t.ran = nil, nil
-		t.Release()
-		then()
+		io.t.Acquire(try)
+	})
+	return v, held
+}
+
+func (io *runIO) Release() {
+	io.under, io.held = false, nil
+	if !io.gone {
+		io.t.Release()
 	}
+}
+
+func (io *runIO) Do(op lease.RegisterOp) (found lease.RunResult, ok bool) {
+	if io.late && io.under {
+		return found, false
+	}
+	var owner *Attempt
+	if io.under {
+		owner = io.t.Att
+	}
+	io.wait(func(done func()) {
+		io.fail = done
+		io.p.StartRegisterOp(owner, op, func(i *RegisterOp, settled bool) {
+			found, ok = i.Result(), settled || op.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive
+			done()
+		})
+	})
+	return found, ok
 }
 
 // unlocked: the claim of a Run has come to nothing, or has ended.
 func (t *Participant) unlocked() {
-	if r := t.run; r != nil && r.Step() == lease.RunLock {
-		r.Locked(protocol.Version{}, false)
-		t.runs()
+	if t.run != nil && t.run.held != nil {
+		t.run.held(protocol.Version{}, false)
 	}
 }
 

@@ -306,8 +306,8 @@ func (m *mender) decide(then func(ok bool)) {
 		}
 		p.Parts = append(p.Parts, m.decider)
 	}
-	r := lease.NewDecision(repair.DecideWithin(p.World.NodeTimeout, p.World.TTL, 2*p.World.Delay))
-	m.decider.carryOut(r, func() { then(r.OK()) })
+	r := &lease.Run{Try: true, Within: repair.DecideWithin(p.World.NodeTimeout, p.World.TTL, 2*p.World.Delay)}
+	m.decider.carryOut(r.Decide, then)
 }
 
 // repairEnd says in a trace how an attempt to repair a node has ended.
