@@ -179,6 +179,6 @@ func (q *Quorum) wakeUps() {
 
 func (q *claims) woken() {
 	q.Clock.CountSleep()
-	q.ticks.Look()
-	q.deadlines.Look()
+	q.ticks.Poke()
+	q.deadlines.Poke()
 }

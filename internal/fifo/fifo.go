@@ -1,28 +1,30 @@
-// Package fifo is the queue of what waits: first in, first out.
+// Package fifo is a first-in, first-out queue for requests and callers that
+// wait.
 package fifo
 
 import "slices"
 
-// Queue is a queue that allocates only to grow. Its zero value is empty. It is
-// not safe for concurrent use.
+// Queue is a queue that allocates only when it grows. Its zero value is empty.
+// It is not safe for concurrent use.
 type Queue[T any] struct {
-	list []T // those before head have gone
+	list []T // the elements before head have been popped
 	head int
 }
 
-// kept is how much room an empty queue keeps. What waits one after the other
-// costs nothing, and a burst of thousands does not cost memory for good.
+// kept is the largest capacity that an empty queue keeps. A queue of few
+// elements never allocates again, and a burst of thousands does not use memory
+// permanently.
 const kept = 1024
 
 func (q *Queue[T]) Len() int { return len(q.list) - q.head }
 
-// First is what Pop would return. There must be something, and the pointer is
-// valid until the queue changes.
+// First returns a pointer to the element that Pop would return, valid until the
+// queue changes. The queue must not be empty.
 func (q *Queue[T]) First() *T { return &q.list[q.head] }
 
-// Push reuses the room of those that have gone once it is more than half of
-// all, so a queue that never empties does not grow without end. Nor does it
-// keep the room of a burst.
+// Push appends v. Once popped elements take up more than half of a full list,
+// it reuses their room, so a queue that never becomes empty does not grow
+// without bound. It also gives up the room that only a burst needed.
 func (q *Queue[T]) Push(v T) {
 	if len(q.list) == cap(q.list) && q.head > len(q.list)/2 {
 		n, list := q.Len(), q.list
@@ -36,10 +38,10 @@ func (q *Queue[T]) Push(v T) {
 	q.list = append(q.list, v)
 }
 
-// Pop takes out the first one. There must be something.
+// Pop removes the first element and returns it. The queue must not be empty.
 func (q *Queue[T]) Pop() (first T) {
 	first, q.list[q.head] = q.list[q.head], first
-	if q.head++; q.head == len(q.list) { // an empty queue begins at the front again
+	if q.head++; q.head == len(q.list) { // an empty queue starts at the front again
 		if q.list, q.head = q.list[:0], 0; cap(q.list) > kept {
 			q.list = nil
 		}
@@ -47,7 +49,7 @@ func (q *Queue[T]) Pop() (first T) {
 	return first
 }
 
-// Return puts back what Pop has just taken out.
+// Return puts the element that Pop has just returned back at the front.
 func (q *Queue[T]) Return(first T) {
 	if q.head > 0 {
 		q.head--

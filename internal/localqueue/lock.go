@@ -9,11 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/process"
 )
 
-// This file owns the start of a hold, and what every primitive on a Queue does
-// alike.
-
-// Lock gets the lock in the given mode, from inside the process if that can
-// be, else from the nodes. A try does not wait for a turn.
+// Lock gets the lock in the given mode, from another goroutine of the process
+// if possible, otherwise from the nodes. With try it does not wait for a turn.
 func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 	if q.err != nil {
 		return q.err
@@ -32,8 +29,8 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 	return err
 }
 
-// lock returns the claim as well if it is this goroutine that got it from the
-// nodes.
+// lock does what Lock does. It returns the claim if this goroutine got it from
+// the nodes, otherwise none.
 func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got core.Hold, err error) {
 	var w *waiter
 	q.mu.Lock()
@@ -58,9 +55,8 @@ func (q *Queue) lock(ctx context.Context, mode Mode, try bool) (got core.Hold, e
 	return none, nil
 }
 
-// await waits for the turn in the local queue. It ends with the caller's
-// context, or when the Quorum closes: no wait outlasts both. It returns what
-// lock does.
+// await waits for the turn in the local queue. It ends early if the context of
+// the caller ends or the Quorum is closed. It returns what lock returns.
 func (q *Queue) await(ctx context.Context, w *waiter) (core.Hold, error) {
 	select {
 	case t := <-w.turn:
@@ -76,8 +72,9 @@ func (q *Queue) await(ctx context.Context, w *waiter) (core.Hold, error) {
 	held := q.state.Held(Write) != none || q.state.Held(Read) != none
 	q.mu.Unlock()
 	letIn(in)
-	// The caller has asked for the end of its context: it gives the turn back.
-	if !gone { // the turn came at the same time: it goes to the next
+	// The turn may have come at the same time as the end of the context. The
+	// caller asked for the end, so the turn goes to the next caller.
+	if !gone {
 		if t := <-w.turn; t.locked {
 			_, _ = q.Unlock(w.mode)
 		} else {
@@ -93,14 +90,15 @@ func (q *Queue) await(ctx context.Context, w *waiter) (core.Hold, error) {
 	return none, q.quorum.CutShort(ctx)
 }
 
-// acquire gets the lock from the nodes; getting it is this goroutine's task.
-// When its context ends, the place in the nodes' queue goes to the next local
-// waiter. before is a claim that is in the way and is released first.
+// acquire gets the lock from the nodes, which is the task of this goroutine. If
+// its context ends, the next local waiter takes over the place in the queue at
+// the nodes. If before is not none, it is a claim that would be in the way, and
+// is released first.
 func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending,
 	before core.Hold) (hold core.Hold, err error) {
-	var queued *core.Pending // still is at the nodes
-	// Deferred, because the caller's context may panic. The next local waiter
-	// would wait forever, for a task that no goroutine has.
+	var queued *core.Pending // an attempt that is still queued at the nodes
+	// Deferred, because the caller's context may panic. Without this the next
+	// local waiter would wait forever: no goroutine would have the task.
 	defer func() {
 		if hold == none {
 			q.next(mode, try, queued)
@@ -134,26 +132,27 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	return hold, nil
 }
 
-// MustLock locks and never returns unlocked: through outages it waits, and it
-// panics if the name is unusable. Nodes that refuse for good are logged and
-// asked again. When the Quorum is closed it does not return.
+// MustLock locks and does not return before it has the lock. It waits through
+// outages, and logs and retries if nodes refuse permanently. It panics if the
+// name is unusable. It never returns if the Quorum is closed.
 func (q *Queue) MustLock(op string, mode Mode) {
 	core.Must(q.quorum, q.write, op, func() error {
 		return core.WrapError(op, q.Name(), q.Lock(context.Background(), mode, false))
 	})
 }
 
-// MustUnlock unlocks, and panics if it is not locked, as sync does. What was
-// lost meanwhile is not there to be unlocked: that has been said.
+// MustUnlock unlocks, and panics if the value is not locked, as sync.Mutex
+// does. If the hold was lost it does nothing: the loss has already been
+// reported.
 func (q *Queue) MustUnlock(what string, mode Mode) {
 	if _, err := q.Unlock(mode); errors.Is(err, fault.ErrNotHeld) {
 		panic("quorate: " + what + " " + q.Name())
 	}
 }
 
-// UnlockContext unlocks and waits until a majority has confirmed it.
-// The goroutines of this process go on at once: only the caller waits for the
-// nodes.
+// UnlockContext unlocks and waits until a majority has confirmed the release.
+// Other goroutines of this process can lock at once: only the caller waits for
+// the nodes.
 func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 	released, err := q.Unlock(mode)
 	if err == nil && released != none {
@@ -162,15 +161,15 @@ func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 	return err
 }
 
-// Do runs f while it is locked. f's context ends with ctx, and when the lock is
-// lost. Unlock runs also when f panics, so that a panic that is recovered
-// further up leaves nothing locked.
+// Do locks, runs f and unlocks. The context of f ends with ctx, or when the
+// lock is lost. Do unlocks even if f panics, so nothing stays locked when the
+// panic is recovered further up.
 func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context.Context) error) (err error) {
 	if err := q.Lock(ctx, mode, false); err != nil {
 		return core.WrapError(op, q.Name(), err)
 	}
 	l := q.Lease(mode)
-	if l == nil { // another goroutine has unlocked meanwhile, which is a mistake
+	if l == nil { // another goroutine has unlocked in the meantime, which is a bug
 		return core.WrapError(op, q.Name(), &fault.Failure{Err: fault.ErrNotHeld})
 	}
 	inner, stop := l.Derive(ctx)

@@ -9,13 +9,13 @@ import (
 	"github.com/quorate/quorate/internal/process"
 )
 
-// This file owns the end of a hold: Unlock, Downgrade, lingering, and losses.
-// Invariant: the lease has ended, with its contexts, before the next caller
-// gets the value and before a leave is sent.
+// Invariant: a lease and its contexts have ended before the next caller gets
+// the value and before a leave is sent.
 
-// Unlock ends one goroutine's hold. It waits for no node. It returns the claim
-// if that was released on the nodes, and fails with ErrNotHeld, ErrLost or
-// ErrClosed. The next caller runs as soon as it gets its turn.
+// Unlock ends the hold of one goroutine, without waiting for a node. It returns
+// the claim if it has released it on the nodes, otherwise none. It fails with
+// ErrNotHeld, ErrLost or ErrClosed. The next caller runs as soon as it gets its
+// turn.
 func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	q.mu.Lock()
 	hold, _ := q.state.Claim()
@@ -27,9 +27,9 @@ func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	case process.UnlockShared:
 		lost := q.lease.Lost()
 		q.mu.Unlock()
-		// The deadline has passed, but the goroutine of the timer has not run
-		// yet. The caller must learn of the loss all the same: this is the last
-		// call in which it can.
+		// The deadline has passed, but the goroutine that handles deadlines has
+		// not run yet. The caller must still learn of the loss, because this is
+		// the last call that can report it.
 		if lost == nil && x.Lost {
 			lost = hold.Cause()
 		}
@@ -37,10 +37,10 @@ func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	}
 	cause := fault.ErrReleased
 	if x.Lost {
-		cause = hold.Cause() // as above
+		cause = hold.Cause() // the deadline has passed, as above
 	}
 	span, lost := q.lease.Finish(cause)
-	defer span.Ended() // without q.mu, and last
+	defer span.Ended() // it must run last, and without q.mu
 	switch x.Do {
 	case process.UnlockPassed:
 		q.renewLease()
@@ -56,7 +56,7 @@ func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	}
 	q.lease = nil
 	q.mu.Unlock()
-	x.Claim.Release() // on a claim that has ended it does nothing
+	x.Claim.Release() // does nothing if the claim has ended
 	q.next(mode, false, nil)
 	if lost != nil {
 		return none, failure(lost)
@@ -64,7 +64,7 @@ func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	return x.Claim, nil
 }
 
-// failure returns the error of a hold that was lost, nil if it was not.
+// failure returns the error of a hold that was lost, nil if lost is nil.
 func failure(lost error) error {
 	if lost == nil {
 		return nil
@@ -72,10 +72,10 @@ func failure(lost error) error {
 	return &fault.Failure{Err: lost}
 }
 
-// Downgrade makes the writer a reader without a gap: the claim keeps its place,
-// and only its weight falls, so no other writer comes between. It waits for no
-// node. Readers are let in after the claim has become lighter, never before:
-// until then other processes take this one for a writer.
+// Downgrade makes the writer a reader without a gap: the claim keeps its place
+// and only its weight falls, so no other writer gets in between. It waits for
+// no node. Readers are let in only after the claim has become lighter. Until
+// then other processes treat this one as a writer.
 func (q *Queue) Downgrade() error {
 	q.mu.Lock()
 	hold, ok := q.state.Downgrade()
@@ -83,8 +83,8 @@ func (q *Queue) Downgrade() error {
 	if !ok {
 		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
-	// Without q.mu, because the claim may turn out to be lost, and then Ended
-	// is called.
+	// Called without q.mu: if the claim turns out to be lost, Shrink calls
+	// Ended, which locks q.mu.
 	shrunk := hold.Shrink(q.read.Weight)
 	q.mu.Lock()
 	turns := q.state.Downgraded(shrunk)
@@ -96,9 +96,9 @@ func (q *Queue) Downgrade() error {
 	return nil
 }
 
-// lingered runs when the time may be over for which a claim lingers. One timer
-// serves any number of releases: it sleeps on when there has been another
-// meanwhile.
+// lingered runs when the time for which a claim lingers may be over. One timer
+// serves any number of releases: if there was another release in the meantime,
+// the timer is set again.
 func (q *Queue) lingered() {
 	q.mu.Lock()
 	q.timer = nil
@@ -109,8 +109,8 @@ func (q *Queue) lingered() {
 	q.giveUp(hold)
 }
 
-// Waiting is called when a claim begins to wait behind this one, in a goroutine
-// that also serves other claims. So it waits for no node.
+// Waiting is called when a claim begins to wait behind this one. It must not
+// wait for a node, because its goroutine also serves other claims.
 func (q *Queue) Waiting() {
 	q.mu.Lock()
 	q.want()
@@ -125,7 +125,8 @@ func (q *Queue) Calm() {
 	letIn(in)
 }
 
-// giveUp unlocks q.mu and releases a claim that only lingered.
+// giveUp unlocks q.mu. If hold is not none, it is a claim that only lingered,
+// and giveUp releases it.
 func (q *Queue) giveUp(hold core.Hold) {
 	if hold != none {
 		q.dropLingering()
@@ -136,7 +137,7 @@ func (q *Queue) giveUp(hold core.Hold) {
 	}
 }
 
-// dropLingering forgets the lease of a claim that lingered, and its timer.
+// dropLingering drops the lease of a claim that lingered, and stops the timer.
 // Called with q.mu held.
 func (q *Queue) dropLingering() {
 	if q.lease = nil; q.timer != nil {
@@ -145,9 +146,10 @@ func (q *Queue) dropLingering() {
 	}
 }
 
-// Ended is called when a claim has ended by itself. It may be an earlier one.
-// It returns after the contexts of the lease have ended: only then the leaves
-// are sent. It waits for nothing but q.mu.
+// Ended is called when a claim was lost, evicted or closed. It may be an
+// earlier claim. The leaves of the claim are sent only after Ended returns,
+// because the contexts of the lease have ended by then. It waits for nothing
+// but q.mu.
 func (q *Queue) Ended() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,8 +161,8 @@ func (q *Queue) Ended() {
 	}
 }
 
-// Extend waits for the nodes without mu, so other goroutines may unlock
-// meanwhile. It renews the claim now and waits until a majority has done so.
+// Extend renews the claim now and waits until a majority has renewed it. It
+// waits without q.mu, so other goroutines can unlock in the meantime.
 func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	q.mu.Lock()
 	hold := q.state.Held(mode)
@@ -171,9 +173,9 @@ func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	return hold.Renew(ctx)
 }
 
-// Lease marks the lease as exposed, so it is never used again for a later turn:
-// see renewLease. It returns the hold of the goroutine, or the readers, that
-// have it locked in this mode; nil if none has.
+// Lease returns the lease of the goroutine, or of the readers, that hold the
+// value in this mode; nil if none does. The lease is marked as exposed, so it
+// is not reused for a later turn (see renewLease).
 func (q *Queue) Lease(mode Mode) *core.Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,8 +185,8 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 	return q.expose()
 }
 
-// Warn calls f with the lease of the goroutines that hold the value under a
-// claim.
+// Warn calls f with the lease of the goroutines that hold the value under the
+// claim h, if any do.
 func (q *Queue) Warn(h core.Hold, f func(lease any)) {
 	var l *core.Lease
 	q.mu.Lock()
@@ -197,6 +199,8 @@ func (q *Queue) Warn(h core.Hold, f func(lease any)) {
 	}
 }
 
+// expose marks the lease as seen by a caller, and returns it. Called with q.mu
+// held.
 func (q *Queue) expose() *core.Lease {
 	if q.leaseExposed = true; q.state.Waiters() {
 		q.lease.Want()

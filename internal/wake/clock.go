@@ -1,7 +1,5 @@
 package wake
 
-// This file owns the clock of the deadlines.
-
 import (
 	"sync"
 	"sync/atomic"
@@ -11,32 +9,35 @@ import (
 )
 
 // Clock is the clock by which this process judges its leases. It never goes
-// back, setting the wall clock does not move it, and on Linux it counts the
-// time for which the machine was suspended. It is safe for concurrent use.
+// back, it does not follow the wall clock when that is set, and on Linux it
+// counts the time for which the machine was suspended. It is safe for
+// concurrent use.
 //
-// Go's monotonic clock stands still then. CLOCK_BOOTTIME does not, but to read
-// it is a system call, 150 ns instead of 30. So it is read only when the
-// difference of the wall clock and the monotonic one has changed.
+// Go's monotonic clock does not count the time of a suspension. CLOCK_BOOTTIME
+// does, but reading it is a system call and takes 150 ns instead of 30. So
+// Clock reads it only if the difference between the wall clock and the
+// monotonic clock has changed.
 type Clock struct {
 	base atomic.Pointer[clockBase]
-	mu   sync.Mutex // held by the one that replaces base
-	// slept returns for how long the machine was suspended since some moment in
-	// the past; not ok where the system does not say.
+	mu   sync.Mutex // held while base is replaced
+	// slept returns how long the machine has been suspended in all, counted
+	// from some moment in the past. ok is false if the system does not say.
 	slept func() (d time.Duration, ok bool)
 }
 
-// clockBase is one moment of a Clock to count from, never written to.
+// clockBase is one moment that a Clock counts from. It is never written to.
 type clockBase struct {
 	at    protocol.Time // what the clock showed
 	when  time.Time     // with a monotonic reading
 	wall  int64         // the wall clock, in nanoseconds
 	slept time.Duration
-	known bool          // slept was read
+	known bool          // slept has been read
 	woke  protocol.Time // when the latest sleep ended
 }
 
-// steady is by how much the difference of wall clock and monotonic clock may
-// change without a look at CLOCK_BOOTTIME. A lease bears 2 ms.
+// steady is how much the difference between the wall clock and the monotonic
+// clock may change before CLOCK_BOOTTIME is read. A lease allows for an error
+// of 2 ms.
 const steady = time.Millisecond
 
 func NewClock() *Clock { return clockOf(slept) }
@@ -44,7 +45,7 @@ func NewClock() *Clock { return clockOf(slept) }
 func clockOf(slept func() (time.Duration, bool)) *Clock {
 	c := &Clock{slept: slept}
 	b := &clockBase{}
-	for range 20 { // slept may fail
+	for range 20 { // a read may fail
 		if b.slept, b.known = slept(); b.known {
 			break
 		}
@@ -53,13 +54,13 @@ func clockOf(slept func() (time.Duration, bool)) *Clock {
 	return c
 }
 
-// from returns the base of this moment, at which the clock shows at.
+// from returns a base for this moment, at which the clock shows at.
 func (b *clockBase) from(at protocol.Time) *clockBase {
 	t := time.Now()
 	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known, woke: b.woke}
 }
 
-// Now is a time that is not 0.
+// Now returns the time, which is never 0.
 func (c *Clock) Now() protocol.Time {
 	t, b := time.Now(), c.base.Load()
 	past := t.Sub(b.when)
@@ -69,7 +70,8 @@ func (c *Clock) Now() protocol.Time {
 	return b.at.Add(past)
 }
 
-// CountSleep finds out whether the machine was suspended, and counts that.
+// CountSleep checks whether the machine was suspended, adds the time of the
+// suspension to the clock, and returns the time.
 func (c *Clock) CountSleep() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +80,7 @@ func (c *Clock) CountSleep() protocol.Time {
 	b.at = was.at.Add(b.when.Sub(was.when))
 	switch d, ok := c.slept(); {
 	case !ok:
-	// Invariant: only a difference of two reads is sleep.
+	// Invariant: only the difference between two reads counts as sleep.
 	case !was.known:
 		b.slept, b.known = d, true
 	case d-was.slept > steady:
@@ -89,21 +91,22 @@ func (c *Clock) CountSleep() protocol.Time {
 	return b.at
 }
 
-// When is the wall clock at a time of this clock.
+// When returns the wall-clock time that corresponds to t.
 func (c *Clock) When(t protocol.Time) time.Time {
 	b := c.base.Load()
 	return b.when.Add(t.Sub(b.at))
 }
 
-// Slept returns when the latest sleep ended, 0 if there was none, and a sum of
-// all sleeps: the difference of two sums is how long the machine slept between.
+// Slept returns when the latest sleep ended (0 if there was none) and the sum
+// of all sleeps. The difference of two sums is how long the machine slept in
+// between.
 func (c *Clock) Slept() (ended protocol.Time, sum time.Duration) {
 	b := c.base.Load()
 	return b.woke, b.slept
 }
 
-// Suspend does to the clock what suspending the machine does: the monotonic
-// clock stands still. It is for tests.
+// Suspend has the same effect on the clock as suspending the machine for d: the
+// monotonic clock stands still. It is for tests.
 func (c *Clock) Suspend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +116,7 @@ func (c *Clock) Suspend(d time.Duration) {
 		return s + d, true
 	}
 	b := *c.base.Load()
-	b.known = true // where the system does not say it, too
+	b.known = true // even if the system does not say
 	b.wall -= int64(d)
 	c.base.Store(&b)
 }

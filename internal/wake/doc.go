@@ -1,13 +1,14 @@
-// Package wake owns when things happen in a process: the clock by which it
-// judges its leases, and what wakes its claims. It knows no node.
+// Package wake has the clock by which a process judges its leases, and the
+// schedulers and the timer that wake its claims. It knows nothing of nodes.
 //
-//	clock.go        the clock; it counts the time that the machine slept
-//	sleep_linux.go  how a sleep of the machine is noticed
-//	sleep_other.go  where the system does not say
-//	scheduler.go    what is woken when, by one goroutine for all
-//	heap.go         the order of the alarms
-//	timer.go        the Tick of a process.Client
+//	clock.go        the clock, which counts the time that the machine slept
+//	sleep_linux.go  how Linux reports a suspension
+//	sleep_other.go  other systems, which do not report it
+//	scheduler.go    one goroutine that wakes all sleepers when they are due
+//	heap.go         the alarms of a scheduler, ordered by time
+//	timer.go        the timer for the Tick of a process.Client
 //
-// The lock of each type is a leaf: no other lock is taken under it. The two
-// schedulers of a Quorum have a goroutine each. A claim is a sleeper here.
+// The lock of each type is a leaf: no other lock is taken while it is held. A
+// Quorum has two schedulers with one goroutine each. A sleeper is whatever a
+// scheduler wakes; in this project it is a claim.
 package wake

@@ -1,8 +1,5 @@
 package wake
 
-// This file owns the times at which claims are woken: to renew, to ask again,
-// and to end at their deadlines.
-
 import (
 	"sync"
 	"time"
@@ -10,26 +7,27 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Scheduler wakes sleepers of a type. It owns one heap and one goroutine, and
-// is safe for concurrent use. mu guards due, next, and the times of its kind in
-// all Alarms.
-// Invariant: mu is held only while the heap changes, never while sending,
-// calling back or waiting.
+// Scheduler wakes sleepers when their alarms are due. It has one heap and one
+// goroutine, and is safe for concurrent use. mu guards due, next and late, and
+// the times of its kind in all Alarms.
+// Invariant: mu is held only while the heap changes, never while a request is
+// sent, a callback runs or a goroutine waits.
 type Scheduler[S any] struct {
-	kind int // which of a sleeper's times
+	kind int // Ticks or Deadlines
 	now  func() protocol.Time
 	wake func(due []Alarm[S])
 
 	mu   sync.Mutex
 	due  heap[S]
-	next protocol.Time // what the goroutine sleeps for
-	late Stall         // the last great one
-	kick chan struct{}
+	next protocol.Time // until when the goroutine sleeps
+	late Stall         // the last long stall, see Stall.or
+	kick chan struct{} // wakes the goroutine
 	stop chan struct{}
 	done chan struct{}
 }
 
-// NewScheduler begins one. Its goroutine runs until Close.
+// NewScheduler starts a scheduler, which calls wake with the alarms that are
+// due. Its goroutine runs until Close.
 func NewScheduler[S any](kind int, now func() protocol.Time, wake func(due []Alarm[S])) *Scheduler[S] {
 	s := &Scheduler[S]{
 		kind: kind, now: now, wake: wake, due: heap[S]{kind: kind}, next: protocol.Never,
@@ -39,9 +37,10 @@ func NewScheduler[S any](kind int, now func() protocol.Time, wake func(due []Ala
 	return s
 }
 
-// Set makes sure that a is woken at t or earlier. The sleeper is locked. A
-// wake-up that moves to a later time is left where it is: it fires early, finds
-// nothing due, and is set again.
+// Set makes sure that the sleeper of a is woken at t or earlier. The caller
+// holds the lock of the sleeper. If t is later than the alarm that is set, Set
+// changes nothing: the alarm fires early, the sleeper finds nothing due, and
+// calls Set again.
 func (s *Scheduler[S]) Set(a *Alarms[S], t protocol.Time) {
 	t = max(t, 1)
 	if at := a.At(s.kind); t == protocol.Never || at != 0 && t >= at {
@@ -55,38 +54,39 @@ func (s *Scheduler[S]) Set(a *Alarms[S], t protocol.Time) {
 	}
 	s.mu.Unlock()
 	if early {
-		s.Look()
+		s.Poke()
 	}
 }
 
-// Look has the goroutine look at the clock now. Called without s.mu, by Set and
-// when the machine wakes up: a timer of the runtime stands still while the
-// machine sleeps.
-func (s *Scheduler[S]) Look() {
+// Poke wakes the goroutine, which then checks the clock. Set calls it, and so
+// does the Quorum after the machine was suspended, because a timer of the Go
+// runtime stands still during a suspension. The caller does not hold s.mu.
+func (s *Scheduler[S]) Poke() {
 	select {
 	case s.kick <- struct{}{}:
 	default:
 	}
 }
 
-// Drop removes the wake-up of a: see heap. The sleeper is locked.
+// Drop disarms the alarm of a. The caller holds the lock of the sleeper.
 func (s *Scheduler[S]) Drop(a *Alarms[S]) {
 	s.mu.Lock()
 	s.due.drop(a)
 	s.mu.Unlock()
 }
 
-// Close ends the goroutine and waits for it, so nothing is woken afterwards.
-// The caller must hold no sleeper's lock: a batch under way may need it.
+// Close ends the goroutine and waits for it, so nothing is woken after Close
+// returns. The caller must not hold the lock of a sleeper: a wake call that is
+// running may need it.
 func (s *Scheduler[S]) Close() {
 	close(s.stop)
 	<-s.done
 }
 
-// run is the scheduler's goroutine. It takes all that is due at once, so that
-// requests of many claims go out in one write for each node, and looks at the
-// clock again after each batch: to wake 100,000 claims takes longer than a
-// timer's resolution.
+// run is the scheduler's goroutine. It passes all alarms that are due to wake
+// in one batch, so that the requests of many claims go out in one write for
+// each node. It checks the clock again after each batch, since waking 100,000
+// claims takes longer than the resolution of a timer.
 func (s *Scheduler[S]) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
@@ -98,8 +98,8 @@ func (s *Scheduler[S]) run() {
 		s.mu.Lock()
 		s.late = s.late.or(Stall{now, now.Sub(s.next)})
 		for len(s.due.list) > 0 && s.due.list[0].At <= now {
-			if one, valid := s.due.pop(); valid {
-				batch = append(batch, one)
+			if alarm, valid := s.due.pop(); valid {
+				batch = append(batch, alarm)
 			}
 		}
 		sleep := time.Hour
@@ -108,7 +108,8 @@ func (s *Scheduler[S]) run() {
 			sleep = s.next.Sub(now)
 		}
 		s.mu.Unlock()
-		// Without s.mu: sleepers call Set under the locks that wake takes.
+		// Called without s.mu: sleepers call Set while they hold the locks that
+		// wake takes.
 		if len(batch) > 0 {
 			s.wake(batch)
 			clear(batch)
@@ -124,15 +125,16 @@ func (s *Scheduler[S]) run() {
 	}
 }
 
-// Stall is by how much a goroutine ran later than it had to, and when it ran.
-// The process was stopped, the machine was suspended or much too busy.
+// Stall says when a goroutine ran too late, and by how much. The cause is that
+// the process was stopped, the machine was suspended, or it was far too busy.
 type Stall struct {
 	At protocol.Time
 	By time.Duration
 }
 
-// or returns the greater of two stalls, unless s was long before o. A loss is
-// reported within moments, and another stall may follow at once.
+// or returns the longer of two stalls, but prefers o if it came more than a
+// second after s. A loss is reported within moments after the stall that caused
+// it, and another short stall may follow at once.
 func (s Stall) or(o Stall) Stall {
 	if o.By > 0 && (o.By > s.By || o.At.Sub(s.At) > time.Second) {
 		return o
@@ -140,8 +142,9 @@ func (s Stall) or(o Stall) Stall {
 	return s
 }
 
-// Stalled returns the last great stall, the one that has just ended included:
-// an answer may reach a sleeper before the scheduler's goroutine runs.
+// Stalled returns the last long stall. That includes a stall that has just
+// ended and that the goroutine has not seen: an answer may reach a sleeper
+// before the goroutine runs.
 func (s *Scheduler[S]) Stalled(now protocol.Time) Stall {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,5 @@
 package wake
 
-// This file owns how a suspended machine is noticed on Linux: by how long it
-// slept, and by a file that becomes readable when it wakes up.
-
 import (
 	"errors"
 	"math"
@@ -12,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Of the kernel's interface, what package syscall does not name.
+// Constants of the kernel's interface that package syscall does not have.
 const (
 	clockRealtime  = 0
 	clockMonotonic = 1
@@ -22,11 +19,11 @@ const (
 	timerCancelOnSet = 1 << 1
 )
 
-// slept is how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. The two cannot
-// be read at one moment; of a few attempts the quickest is the most exact one.
-// The result is taken only if the three reads lay within a millisecond: a
-// goroutine that was interrupted between them would take the interruption for
-// sleep.
+// slept returns how far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. The two
+// clocks cannot be read at the same moment, so slept tries several times and
+// uses the quickest try, which is the most exact. ok is false unless its three
+// reads took less than a millisecond: if the goroutine was interrupted between
+// the reads, the interruption would count as sleep.
 func slept() (d time.Duration, ok bool) {
 	took := time.Duration(math.MaxInt64)
 	for range 10 {
@@ -46,21 +43,23 @@ func slept() (d time.Duration, ok bool) {
 	return d, took < steady
 }
 
-// RawSyscall, since the call does not block.
+// readClock uses RawSyscall because the call does not block.
 func readClock(id uintptr) (time.Duration, bool) {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
 	return time.Duration(ts.Nano()), errno == 0
 }
 
-// Waker tells when the machine wakes up. It is a timer of the kernel that is
-// cancelled when the wall clock is set, which a wake-up does. It is set to a
-// time that does not come; where times have 32 bits to 2038, and from then on
-// an idle holder's context ends late. A read of it needs no thread.
+// Waker reports when the machine wakes up. It is a kernel timer that is
+// cancelled whenever the wall clock is set, and the kernel sets the wall clock
+// after a suspension. The timer is set to a time that never comes. On systems
+// with 32-bit times that is 2038; after that a suspension is not noticed at
+// once, so the context of an idle holder ends late. Waiting for the timer does
+// not occupy a thread.
 type Waker struct{ f *os.File }
 
-// NewWaker returns one that never tells anything where the kernel has no such
-// timer, as in some sandboxes. Clock does not need it.
+// NewWaker returns a Waker. If the kernel has no such timer, as in some
+// sandboxes, Wait returns false at once. Clock does not need a Waker.
 func NewWaker() Waker {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime,
 		syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
@@ -71,7 +70,7 @@ func NewWaker() Waker {
 	set := struct{ interval, value syscall.Timespec }{}
 	set.value.Sec = math.MaxInt32
 	if unsafe.Sizeof(set.value.Sec) == 8 {
-		set.value.Sec <<= 8 // The kernel takes what is beyond its last nanosecond for that.
+		set.value.Sec <<= 8 // The kernel clamps a later time to its maximum.
 	}
 	if _, _, errno = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, timerAbsolute|timerCancelOnSet,
 		uintptr(unsafe.Pointer(&set)), 0, 0, 0); errno != 0 {
@@ -81,9 +80,9 @@ func NewWaker() Waker {
 	return Waker{f}
 }
 
-// Wait waits for the next wake-up, and reports false after Close. ECANCELED is
-// the kernel's word that the clock was set. If an operator sets it the
-// schedulers wake as well, and find nothing due.
+// Wait waits for the next wake-up. It returns false after Close. The kernel
+// reports a set clock by ECANCELED. If an operator sets the clock, the
+// schedulers are woken too and find nothing due.
 func (w Waker) Wait() bool {
 	if w.f == nil {
 		return false

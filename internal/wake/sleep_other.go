@@ -4,13 +4,14 @@ package wake
 
 import "time"
 
-// slept: the system does not say, or not in a way that this library knows.
-// Deadlines then go by the monotonic clock alone. Where that stops while the
-// machine sleeps, a holder may take its lease for valid after the wake-up,
-// while the next one is in.
+// slept reports that the time of a suspension is unknown: the system does not
+// tell it, or not in a way that this library knows. Deadlines then follow the
+// monotonic clock alone. If that clock stops while the machine sleeps, a holder
+// may treat its lease as valid after the wake-up although another client holds
+// the lock by then.
 func slept() (d time.Duration, ok bool) { return 0, false }
 
-// Waker tells when the machine wakes up; here it never does.
+// Waker reports when the machine wakes up; on this system it never does.
 type Waker struct{}
 
 func NewWaker() Waker { return Waker{} }

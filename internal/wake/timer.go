@@ -1,7 +1,5 @@
 package wake
 
-// This file owns a timer that is only moved to earlier times.
-
 import (
 	"math"
 	"sync"
@@ -10,17 +8,19 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Timer is the next Tick of a process.Client, safe for concurrent use: mu
-// guards at.
-// Invariant: the timer fires at the earliest time that was asked for since it
-// fired last. A goroutine that got its action first may carry it out last.
+// Timer is the timer for the next Tick of a process.Client. It is safe for
+// concurrent use: mu guards at.
+// Invariant: the timer fires at the earliest time that was passed to Set since
+// it last fired. Two goroutines may call Set in the reverse order of the events
+// that made them do so.
 type Timer struct {
 	mu    sync.Mutex
 	timer *time.Timer
-	at    protocol.Time // 0: it does not run
+	at    protocol.Time // when it fires; 0: it is not set
 }
 
-// Start begins the timer. It runs for the first time when Set is called.
+// Start prepares the timer, which calls tick when it fires. Set must be called
+// for it to fire the first time.
 func (t *Timer) Start(tick func()) {
 	t.timer = time.AfterFunc(time.Hour, func() {
 		t.mu.Lock()
@@ -32,7 +32,7 @@ func (t *Timer) Start(tick func()) {
 	})
 }
 
-// Set has the timer fire at a time or earlier.
+// Set makes the timer fire at the given time or earlier.
 func (t *Timer) Set(now, at protocol.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,8 +42,9 @@ func (t *Timer) Set(now, at protocol.Time) {
 	}
 }
 
-// Stop ends the timer for good.
-// Invariant: nothing keeps a closed Quorum. The timer reaches it through tick.
+// Stop ends the timer permanently.
+// Invariant: nothing keeps a closed Quorum reachable. The timer would, through
+// tick.
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,5 +52,6 @@ func (t *Timer) Stop() {
 	t.timer.Stop()
 }
 
-// stopped is earlier than any time that is asked for, and not 0.
+// stopped is the value of at after Stop: earlier than any time passed to Set,
+// and not 0.
 const stopped = protocol.Time(math.MinInt64)
