@@ -76,3 +76,29 @@ func ExampleEvict() {
 	// lock lost: an operator has evicted the holder
 	// quorate: unlock "invoices": lock lost: an operator has evicted the holder
 }
+
+// Watch shows each new holder without claiming the name.
+func ExampleWatch() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	m := mutex.New(q, "invoices")
+	for r, err := range inspect.Watch(ctx, q, "invoices") {
+		if err != nil {
+			log.Println(err) // too few nodes answer; Watch goes on
+			continue
+		}
+		fmt.Println("holders:", len(r.Holders), "waiting:", len(r.Waiters))
+		if len(r.Holders) > 0 {
+			break
+		}
+		m.Lock()
+		defer m.Unlock()
+	}
+	// Output:
+	// holders: 0 waiting: 0
+	// holders: 1 waiting: 0
+}

@@ -242,7 +242,7 @@ func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, a
 		case err != nil:
 			failed = cli.NewExit(cli.ExitNoQuorum, cli.Plain(err))
 		case asJSON:
-			printLine(w, e)
+			_ = printLine(w, e)
 		default:
 			all = append(all, e)
 		}

@@ -41,12 +41,13 @@ func printJSON(w io.Writer, report any) {
 }
 
 // printLine is printJSON on one line.
-func printLine(w io.Writer, report any) {
+func printLine(w io.Writer, report any) error {
 	text, err := json.Marshal(plainValue(reflect.ValueOf(report)))
 	if err != nil {
 		panic(err)
 	}
-	_, _ = fmt.Fprintf(w, "%s\n", text)
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
 }
 
 // plainValue returns what JSON has for a value.

@@ -23,7 +23,7 @@ func topCommand() *cobra.Command {
 	var t cli.Target
 	var every time.Duration
 	cmd := &cobra.Command{
-		Use: "top [PATTERN]", SuggestFor: []string{"watch", "monitor"},
+		Use: "top [PATTERN]", SuggestFor: []string{"monitor"},
 		Short: "Show nodes, names, holders and queues in the terminal, live",
 		Long: `Shows the nodes, the names in use with their holders and queues, and what
 happened in the last five minutes. Press q to quit. PATTERN is a Redis pattern

@@ -4,15 +4,103 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/inspect"
 )
+
+func watchCommand() *cobra.Command {
+	var t cli.Target
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "watch NAME", SuggestFor: []string{"follow", "tail"},
+		Short: "Print a line whenever the holder or the waiters of a name change",
+		Long: `Prints the holder of a name, its token and the number of waiters, and then a line
+whenever these change, until interrupted.
+
+Watching does not claim the name or affect its holders. The command asks the
+nodes up to five times a second, so it misses a hold that is over sooner. If too
+few nodes answer, it prints that, and goes on.
+
+With --json each line is what "quorate inspect --json" prints, with the time
+in "at" and, if too few nodes answered, the reason in "err".
+
+Exit status:
+  0   ended by SIGINT or SIGTERM
+  64  the command line is wrong`,
+		Example: `  quorate watch nightly-report
+  quorate watch nightly-report --json | jq -r '.holders[].token'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, done, err := t.Open(cmd.Context(), io.Discard)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			for r, err := range inspect.Watch(ctx, q, args[0]) {
+				if errors.Is(err, quorate.ErrInvalid) {
+					return cli.NewExit(cli.ExitUsage, cli.Plain(err))
+				}
+				if printSight(cmd.OutOrStdout(), time.Now(), &r, err, asJSON) != nil {
+					return nil // execute reports that the output could not be written
+				}
+			}
+			return nil
+		},
+	}
+	t.NodeFlags(cmd)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// printSight prints one report of a watch as a line. err says that too few
+// nodes answered.
+func printSight(w io.Writer, at time.Time, r *inspect.Report, err error, asJSON bool) error {
+	if asJSON {
+		fields := plainValue(reflect.ValueOf(*r)).(map[string]any)
+		fields["at"] = at
+		if err != nil {
+			fields["err"] = plainValue(reflect.ValueOf(err))
+		}
+		return printLine(w, fields)
+	}
+	of := fmt.Sprintf("watch %q: ", r.Name)
+	r = cli.Clean(r)
+	says := "free"
+	switch n := len(r.Holders); {
+	case err != nil:
+		says = "unknown: " + cli.Cell(strings.TrimPrefix(cause(cli.Plain(err)), of))
+	case n > 0:
+		says = fmt.Sprintf("%s%s, token %d", board.Process(&r.Holders[0]), board.Share(r, &r.Holders[0]), r.Holders[0].Token)
+		if n > 1 {
+			says += fmt.Sprintf(", and %d more", n-1)
+		}
+	case r.Foreign > 0:
+		says = "another Redlock client"
+	case r.Kind == inspect.Once && r.Record != nil:
+		says = "done"
+	}
+	if err == nil {
+		says += fmt.Sprintf(", %d waiting", len(r.Waiters)+r.More)
+	}
+	_, err = fmt.Fprintf(w, "%s  %s\n", at.Local().Format(time.DateTime+".000"), says)
+	return err
+}
 
 // Bounds of one round of a watcher.
 const (

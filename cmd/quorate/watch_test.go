@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/board"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -54,4 +58,48 @@ func TestAgeOfAView(t *testing.T) {
 	require.Len(t, v.Problems, 1)
 	assert.Regexp(t, `^what is shown is 6\d s old`, v.Problems[0])
 	round <- board.Observation{}
+}
+
+// A line for each change, until a signal ends it.
+func TestWatchCommand(t *testing.T) {
+	ns := startNodes(t, 3)
+	text, doc := start(t, "watch", "job"), start(t, "watch", "job", "--json")
+	text.says("  free, 0 waiting\n")
+	doc.says("\n")
+	holder := start(t, "lock", "job", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60")
+	holder.says("in")
+	text.says(fmt.Sprintf("  process %d on ", holder.cmd.Process.Pid))
+	text.says("(first), token ")
+	waiter := start(t, "lock", "job", "--", "sh", "-c", "echo in; sleep 60")
+	text.says(", 1 waiting\n")
+	doc.says(fmt.Sprintf(`"pid":%d`, waiter.cmd.Process.Pid))
+	holder.signal(syscall.SIGTERM)
+	waiter.says("in")
+	text.says(fmt.Sprintf("  process %d on ", waiter.cmd.Process.Pid))
+	ns.Stop(0)
+	ns.Stop(1)
+	text.says("  unknown: no quorum")
+	doc.says(`"err":"`)
+
+	for p, s := range map[*proc]os.Signal{text: os.Interrupt, doc: syscall.SIGTERM} {
+		p.signal(s)
+		assert.Equal(t, 0, p.status(), &p.err)
+		assert.Empty(t, p.err.String())
+	}
+	for _, line := range lines(&text.out) {
+		assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  (free|process|unknown)`, line)
+	}
+	for _, line := range lines(&doc.out) {
+		var r struct {
+			At      time.Time
+			Holders []struct{ Token string }
+			Waiters []struct{ Token string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &r), line)
+		assert.WithinDuration(t, time.Now(), r.At, time.Minute)
+	}
+	for _, wrong := range [][]string{{"watch"}, {"watch", ""}, {"watch", "a", "b"}} {
+		status, _, errs := call(wrong...)
+		assert.Equal(t, cli.ExitUsage, status, errs)
+	}
 }
