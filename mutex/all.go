@@ -81,7 +81,7 @@ func (g *Group) TryLockContext(ctx context.Context) error { return g.lock(ctx, "
 // Unlock unlocks all names. It does not wait for the nodes. It panics if g is
 // not locked. It does nothing for names that have been lost.
 func (g *Group) Unlock() {
-	if _, ok := g.unlock(); !ok {
+	if _, _, ok := g.unlock("unlock"); !ok {
 		panic("quorate: unlock of unlocked mutex.Group")
 	}
 }
@@ -125,7 +125,7 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 		for _, stop := range slices.Backward(stops) {
 			stop()
 		}
-		if lost, _ := g.unlock(); lost != nil {
+		if _, lost, _ := g.unlock("do"); lost != nil {
 			err = errors.Join(err, lost)
 		}
 	}()
@@ -213,7 +213,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 	done := false
 	defer func() {
 		if !done { // also when the tracer panics
-			_ = release(held)
+			_ = release("lock", held)
 		}
 	}()
 	for {
@@ -250,7 +250,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 		if got == len(g.parts) { // one was lost while another was waited for
 			got = 0
 		}
-		_ = release(held[got:])
+		_ = release("lock", held[got:])
 		if held = held[:got]; err == nil {
 			continue
 		}
@@ -318,32 +318,32 @@ func (h *hold) end() error {
 // release ends them, the last one first. A waiter that gets its first name then
 // finds the others free. It ends the rest also when the tracer of one panics.
 // It returns how the first of the names was lost, if any was.
-func release(held []*hold) (lost error) {
+func release(op string, held []*hold) (lost error) {
 	if len(held) == 0 {
 		return nil
 	}
 	last := len(held) - 1
 	defer func() {
-		if err := release(held[:last]); err != nil {
+		if err := release(op, held[:last]); err != nil {
 			lost = err
 		}
 	}()
 	if err := held[last].end(); err != nil {
-		lost = core.WrapError("do", held[last].spec.Name, err)
+		lost = core.WrapError(op, held[last].spec.Name, err)
 	}
 	return lost
 }
 
-// unlock gives all names and the turn back. It returns how the first of the
-// names was lost, if any was, and false if g was not locked.
-func (g *Group) unlock() (lost error, ok bool) {
+// unlock gives all names and the turn back. It returns the names, how the first
+// of them was lost, if any was, and false if g was not locked.
+func (g *Group) unlock(op string) (held []*hold, lost error, ok bool) {
 	g.mu.Lock()
-	held := g.held
+	held = g.held
 	g.held = nil
 	g.mu.Unlock()
 	if held == nil {
-		return nil, false
+		return nil, nil, false
 	}
 	defer func() { <-g.turn }() // also when the tracer panics
-	return release(held), true
+	return held, release(op, held), true
 }

@@ -21,6 +21,7 @@ var trivial = map[string]string{
 	"mutex.New": "the package's example", "mutex.Mutex.Lock": "the package's example", "mutex.Mutex.Unlock": "the package's example",
 
 	"mutex.Group.LockContext": "All", "mutex.Group.TryLockContext": "All", "mutex.Group.Unlock": "All", "mutex.Group.Lease": "All",
+	"mutex.Group.UnlockContext": "Mutex.UnlockContext", "mutex.Group.Extend": "Mutex.Extend",
 
 	"rwmutex.New": "the package's example", "rwmutex.RWMutex.Lock": "Downgrade",
 	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "the package's example", "rwmutex.RWMutex.TryRLock": "the package's example",

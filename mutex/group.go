@@ -1,0 +1,63 @@
+package mutex
+
+import (
+	"context"
+	"sync"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+)
+
+// UnlockContext unlocks all names and waits until a majority of the nodes has
+// confirmed each release. It returns the error of the first name that failed,
+// as [Mutex.UnlockContext] does, or [quorate.ErrNotHeld] if g is not locked.
+// All names are released in any case.
+func (g *Group) UnlockContext(ctx context.Context) error {
+	held, lost, ok := g.unlock("unlock")
+	if !ok {
+		return g.notHeld("unlock")
+	}
+	if err := forEach("unlock", held, func(h *hold) error { return h.lease.Hold().Released(ctx) }); lost == nil {
+		return err
+	}
+	return lost
+}
+
+// Extend renews the leases of all names now and waits for a majority of the
+// nodes to confirm each, as [Mutex.Extend] does. It returns the error of the
+// first name that failed. The other names are renewed in any case.
+func (g *Group) Extend(ctx context.Context) error {
+	g.mu.Lock()
+	held := g.held
+	g.mu.Unlock()
+	if held == nil {
+		return g.notHeld("extend")
+	}
+	return forEach("extend", held, func(h *hold) error { return h.lease.Hold().Renew(ctx) })
+}
+
+// notHeld is the error for a Group that is not locked.
+func (g *Group) notHeld(op string) error {
+	name := ""
+	if len(g.parts) > 0 {
+		name = g.parts[0].spec.Name
+	}
+	return core.WrapError(op, name, &fault.Failure{Err: fault.ErrNotHeld})
+}
+
+// forEach asks for all names at the same time, and returns the error of the
+// first one that failed.
+func forEach(op string, held []*hold, ask func(h *hold) error) error {
+	errs := make([]error, len(held))
+	var all sync.WaitGroup
+	for i, h := range held {
+		all.Go(func() { errs[i] = ask(h) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return core.WrapError(op, held[i].spec.Name, err)
+		}
+	}
+	return nil
+}

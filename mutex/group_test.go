@@ -1,0 +1,52 @@
+package mutex_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/quoratetest"
+)
+
+func TestGroupExtendAndUnlockContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		q := c.Quorum(quorate.WithoutRenewal())
+		g := mutex.All(q, "a", "b")
+		require.ErrorIs(t, g.Extend(hour(t)), quorate.ErrNotHeld)
+		require.ErrorIs(t, g.UnlockContext(hour(t)), quorate.ErrNotHeld)
+		require.ErrorIs(t, mutex.All(q).Extend(hour(t)), quorate.ErrNotHeld)
+
+		require.NoError(t, g.LockContext(hour(t)))
+		before := map[string]time.Time{"a": g.Lease("a").ValidUntil(), "b": g.Lease("b").ValidUntil()}
+		time.Sleep(time.Second)
+		require.NoError(t, g.Extend(hour(t)))
+		for name, until := range before {
+			assert.True(t, g.Lease(name).ValidUntil().After(until), name)
+		}
+		require.NoError(t, g.UnlockContext(hour(t)))
+		assert.Empty(t, c.Holders("a"))
+		assert.Empty(t, c.Holders("b"))
+
+		require.NoError(t, g.LockContext(hour(t)), "the turn is free again")
+		time.Sleep(time.Second)
+		c.Partition(q, 0, 1)
+		err := g.Extend(hour(t))
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		require.ErrorContains(t, err, `extend "a"`)
+		err = g.UnlockContext(hour(t))
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		require.ErrorContains(t, err, `unlock "a"`)
+		require.Nil(t, g.Lease("a"), "it is unlocked in any case")
+
+		c.Partition(q)
+		require.NoError(t, g.LockContext(hour(t)))
+		<-g.Lease("b").Context().Done()
+		require.ErrorIs(t, g.UnlockContext(hour(t)), quorate.ErrLost)
+	})
+}
