@@ -144,8 +144,8 @@ mutants: ## The library without one of its rules at a time: a test must see it
 		-run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
 		./internal/sim/... ./semaphore ./internal/core $(ROOMS)
 
-# The four worlds that take longer than all others together: `make states HUGE=` searches them, too.
-HUGE := ^TestExhaustive$$/^(prompt,_cut_off,_restart|messages_take_any_time,_a_connection_is_lost|prompt,_one_given_up|fast_node,_lease_of_3)$$
+# The five worlds that take longer than all others together: `make states HUGE=` searches them, too.
+HUGE := ^TestExhaustive$$/^(prompt,_cut_off,_restart|messages_take_any_time,_a_connection_is_lost|prompt,_one_given_up|fast_node,_lease_of_3|prompt,_a_node_has_no_room)$$
 
 .PHONY: states
 states: ## The search of all states, the large worlds too: 2 GiB
