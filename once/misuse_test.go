@@ -88,7 +88,7 @@ func TestNameInUse(t *testing.T) {
 	}
 	_, err := o.Status(t.Context())
 	assert.ErrorIs(t, err, quorate.ErrHeld)
-	assert.ErrorContains(t, err, "another Redlock client")
+	assert.ErrorContains(t, err, "another library holds the key of that name")
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "o").Err())
 	}

@@ -66,7 +66,7 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		case herr != nil:
 			return Status{State: NotStarted}, nil
 		case h.Foreign:
-			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v",
+			return Status{}, fmt.Errorf("%w: another library holds the key of that name, for %v",
 				fault.ErrHeld, h.Left)
 		default:
 			// Its ticket tells when it was claimed: the nodes' clocks in
