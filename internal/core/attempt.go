@@ -79,8 +79,8 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 //		d.Sleeper().tick(ordinary)
 //	}
 func (q *claims) tick(due []wake.Alarm[attempt]) {
-	for ; len(due) > flow.Together; due = due[flow.Together:] {
-		q.tick(due[:flow.Together])
+	for ; len(due) > flow.MaxUnflushed; due = due[flow.MaxUnflushed:] {
+		q.tick(due[:flow.MaxUnflushed])
 		// Where processors are few, the readers of the answers would otherwise
 		// wait until all that is due has been sent.
 		runtime.Gosched()

@@ -134,7 +134,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	// record of the set are below it.
 	set := s.q.Set
 	set.Base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
-	set.Logger = slog.New(report.Once(set.Logger.With("bucket", b).Handler(), &s.spoken))
+	set.Logger = slog.New(report.Deduplicate(set.Logger.With("bucket", b).Handler(), &s.spoken))
 	made, err := open(s.clients, set)
 	if err != nil {
 		return nil, err

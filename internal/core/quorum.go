@@ -45,7 +45,7 @@ type Quorum struct {
 type buckets struct {
 	q       *Quorum
 	clients []redis.UniversalClient
-	spoken  report.Spoken
+	spoken  report.RecentLines
 	mu      sync.Mutex
 	closed  bool
 	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used

@@ -291,7 +291,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	case i.over:
 	// The node has not carried the request out. It goes again behind the
 	// scripts, and the RegisterOp goes on to count it as under way.
-	case flow.Forgotten(err) && c.loads < flow.MaxLoads:
+	case flow.IsNoScript(err) && c.loads < flow.MaxLoads:
 		c.loads++
 		i.q.Nodes.At(node).Reload(c)
 	case err != nil:

@@ -39,7 +39,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	}
 	a.mu.Lock()
 	// After a SCRIPT FLUSH the request goes again, unseen by the claim.
-	if flow.Forgotten(err) && c.loads < flow.MaxLoads {
+	if flow.IsNoScript(err) && c.loads < flow.MaxLoads {
 		if c.loads++; c.again(true) {
 			a.mu.Unlock()
 			return
@@ -165,7 +165,7 @@ func (c *call) sendAlone(contended, first bool, err error) {
 	if !forNow(err) {
 		a.claim.Reached(c.req.Node)
 	}
-	if c.alone = true; !c.again(first && flow.Forgotten(err)) {
+	if c.alone = true; !c.again(first && flow.IsNoScript(err)) {
 		a.claim.Refused(a.q.Now(), &c.req) // all else that the node may have done is noted
 		c.free()
 	}

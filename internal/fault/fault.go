@@ -1,10 +1,10 @@
-// Package fault owns what errors say. A Failure has a sentinel that says what
-// is the matter, and for each node what that node had to do with it. No
-// decision depends on a text here, save ForGood's.
+// Package fault holds the library's errors and their texts. A Failure carries a
+// sentinel that says what went wrong and, for each node, that node's part in
+// it. No decision depends on an error's text, except in ForGood.
 //
-//	fault.go  the sentinels, Failure, and a wait that was cut short
-//	node.go   what a node is no use for, and whether that passes
-//	set.go    the set of nodes, and a client's list of it
+//	fault.go  the sentinels, Failure, and waits that a context ended
+//	node.go   errors of a single node, and which of them are permanent
+//	set.go    errors about the set of nodes and a client's list of them
 package fault
 
 import (
@@ -27,18 +27,18 @@ var (
 	ErrEvicted  = fmt.Errorf("%w: an operator has evicted the holder", ErrLost)
 )
 
-// Failure is why an operation failed, before the root package dresses it as
-// its exported Error.
-// It is complete when it is returned, and is not changed afterwards.
+// Failure says why an operation failed. The root package converts it to its
+// exported Error. It is complete when it is returned and does not change after
+// that.
 type Failure struct {
 	Err    error // the sentinel, or the sentinel joined with the context's error
 	Votes  int
 	Needed int
 	Nodes  []NodeFailure
-	Blank  int // nodes left out of Nodes: they are connected, and have no vote yet
+	Blank  int // connected nodes that cannot vote yet; they are not in Nodes
 }
 
-// NodeFailure is what one node had to do with it.
+// NodeFailure is one node's part in a failure.
 type NodeFailure struct {
 	Addr string
 	Err  error
@@ -55,19 +55,20 @@ func (f *Failure) Unwrap() []error {
 	return errs
 }
 
-// CutShort is the error of a wait inside the process that a context ended.
+// CutShort returns the Failure of a wait inside the process that ctx ended.
 func CutShort(sentinel error, ctx context.Context) *Failure {
 	return (&Failure{Err: sentinel}).Cut(ctx)
 }
 
-// Cut says that the context ended what f is about.
+// Cut records in f that ctx ended the wait, and returns f.
 func (f *Failure) Cut(ctx context.Context) *Failure {
 	f.Err = Cut(f.Err, ContextError(ctx))
 	return f
 }
 
-// Uncut takes off an error what a context has cut short: one of the library's
-// own. To a caller it would look like the end of its own context.
+// Uncut strips the context error from err. It is for contexts that are internal
+// to the library: to a caller the error would look as if its own context had
+// ended.
 func Uncut(err error) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		if c, ok := errors.AsType[*cutShort](f.Err); ok {
@@ -77,7 +78,8 @@ func Uncut(err error) error {
 	return err
 }
 
-// ContextError is the context's error, with its cause where that says more.
+// ContextError returns ctx.Err(), joined with the context's cause if that is
+// another error.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(cause, err) {
@@ -86,26 +88,28 @@ func ContextError(ctx context.Context) error {
 	return err
 }
 
+// Cut wraps sentinel, what the wait was for, and by, the error of the context
+// that ended it. The result matches both.
 func Cut(sentinel, by error) error { return &cutShort{sentinel, by} }
 
-// cutShort is a wait that a context ended, and what was waited for.
+// cutShort is the error of a wait that a context ended.
 type cutShort struct{ sentinel, ctx error }
 
 func (e *cutShort) Error() string { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
 
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
-// Standing says how many nodes this client is connected to, and how many of
-// these can vote: two numbers, in the same words wherever they are told.
+// Standing formats how many nodes are connected and how many of them can vote.
+// Every message that reports these numbers uses it.
 func Standing(connected, nodes, voting, needed int) string {
 	return fmt.Sprintf("%d of %d nodes connected, %d can vote, %d needed", connected, nodes, voting, needed)
 }
 
-// Connected reports whether a node that has err against it is connected.
+// Connected reports whether a node that returned err is connected.
 func Connected(err error) bool {
 	return !errors.Is(err, transport.ErrDown) && !errors.Is(err, transport.ErrBroken) && !errors.Is(err, transport.ErrClosed)
 }
 
-// CanVote reports whether a node that has err against it can vote: it has no
-// vote for one claim, as others are ahead there.
+// CanVote reports whether a node that returned err is able to vote: it only
+// withheld its vote from this claim, because others are ahead of it.
 func CanVote(err error) bool { return errors.Is(err, ErrAhead) || errors.Is(err, ErrForeign) }

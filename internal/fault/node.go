@@ -1,7 +1,5 @@
 package fault
 
-// This file owns the errors of one node, and which of them do not pass.
-
 import (
 	"cmp"
 	"crypto/tls"
@@ -16,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// What a client says of a node.
+// Reasons why a node does not count, as they appear in a NodeFailure.
 var (
 	ErrNoAnswer         = errors.New("has not answered")
 	ErrAhead            = errors.New("others are ahead")
@@ -29,12 +27,12 @@ var (
 	ErrReplica          = errors.New("is a replica, but a node must be a master: list the master, or its Sentinels")
 	ErrClusterMode      = errors.New("is one server of a cluster and cannot be a node on its own: list the whole cluster, with redis+cluster://host:port or redis.NewClusterClient, " +
 		"or a server that runs with cluster-enabled no")
-	// ErrNoInfo is a server that does not tell which run of it this is. It may
-	// have lost its data with a restart, and nothing would show that.
+	// ErrNoInfo is the error of a server that does not report its run_id. Such
+	// a server may lose its data in a restart that no client would notice.
 	ErrNoInfo = errors.New("does not report its run_id in INFO, so a restart would go unnoticed")
 )
 
-// NoInfo is ErrNoInfo with what the server answered, and what to do.
+// NoInfo returns ErrNoInfo with the server's answer and a remedy.
 func NoInfo(answer resp.Error) error {
 	remedy := "miniredis cannot be a node: in tests, use package quoratetest or \"quorate nodes\""
 	switch {
@@ -49,15 +47,16 @@ func NoInfo(answer resp.Error) error {
 	return fmt.Errorf("%w: it answers %q; %s", ErrNoInfo, string(answer), remedy)
 }
 
-// JumpedError says that a node's clock has jumped: see EventClockJumped.
+// JumpedError is the error of a node whose clock jumped: see EventClockJumped.
 type JumpedError struct{ By time.Duration }
 
 func (e *JumpedError) Error() string {
 	return fmt.Sprintf("its clock has jumped by %+v", e.By.Round(time.Millisecond))
 }
 
-// ClockError is a node that does not take a claim's ticket, or takes it where
-// it does not count, since the ticket and the node's clock are too far apart.
+// ClockError is the error of a node whose clock is too far from a claim's
+// ticket. The node refuses the ticket, or accepts it at a position that does
+// not count. Ahead is how far the other nodes' clocks are ahead of this one's.
 type ClockError struct{ Ahead time.Duration }
 
 func (e *ClockError) Error() string {
@@ -68,31 +67,33 @@ func (e *ClockError) Error() string {
 	return fmt.Sprintf("its clock is %v %s the other nodes' clocks; correct the wrong clock (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
 }
 
-// AheadError is a name that is asked for so often that its tickets have run
-// ahead of a node's clock, or a node that keeps a forged ticket.
+// AheadError is the error of a node whose last ticket for the name is far ahead
+// of its clock. Either the name is requested so often that its tickets overtook
+// the clock, or the node stores a forged ticket.
 type AheadError struct{ Wait time.Duration }
 
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; retry in %v", e.Wait)
 }
 
-// RecoveringError is a node that is new or lost its data, and does not vote
-// yet. Wait is what is left of its guard time when it answered.
+// RecoveringError is the error of a node that is new or lost its data and does
+// not vote yet. Wait is how much of its guard time was left when it answered.
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {
 	return fmt.Sprintf("is new or lost its data, and votes in %v", e.Wait.Round(time.Millisecond))
 }
 
-// ClashError is a name that is in use as another kind of primitive, or as a
-// semaphore of another number of permits.
+// ClashError is the error for a name that is in use as another kind of
+// primitive, or as a semaphore with a different number of permits.
 type ClashError struct{ Asked, InForce uint64 }
 
 func (e *ClashError) Error() string {
 	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
 }
 
-// kind names the primitives of a capacity: all that a node knows of the kind.
+// kind describes the primitives that have this capacity. A node stores only the
+// capacity, not the kind.
 func kind(capacity uint64) string {
 	switch capacity {
 	case 1:
@@ -103,8 +104,8 @@ func kind(capacity uint64) string {
 	return fmt.Sprintf("a semaphore of %d permits", capacity)
 }
 
-// WriteError is a node that answers and refuses the write by which a lock
-// begins. Err is what the server says.
+// WriteError is the error of a node that answers but refuses the write that
+// starts a lock. Err is the server's error.
 type WriteError struct{ Err error }
 
 func (e *WriteError) Error() string {
@@ -113,8 +114,8 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// WriteRemedy is what to do about a server that refuses a write with err, empty
-// if that is not known.
+// WriteRemedy returns what to do about a server that refused a write with err.
+// It is empty if no remedy is known.
 func WriteRemedy(err error) string {
 	e, refused := errors.AsType[resp.Error](err)
 	switch code := e.Code(); {
@@ -132,10 +133,10 @@ func WriteRemedy(err error) string {
 	return ""
 }
 
-// ForGood reports whether a node's error will not go away by waiting. It goes
-// by the server's words, since Redis has no codes for most of these. A word
-// that is missing here costs time and no safety. One that is here by mistake
-// would make a Lock fail that could have succeeded.
+// ForGood reports whether a node's error is permanent, that is, waiting will
+// not clear it. It matches the server's words, because Redis has no codes for
+// most of these errors. A text that is missing here costs time but is safe. A
+// text that is listed by mistake would fail a Lock that could have succeeded.
 func ForGood(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, ErrTooOld) || errors.Is(err, ErrSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, ErrNoInfo) || errors.Is(err, ErrClusterMode) || ClusterMode(err) {
 		return true
@@ -149,20 +150,21 @@ func ForGood(err error) bool {
 	if errors.Is(err, transport.ErrCredentials) {
 		return false
 	}
-	// The words are compared as they come. Each is tested on the servers that
-	// have it (internal/compat), as a later version may word it otherwise.
+	// These texts are compared literally. internal/compat tests each of them on
+	// the servers that send it, because a later version may change the wording.
 	msg := err.Error()
 	for _, code := range []string{
-		"remote error: tls: certificate required", // a server that wants one of the client
-		"cluster support disabled",                // a server that is given as a cluster
+		"remote error: tls: certificate required", // the server requires a client certificate
+		"cluster support disabled",                // a single server was configured as a cluster
 		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
-		// A login that an older server refuses, and a database that a server
-		// does not have.
+		// An older server refused the login, or the server does not have that
+		// database.
 		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
-		// A server that does not tell its version, and is too old.
+		// The server hides its version and is too old.
 		notInOld,
-		// A right that a script lacks, in the words of Redis 7.0 and later.
+		// The user lacks a right that a script needs, as Redis 7.0 and later
+		// say it.
 		"ERR The user executing the script can't", "ERR ACL failure in script",
 	} {
 		if strings.Contains(msg, code) {
@@ -172,8 +174,8 @@ func ForGood(err error) bool {
 	return false
 }
 
-// Refused reports whether a node was reached: it has said why it is of no use,
-// or this client has found that out.
+// Refused reports whether err comes from a node that was reached and turned
+// down: the server returned an error, or this client found it unusable.
 func Refused(err error) bool {
 	_, answered := errors.AsType[resp.Error](err)
 	return answered || ForGood(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
@@ -181,10 +183,11 @@ func Refused(err error) bool {
 
 const NeedsEffects = "its scripts cannot write after reading the clock; use Redis 5.0 or later, or Valkey"
 
-// notInOld is what a server before Redis 5 says of each script.
+// notInOld is the error that servers before Redis 5 return for every script.
 const notInOld = "Write commands not allowed after non deterministic commands"
 
-// NamesAge adds what notInOld means: a server may hide its version.
+// NamesAge adds ErrTooOld and what to do about it to an error that contains
+// notInOld: a server may hide its version.
 func NamesAge(err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
 		return fmt.Errorf("%w: the server %w: %s", err, ErrTooOld, NeedsEffects)
@@ -192,22 +195,23 @@ func NamesAge(err error) error {
 	return err
 }
 
-// ClusterMode reports whether a node's error is one that only servers in
-// cluster mode give. Invariant: no call waits for such a node.
+// ClusterMode reports whether err is one that only servers in cluster mode
+// return.
+// Invariant: no call waits for such a node.
 func ClusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code()) //mutant:ClusterMode=false
 }
 
-// Misuse reports whether an error will be the same whenever the call is
-// repeated. A clash will not: the other use of the name may end, and may be
+// Misuse reports whether repeating the call would return the same error. A
+// ClashError does not count: the other use of the name may end, and may be
 // another program's mistake.
 func Misuse(err error) bool {
 	_, clash := errors.AsType[*ClashError](err)
 	return errors.Is(err, ErrInvalid) && !clash
 }
 
-// Count says how many there are of what a noun names.
+// Count formats n with noun, in the plural unless n is 1.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -1,10 +1,9 @@
 package fault
 
-// This file owns the errors about the set of nodes: of a list that is not that
-// of the set, of a node that has no vote in it, and of a ttl that its guard
-// time does not cover. Each one that does not pass by itself says what an
-// operator is to do.
-// Invariant: a *MemberError that is final does not pass by itself.
+// Errors about the set of nodes: a client's list that does not match the set, a
+// node without a vote in the set, and a TTL that the set's guard time does not
+// cover. An error that an operator has to clear says what to do.
+// Invariant: a *MemberError with Final set does not clear by itself.
 
 import (
 	"errors"
@@ -16,13 +15,13 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// SetError says that a client's list of nodes is another one than that of the
-// set. It is an error of all calls and of all nodes.
+// SetError is the error of a client whose list of nodes differs from the set.
+// Every call fails with it, and every node reports it.
 type SetError struct {
-	List  []string // of the client
-	Set   []string // of the nodes
+	List  []string // the client's list
+	Set   []string // the set that the nodes recorded
 	Since time.Time
-	Begun bool // the set is not recorded: a recording of it has begun, and has not ended
+	Begun bool // Set is not recorded yet: its recording has begun but not ended
 }
 
 func (e *SetError) Error() string {
@@ -39,7 +38,8 @@ func (e *SetError) Error() string {
 		Addrs(e.List), Addrs(e.Set), e.Since.UTC().Format(time.DateTime+" MST"))
 }
 
-// Addrs lists addresses, which a node may have chosen, in one line.
+// Addrs joins addresses into one line. A node may have chosen them, so each is
+// made safe to print.
 func Addrs(list []string) string {
 	safe := make([]string, len(list))
 	for i, addr := range list {
@@ -48,21 +48,21 @@ func Addrs(list []string) string {
 	return strings.Join(safe, " ")
 }
 
-// Unwrap returns the kind.
+// Unwrap returns ErrInvalid.
 func (e *SetError) Unwrap() error { return ErrInvalid }
 
-// MemberError says why a node of the list has no vote in its set. It is a
-// verdict of nodeset.Membership: the node may be well. A call fails at once
-// where final errors leave no quorum.
+// MemberError says why a node of the list has no vote in the set. It is a
+// verdict of nodeset.Membership; the server itself may be healthy. A call fails
+// at once if final errors leave no quorum.
 type MemberError struct {
 	Why   string
-	Final bool // it does not pass by itself
+	Final bool // it does not clear by itself
 }
 
 func (e *MemberError) Error() string { return e.Why }
 
-// IsVerdict reports whether err says that a node that answers has no vote in
-// the set.
+// IsVerdict reports whether err is a MemberError: the node answers but has no
+// vote in the set.
 func IsVerdict(err error) bool {
 	_, is := errors.AsType[*MemberError](err)
 	return is
@@ -82,11 +82,11 @@ var (
 	ErrRejudged   = errors.New("reconnecting to verify membership")
 )
 
-// TTLError is a ttl that the guard time of the set does not cover. The set was
-// recorded with the guard time of another client (e2e: TestTTLBeyondTheSet).
+// TTLError is the error for a TTL that the set's guard time does not cover. The
+// set was recorded with another client's guard time (e2e: TestTTLBeyondTheSet).
 type TTLError struct {
 	TTL, Skew, Guard time.Duration
-	Development      bool // the set has the settings of the development mode
+	Development      bool // the set was recorded in development mode
 }
 
 func (e *TTLError) Error() string {
@@ -99,5 +99,5 @@ func (e *TTLError) Error() string {
 		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)
 }
 
-// Unwrap returns the kind.
+// Unwrap returns ErrInvalid.
 func (e *TTLError) Unwrap() error { return ErrInvalid }

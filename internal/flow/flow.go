@@ -1,8 +1,8 @@
-// Package flow is the way of a request to one node: at once to the link of
-// package transport, or by a backlog until the node has room. Which requests go
-// first, and which have lost their sense, is for package process to decide.
+// Package flow carries requests to one node: directly over the link of package
+// transport, or through a backlog if the node has no room. Package process
+// decides the order of the requests and which of them are obsolete.
 //
-//	flow.go     the connection to a node, and what waits there for room
+//	flow.go     the connection to a node and its backlog
 //	request.go  commands that belong to no claim
 package flow
 
@@ -18,34 +18,35 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// Connection is what a node is reached by: the link, and what waits for room
-// there. It is safe for concurrent use, by its fields.
+// Connection is a node's link together with the requests that wait for room
+// there. Its methods are safe for concurrent use: each field has its own
+// synchronization.
 type Connection struct {
 	Link     transport.Transport // set before other goroutines use the Connection
 	flow     flow
-	loading  atomic.Bool   // the scripts are under way, see Reload
-	Released atomic.Uint64 // leaves that the node has acknowledged
+	loading  atomic.Bool   // the scripts are being loaded, see Reload
+	Released atomic.Uint64 // leaves that the node acknowledged
 }
 
-// flow keeps the requests of claims that a node has no room for yet, and sends
-// them when it has. What is sent, and when, is for [process.Attempt] and
-// [process.Backlog] to decide. It is safe for concurrent use; mu guards the
-// backlog and what belongs to it. Memory is bounded: each claim or operation on
-// a record has at most one request here for a node.
+// flow holds requests for which the node has no room yet, and sends them once
+// it has. [process.Attempt] and [process.Backlog] decide what is sent and in
+// which order. It is safe for concurrent use; mu guards all fields except
+// pumps. Memory is bounded: a claim or an operation on a record has at most one
+// request here for each node.
 // Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never
 // both of these.
 type flow struct {
 	mu      sync.Mutex
 	backlog process.Backlog[Queued]
 	pumping bool // a goroutine is sending
-	again   bool // there may be room though that goroutine has found none
-	blocked bool // there is no room: the link calls Room
+	again   bool // Room was called while that goroutine was sending
+	blocked bool // the node has no room; the link will call Room
 	closed  bool
-	empty   chan struct{} // closed when the backlog is empty; nil while that concerns nothing
+	empty   chan struct{} // closed once the backlog is empty; nil if nobody waits for that
 	pumps   sync.WaitGroup
 }
 
-// note wakes what waits until the backlog is empty. Called with f.mu held.
+// note wakes Drain if the backlog is empty. Called with f.mu held.
 func (f *flow) note() {
 	if f.empty != nil && f.backlog.Len() == 0 {
 		close(f.empty)
@@ -53,26 +54,27 @@ func (f *flow) note() {
 	}
 }
 
-// Queued is a request that waits for room at a node: one of a claim or of an
-// operation on a record, or the end of a watch.
+// Queued is a request that can wait for room at a node: a request of a claim or
+// of an operation on a record, or the end of a watch.
 type Queued interface {
 	transport.Command
-	// Transmit sends the request, unless it has lost its sense. It reports
-	// false when there is no room: the request goes on waiting. Its owner's
-	// lock must not be held.
+	// Transmit sends the request, unless it is obsolete. It returns false if
+	// there is no room; the request then keeps waiting. The caller must not
+	// hold the lock of the request's owner.
 	Transmit(l *Connection) bool
 }
 
-// Together is for how many claims at most requests are collected, then sent.
-const Together = 2 * transport.MaxBatch
+// MaxUnflushed is the most claims whose requests are batched before sending.
+const MaxUnflushed = 2 * transport.MaxBatch
 
-// Behind reports whether requests of the class or of a more urgent one wait.
+// Behind reports whether requests of class k or of a more urgent class are
+// waiting.
 func (l *Connection) Behind(k protocol.Class) bool { return l.flow.backlog.Behind(k) }
 
-// Put has a request wait. Called with the owner's lock held. It reports false
-// when the flow is closed.
-// Invariant: a request that Put has taken is transmitted, or its node's flow is
-// closed. A caller that gets false still owns the request.
+// Put adds a request to the backlog. Called with the owner's lock held. It
+// returns false if the flow is closed; the caller then still owns the request.
+// Invariant: a request that Put accepted is transmitted, or its node's flow is
+// closed.
 func (l *Connection) Put(k protocol.Class, c Queued) bool {
 	f := &l.flow
 	f.mu.Lock()
@@ -86,9 +88,9 @@ func (l *Connection) Put(k protocol.Class, c Queued) bool {
 	return true
 }
 
-// Room says that the node may have room for more. The link calls it, and its
-// owner does: a connection that begins has room. It blocks for nothing but
-// flow.mu, so the reader of the node may call it.
+// Room says that the node may have room for more requests. The link calls it,
+// and so does the owner when a connection begins. It blocks only on flow.mu, so
+// the node's reader may call it.
 func (l *Connection) Room() {
 	f := &l.flow
 	f.mu.Lock()
@@ -100,7 +102,8 @@ func (l *Connection) Room() {
 	l.start()
 }
 
-// start has a goroutine send what waits, if none does. Called with f.mu held.
+// start begins pump in a goroutine if there is something to send and pump is
+// not running. Called with f.mu held.
 func (l *Connection) start() {
 	f := &l.flow
 	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
@@ -109,11 +112,12 @@ func (l *Connection) start() {
 	}
 }
 
-// pump sends what waits, in a goroutine of its own, because it takes the locks
-// of the owners one after the other. It flushes every so many requests: the
-// node then works on the first while the rest is encoded.
-// Invariant: pump ends only when nothing waits, or when the link will call
-// Room. again is set where Room was called while pump ran.
+// pump sends the waiting requests. It runs in its own goroutine because it
+// takes the owners' locks one after the other. It flushes every MaxUnflushed
+// requests, so that the node can start on the first ones while the rest is
+// encoded.
+// Invariant: pump ends only if nothing waits, or if the link will call Room.
+// again is set if Room was called while pump ran.
 func (l *Connection) pump() {
 	f := &l.flow
 	sent := 0
@@ -126,14 +130,14 @@ func (l *Connection) pump() {
 			l.Link.Flush()
 			return
 		}
-		// c is in no list from here on, and flow.mu is free while it is
-		// transmitted: Transmit takes its owner's lock, and owners take flow.mu
-		// under theirs.
+		// From here on c is in no list. flow.mu is free while c is transmitted,
+		// because Transmit takes its owner's lock, and owners take flow.mu
+		// while they hold theirs.
 		c := f.backlog.Take(k)
 		f.note()
 		f.mu.Unlock()
 		if c.Transmit(l) {
-			if sent++; sent%Together == 0 {
+			if sent++; sent%MaxUnflushed == 0 {
 				l.Link.Flush()
 			}
 			continue
@@ -143,7 +147,7 @@ func (l *Connection) pump() {
 		f.backlog.Return(k, c)
 		f.note()
 		// There was no room. If the link has called Room since, it will not
-		// call again for this refusal, so the loop goes on.
+		// call Room again for this refusal, so the loop continues.
 		stop := !f.again
 		if f.again = false; stop {
 			f.pumping, f.blocked = false, true
@@ -155,7 +159,7 @@ func (l *Connection) pump() {
 	}
 }
 
-// Urgency is how the link is to take a request of a class.
+// Urgency returns how the link must treat a request of class k.
 func Urgency(k protocol.Class) transport.Urgency {
 	switch k {
 	case protocol.Certain:
@@ -166,10 +170,11 @@ func Urgency(k protocol.Class) transport.Urgency {
 	return transport.Normal
 }
 
-// Send sends commands, in order. They do not wait for room: they are few, and
-// the connection itself needs them (loading scripts, asking for the time). The
-// caller may hold a lock of the runtime: it never calls Reply. But Flush may
-// write, so it is not for a lock that others wait for.
+// Send sends commands in order. They do not wait for room: they are few, and
+// the connection itself needs them, for example to load scripts or to ask for
+// the time. It never calls Reply, so the caller may hold a lock of the runtime.
+// But Flush may write to the network, so the caller must not hold a lock that
+// others wait for.
 func (l *Connection) Send(cmds ...transport.Command) {
 	for _, c := range cmds {
 		l.Link.Append(c, Urgency(protocol.Certain))
@@ -177,15 +182,16 @@ func (l *Connection) Send(cmds ...transport.Command) {
 	l.Link.Flush()
 }
 
-// Err is nil while the node is connected, else why it is not.
+// Err returns nil while the node is connected, and otherwise why it is not.
 func (l *Connection) Err() error { return l.Link.State(time.Time{}).Err }
 
-// Info is what the node said of itself as the latest connection began.
+// Info returns what the node reported about itself when its latest connection
+// began.
 func (l *Connection) Info() *transport.Info { return l.Link.State(time.Time{}).Info }
 
-// Drain is a part of Close. It waits until nothing waits for the node any more,
-// leaves first, or the context ends. Then what still waits is given up, and it
-// returns how much that is.
+// Drain is part of Close. It waits until the backlog is empty, which sends
+// leaves first, or until ctx ends. Then it closes the flow and returns how many
+// requests remain unsent.
 func (l *Connection) Drain(ctx context.Context) (unsent int) {
 	f := &l.flow
 	f.mu.Lock()
@@ -205,10 +211,11 @@ func (l *Connection) Drain(ctx context.Context) (unsent int) {
 	return unsent
 }
 
-// Settle ends what has found no room until the node ended: the connection is
-// closed, so each request fails. flow.mu is free while Transmit runs.
-// Invariant: each request that a flow has taken is answered.
-func (l *Connection) Settle() {
+// FailQueued transmits the requests that still waited when the node ended. The
+// connection is closed by then, so each of them fails. flow.mu is free while
+// Transmit runs.
+// Invariant: each request that a flow accepted is answered.
+func (l *Connection) FailQueued() {
 	f := &l.flow
 	for {
 		f.mu.Lock()
@@ -223,28 +230,29 @@ func (l *Connection) Settle() {
 	}
 }
 
-// Nowhere is the way to no node: each command is refused.
-type Nowhere struct{}
+// ClosedLink is the link of a node that cannot be reached: it refuses every
+// command.
+type ClosedLink struct{}
 
-func (Nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
+func (ClosedLink) Append(c transport.Command, _ transport.Urgency) transport.Fate {
 	go c.Reply(nil, transport.ErrDown)
 	return transport.Refused
 }
 
-func (Nowhere) State(time.Time) transport.State {
+func (ClosedLink) State(time.Time) transport.State {
 	return transport.State{Err: transport.ErrDown, Info: &transport.Info{}}
 }
 
-func (Nowhere) Flush()                      {}
-func (Nowhere) Read(<-chan struct{})        {}
-func (Nowhere) Reconnect(error)             {}
-func (Nowhere) Close(context.Context) error { return nil }
+func (ClosedLink) Flush()                      {}
+func (ClosedLink) Read(<-chan struct{})        {}
+func (ClosedLink) Reconnect(error)             {}
+func (ClosedLink) Close(context.Context) error { return nil }
 
-// WhileAcknowledged returns a context that ends when the node acknowledges no
-// leave any more: none for a node timeout, or for five of these after the first
-// one, since a node that is slow most likely goes on. It counts turns and not
-// time, so that a process that gets no processor does not take its nodes for
-// hung.
+// WhileAcknowledged returns a context that ends once the node stops
+// acknowledging leaves. It waits one node timeout for the first
+// acknowledgement, and five after each one, because a node that is merely slow
+// will probably continue. It counts ticks instead of measuring time, so that a
+// process that gets no CPU does not take its nodes for hung.
 func (l *Connection) WhileAcknowledged(ctx context.Context,
 	timeout time.Duration) (context.Context, context.CancelFunc) {
 	const turns, patience = 8, 5

@@ -1,10 +1,11 @@
 package flow
 
-// This file owns the commands that belong to no claim: those of bootstrap,
-// check, inspection and repairs.
-// Invariant: no wait here is without a bound. A command itself has no timeout,
-// because a late answer keeps its place in the order of the connection; so each
-// caller brings a context that ends, and an answer that comes later is dropped.
+// Commands that belong to no claim: those of bootstrap, check, inspection and
+// repairs.
+// Invariant: every wait here is bounded. A command has no timeout of its own,
+// because even a late answer occupies its place in the connection's order.
+// Instead, each caller passes a context that ends, and a later answer is
+// dropped.
 
 import (
 	"bytes"
@@ -18,11 +19,11 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// Request is a command outside any claim.
-// Its reply runs on the reader's goroutine, and must not block.
+// Request is a command outside any claim. Then runs on the reader's goroutine
+// and must not block.
 type Request struct {
 	Command []byte
-	Then    func(v []resp.Value, err error) // nil: not of interest
+	Then    func(v []resp.Value, err error) // nil: the reply is ignored
 }
 
 func (c *Request) Append(dst []byte) []byte { return append(dst, c.Command...) }
@@ -33,15 +34,15 @@ func (c *Request) Reply(v []resp.Value, err error) {
 	}
 }
 
-// Do has a node carry out one command, and waits for its answer until the
-// context ends. The caller holds no lock, and is not the reader of this node.
+// Do sends one command to the node and waits for the answer until ctx ends. The
+// caller must hold no lock and must not be this node's reader.
 func (l *Connection) Do(ctx context.Context, words ...string) ([]resp.Value, error) {
 	return l.Answer(ctx, resp.AppendCommand(nil, words...))
 }
 
-// Answer is Do for an encoded command. The values belong to the caller: those
-// of a reply are valid during the reply only. The channel has room for the
-// answer, so that the reader never waits for a caller that has given up.
+// Answer is Do for an encoded command. It copies the values, because a reply's
+// values are valid only during the reply. The channel is buffered so that the
+// reader never waits for a caller that has given up.
 func (l *Connection) Answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value
@@ -51,8 +52,8 @@ func (l *Connection) Answer(ctx context.Context, command []byte) ([]resp.Value, 
 	c := &Request{Command: command}
 	again := 0
 	c.Then = func(v []resp.Value, err error) {
-		// It was not carried out. It goes again, behind the scripts.
-		if Forgotten(err) && again < MaxLoads {
+		// The node did not run the command. Send it again, after the scripts.
+		if IsNoScript(err) && again < MaxLoads {
 			again++
 			l.Reload(c)
 			return
@@ -72,8 +73,8 @@ func (l *Connection) Answer(ctx context.Context, command []byte) ([]resp.Value, 
 	}
 }
 
-// Text is the i-th value of an answer as a string, empty if there is none.
-// Answers have the length that a node chose, so each access is checked here.
+// Text returns the i-th value of an answer as a string, or "" if there is none.
+// The node chose the length of the answer, so every access must be checked.
 func Text(v []resp.Value, i int) string {
 	if i < 0 || i >= len(v) {
 		return ""
@@ -81,26 +82,26 @@ func Text(v []resp.Value, i int) string {
 	return string(v[i].Str)
 }
 
-// Reload sends c again to a node that does not know the scripts. All of them go
-// before it, unless they are under way already.
+// Reload sends c again to a node that does not know the scripts. It loads all
+// scripts first, unless they are being loaded already.
 func (l *Connection) Reload(c transport.Command) {
 	if !l.loading.CompareAndSwap(false, true) {
 		l.Send(c)
 		return
 	}
-	cmds := Loads(script.All())
+	cmds := LoadCommands(script.All())
 	cmds[len(cmds)-1].(*Request).Then = func([]resp.Value, error) { l.loading.Store(false) }
 	l.Send(append(cmds, c)...)
 }
 
-// Transmit see [Queued].
+// Transmit implements [Queued].
 func (c *Request) Transmit(l *Connection) bool {
 	return l.Link.Append(c, transport.Normal) != transport.Full
 }
 
-// Notify sends a command whose answer is of no interest, the end of a watch,
-// after the operations on records that wait for room: thousands of watches may
-// end at once (TestManyWatchesSurviveAReconnect).
+// Notify sends a command whose answer does not matter: the end of a watch. It
+// waits behind the operations on records that wait for room, because thousands
+// of watches may end at once (TestManyWatchesSurviveAReconnect).
 func (l *Connection) Notify(command []byte) {
 	c := &Request{Command: command}
 	waits := l.Behind(protocol.Records) || !c.Transmit(l)
@@ -108,7 +109,7 @@ func (l *Connection) Notify(command []byte) {
 		return
 	}
 	if waits {
-		l.Link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+		l.Link.Append(c, transport.Certain) // the Quorum is closing: the command gets an error
 	}
 	l.Link.Flush()
 }
@@ -117,15 +118,15 @@ func (l *Connection) Notify(command []byte) {
 // flush them again between the load and the command.
 const MaxLoads = 8
 
-// Forgotten reports whether a node does not know the script, which it did as
-// the connection began: a client has called SCRIPT FLUSH.
-func Forgotten(err error) bool {
+// IsNoScript reports whether the node has forgotten the script since the
+// connection began, because a client called SCRIPT FLUSH.
+func IsNoScript(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"
 }
 
-// Loads are the commands that load scripts.
-func Loads(scripts []script.Script) []transport.Command {
+// LoadCommands returns the commands that load scripts.
+func LoadCommands(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
 		cmds = append(cmds, &Request{Command: script.AppendLoad(nil, s)})

@@ -129,7 +129,7 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	// Membership may want a step before anything else is said to the node, such
 	// as the move to the configuration that counts. The scripts come first.
 	own, done, err := n.meet(run)
-	cmds := append(flow.Loads(p.missing), own...)
+	cmds := append(flow.LoadCommands(p.missing), own...)
 	if done {
 		return cmds, err
 	}

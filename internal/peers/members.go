@@ -276,7 +276,7 @@ func (s *members) keep(i int) {
 		if !s.counts(i) {
 			return
 		}
-		c, own, err := ps.Clients.At(addr)
+		c, own, err := ps.Clients.ClientFor(addr)
 		if err != nil {
 			ps.Set.Logger.Warn("quorate: cannot connect to a member of the set", "node", addr, "error", err)
 			return
@@ -324,7 +324,7 @@ func (n *Node) Drop() {
 		ctx, cancel := context.WithTimeout(context.Background(), n.Timeout(&ps.Set))
 		defer cancel()
 		_ = n.end(ctx) // says how much was unanswered
-		n.Settle()
+		n.FailQueued()
 		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
 		if !n.Seed() {
 			ps.Driver.CarryOut(ps.Driver.Client.Down(ps.Now(), n.Index))

@@ -96,7 +96,7 @@ func (n *Node) down(err error) {
 			ps.Set.Logger.Debug("quorate: connection to a node has ended", "node", n.Addr, "why", err)
 		} else {
 			// A node that answers and then breaks each connection is down once a second.
-			log := slog.New(report.Once(ps.Set.Logger.Handler(), &n.downs))
+			log := slog.New(report.Deduplicate(ps.Set.Logger.Handler(), &n.downs))
 			log.Warn("quorate: node is down", "node", n.Addr, "error", err)
 		}
 		if !n.Seed() { // its end may come after a member has begun at that address

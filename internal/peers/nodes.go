@@ -60,7 +60,7 @@ func (s *nodes) Grow(ps *Peers, size int) {
 	list := slices.Clone(s.All())
 	for i := len(list); i < size; i++ {
 		n := blankNode(ps, s.base+i, "")
-		n.Link = flow.Nowhere{}
+		n.Link = flow.ClosedLink{}
 		n.Dropped.Store(true)
 		n.first.Do(func() { close(n.Ready) })
 		close(n.Ended)
@@ -140,7 +140,7 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 	if setup.IsCluster(c) {
 		n.Slot = script.SetKey(ps.Set.Prefix)
 	}
-	l, err := ps.Set.Way(c, ps.connection(n))
+	l, err := ps.Set.NewTransport(c, ps.connection(n))
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %s: %w", fault.ErrInvalid, addr, err)
 	}

@@ -120,7 +120,7 @@ type Node struct {
 	evicts string               // the policy that was warned of; only touched as a connection begins
 	Jump   atomic.Pointer[Jump] // nil: none
 	writes writes
-	downs  report.Spoken // why it was down
+	downs  report.RecentLines // why it was down
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	Dropped atomic.Bool   // it ends or has ended

@@ -114,7 +114,7 @@ func (w *writes) forget() {
 // trial finds out.
 func (n *Node) Suspect(err error) {
 	e, refused := errors.AsType[resp.Error](err)
-	if refused && e.Code() != "WRONGTYPE" && !flow.Forgotten(err) {
+	if refused && e.Code() != "WRONGTYPE" && !flow.IsNoScript(err) {
 		n.tryAgain()
 	}
 }

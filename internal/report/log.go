@@ -1,6 +1,6 @@
 package report
 
-// This file owns which lines of the log say what another one has said.
+// Deduplication of log lines: which lines only repeat what another line said.
 
 import (
 	"context"
@@ -14,44 +14,44 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Gist is what a change of is news.
+// Gist returns the part of a failure whose change is worth a new log line.
 func Gist(f *fault.Failure) string {
 	var b strings.Builder
 	for _, n := range f.Nodes {
-		fmt.Fprintf(&b, "%s %s\n", n.Addr, far(n.Err.Error()))
+		fmt.Fprintf(&b, "%s %s\n", n.Addr, stripVolatile(n.Err.Error()))
 	}
 	return b.String()
 }
 
-// far is a text without what each attempt to connect has of its own: the near
-// end, as in "10.0.0.1:40012->10.0.0.2:6379", and the time of day by which a
-// certificate was judged.
-func far(text string) string { return passing.ReplaceAllString(text, "") }
+// stripVolatile removes from text what differs between attempts to connect: the
+// local address, as in "10.0.0.1:40012->10.0.0.2:6379", and the time of day in
+// a certificate error.
+func stripVolatile(text string) string { return volatile.ReplaceAllString(text, "") }
 
-var passing = regexp.MustCompile(`[^ ]*->|current time [^ ]+`)
+var volatile = regexp.MustCompile(`[^ ]*->|current time [^ ]+`)
 
-// sameFor is how long a line that says the same is left out.
-const sameFor = 10 * time.Second
+// repeatAfter is how long a repeated line is suppressed.
+const repeatAfter = 10 * time.Second
 
-// Spoken are lines that the buckets have logged. It is safe for concurrent use,
-// and ready for use as it is; mu guards it.
-type Spoken struct {
+// RecentLines remembers the lines that the buckets logged lately. The zero
+// value is ready for use. It is safe for concurrent use; mu guards when.
+type RecentLines struct {
 	mu   sync.Mutex
 	when map[string]time.Time
 }
 
-// first reports whether a line has not been logged lately.
-func (s *Spoken) first(line string, now time.Time) bool {
+// isNew reports whether line was not logged within repeatAfter, and records it.
+func (s *RecentLines) isNew(line string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at, had := s.when[line]; had && now.Sub(at) < sameFor {
+	if at, had := s.when[line]; had && now.Sub(at) < repeatAfter {
 		return false
 	}
 	if s.when == nil {
 		s.when = map[string]time.Time{}
 	}
 	for old, at := range s.when {
-		if now.Sub(at) >= sameFor {
+		if now.Sub(at) >= repeatAfter {
 			delete(s.when, old)
 		}
 	}
@@ -59,27 +59,28 @@ func (s *Spoken) first(line string, now time.Time) bool {
 	return true
 }
 
-// once is the log of one bucket. Of lines that differ in their bucket alone, in
-// the port of a connection, or in a time that passes, it passes the first one
-// on.
-type once struct {
+// dedupHandler is the log handler of one bucket. It drops a line if another
+// bucket has just logged the same one. Lines are the same even if they differ
+// in the bucket, the port of a connection or a duration.
+type dedupHandler struct {
 	slog.Handler
-	spoken *Spoken
+	recent *RecentLines
 }
 
-// Once returns such a log.
-func Once(log slog.Handler, s *Spoken) slog.Handler { return once{log, s} }
+// Deduplicate returns a handler that passes to log only lines that are not in
+// s.
+func Deduplicate(log slog.Handler, s *RecentLines) slog.Handler { return dedupHandler{log, s} }
 
-func (o once) Handle(ctx context.Context, r slog.Record) error {
+func (o dedupHandler) Handle(ctx context.Context, r slog.Record) error {
 	var line strings.Builder
 	line.WriteString(r.Message)
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Value.Kind() != slog.KindDuration {
-			line.WriteString("\n" + a.Key + "=" + far(a.Value.String()))
+			line.WriteString("\n" + a.Key + "=" + stripVolatile(a.Value.String()))
 		}
 		return true
 	})
-	if !o.spoken.first(line.String(), r.Time) {
+	if !o.recent.isNew(line.String(), r.Time) {
 		return nil
 	}
 	return o.Handler.Handle(ctx, r)

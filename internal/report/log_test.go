@@ -15,10 +15,10 @@ import (
 func TestOneLineForAllBuckets(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	all := Spoken{}
+	all := RecentLines{}
 	var logs []*slog.Logger
 	for i := range 64 {
-		logs = append(logs, slog.New(Once(slog.NewTextHandler(&b, nil).WithAttrs([]slog.Attr{slog.Int("bucket", i)}), &all)))
+		logs = append(logs, slog.New(Deduplicate(slog.NewTextHandler(&b, nil).WithAttrs([]slog.Attr{slog.Int("bucket", i)}), &all)))
 	}
 	for i, l := range logs {
 		for server := range 3 {
@@ -30,8 +30,8 @@ func TestOneLineForAllBuckets(t *testing.T) {
 	}
 	assert.Equal(t, 6, strings.Count(b.String(), "node is down"))
 	assert.Equal(t, 64, strings.Count(b.String(), "a hold was lost"))
-	assert.True(t, all.first("node is down", time.Now()))
-	assert.False(t, all.first("node is down", time.Now()))
-	assert.True(t, all.first("node is down", time.Now().Add(sameFor)))
+	assert.True(t, all.isNew("node is down", time.Now()))
+	assert.False(t, all.isNew("node is down", time.Now()))
+	assert.True(t, all.isNew("node is down", time.Now().Add(repeatAfter)))
 	assert.Len(t, all.when, 1, "old lines are forgotten")
 }

@@ -1,6 +1,6 @@
-// Package report is what an operator reads of the nodes: what Check has found
-// out about them, and lines of the log that are not to be said twice. It asks
-// no node: package core does, and fills a Node in.
+// Package report builds what an operator reads about the nodes: the results of
+// Check, and the deduplication of log lines. It sends no requests; package core
+// does, and fills in a Node.
 package report
 
 import (
@@ -14,8 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Node is what Check finds out about one node.
-// What is unknown has its zero value.
+// Node is the result of Check for one node. Unknown fields have the zero value.
 type Node struct {
 	Index      int
 	Addr       string
@@ -29,22 +28,22 @@ type Node struct {
 	RoundTrip  time.Duration
 	Recovering time.Duration
 	CaughtUp   bool
-	Repairing  *script.Repairing // what the client says that repairs it; nil: none does now
+	Repairing  *script.Repairing // the repair under way, as its client reports it; nil if there is none
 	Jumped     time.Duration
 	JumpedAt   time.Time
 	Refuses    error // why it refuses new locks; nil: it accepts them
 	Warnings   []string
-	Standing   string // how it stands to the set; empty: unknown
-	Server     string // that the connection goes to
-	Buckets    []int  // of a shard: the buckets that it has
-	Shards     []Node // of a cluster: its servers that have buckets; the rest is the worst of them
+	Standing   string // its role in the set; empty if unknown
+	Server     string // the server that the connection goes to
+	Buckets    []int  // of a shard: its buckets
+	Shards     []Node // of a cluster: its servers that have buckets; the other fields are the worst of these
 
-	Replicas  int   // that may take its place while it goes on
+	Replicas  int   // replicas that may take over while it still runs; see Describe
 	RepairErr error // why this client could not repair it
 }
 
-// Describe takes over what INFO says of the server. Replicas counts those of a
-// master that goes on when it is cut off from them: see Warn.
+// Describe fills in r from a server's INFO. Replicas stays 0 if the master
+// stops accepting writes once it is cut off from its replicas: see Warn.
 func (r *Node) Describe(info string) {
 	fields := InfoFields(info)
 	for name, value := range fields {
@@ -52,13 +51,13 @@ func (r *Node) Describe(info string) {
 	}
 	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
 	r.AOF = fields["aof_enabled"] == "1"
-	// INFO has the second field where min-replicas-to-write is set.
+	// INFO has this field only if min-replicas-to-write is set.
 	if _, stops := fields["min_slaves_good_slaves"]; !stops {
 		r.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	}
 }
 
-// InfoFields returns the lines of an INFO.
+// InfoFields parses the text of INFO into its fields.
 func InfoFields(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -69,16 +68,16 @@ func InfoFields(text string) map[string]string {
 	return fields
 }
 
-// Evicts reports whether a maxmemory-policy may throw leases away. An empty one
-// is unknown.
+// Evicts reports whether a maxmemory-policy may discard leases. An empty policy
+// is unknown and does not count.
 func Evicts(policy string) bool { return policy != "" && policy != "noeviction" }
 
-// imprecision is by how much the median of the clocks may be wrong on a busy
-// machine, beside the half of the round trip by which a node's own time may.
+// imprecision is how far the median of the clocks may be off on a busy machine,
+// in addition to half the round trip by which a node's own reading may be off.
 const imprecision = 50 * time.Millisecond
 
-// Warn sets the warnings. Each says what is wrong, what follows from it and
-// what to do. skew is that of the set.
+// Warn sets r.Warnings. Each warning says what is wrong, what follows from it
+// and what to do. skew is the set's.
 func (r *Node) Warn(skew time.Duration) {
 	var w []string
 	if r.Role != "" && r.Role != "master" {
@@ -116,9 +115,9 @@ func (r *Node) Warn(skew time.Duration) {
 	r.Warnings = w
 }
 
-// lacks says why a node that votes is not caught up, as far as that is known,
-// and what to do about it. Another client's repair comes first: while it is
-// under way an operator only has to wait, whatever has failed here.
+// lacks says why a voting node is not caught up, as far as that is known, and
+// what to do. Another client's repair comes first: as long as it runs, an
+// operator only has to wait, whatever failed in this client.
 func (r *Node) lacks() string {
 	switch {
 	case r.Repairing != nil:
@@ -129,13 +128,13 @@ func (r *Node) lacks() string {
 	return Remedy
 }
 
-// Votes reports whether the node answers and votes for new locks. An empty role is unknown:
-// the user may not ask INFO, and the handshake refuses a replica only where it
-// can tell.
+// Votes reports whether the node answers and votes for new locks. The role is
+// empty if the user may not run INFO. That counts as a master, because the
+// handshake refuses a replica if it can recognize one.
 func (r *Node) Votes() bool {
 	return r.Err == nil && r.Refuses == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
 }
 
-// Remedy is what to do about a node that cannot be repaired.
+// Remedy says what to do about a node that cannot be repaired.
 const Remedy = "start the nodes that are down, and any connected client will repair it within seconds; " +
 	"if they are permanently lost, run quorate members replace"

@@ -1,7 +1,7 @@
 package report
 
-// This file owns what Check finds out about all nodes, and how the surveys of
-// buckets become one.
+// Survey, the result of Check for all nodes, and how the surveys of several
+// buckets are merged.
 
 import (
 	"fmt"
@@ -15,27 +15,27 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// Survey is what Check finds out about all nodes. It is a view of one client at
-// one moment. An operator that restarts a node by MayRestart asks again before
-// the next one.
+// Survey is the result of Check for all nodes: one client's view at one moment.
+// An operator who restarts a node because of MayRestart must check again before
+// the next restart.
 type Survey struct {
 	Nodes      []Node // in the order of the list
-	Ready      int    // nodes that answer and vote; of the bucket where these are fewest
+	Ready      int    // nodes that answer and vote, in the bucket with the fewest
 	MayRestart bool
 	Bare       []BareHold             // of this process
-	Set        *nodeset.Configuration // that this client counts on; nil: none is known
+	Set        *nodeset.Configuration // the set this client uses; nil if unknown
 }
 
-// BareHold is a hold that is lost when one more node is: one of Nodes.
+// BareHold is a hold that will be lost if one more of Nodes fails.
 type BareHold struct {
 	Name  string
 	Token uint64
 	Nodes []string
 }
 
-// Unrecorded reports whether nodes answer, and none of them has recorded a set.
-// Only then may a text name Bootstrap to an operator. Where a node shows a set,
-// its members that do not answer may have given leases.
+// Unrecorded reports whether some nodes answer and none of them has recorded a
+// set. Only then may a message suggest Bootstrap. If a node shows a set,
+// members that do not answer may have granted leases.
 func (s *Survey) Unrecorded() bool {
 	answers := false
 	for i := range s.Nodes {
@@ -49,9 +49,9 @@ func (s *Survey) Unrecorded() bool {
 	return answers
 }
 
-// Restartable reports whether one more node may be restarted of those that a
-// group counts: see repair.MayRestart. A node without a report counts as one
-// that does not vote: it was dropped, or made after the reports.
+// Restartable reports whether it is safe to restart one more node of the group:
+// see repair.MayRestart. A node without a report counts as not voting: it was
+// dropped, or it was added after the reports were made.
 func Restartable(nodes []Node, g protocol.Group) bool {
 	health := make([]repair.NodeHealth, g.Nodes)
 	for i := range nodes {
@@ -62,14 +62,13 @@ func Restartable(nodes []Node, g protocol.Group) bool {
 	return repair.MayRestart(health, g.Sets)
 }
 
-// Merge puts the surveys of all buckets together, for the addresses of a list.
-// cluster says of which of them a cluster is the node. skew goes where no set
-// is known.
+// Merge combines the surveys of all buckets for the addresses in list. cluster
+// reports whether node i is a cluster. skew is used if no set is known.
 func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Duration) Survey {
-	// Each bucket is a set of its own, and a name is in one of them. So the
-	// whole is ready, and bears a restart, as far as its worst bucket does.
+	// Each bucket is a set of its own and each name is in one bucket. So the
+	// whole is only as ready, and only as safe to restart, as its worst bucket.
 	s := Survey{Nodes: make([]Node, len(list)), Ready: all[0].Ready, MayRestart: true}
-	odd := -1 // the bucket whose set is shown: each records its own
+	odd := -1 // the bucket whose set is shown; each bucket records its own
 	for b := range all {
 		s.Ready = min(s.Ready, all[b].Ready)
 		s.MayRestart = s.MayRestart && all[b].MayRestart
@@ -79,9 +78,8 @@ func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Dura
 			odd = b
 		}
 	}
-	// One bucket stands for all. If some have recorded their set and others
-	// have not, it is one that has not: Bootstrap was cut short, and an
-	// operator has to call it again.
+	// Show one bucket's set for all. If some buckets have not recorded their
+	// set, show one of those: Bootstrap was interrupted and must be run again.
 	if s.Set = all[max(odd, 0)].Set; s.Set != nil {
 		skew = s.Set.Skew()
 	}
@@ -98,11 +96,11 @@ func Merge(all []Survey, list []string, cluster func(i int) bool, skew time.Dura
 	return s
 }
 
-// merge puts the reports of all buckets about one node together: by server, and
-// as a whole, which is as good as the worst of them.
+// merge combines the reports of all buckets about one node: one entry for each
+// server, and a total that is as bad as the worst of them.
 func merge(buckets int, of func(b int) *Node, addr string, cluster bool, skew time.Duration) Node {
 	var shards []Node
-	// Buckets that one server has, and that fail alike, are one entry.
+	// Buckets on the same server that fail with the same error share an entry.
 	place := map[string]int{}
 	for b := range buckets {
 		r := *of(b)
@@ -120,7 +118,7 @@ func merge(buckets int, of func(b int) *Node, addr string, cluster bool, skew ti
 		shards[k].Buckets = append(shards[k].Buckets, b)
 		shards[k].worsen(&r)
 	}
-	// A server's warnings are made of its worst bucket, once.
+	// Warnings are computed once for each server, from its worst bucket.
 	whole := shards[0]
 	whole.Buckets = nil
 	for k := range shards {
@@ -132,7 +130,7 @@ func merge(buckets int, of func(b int) *Node, addr string, cluster bool, skew ti
 		whole.worsen(s)
 	}
 	whole.Addr, whole.Warnings = addr, shards[0].Warnings
-	// A plain server beside a cluster has buckets, and is shown as it is.
+	// A plain server that is listed beside a cluster has buckets but no shards.
 	if len(shards) == 1 && !cluster {
 		return whole
 	}
@@ -148,7 +146,7 @@ func merge(buckets int, of func(b int) *Node, addr string, cluster bool, skew ti
 	return whole
 }
 
-// shard is what a server of a cluster is called in warnings.
+// shard returns how warnings refer to one server of a cluster.
 func (r *Node) shard() string {
 	of := "bucket " + strconv.Itoa(r.Buckets[0])
 	if n := len(r.Buckets); n > 1 {
@@ -160,10 +158,10 @@ func (r *Node) shard() string {
 	return r.Server + " (" + of + ")"
 }
 
-// worsen makes r as good as the worse one of both.
+// worsen replaces each field of r by the worse of r's and o's value. A reader
+// acts on the worst value of each field, so the result may match no single
+// bucket.
 func (r *Node) worsen(o *Node) {
-	// What a reader acts upon is the worst value, field by field. The result
-	// may be one that no bucket has.
 	if r.Err == nil {
 		r.Err = o.Err
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns what a node that is a Sentinel set, or a cluster, has of its
-// own: its URL and its name.
+// Addresses of nodes: servers, Sentinel sets and clusters.
 
-// Address is where a node is: a server, the Sentinels of a set, or some servers
-// of a cluster. The options of the latter two say only how to connect.
+// Address says where a node is: a server, the Sentinels of a set, or some
+// servers of a cluster. For a Sentinel set or a cluster, Options only says how
+// to connect.
 type Address struct {
 	*redis.Options
-	failover *redis.FailoverOptions // nil: no Sentinel set
-	cluster  *redis.ClusterOptions  // nil: no cluster
-	plain    bool                   // host:port, without a URL's scheme
+	failover *redis.FailoverOptions // nil if it is not a Sentinel set
+	cluster  *redis.ClusterOptions  // nil if it is not a cluster
+	plain    bool                   // given as host:port, without a scheme
 }
 
-// Client returns a new client of the node.
+// Client returns a new client for the node.
 func (a Address) Client() redis.UniversalClient {
 	if a.cluster != nil {
 		o := *a.cluster
@@ -38,9 +38,9 @@ func (a Address) Client() redis.UniversalClient {
 	return transport.NewSentinelClient(&o)
 }
 
-// Prepare has f change the credentials and the TLS of the node. Those of a
-// Sentinel set are its masters'. The Sentinels keep the user and the password
-// of the URL.
+// Prepare calls f to change the node's credentials and TLS. For a Sentinel set,
+// these are the credentials of its masters; the Sentinels keep the user and
+// password of the URL.
 func (a Address) Prepare(f func(*redis.Options) error) error {
 	if o := a.cluster; o != nil {
 		each := &redis.Options{Addr: o.Addrs[0], Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig}
@@ -58,20 +58,19 @@ func (a Address) Prepare(f func(*redis.Options) error) error {
 	return err
 }
 
-// clusterName begins the name of a node that is a cluster.
+// clusterName is the prefix of a cluster's name.
 const clusterName = "cluster:"
 
 func (a Address) IsCluster() bool { return a.cluster != nil }
 
-// IsCluster reports whether a client is that of a Redis Cluster.
+// IsCluster reports whether c is the client of a Redis Cluster.
 func IsCluster(c redis.UniversalClient) bool {
 	_, is := c.(*redis.ClusterClient)
 	return is
 }
 
-// Name returns the address that the set records for the node, and that errors
-// and the log have: of a Sentinel set the name of its master and its Sentinels,
-// in order.
+// Name returns the node's address as the set, errors and the log show it. For a
+// Sentinel set it consists of the master's name and the sorted Sentinels.
 func (a Address) Name() string {
 	switch {
 	case a.cluster != nil:

@@ -96,7 +96,7 @@ func TestNameInACertificate(t *testing.T) {
 		if name != "" {
 			options(first).TLSConfig.ServerName = name
 		}
-		c, own, err := NewClients([]redis.UniversalClient{first}, &Settings{Names: []string{list[0].Name()}}).At(addr)
+		c, own, err := NewClients([]redis.UniversalClient{first}, &Settings{Names: []string{list[0].Name()}}).ClientFor(addr)
 		require.NoError(t, err)
 		require.True(t, own)
 		defer c.Close()
@@ -123,7 +123,7 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 		CredentialsProviderContext: func(context.Context) (string, string, error) { return "u", "asked for", nil },
 	})
 	defer first.Close()
-	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@s3:26379")
+	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).ClientFor("sentinel:m@s3:26379")
 	require.NoError(t, err)
 	defer c.Close()
 	o := options(c)
@@ -146,7 +146,7 @@ func TestDialerOfASentinelSet(t *testing.T) {
 		return nil, net.ErrClosed
 	}})
 	defer first.Close()
-	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).At("sentinel:m@localhost:1")
+	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).ClientFor("sentinel:m@localhost:1")
 	require.NoError(t, err)
 	defer c.Close()
 	o := options(c)
@@ -168,7 +168,7 @@ func TestOffers(t *testing.T) {
 	defer first.Close()
 	clients := NewClients([]redis.UniversalClient{first}, &Settings{})
 	password := func(addr string) string {
-		c, own, err := clients.At(addr)
+		c, own, err := clients.ClientFor(addr)
 		require.NoError(t, err)
 		if own {
 			defer c.Close()

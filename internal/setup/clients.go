@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns by which client an address is connected to.
+// Which client is used to connect to an address.
 
-// Clients are the clients of the list, and what calls that change the set have
-// offered for other addresses. It is safe for concurrent use: mu guards offers.
-// The other fields do not change.
+// Clients holds the clients of the list, and the addresses that calls that
+// change the set have offered. It is safe for concurrent use: mu guards offers,
+// and the other fields do not change.
 type Clients struct {
 	list   []string
 	by     map[string]redis.UniversalClient // by address
@@ -25,7 +25,7 @@ type Clients struct {
 	offers map[string][]*Address // by address, the latest last
 }
 
-// NewClients has the clients of a list, whose addresses the settings name.
+// NewClients returns the Clients for a list. set says what their addresses are.
 func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
 	s := &Clients{by: map[string]redis.UniversalClient{}, offers: map[string][]*Address{}}
 	for i, c := range clients {
@@ -35,7 +35,7 @@ func NewClients(clients []redis.UniversalClient, set *Settings) *Clients {
 	return s
 }
 
-// NameOf is the address that the set records for the node of a client.
+// NameOf returns the address that the set records for the i-th client.
 func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	if i < len(s.Names) && s.Names[i] != "" {
 		return s.Names[i]
@@ -47,8 +47,8 @@ func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	return single.Options().Addr
 }
 
-// Single returns the client of a node that has one master at a time, a server
-// or a Sentinel set.
+// Single returns the go-redis client of a node that is a server or a Sentinel
+// set, that is, a node with one master at a time.
 func Single(c redis.UniversalClient) (*redis.Client, bool) {
 	if s, is := c.(*transport.SentinelClient); is && s != nil {
 		return s.Client, true
@@ -57,13 +57,13 @@ func Single(c redis.UniversalClient) (*redis.Client, bool) {
 	return single, is
 }
 
-// List has the addresses of the list, in its order.
+// List returns the addresses of the list, in order.
 func (s *Clients) List() []string { return s.list }
 
-// Offer says how an address is to be connected to from now on, which the call
-// has done. end is to be called when the call is over: an offer stays if it may
-// be of use to the set, and takes the place of those of before. Otherwise it
-// leaves no trace.
+// Offer records how to connect to an address while a call that changes the set
+// runs. The caller must call end when the call is over. If the set may still
+// need the address, stays is true: the offer then remains and replaces earlier
+// ones. Otherwise it is removed.
 func (s *Clients) Offer(a Address) (end func(stays bool)) {
 	name, offer := a.Name(), &a
 	s.mu.Lock()
@@ -74,7 +74,7 @@ func (s *Clients) Offer(a Address) (end func(stays bool)) {
 		defer s.mu.Unlock()
 		all := s.offers[name]
 		switch i := slices.Index(all, offer); {
-		case i < 0: // a later one has taken its place
+		case i < 0: // a later offer has replaced it
 		case stays:
 			s.offers[name] = all[i:]
 		default:
@@ -83,10 +83,11 @@ func (s *Clients) Offer(a Address) (end func(stays bool)) {
 	}
 }
 
-// At returns the client for an address: that of the list, if the list has the
-// address, else a new one as the latest offer says, else one with the options
-// of the first node of the list. own is true for a new one.
-func (s *Clients) At(addr string) (c redis.UniversalClient, own bool, err error) {
+// ClientFor returns a client for addr: the caller-supplied one if addr is in
+// the list (own is false: do not close it), otherwise a new one that the caller
+// must close. A new one uses the latest offer for addr, or else options copied
+// from a listed client of the same kind.
+func (s *Clients) ClientFor(addr string) (c redis.UniversalClient, own bool, err error) {
 	s.mu.Lock()
 	var offer *Address
 	if all := s.offers[addr]; len(all) > 0 {
@@ -99,8 +100,8 @@ func (s *Clients) At(addr string) (c redis.UniversalClient, own bool, err error)
 	return s.like(addr)
 }
 
-// For is At for an address that has just been given. Without a URL it says
-// nothing but where the node is.
+// For is ClientFor for an address that was given just now. An address without a
+// URL says nothing about how to connect, so options are copied.
 func (s *Clients) For(a Address) (c redis.UniversalClient, own bool, err error) {
 	if name := a.Name(); a.plain || s.by[name] != nil {
 		return s.like(name)
@@ -108,7 +109,7 @@ func (s *Clients) For(a Address) (c redis.UniversalClient, own bool, err error) 
 	return a.Client(), true, nil
 }
 
-// like is At without the offers.
+// like is ClientFor without the offers.
 func (s *Clients) like(addr string) (c redis.UniversalClient, own bool, err error) {
 	if c = s.by[addr]; c != nil {
 		return c, false, nil
@@ -128,8 +129,9 @@ func (s *Clients) like(addr string) (c redis.UniversalClient, own bool, err erro
 	return redis.NewClient(o), true, nil
 }
 
-// clusterAt returns a client of a cluster with the options of the first one of
-// the list. Another client may have named other nodes of it.
+// clusterAt returns a client for a cluster, with the options of the first
+// listed cluster. The cluster may be the same: another client may have named
+// other servers of it.
 func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
 	for _, name := range s.list {
 		if c, is := s.by[name].(*redis.ClusterClient); is {
@@ -141,8 +143,8 @@ func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
 	return nil, fmt.Errorf("%w: no listed node is a cluster whose options could be used", fault.ErrInvalid)
 }
 
-// failoverAt returns a client of a Sentinel set by the name that it has in the
-// record: MASTER@HOST:PORT,HOST:PORT.
+// failoverAt returns a client for a Sentinel set, given its recorded name:
+// MASTER@HOST:PORT,HOST:PORT.
 func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	at := strings.LastIndexByte(name, '@')
 	if at < 1 {
@@ -162,13 +164,14 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	}), nil
 }
 
-// optionsAt returns options for an address: those of the first node of the list
-// that is a single server, but for what belongs to its address: its socket, its
-// name in the certificate. A dialer gets the address. The empty address is that
-// of a Sentinel set, whose servers are named as they are dialled.
+// optionsAt copies the options of the first listed single server for addr,
+// except for what belongs to that server's own address: its socket and the
+// server name of its certificate. Without TLS a custom dialer is kept, and
+// dials the new address. addr is empty for a Sentinel set, whose servers get
+// their names when they are dialled.
 func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	var first *redis.Client
-	var was string // its address in the record
+	var was string // its recorded address
 	for _, name := range s.list {
 		c, single := Single(s.by[name])
 		if single && (first == nil || isSentinel(first.Options().Addr)) {
@@ -180,7 +183,7 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 	}
 	o := *first.Options()
 	if isSentinel(o.Addr) || o.TLSConfig != nil {
-		o.Dialer = nil // it asks the Sentinels, or names the address of before
+		o.Dialer = nil // it would ask the Sentinels, or verify the old address
 	}
 	own := append(hosts(was), hosts(o.Addr)...)
 	o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil

@@ -1,9 +1,10 @@
-// Package setup owns what a Quorum is made with, and keeps no state of it.
+// Package setup holds the settings of a Quorum. It keeps no state of a running
+// Quorum.
 //
-//	settings.go  the settings, their defaults and bounds, names, events, what a tracer gets
+//	settings.go  settings, defaults and bounds, names, events, what a tracer gets
 //	address.go   where a node is: a server, a Sentinel set, a cluster
-//	url.go       how an address is written
-//	clients.go   by which client an address is connected to
+//	url.go       parsing of addresses
+//	clients.go   which client is used for an address
 package setup
 
 import (
@@ -26,38 +27,40 @@ type Settings struct {
 	TTL           time.Duration
 	Skew          time.Duration
 	Guard         time.Duration
-	GuardGiven    bool // by an option: a set with a shorter one is refused
+	GuardGiven    bool // set by an option: a set with a shorter guard time is refused
 	NodeTimeout   time.Duration
 	MaxHold       time.Duration // 0: no bound
 	Linger        time.Duration
-	WarnBefore    time.Duration   // with so much of a lease left, Warn is called; nil: not
-	Warn          func(lease any) // gets a *core.Lease
+	WarnBefore    time.Duration   // Warn is called when this much of a lease is left
+	Warn          func(lease any) // gets a *core.Lease; nil: no warning
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
-	MinimalFanout bool                       // as if many were at work, see lease.Fanout; for tests
-	Connect       Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
-	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
-	Label         string                     // of this process, for onlookers; empty: none
+	MinimalFanout bool                       // behave as under load, see lease.Fanout; for tests
+	Connect       Connector                  // makes a node's transport; nil: [transport.NewOrdered]. For tests
+	Prepare       func(*redis.Options) error // changes each address's options; may be nil. For the command
+	Label         string                     // of this process, shown to observers; may be empty
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
 	Trace         Tracer      // nil: none
 	Names         []string    // of the nodes, as the set records them; empty: their addresses
-	Development   bool        // ForDevelopment was given: one node alone
-	LooksOnly     bool        // blank nodes record no set for it. For the command
-	Base          string      // of a bucket: the prefix without the bucket; else empty. No user sets it
+	Development   bool        // ForDevelopment was given; needs a single node
+	LooksOnly     bool        // blank nodes do not record a set because of this client. For the command
+	Base          string      // of a bucket: the prefix without the bucket, otherwise empty. Not an option
 }
 
 // First reports whether these are the settings of the first bucket, or of a
-// Quorum that has none. It logs what goes for each bucket alike.
+// Quorum without buckets. Only the first bucket logs what is the same for all
+// buckets.
 func (s *Settings) First() bool {
 	return s.Base == "" || s.Prefix == script.BucketPrefix(s.Base, 0)
 }
 
-// A Connector returns the way to the node that a client is for.
+// A Connector makes the transport to the node of client.
 type Connector func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error)
 
-func (s *Settings) Way(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+// NewTransport makes the transport to the node of client.
+func (s *Settings) NewTransport(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
 	if s.Connect != nil {
 		return s.Connect(client, cfg)
 	}
@@ -67,8 +70,8 @@ func (s *Settings) Way(client redis.UniversalClient, cfg transport.Config) (tran
 	return transport.NewOrdered(client, cfg)
 }
 
-// PrepareAll calls Prepare for the options of all addresses. Its error matches
-// ErrInvalid. Each list that comes from outside passes through it: Connect's
+// PrepareAll calls Prepare with the options of each address. Its error matches
+// ErrInvalid. Every list that comes from outside passes through it: Connect's,
 // and the nodes of an exchange.
 func (s *Settings) PrepareAll(all []Address) error {
 	if s.Prepare == nil {
@@ -82,13 +85,13 @@ func (s *Settings) PrepareAll(all []Address) error {
 	return nil
 }
 
-// Defaults returns the settings that hold when no option is given.
+// Defaults returns the settings that apply without options.
 func Defaults() Settings {
 	return Settings{
-		// Eight seconds: a holder bears two lost renewals in a row, and a
-		// holder that has died is in the way for no longer than that. The guard
-		// time is the least for that ttl and skew; the skew is what NTP keeps
-		// on a machine that works.
+		// With 8 s, a holder survives two lost renewals in a row, and a dead
+		// holder blocks others for no longer than that. The guard time is the
+		// minimum for this TTL and skew. The skew is what NTP achieves on a
+		// healthy machine.
 		TTL:         8 * time.Second,
 		Skew:        2 * time.Second,
 		Guard:       20 * time.Second,
@@ -99,8 +102,9 @@ func Defaults() Settings {
 	}
 }
 
-// The settings of the development mode. Nothing else is compared with the clock
-// of a single node, so the skew plays no part: the guard time is twice the ttl.
+// The settings of the development mode. A single node's clock is compared with
+// no other clock, so the skew does not matter, and the guard time is twice the
+// TTL.
 const (
 	DevelopmentTTL   = time.Second
 	DevelopmentGuard = 2 * DevelopmentTTL
@@ -111,16 +115,17 @@ func (s *Settings) ForDevelopment() {
 	s.Development, s.TTL, s.Skew, s.Guard = true, DevelopmentTTL, 0, DevelopmentGuard
 }
 
-// IsDevelopment reports whether a set has recorded them.
+// IsDevelopment reports whether a recorded set has the settings of the
+// development mode.
 func IsDevelopment(guard, skew time.Duration, nodes int) bool {
 	return guard == DevelopmentGuard && skew == 0 && nodes == 1
 }
 
-// Check names the first setting that is wrong, and the remedy.
+// Check returns an error for the first invalid setting, with a remedy.
 func (s *Settings) Check() error {
 	switch {
-	// Each message says what would go wrong and a value that is right, as it is
-	// often the first thing that a user reads.
+	// Each message says what would go wrong and gives a valid value: it is
+	// often the first text that a user reads.
 	case s.TTL < 10*time.Millisecond:
 		return fmt.Errorf("WithTTL(%v): must be at least 10ms, to survive a round trip; choose seconds (a number without a unit counts nanoseconds)", s.TTL)
 	case s.TTL%time.Millisecond != 0:
@@ -168,23 +173,23 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// The bounds of what all clients of a set share.
+// Upper bounds for the settings that all clients of a set share.
 const (
 	MostGuard     = 720 * time.Hour
 	MostSkew      = 24 * time.Hour
 	MostRetention = 87600 * time.Hour
 )
 
-// up returns the next whole number of milliseconds.
+// up rounds d up to whole milliseconds.
 func up(d time.Duration) time.Duration { return (d + time.Millisecond - 1).Truncate(time.Millisecond) }
 
-// A Setting is what an option does.
+// A Setting is the effect of one option.
 type Setting func(*Settings)
 
 func (f Setting) Apply(s *Settings) { f(s) }
 
-// Change applies options. It fails for a nil option, and for a type that a
-// caller made by embedding the interface of an option.
+// Change applies options to s. It fails for a nil option, and for a type that a
+// caller made by embedding an option's interface.
 func Change[O any](s *Settings, opts []O) error {
 	for i, o := range opts {
 		switch o := any(o).(type) {
@@ -199,19 +204,21 @@ func Change[O any](s *Settings, opts []O) error {
 	return nil
 }
 
-// MaxName is the longest name in bytes: it is part of five keys.
+// MaxName is the longest name in bytes. The name is part of five keys.
 const MaxName = 1024
 
-// CheckName says what is wrong with a primitive's name. It is asked of names
-// that nodes list, too: another program may have made such a key (repairName).
+// CheckName returns an error if name cannot be the name of a primitive. It also
+// checks names that nodes list, because another program may have made such a
+// key (repairName).
 func CheckName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: the name is empty", fault.ErrInvalid)
 	case len(name) > MaxName:
 		return fmt.Errorf("%w: the name is %d bytes long; at most %d are allowed: hash it", fault.ErrInvalid, len(name), MaxName)
-	// The name is a key itself, for other Redlock clients, and each key of ours
-	// has a brace. So no name is one of them.
+	// For other Redlock clients the name itself is a key. Each of our own keys
+	// contains a brace, so a name without braces never collides with one of
+	// them.
 	case strings.ContainsAny(name, "{}"):
 		return fmt.Errorf("%w: the name %.200q contains a brace, which has a special meaning in Redis keys; choose another separator", fault.ErrInvalid, name)
 	}
@@ -236,36 +243,36 @@ const (
 	EventSetChanged     EventKind = "set changed"
 )
 
-// Event is something an observer may count. No decision of the library depends
-// on one.
+// Event is something that an observer may count. No decision of the library
+// depends on an event.
 type Event struct {
 	Kind  EventKind
-	Name  string        // of the primitive; empty for node events
+	Name  string        // the primitive's name; empty for node events
 	Token uint64        // of the hold
 	Node  string        // address, for node events
-	Took  time.Duration // how long the hold lasted, or the lease or the guard time still lasts
+	Took  time.Duration // how long the hold lasted, or how much of the lease or guard time is left
 	Err   error
 }
 
-// InProcess returns the way to a node that is in this process, for
-// tests; nil for any other node. It is set before the first Quorum is
-// made.
+// InProcess returns the transport to a node that lives inside this process, for
+// tests, and nil for any other node. It is set before the first Quorum is made.
 var InProcess = func(redis.UniversalClient, transport.Config) transport.Transport { return nil }
 
-// Tracer is what the application's tracer is to core.
+// Tracer is how core reports acquisitions and holds to the application's
+// tracer.
 type Tracer interface {
 	AcquireStart(ctx context.Context, i AcquireInfo) context.Context
 	AcquireEnd(ctx context.Context, r AcquireResult)
 	HoldEnd(ctx context.Context, r HoldResult)
 }
 
-// AcquireInfo is an acquisition that begins.
+// AcquireInfo describes an acquisition that begins.
 type AcquireInfo struct {
 	Kind, Name string
 	Try        bool
 }
 
-// AcquireResult is how an acquisition has ended.
+// AcquireResult describes how an acquisition ended.
 type AcquireResult struct {
 	Kind, Name                    string
 	Try, Contended, Local, Shared bool
@@ -275,7 +282,7 @@ type AcquireResult struct {
 	Err                           error
 }
 
-// HoldResult is how a hold has ended.
+// HoldResult describes how a hold ended.
 type HoldResult struct {
 	Kind, Name string
 	Token      uint64

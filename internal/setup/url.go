@@ -1,7 +1,6 @@
 package setup
 
-// This file owns the reading of nodes' addresses, for the command line and for
-// configuration.
+// Parsing of node addresses, for the command line and for configuration.
 
 import (
 	"errors"
@@ -16,12 +15,13 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// ParseNodes parses the addresses of nodes. Each element is one address, or
-// several with commas between them: a URL of ParseURL, host:port for
-// redis://host:port, or the URL of a Sentinel set or a cluster. Errors match
-// ErrInvalid and name the node by its place, from 1 on.
-// An empty address is an error, also behind a comma at the end. One that is
-// left out because a variable is unset would make another list.
+// ParseNodes parses the addresses of nodes. Each element holds one address, or
+// several separated by commas. An address is a URL as for ParseURL, host:port
+// as short for redis://host:port, or the URL of a Sentinel set or a cluster.
+// Errors match ErrInvalid and give the node's position, starting from 1.
+//
+// An empty address is an error, even after a trailing comma: if an unset
+// variable dropped a node silently, the client would have a different list.
 func ParseNodes(lists []string) ([]Address, error) {
 	var all []Address
 	for _, list := range lists {
@@ -45,8 +45,8 @@ func ParseNodes(lists []string) ([]Address, error) {
 	return all, nil
 }
 
-// ParseURL is redis.ParseURL with errors that quote nothing of the URL but the
-// name of an option: the parsers of Go and go-redis may quote a part of the
+// ParseURL is redis.ParseURL with errors that quote nothing from the URL except
+// the name of an option. The parsers of Go and go-redis may quote a part of the
 // password.
 func ParseURL(raw string) (*redis.Options, error) {
 	scheme, _, found := strings.Cut(raw, "://")
@@ -70,8 +70,8 @@ func ParseURL(raw string) (*redis.Options, error) {
 		o.MinIdleConns = 0
 		return o, nil
 	}
-	// Each option is tried alone, to find the one that is refused, and only its
-	// name is shown: the error of go-redis may quote a part of the URL.
+	// Try each option alone to find the invalid one. Only its name is reported,
+	// because go-redis's error may quote a part of the URL.
 	for name, values := range u.Query() {
 		alone := *u
 		alone.Path, alone.RawPath = "", ""
@@ -86,9 +86,9 @@ func ParseURL(raw string) (*redis.Options, error) {
 	return nil, fmt.Errorf("the URL's path must be a database number, as in %s://host:port/0, or in a unix URL the path of a socket", scheme)
 }
 
-// parseAddress parses a URL. One with master_name is that of a Sentinel set, as
-// redis.ParseFailoverURL takes it. Errors quote nothing of it.
-// A URL may contain passwords, and an error goes into logs.
+// parseAddress parses a URL. If it has master_name, it is the URL of a Sentinel
+// set, as in redis.ParseFailoverURL. Errors go into logs, and a URL may contain
+// passwords, so errors quote nothing from it.
 func parseAddress(raw string) (Address, error) {
 	if rest, is := strings.CutPrefix(raw, "redis+cluster://"); is {
 		return parseCluster("redis://" + rest)
@@ -119,8 +119,8 @@ func parseAddress(raw string) (Address, error) {
 	}, failover: o}, nil
 }
 
-// parseCluster parses the URL of a cluster, with the scheme of a server. Errors
-// quote nothing of it.
+// parseCluster parses the URL of a cluster, given with a server's scheme.
+// Errors quote nothing from it.
 func parseCluster(raw string) (Address, error) {
 	if _, err := ParseURL(strings.SplitN(raw, "?", 2)[0]); err != nil {
 		return Address{}, err
@@ -130,8 +130,8 @@ func parseCluster(raw string) (Address, error) {
 		return Address{}, fmt.Errorf("the URL of a cluster must look like %s: %s",
 			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases; see redis.ParseClusterURL")
 	}
-	// The Quorum dials by itself. A pool of the client would be idle
-	// connections at each server.
+	// The Quorum opens its own connections. The client's pool would only keep
+	// idle connections to each server.
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
 		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
