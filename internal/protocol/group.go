@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// This file owns the nodes that a client asks, and which of them make a quorum.
-
 // Group is which nodes a client asks, and which of them make a quorum.
 type Group struct {
-	Nodes int // numbers up to here may be members
+	Nodes int // members have numbers below this
 	Sets  Quorums
-	// Deciders make a quorum of what follows the configuration: the nodes that
-	// stay or leave. The name of that register is Successor, empty if the
-	// client knows no set.
+	// Deciders make a quorum for deciding the next configuration: the nodes
+	// that stay or leave. Successor is the name of the register for that
+	// decision, empty if the client knows no set.
 	Deciders  Quorums
 	Successor string
-	Absent    uint32 // nodes that are asked nothing, a bit for each
-	// Others are the numbers that stand for another member than when the client
-	// heard of a group last.
+	Absent    uint32 // nodes that get no requests, a bit for each
+	// Others are the numbers that belong to another member than in the previous
+	// group that the client received.
 	Others     uint32
-	Window     Window        // how far tickets may be from clocks: the guard time that leases fit
-	Guard      time.Duration // the longest that counts; 0: that of the Client
-	LongestTTL time.Duration // of a claim; 0: any
-	// RestartJoining: attempts that are not settled start again, as claims of
-	// before may have been admitted by nodes that are not asked any more.
+	Window     Window        // how far tickets may be from clocks: the guard time that leases must fit
+	Guard      time.Duration // the longest guard time that counts; 0: the Client's
+	LongestTTL time.Duration // the longest TTL of a claim; 0: any
+	// RestartJoining: attempts that are not settled start again, because nodes
+	// that are not asked any more may have admitted earlier claims.
 	RestartJoining bool
 }
 
-// Fresh returns how long an answer about a record counts: less than a guard
-// time, as our clock and the node's may run at different speeds.
+// Fresh returns how long an answer about a record counts. That is less than a
+// guard time, because our clock and the node's may run at different speeds.
 func (g *Group) Fresh() time.Duration {
 	guard := time.Duration(g.Window) * time.Millisecond
 	return guard - guard/50
 }
 
-// Of returns the group for a claim or an operation.
+// Of returns the quorums and the unasked nodes for a claim or an operation.
+// succession says that it decides the next configuration.
 func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 	if succession {
 		return g.Deciders, ^g.Deciders.All()
@@ -43,26 +42,29 @@ func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 	return g.Sets, g.Absent
 }
 
-// Past reports whether a name is that of a register that decided what followed
-// an earlier configuration. That is no question any more, and the nodes that
-// are asked now need not know the answer.
+// Past reports whether name is the register that decided what followed an
+// earlier configuration. That decision is over, and the nodes that are asked
+// now may not know it.
 func (g *Group) Past(succession bool, name string) bool {
 	return succession && name != g.Successor //mutant:RuleSetSuccessor=false
 }
 
+// Successors begins the names of the registers that decide the next
+// configuration.
 const Successors = "quorate set "
 
-// IsSuccessor reports whether a name is that of such a register.
+// IsSuccessor reports whether name is the name of such a register.
 func IsSuccessor(name string) bool { return strings.HasPrefix(name, Successors) }
 
-// Brings reports whether a node that lost its data has to get a name, and
-// whether as the register that decides which configuration follows.
+// Brings reports whether a node that lost its data has to get a name in its
+// repair, and whether the name is a register that decides the next
+// configuration.
 // Invariant: what follows a configuration is repaired at the nodes that decide
 // it, and is read from these alone (RuleRepairSuccession).
 func (g *Group) Brings(node int, name string) (brings, succession bool) {
 	if g.Successor == "" || !IsSuccessor(name) {
 		return true, false
 	}
-	bare, _, _ := strings.Cut(name, "}") // nodes list it with what follows the name in its keys
+	bare, _, _ := strings.Cut(name, "}") // nodes list it with the rest of its key
 	return bare == g.Successor && g.Deciders.All()&(1<<node) != 0, true
 }

@@ -2,22 +2,23 @@ package protocol
 
 import "math/bits"
 
-// This file owns which nodes make a quorum.
+// Which nodes make a quorum.
 //
 // Invariant: two quorums of the same Quorums have a common node in each set. So
-// a claim that is admitted meets each claim that was admitted by one of the
-// sets alone.
+// a claim that is admitted meets each claim that one of the sets alone
+// admitted.
 
-// Quorums says which nodes make a quorum: a majority of each of its sets. There
-// is one set, or, while the nodes are being exchanged, the set of before and
-// the set that follows. Nodes are numbered, a bit for each. A node in none of
-// the sets has no vote.
+// Quorums says which nodes make a quorum: a majority of each of its sets.
+// Normally there is one set. While the nodes are being exchanged there are two,
+// the set before the exchange and the set after it. Nodes are numbered, and a
+// set has a bit for each. A node in none of the sets has no vote.
 type Quorums struct {
-	Present uint32
-	Next    uint32 // 0: there is one set
+	Present uint32 // the current set; during an exchange, the set before it
+	Next    uint32 // during an exchange, the set after it; otherwise 0
 }
 
-// Majority is a majority of so many nodes.
+// Majority returns the quorums of a single set: a majority of the nodes 0 to
+// nodes-1.
 func Majority(nodes int) Quorums { return Quorums{Present: 1<<nodes - 1} }
 
 // Met reports whether the nodes make a quorum.
@@ -25,15 +26,15 @@ func (q Quorums) Met(nodes uint32) bool {
 	return Most(q.Present, nodes) && (q.Next == 0 || Most(q.Next, nodes))
 }
 
-// Blocked reports whether no quorum is left without these nodes.
+// Blocked reports whether there is no quorum without these nodes.
 func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
 
-// Attested reports whether the nodes have a majority of the nodes that can
-// attest what is not recorded: those that counted before, while nodes are being
-// exchanged.
+// Attested reports whether nodes include a majority of those that can attest
+// that something is not recorded. During an exchange, these are the nodes of
+// the set before it.
 func (q Quorums) Attested(nodes uint32) bool { return Most(q.Present, nodes) }
 
-// Any reports whether the nodes have a majority of one of the sets.
+// Any reports whether nodes include a majority of at least one of the sets.
 func (q Quorums) Any(nodes uint32) bool {
 	return Most(q.Present, nodes) || q.Next != 0 && Most(q.Next, nodes)
 }
@@ -41,9 +42,9 @@ func (q Quorums) Any(nodes uint32) bool {
 // All returns the nodes that have a vote.
 func (q Quorums) All() uint32 { return q.Present | q.Next }
 
-// Agreed returns the ticket that a quorum gave a claim, and until there is one
-// the highest. at says which nodes gave it which. A node whose fence is ahead
-// has a claim at a ticket of its own.
+// Agreed returns the ticket that a quorum gave a claim, or the highest ticket
+// if no quorum agrees yet. at maps each ticket to the nodes that gave it. Nodes
+// can differ: one whose fence is ahead gives a ticket of its own.
 func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
 	for ticket, nodes := range at {
 		if q.Met(nodes) {
@@ -58,14 +59,14 @@ func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
 // It is for messages.
 func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }
 
-// Sets returns the sets. The second one is empty if there is one set only.
+// Sets returns the sets. The second one is empty if there is only one.
 func (q Quorums) Sets() [2]uint32 { return [2]uint32{q.Present, q.Next} }
 
-// Most reports whether nodes has a majority of a set.
+// Most reports whether nodes include a majority of set.
 func Most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }
 
-// NeedOf returns how many nodes of a set are a majority of it.
+// NeedOf returns how many nodes are a majority of set.
 func NeedOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }
 
-// MaxNodes is how many numbers there are: sets of nodes have a bit for each.
+// MaxNodes is the number of possible node numbers, one bit each in a set.
 const MaxNodes = 32

@@ -11,22 +11,23 @@ import (
 // claim, and does not rest on leases: it is Paxos, with tickets for ballots, on
 // nodes that may forget: docs/internals/protocol.md, "The record".
 
-// Remember is how long a node keeps a promise at least. A put that goes on
-// after its claim has been lost must end well before: at LatePut.
+// Remember is the minimum time for which a node keeps a promise. A put that
+// continues after its claim was lost must end well before that: by LatePut.
 const (
 	Remember = time.Hour
 	LatePut  = Remember / 2
 )
 
-// Version says under which claim something was recorded, and as which of that
-// claim's writes. Versions are ordered: by ticket, then by id, then by number.
+// Version says under which claim something was recorded, and which of that
+// claim's writes it was. Versions are ordered by ticket, then by id, then by
+// number.
 type Version struct {
 	Ticket Ticket
 	ID     ID
 	Seq    uint64
 }
 
-// Run compares the claims of two versions.
+// Run compares only the claims of two versions.
 func (v Version) Run(o Version) int {
 	return cmp.Or(cmp.Compare(v.Ticket, o.Ticket), bytes.Compare(v.ID[:], o.ID[:]))
 }
@@ -37,16 +38,16 @@ func (v Version) Compare(o Version) int { return cmp.Or(v.Run(o), cmp.Compare(v.
 // Stored is what is recorded.
 type Stored struct {
 	Version
-	Erased bool // it is recorded that there is nothing
+	Erased bool // the record is an erasure
 	Value  []byte
-	Keep   time.Duration // how long the node remembers; 0: without end. Not in a node's answer
+	Keep   time.Duration // how long the node remembers; 0: forever. Not in a node's answer
 }
 
-// Entry is what a node tells of a record.
+// Entry is what a node reports about a record.
 type Entry struct {
 	Stored
 	CaughtUp bool          // the node has lost nothing since it was last caught up
-	Forged   bool          // it keeps a version that is too far ahead of its clock, which it does not tell
-	Promise  Version       // of the newest run that has begun here
-	Left     time.Duration // of the lease of the claim that has recorded this; 0: it is not here, or not voted for
+	Forged   bool          // it stores a version too far ahead of its clock, and does not report it
+	Promise  Version       // the newest run that has begun at this node
+	Left     time.Duration // time left of the recording claim's lease; 0 if the claim is not here or has no vote
 }

@@ -19,8 +19,8 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // Never is later than every reading.
 const Never = Time(math.MaxInt64)
 
-// ID names one claim. It is random, fresh for each attempt. Three bytes may
-// tell onlookers what kind of primitive made the claim: see core.KindOf.
+// ID names one claim. It is random and new for each attempt. Three of its bytes
+// may tell observers which kind of primitive made the claim: see core.KindOf.
 type ID [16]byte
 
 // String returns the ID as 32 hexadecimal digits, the form nodes store.
@@ -46,13 +46,13 @@ const (
 	// congruent to its own residue, so two claims rarely propose the same one
 	// and settling does not chase its own tail.
 	Residues = 64
-	// MaxTicket bounds what a client believes: above it a number is no longer
-	// exact in Lua.
+	// MaxTicket bounds the tickets that a client accepts. Above it, Lua does
+	// not represent a number exactly.
 	MaxTicket = Ticket(1) << 53
 )
 
-// Residue is the class of the tickets a claim may hold: the last byte of its id
-// modulo Residues.
+// Residue is the class of the tickets that a claim may hold: the last byte of
+// its id modulo Residues.
 func (id ID) Residue() Ticket { return Ticket(id[len(id)-1]) % Residues }
 
 // Next returns the lowest ticket above fence in id's residue class.
@@ -61,8 +61,8 @@ func (id ID) Next(fence Ticket) Ticket {
 	return t + (id.Residue()-t%Residues+Residues)%Residues
 }
 
-// Incarnation is the random value of a node's marker: another value means that
-// the node lost its data in between.
+// Incarnation is the random value of a node's marker. If it changes, the node
+// has lost its data.
 type Incarnation uint64
 
 // DigestMod keeps digests exact in a Lua number: the sum of two is below 2^53.

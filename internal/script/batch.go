@@ -1,10 +1,10 @@
 package script
 
-// This file owns the form of a batch: the joins, beats and leaves of many names
-// in one script call, and one number for each in the answer.
-// Invariant: an item's answer is a number only where it says no more than the
-// usual: a vote, and no claim before it. In any other case the request is sent
-// once more by itself.
+// The format of a batch: joins, beats and leaves of many names in one script
+// call. The answer has one number for each item.
+// Invariant: an item's answer is a number only in the usual case, a vote with
+// no claim ahead. In any other case the client sends the request again on its
+// own.
 
 import (
 	"time"
@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Kind says which requests may go out in one AppendBatch: those with the same
-// one. 0: r is nothing for it. Requests of semaphores have no kind: their
-// answers carry totals.
+// Kind returns which requests can share a batch: those with the same kind. It
+// is 0 for a request that cannot be batched. Requests of semaphores cannot,
+// because their answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
-	// The scripts take a claim with a redlock key for one of weight 1.
+	// The batch script assumes weight 1 for a claim with a redlock key.
 	if t.Counting || r.List || t.Capacity == 1 && t.Weight != 1 || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
 		return 0
 	}
@@ -28,10 +28,10 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	return kind
 }
 
-// AppendBatch appends the EVALSHA that does several joins, beats and leaves of
-// one kind in one request, see scripts/batch.lua, given what AppendItem has
-// made of them. The owner is the channel for pushes. The link calls it with its
-// lock held, so it must not block.
+// AppendBatch appends the EVALSHA that performs several joins, beats and leaves
+// of one kind; see scripts/batch.lua. keys and args come from AppendItem. owner
+// is the channel for pushes. The link calls it with its lock held, so it must
+// not block.
 func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -45,10 +45,11 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 	return append(appendTail(dst, kind%2 == 1, owner), args...)
 }
 
-// AppendItem appends what r, which must be of a kind, adds to the keys and
-// arguments of many, and says how many words these are.
-// Invariant: what a state begins with is, byte for byte, what the scripts store
-// for a claim that is alone. A beat of a batch compares it with what is stored.
+// AppendItem appends the keys and arguments of r, which must have a kind, and
+// returns how many words it added.
+// Invariant: the beginning of the state is, byte for byte, what the scripts
+// store for a claim that is alone. A beat in a batch compares it with the
+// stored state.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	var buf [lifeSize]byte
 	l, one := newLife(buf[:0], k, t, r.Ticket), isOne(k, t)
@@ -70,14 +71,15 @@ func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 	return keys, resp.AppendBytes(args, l.text), 2, 3
 }
 
-// BatchHead is how many values the answer to a batch begins with.
+// BatchHead is the number of values before the items in the answer to a batch.
 const BatchHead = 2
 
-// ReplyItem never makes up a refusal: 0 says that the node did nothing for the
-// item, so the request may be sent again as it was. It appends what an item's
-// own number stands for, after the head of the answer: the answer to r by
-// itself, or nothing. The values are those that [Decode] reads, so the caller
-// of a batch has one way to take an answer.
+// ReplyItem expands an item's number into the answer that r would have got on
+// its own, and appends it to v. The values have the format that [Decode] reads,
+// so the caller needs only one way to handle answers. head is the head of the
+// batch's answer. ReplyItem returns nil unless the number is 1. That is not a
+// refusal: the node did nothing for the item, and the request may be sent again
+// unchanged.
 func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value {
 	switch {
 	case own != 1 || len(head) != BatchHead:
@@ -85,5 +87,5 @@ func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value
 	case r.Op == protocol.OpLeave:
 		return append(v, resp.Value{Int: 1})
 	}
-	return append(v, head[0], head[1], resp.Value{Int: int64(r.Ticket)}, resp.Value{Int: 1 | 8}) // a vote, and no claim before it
+	return append(v, head[0], head[1], resp.Value{Int: int64(r.Ticket)}, resp.Value{Int: 1 | 8}) // a vote, and no claim ahead
 }

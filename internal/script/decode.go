@@ -1,10 +1,10 @@
 package script
 
-// This file owns the reading of answers and pushes.
-// Invariant: no input makes it panic, and what it accepts cannot contradict
-// itself (flags that exclude each other, a list that exceeds its totals). The
-// state machine relies on that: it checks whether an answer is plausible, never
-// its form.
+// Parsing of answers and pushes.
+// Invariant: no input makes it panic, and whatever it accepts is consistent: no
+// flags that exclude each other, no list that exceeds its totals. The state
+// machine depends on that. It checks whether an answer is plausible, but never
+// its format.
 
 import (
 	"errors"
@@ -17,35 +17,35 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// ErrAnswer is what every malformed answer or push wraps: a node that says such
-// things is not one of ours, and counts as one that said nothing.
+// ErrAnswer is wrapped by the error of every malformed answer or push. A node
+// that sends one counts as a node that did not answer.
 var ErrAnswer = errors.New("malformed answer")
 
 // Flags of an answer, its fourth value.
-// Invariant: the bits are those of answer.lua, and each value behind them
-// belongs to a flag.
+// Invariant: the bits are those of answer.lua, and each later value belongs to
+// a flag.
 const (
 	flagVote    = 1 << iota
 	flagWaiters // a claim other than this one has no vote
-	flagForeign // only another client's redlock key keeps the vote from this claim
-	flagTotals  // sum and digest mean something
+	flagForeign // only another library's redlock key keeps this claim from getting the vote
+	flagTotals  // sum and digest are set
 	flagListed  // the totals of all and the lower claims follow; never without flagTotals
-	flagLimit   // the number of permits since a Resize and the ticket of that follow
-	flagBarred  // another client's redlock key keeps the vote from the head of the queue
-	flagsEnd    // from here on: how many claims are before one without a vote
+	flagLimit   // the number of permits since a Resize and the Resize's ticket follow
+	flagBarred  // another library's redlock key keeps the head of the queue from getting the vote
+	flagsEnd    // the bits from here on: how many claims are ahead of one without a vote
 )
 
 const (
-	// exact bounds the numbers that Lua holds exactly.
+	// exact bounds the numbers that Lua represents exactly.
 	exact = int64(1) << 53
-	// maxWait bounds a hint to something that still fits a time.Duration;
-	// guards and leases are far below.
+	// maxWait bounds a hint to what fits a time.Duration. Guard times and
+	// leases are far below it.
 	maxWait = int64(protocol.LongestWait / time.Millisecond)
-	// maxClock is a time in milliseconds that still fits nanoseconds.
+	// maxClock bounds a time in milliseconds to what fits nanoseconds.
 	maxClock = int64(1) << 43
 )
 
-// Decode reads the answer to a request. The shapes are
+// Decode parses the answer to a request. Its formats are
 //
 //	OK         incarnation ticket flags [wait [sum digest [limit since] [sum digest of all] [id weight]…]]
 //	Missing    incarnation fence
@@ -53,9 +53,9 @@ const (
 //	Clash      incarnation capacity
 //	Ahead      incarnation wait
 //
-// and the first value is the status and, in units of 8, the node's clock. OK
-// with no more than the wait comes as one text, see decodeText. It never
-// panics, whatever a node says, and keeps no reference to v.
+// The first value is the status plus 8 times the node's clock. An OK with
+// nothing after the wait comes as a single text, see decodeText. Decode never
+// panics, whatever the node sent, and keeps no reference to v.
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer
 	var short [6]resp.Value
@@ -94,7 +94,7 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 			return protocol.Answer{}, fmt.Errorf("%w: recovering for %d ms", ErrAnswer, third)
 		}
 		a.Wait = time.Duration(third) * time.Millisecond
-	case protocol.Ahead: // it may be for as long as there are tickets
+	case protocol.Ahead: // the wait may be as long as tickets reach
 		if third == 0 {
 			return protocol.Answer{}, fmt.Errorf("%w: ahead by nothing", ErrAnswer)
 		}
@@ -113,13 +113,14 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// decodeText returns the values that Decode reads, nil if v is no such text,
-// and the microseconds of the clock below its milliseconds:
+// decodeText converts the text form of an OK to the values that Decode reads,
+// and returns the microseconds of the clock that its milliseconds leave out.
+// values is nil if v is malformed. The text is
 //
 //	seconds microseconds incarnation ticket flags [wait]
 //
-// The status is OK. The time is as TIME tells it: to write it as one number
-// takes a script longer than all the rest of the text.
+// with the time as TIME returns it: converting it to one number would take the
+// script longer than the rest of the text.
 func decodeText(room, v []resp.Value) (values []resp.Value, below int64) {
 	v = resp.Numbers(room, v)
 	if len(v) < 5 {
@@ -134,7 +135,7 @@ func decodeText(room, v []resp.Value) (values []resp.Value, below int64) {
 	return v, micros % 1000
 }
 
-// DecodeLeave reads the answer to a leave: 1.
+// DecodeLeave parses the answer to a leave, which is 1.
 func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
 	if len(v) != 1 || v[0].Str != nil || v[0].Int != 1 {
 		return protocol.Answer{}, fmt.Errorf("%w: leave", ErrAnswer)
@@ -142,10 +143,10 @@ func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
 	return protocol.Answer{Status: protocol.OK}, nil
 }
 
-// decodeOK reads what follows the ticket. Each flag says which values follow,
-// so flags and the number of values must agree. It is strict where the node
-// could be another program's, and the first contradiction ends it: a part of an
-// answer is never taken.
+// decodeOK parses what follows the ticket. The flags say which values follow,
+// so they must agree with the number of values. The first contradiction makes
+// the whole answer malformed, because the answer could come from another
+// program; part of an answer is never used.
 func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
@@ -164,7 +165,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {
-		// A redlock key that is not ours may stay for as long as its owner
+		// Another library's redlock key may last for as long as its owner
 		// likes.
 		if v[4].Int > maxWait && !a.Foreign {
 			return bad("wait")
@@ -194,8 +195,8 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	case a.Listed && (len(all) < 2 || !total(all[0], int64(exact)) || !total(all[1], protocol.DigestMod)):
 		return bad("totals of all")
 	case a.Listed:
-		// The lower claims are among all claims. Totals of all that say less
-		// could show room that is not there.
+		// The lower claims are among all claims. If the totals of all were
+		// smaller, they could show room that does not exist.
 		if a.AllSum, a.AllDigest = uint64(all[0].Int), uint64(all[1].Int); a.AllSum < a.Sum {
 			return bad("totals of all")
 		}
@@ -207,8 +208,8 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 // total reports whether v is a number below bound.
 func total(v resp.Value, bound int64) bool { return v.Str == nil && v.Int >= 0 && v.Int < bound }
 
-// decodeList reads the lower claims. The rest of the totals stands for the
-// claims before the list.
+// decodeList parses the lower claims. What the totals contain beyond the list
+// stands for the claims before the list.
 func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	if len(v) > 0 {
 		a.Lower = make([]protocol.Lower, 0, len(v)/2)
@@ -222,8 +223,8 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		}
 		a.Lower = append(a.Lower, protocol.Lower{ID: id, Weight: uint64(w.Int)})
 		sum, digest = sum+uint64(w.Int), (digest+id.Digest())%protocol.DigestMod
-		// Checked in each step: at the end the sum of many weights could have
-		// overflowed.
+		// Check this in each step: at the end, the sum of many weights could
+		// have overflowed.
 		if sum > a.Sum {
 			return protocol.Answer{}, fmt.Errorf("%w: totals of the list", ErrAnswer)
 		}
@@ -234,9 +235,9 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// DecodeMarker reads the answer to mark: the node's incarnation
-// and its age. The age may be negative: then the node began its guard time at a
-// time that its clock has not reached again.
+// DecodeMarker parses the answer to mark: the node's incarnation and its age.
+// The age is negative if the node's clock was set back after its guard time
+// began.
 func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact || v[1].Int >= exact || v[1].Int <= -exact {
 		return 0, 0, fmt.Errorf("%w: marker", ErrAnswer)
@@ -245,7 +246,7 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 	return protocol.Incarnation(v[0].Int), time.Duration(age) * time.Millisecond, nil
 }
 
-// ParsePush reads a message on an owner's channel:
+// ParsePush parses a message on an owner's channel:
 //
 //	v <clock> <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
 //	w <clock> <incarnation> <id> <ticket>    another claim has begun to wait behind it
@@ -253,9 +254,8 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 //	e <clock> <incarnation> <id> <ticket>    an operator ends its hold
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 //
-// Any program may publish on the channel, so its form is checked as strictly as
-// an answer's. The incarnation and the ticket in it are for the Client to
-// judge.
+// Any program may publish on the channel, so a push is checked as strictly as
+// an answer. The Client judges its incarnation and ticket.
 func ParsePush(payload string) (protocol.Push, error) {
 	var p protocol.Push
 	bad := func() (protocol.Push, error) {
@@ -300,7 +300,7 @@ func ParsePush(payload string) (protocol.Push, error) {
 	return p, nil
 }
 
-// number reads a decimal below 2^53 in the one form that the scripts write.
+// number parses a decimal below 2^53 in the exact form that the scripts write.
 func number(s string) (uint64, bool) {
 	v, err := strconv.ParseUint(s, 10, 53)
 	return v, err == nil && (s == "0" || (s[0] != '0' && s[0] != '+'))

@@ -1,8 +1,8 @@
 package script
 
-// This file owns the bytes of each command. The Append functions write to the
-// caller's buffer, so that a renewal allocates nothing.
-// Invariant: argument positions are those that the scripts read
+// Encoding of commands. The Append functions write to the caller's buffer, so
+// that a renewal allocates nothing.
+// Invariant: the arguments are at the positions where the scripts read them
 // (scripts/open.lua).
 
 import (
@@ -15,27 +15,27 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Flags of a request, one number, because each word of a command costs the node
-// more than the addition.
+// Flags of a request. They are one number, because another word in a command
+// costs the node more than the addition.
 const (
 	flagList   = 2
 	flagSettle = 4
-	flagInsist = 8 // a beat or a settle that is not patient: a usual beat is, and has no flags
+	flagInsist = 8 // a beat or settle that is not patient. An ordinary beat is patient, and has no flags
 )
 
-// ReadShort is the command that reads a marker or a turn. Other programs may
-// write there, so no more is read than a text of ours has: a value of 100 MB
-// stops a server for as long as it takes to lose holds. The scripts keep to the
-// same bounds.
+// ReadShort returns the command that reads a marker or a turn. It reads no more
+// than our own values need: another program may have written there, and reading
+// a value of 100 MB would block a server long enough to lose holds. The scripts
+// have the same bounds.
 func ReadShort(key string) []string { return []string{"GETRANGE", key, "0", "1023"} }
 
-// ReadLong is ReadShort for a record, or for the set.
+// ReadLong is ReadShort for a record or for the set.
 func ReadLong(key string) []string { return []string{"GETRANGE", key, "0", "1048575"} }
 
-// AppendCommand is on the path of each Lock and each renewal. A beat sends no
-// weight and no owner: the node has them since the join. It appends the EVALSHA
-// that puts request r of the claim with terms t to a node. Pushes for the claim
-// will go to the channel owner.
+// AppendCommand appends the EVALSHA that sends request r of the claim with
+// terms t to a node. Pushes for the claim go to the channel owner. A beat
+// contains no weight and no owner, because the node has them since the join.
+// AppendCommand runs for each Lock and each renewal.
 func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	if r.Op >= protocol.OpRead {
 		return appendRecord(dst, k, t, owner, guard, r)
@@ -118,19 +118,19 @@ func flagsOf(r protocol.Request) (flags int) {
 	return flags
 }
 
-// isOne reports whether the scripts need not be told capacity and weight: those
-// of a mutex.
+// isOne reports whether capacity and weight can be omitted because they are
+// those of a mutex.
 func isOne(k Keys, t *protocol.Terms) bool {
 	return t.Capacity == 1 && t.Weight == 1 && !t.Counting && tagOf(k.prefix) == ""
 }
 
-// life is the beginning of the state of a claim that is alone and at the fence,
-// up to the expiry: "S<ticket> <id>+<capacity> <weight> ".
-// Invariant: these are the bytes that the scripts store. They compare them with
-// what is stored. See scripts/open.lua.
+// life is the beginning of the stored state of a claim that is alone and whose
+// ticket is the fence, up to the expiry: "S<ticket> <id>+<capacity> <weight> ".
+// Invariant: these are exactly the bytes that the scripts store, because the
+// scripts compare the two. See scripts/open.lua.
 type life struct {
 	text []byte
-	plus int // where the + is
+	plus int // index of the "+"
 }
 
 const (
@@ -157,15 +157,16 @@ func (l life) capacity() []byte {
 	return w[:bytes.IndexByte(w, ' ')]
 }
 
-// appendTimes appends the two durations that a leave needs only if the claim is not alone.
+// appendTimes appends the two durations that a leave needs only if the claim is
+// not alone.
 func appendTimes(dst []byte, guard time.Duration, keep int64) []byte {
 	dst = strconv.AppendInt(dst, guard.Milliseconds(), 10)
 	return strconv.AppendInt(append(dst, ' '), keep, 10)
 }
 
-// appendTail appends what such a state ends with, behind the expiry. Of the
-// flags the lower one says that the claim wants to hear of waiters, the higher
-// one that it has the vote.
+// appendTail appends the end of such a state, after the expiry. The lower flag
+// says that the claim wants to hear of waiters, the higher one that it has the
+// vote.
 func appendTail(dst []byte, notify bool, owner string) []byte {
 	flags := " 2 "
 	if notify {
@@ -174,11 +175,11 @@ func appendTail(dst []byte, notify bool, owner string) []byte {
 	return resp.AppendJoined(dst, flags, owner)
 }
 
-// AppendMark appends the EVALSHA by which a client that has just connected
-// tells the node, by the key of its marker, which run of the server it sees.
-// jumped is the incarnation, in decimal, that is not to be trusted though the
-// server has not been restarted, or empty. The node makes a new incarnation
-// from random, if it needs one. runID must not be empty.
+// AppendMark appends the EVALSHA with which a client that has just connected
+// tells the node which run of the server it sees. marker is the marker's key.
+// jumped is an incarnation in decimal that must not be trusted although the
+// server was not restarted, or empty. The node makes a new incarnation from
+// random if it needs one. runID must not be empty.
 func AppendMark(dst []byte, marker string, random protocol.ID, runID, jumped string) []byte {
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+3)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -189,8 +190,8 @@ func AppendMark(dst []byte, marker string, random protocol.ID, runID, jumped str
 	return resp.AppendString(dst, jumped)
 }
 
-// AppendLoad appends the SCRIPT LOAD of s. It is sent where a node answers
-// NOSCRIPT: after a restart, or a SCRIPT FLUSH.
+// AppendLoad appends the SCRIPT LOAD of s. Clients send it to a node that
+// answers NOSCRIPT, which happens after a restart or a SCRIPT FLUSH.
 func AppendLoad(dst []byte, s Script) []byte {
 	return resp.AppendCommand(dst, "SCRIPT", "LOAD", s.Source)
 }

@@ -1,9 +1,8 @@
 package script
 
-// This file owns the view of a name for an onlooker: the request, and the
-// reading of its answer.
-// Invariant: a look changes nothing on the node: no marker, no vote, no lease
-// that has ended.
+// Inspection of a name: the request, and the parser of its answer.
+// Invariant: inspecting changes nothing on the node. It writes no marker, gives
+// no vote, and removes no expired lease.
 
 import (
 	"fmt"
@@ -16,34 +15,35 @@ import (
 // Queue is one node's state of a name.
 type Queue struct {
 	Fence    protocol.Ticket
-	Queued   int           // claims, also those not in Claims
-	Voted    int           // of these: claims that the node votes for
+	Queued   int           // all claims, including those not in Claims
+	Voted    int           // how many of these the node votes for
 	Capacity uint64        // 0: no claim is queued
-	Foreign  time.Duration // what is left of a redlock key that another client holds; 0: none
-	Memory   time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
+	Foreign  time.Duration // time left of another library's redlock key; 0 if there is none
+	Memory   time.Duration // how far back the node remembers; 0 if it may have forgotten a lease
 	Claims   []Claim
 	Evicted  Evicted
 }
 
-// Evicted is what a node says of the claim that an operator evicts.
+// Evicted is what a node reports about the claim that an operator evicts.
 type Evicted struct {
-	Left  time.Duration // of its lease; 0: it is not here
-	Voted bool          // the node votes for it, and has said so
-	Heard int           // to so many clients
+	Left  time.Duration // time left of its lease; 0 if the node does not have the claim
+	Voted bool          // the node votes for the claim and has told its client
+	Heard int           // how many clients received the message
 }
 
+// Claim is one queued claim.
 type Claim struct {
 	ID     string
 	Ticket protocol.Ticket
 	Weight uint64
-	Left   time.Duration // of its lease
+	Left   time.Duration // time left of its lease
 	Voted  bool
-	Owner  string // the channel of its process
+	Owner  string // the channel of the claim's process
 }
 
-// AppendInspect appends the EVALSHA that lists up to most claims of a name, and
-// tells the owner of the claim with a ticket that an operator evicts it. 0: it
-// tells no owner.
+// AppendInspect appends the EVALSHA that lists at most most claims of a name.
+// It also tells the owner of the claim with ticket evict that an operator
+// evicts it, unless evict is 0.
 func AppendInspect(dst []byte, k Keys, most int, evict protocol.Ticket) []byte {
 	dst = resp.AppendArray(dst, 3+5+2)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -53,9 +53,9 @@ func AppendInspect(dst []byte, k Keys, most int, evict protocol.Ticket) []byte {
 	return resp.AppendInt(dst, int64(evict))
 }
 
-// DecodeInspect reads the answer to AppendInspect. A node's list ends at a
-// bound, so Queued may be more than the claims that follow. It is never less,
-// and Voted is never more: an answer that says so is no answer of ours.
+// DecodeInspect parses the answer to AppendInspect. A node's list is truncated,
+// so Queued may exceed the number of claims that follow. It is never smaller,
+// and Voted never exceeds Queued: otherwise the answer is malformed.
 func DecodeInspect(v []resp.Value) (Queue, error) {
 	const head, each = 8, 6
 	bad := func(i int) (Queue, error) {
@@ -98,5 +98,5 @@ func DecodeInspect(v []resp.Value) (Queue, error) {
 	return q, nil
 }
 
-// millis is so many milliseconds, or as many as fit.
+// millis converts milliseconds to a Duration, capped at the longest Duration.
 func millis(n int64) time.Duration { return time.Duration(min(n, maxKeep)) * time.Millisecond }

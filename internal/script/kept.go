@@ -1,7 +1,7 @@
 package script
 
-// This file owns what is read beside the answers of scripts: a node's marker
-// and its time, and the channel by which a client is found.
+// What clients read from a node besides the answers of scripts: its marker, its
+// time, whose turn it is to repair it, and the channels of clients.
 
 import (
 	"crypto/rand"
@@ -16,18 +16,19 @@ import (
 )
 
 // Marker is a node's record of its own data: its incarnation, when that began,
-// and whether it is caught up. mark.lua says how it is written.
+// and whether the node is caught up. mark.lua describes how it is written.
 type Marker struct {
 	Inc      protocol.Incarnation
 	Born     time.Time // when its guard time began, by its own clock
-	CaughtUp bool      // it is caught up
-	Kept     bool      // it was caught up when it entered the set, and has lost nothing since
-	Run      string    // of the server: see transport.Info.Run
+	CaughtUp bool      // the node is caught up
+	Kept     bool      // the node was caught up when it entered the set and has lost nothing since
+	Run      string    // the server's run_id: see transport.Info.Run
 	guard    time.Duration
 }
 
-// ParseMarker reads a marker. One that cannot be read is treated as none: the
-// node is taken for one without data. That is safe: such a node does not vote.
+// ParseMarker parses a marker. An unreadable marker counts as none, and the
+// node then counts as one without data. That is safe, because such a node does
+// not vote.
 func ParseMarker(text string) (m Marker, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 4 {
@@ -36,7 +37,7 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	var numbers [4]int64
 	for i := range numbers {
 		n, err := strconv.ParseInt(words[i], 10, 64)
-		if err != nil && i != 2 { // which is the run
+		if err != nil && i != 2 { // words[2] is the run_id
 			return m, false
 		}
 		numbers[i] = n
@@ -47,10 +48,11 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	}, true
 }
 
-// Recovers is what is left of the guard time when the node's clock shows now.
+// Recovers returns how much of the guard time is left when the node's clock
+// shows now.
 func (m *Marker) Recovers(now time.Time) time.Duration { return max(0, m.Born.Add(m.guard).Sub(now)) }
 
-// DecodeTime reads the answer to TIME.
+// DecodeTime parses the answer to TIME.
 func DecodeTime(v []resp.Value) (time.Time, error) {
 	if len(v) != 2 {
 		return time.Time{}, ErrAnswer
@@ -63,22 +65,23 @@ func DecodeTime(v []resp.Value) (time.Time, error) {
 	return time.UnixMicro(s*1e6 + us), nil
 }
 
-// A Repairing is what a client that repairs a node says there of how far it is.
+// Repairing is the progress of the client that is repairing a node, as that
+// client writes it to the node.
 type Repairing struct {
 	Host string
 	PID  int
-	Left int // records that it has yet to bring; -1: it lists them still
+	Left int // records left to copy; -1 while the client is still listing them
 }
 
-// TurnOf is the value of the key that says whose turn it is to repair a node:
-// the client's channel and how many records are left, so each client can tell
-// how long it takes.
+// TurnOf returns the value of the key that says whose turn it is to repair a
+// node: the client's channel and how many records are left. From it, every
+// client can tell how long the repair will take.
 func TurnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
 
-// ParseTurn reads what TurnOf has written. ok is false if no client has the
-// turn. A channel has no blank: Hostname replaces those, and Settings.Check
-// refuses them in a prefix. What another program wrote there may show as
-// process 0, and harms nothing: only Check reads it.
+// ParseTurn parses a value of TurnOf. ok is false if no client has the turn. A
+// channel contains no space: Hostname replaces them, and Settings.Check rejects
+// them in a prefix. A value that another program wrote may show as process 0.
+// That is harmless, because only Check reads it.
 func ParseTurn(value string) (r Repairing, ok bool) {
 	channel, left, found := strings.Cut(value, " ")
 	if !found {
@@ -92,7 +95,7 @@ func ParseTurn(value string) (r Repairing, ok bool) {
 	return r, true
 }
 
-// String says how far the repair is.
+// String describes the progress of the repair.
 func (r *Repairing) String() string {
 	if r.Left < 0 {
 		return fmt.Sprintf("process %d on %s lists what was recorded", r.PID, r.Host)
@@ -100,8 +103,8 @@ func (r *Repairing) String() string {
 	return fmt.Sprintf("process %d on %s brings what was recorded, %d left", r.PID, r.Host, r.Left)
 }
 
-// NewChannel returns the channel of a client. It ends in random text: hosts may
-// share a name and processes a pid, as in containers.
+// NewChannel returns a new channel for a client. It ends in random text because
+// hosts can share a name and processes a PID, as in containers.
 func NewChannel(prefix, label string) string {
 	channel := fmt.Sprintf("%s:push:%s:%d:%s", prefix, Hostname(), os.Getpid(), rand.Text()[:12])
 	if label != "" {
@@ -110,9 +113,10 @@ func NewChannel(prefix, label string) string {
 	return channel
 }
 
-// Hostname lets an operator find the process by PUBSUB CHANNELS, by the queue
-// of a name, or by a record. It is this host's, fit to be part of a channel's
-// name: ParseOwner cuts the channel at colons, and ParseTurn at a blank.
+// Hostname returns this host's name, with which an operator can find the
+// process in PUBSUB CHANNELS, in the queue of a name or in a record. Colons and
+// spaces are replaced, because ParseOwner splits a channel at colons and
+// ParseTurn at a space.
 func Hostname() string {
 	h, err := os.Hostname()
 	if err != nil || h == "" {
@@ -126,8 +130,9 @@ func Hostname() string {
 	}, h)
 }
 
-// ParseOwner reads host, process and label from a channel. One of another form
-// has no host. Parts are counted from the end: a prefix may contain colons.
+// ParseOwner is the inverse of NewChannel: PREFIX:push:HOST:PID:RANDOM[.LABEL].
+// It counts fields from the end because PREFIX may contain colons. With fewer
+// than three fields it returns zero values; an unreadable PID is 0.
 func ParseOwner(channel string) (host string, pid int, label string) {
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {

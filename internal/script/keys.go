@@ -1,15 +1,16 @@
 package script
 
-// This file owns the keys of a name, and those of a bucket: the ones of some
-// names, and a marker of their own, that lie in one slot of Redis Cluster.
+// The keys of a name and of a bucket. A bucket is a share of the names with a
+// marker of its own, in one slot of Redis Cluster.
 // Invariant: every key that a script touches is among its KEYS. ACL rules by
-// key, and proxies that route by key, rest on that.
-// Invariant: each request of a bucket names a key that never exists (absent). A
-// server that hands the bucket's slot over to another one has some keys of it,
-// and not others. It refuses a request of several keys if it lacks one of them,
-// so it refuses each request, before the script runs.
-// Invariant: the names of a bucket have no redlock key. That is the bare name,
-// which lies in another slot.
+// key, and proxies that route by key, depend on that.
+// Invariant: each request of a bucket includes a key that never exists
+// (absent). While a server hands a slot over to another one, it has some of the
+// slot's keys and not others, and refuses a request with several keys if it
+// lacks one of them. So it refuses every request of the bucket before the
+// script runs.
+// Invariant: the names of a bucket have no redlock key. That key is the bare
+// name, which lies in another slot.
 
 import (
 	"strconv"
@@ -23,44 +24,45 @@ import (
 // Keys are the keys of one name:
 //
 //	NAME                    the redlock key, as other Redlock clients write it
-//	PREFIX:{NAME}           the fence, the capacity, and the one claim of a mutex that is alone
-//	PREFIX:{NAME}:q, :c     the queue by ticket, and what the node keeps of each claim
+//	PREFIX:{NAME}           the fence, the capacity, and the claim of a mutex if it is the only one
+//	PREFIX:{NAME}:q, :c     the queue by ticket, and the node's data about each claim
 //	PREFIX:{NAME}:r, :w     the record and its watchers
 //	PREFIX:{NAME}:n         the side on which a semaphore's number of permits is decided
 //	PREFIX:{}:STAMP         the marker of the node, shared by all names
 //
-// Keys are values. They are put together as they are sent: a process may hold a
-// great many names.
+// A Keys stores only the parts. The keys are assembled when they are sent,
+// because a process may hold a great many names.
 type Keys struct{ prefix, name, side, home string }
 
-// NewKeys returns the keys of name. With the prefix of a bucket all of them,
-// and the marker, hash to one slot. Otherwise they do save the redlock key and
-// the marker: the node is one server.
+// NewKeys returns the keys of name. With the prefix of a bucket, all keys hash
+// to one slot. Without one, the redlock key and the marker may hash to other
+// slots, which does not matter because the node is a single server.
 func NewKeys(prefix, name string) Keys { return NewKeysBeside(prefix, name, "") }
 
-// At returns the keys for requests that count on the configuration of that
-// stamp: its nodes have their markers at another key, so no other node takes
-// the request.
+// At returns the keys for requests that are based on home's configuration. The
+// nodes of each configuration have their markers at a key of its own, so no
+// other node accepts the request.
 func (k Keys) At(home Home) Keys {
 	k.home = home.end()
 	return k
 }
 
-// Number is the side of a name where the number of a semaphore's permits is
-// recorded. No other name's keys can be the same, as none contains a brace.
+// Number is the side of a name where a semaphore's number of permits is
+// recorded. Its keys differ from those of every other name, because no name
+// contains a brace.
 const Number = ":n"
 
-// TrialKeys are those of a name that no lock can have, for a write that finds
-// out whether the node takes any.
+// TrialKeys returns the keys of a name that no lock can have. They are for a
+// write that tests whether the node accepts writes.
 func TrialKeys(prefix string) Keys { return NewKeysBeside(prefix, "", ":try") }
 
-// NewKeysBeside returns the keys of one side of name: for a lock of its own,
-// and a record, that concern the name. The empty side is the name itself.
+// NewKeysBeside returns the keys of one side of name, which has a lock and a
+// record of its own. The empty side is the name itself.
 func NewKeysBeside(prefix, name, side string) Keys {
 	return Keys{prefix: prefix, name: name, side: side, home: sets}
 }
 
-// How those keys end that begin as the state's does.
+// Suffixes of the keys that begin like the state's key.
 const (
 	plainBeside = ":p"
 	queue       = ":q"
@@ -69,17 +71,16 @@ const (
 	watchers    = ":w"
 )
 
-// ours is the state's key, and with an ending one of the others. The braces are
-// the hash tag of Redis Cluster: the keys of one name and its sides share a
-// slot.
+// ours returns the state's key, with end appended. The braces are the hash tag
+// of Redis Cluster: all keys of a name and its sides share a slot.
 func (k Keys) ours(end string) string { return k.prefix + ":{" + k.name + "}" + k.side + end }
 
 func (k Keys) appendOurs(dst []byte, end string) []byte {
 	return resp.AppendJoined(dst, k.prefix, ":{", k.name, "}", k.side, end)
 }
 
-// Plain is the redlock key, of a bucket's name the key that never exists;
-// State, Queue and Claims are ours, Marker is the node's.
+// Plain is the redlock key or, in a bucket, the key that never exists. State,
+// Queue and Claims are our own keys of the name. Marker is the node's marker.
 func (k Keys) Plain() string {
 	if tag := tagOf(k.prefix); tag != "" {
 		return tag + absent
@@ -91,8 +92,8 @@ func (k Keys) Plain() string {
 }
 
 // bare reports whether the redlock key is the name itself, for other Redlock
-// clients. A side of a name, and a register that decides which set follows,
-// are ours alone: their keys begin with the prefix, as all others do.
+// clients. Sides of a name and the registers that decide which set follows are
+// our own, so their keys begin with the prefix like all others.
 func (k Keys) bare() bool { return k.side == "" && !protocol.IsSuccessor(k.name) }
 
 func (k Keys) State() string { return k.ours("") }
@@ -103,10 +104,10 @@ func (k Keys) Claims() string { return k.ours(claims) }
 
 func (k Keys) Marker() string { return k.prefix + k.home }
 
-// Record is the key of what is kept beside the claims.
+// Record is the key of the name's record.
 func (k Keys) Record() string { return k.ours(recorded) }
 
-// Watchers is the key of the clients that observe the record.
+// Watchers is the key of the clients that watch the record.
 func (k Keys) Watchers() string { return k.ours(watchers) }
 
 func (k Keys) appendPlain(dst []byte) []byte {
@@ -119,8 +120,8 @@ func (k Keys) appendPlain(dst []byte) []byte {
 	return k.appendOurs(dst, plainBeside)
 }
 
-// appendClaims appends the number and the keys of what concerns claims: five,
-// or six with the number of a semaphore's permits.
+// appendClaims appends the number of keys, and the keys that concern claims:
+// five, or six with the key of a semaphore's number of permits.
 func (k Keys) appendClaims(dst []byte, n int) []byte {
 	dst = resp.AppendInt(dst, int64(n))
 	dst = k.appendPlain(dst)
@@ -134,7 +135,8 @@ func (k Keys) appendClaims(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendRecord appends the number and the keys of what concerns the record.
+// appendRecord appends the number of keys, and the keys that concern the
+// record.
 func (k Keys) appendRecord(dst []byte) []byte {
 	tag := tagOf(k.prefix)
 	dst = resp.AppendInt(dst, int64(5+more(tag)))
@@ -149,21 +151,21 @@ func (k Keys) appendRecord(dst []byte) []byte {
 	return dst
 }
 
-const sets = ":{}:" // no name is empty, so no key of a name begins so
+const sets = ":{}:" // no name is empty, so no key of a name contains this
 
-// SpreadKeys returns the key of a node's marker and two that do not exist. A
-// server in cluster mode refuses to look for them together: the slots of two
-// differ by their braces, whatever the prefix is.
+// SpreadKeys returns the marker's key and two keys that do not exist. The
+// latter two are in different slots, because their braces differ, whatever the
+// prefix is. So a server in cluster mode refuses to look up the three together.
 func SpreadKeys(marker, prefix string) []string {
 	return []string{marker, prefix + ":{a}" + absent, prefix + ":{b}" + absent}
 }
 
-// Home says how the key of the marker ends for one configuration. It is kept as
-// a whole: a request must not allocate. While no set is known it is empty, and
-// the key none that exists.
+// Home is the end of the marker's key for one configuration. It is stored
+// assembled, because a request must not allocate. It is empty while no set is
+// known; the marker's key is then one that never exists.
 type Home string
 
-// HomeOf returns the Home of a configuration, of none if the stamp is empty.
+// HomeOf returns the Home of a configuration. It is empty if the stamp is.
 func HomeOf(s nodeset.Stamp) Home {
 	if s == "" {
 		return ""
@@ -182,14 +184,14 @@ func (h Home) end() string {
 	return string(h)
 }
 
-// SetKey is the key of a node's record of the set that it belongs to.
+// SetKey is the key where a node records the set that it belongs to.
 func SetKey(prefix string) string { return prefix + sets + "set" }
 
-// TurnKey is the key of the client whose turn it is to repair the node.
+// TurnKey is the key that says which client's turn it is to repair the node.
 func TurnKey(prefix string) string { return prefix + sets + "turn" }
 
-// Pattern is a pattern of SCAN for the keys of names that match a pattern. Of a
-// bucket's keys it is for those of all buckets.
+// Pattern returns a SCAN pattern for the keys of all names that match names. If
+// k is in a bucket, the pattern covers all buckets.
 func Pattern(k Keys, names string) string {
 	prefix := globQuote.Replace(k.prefix)
 	if i := strings.LastIndexByte(prefix, ':'); tagOf(k.prefix) != "" {
@@ -198,16 +200,18 @@ func Pattern(k Keys, names string) string {
 	return prefix + ":{" + names + "}*"
 }
 
-// A prefix may have any byte, so what is special to SCAN's patterns is quoted.
+// A prefix may contain any byte, so the special characters of SCAN's patterns
+// are quoted.
 var globQuote = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// Buckets is how many buckets a node in cluster mode has. It is a part of the
-// layout of the keys: clients with different numbers would have a name in two
-// buckets, and two holders.
+// Buckets is the number of buckets of a node in cluster mode. It is part of the
+// layout of the keys: clients with different numbers would put a name in two
+// buckets, which could give it two holders.
 const Buckets = 64
 
-// BucketOf returns the bucket of a name. Invariant: no version changes it. Two
-// clients that put one name in two buckets would both hold it.
+// BucketOf returns the bucket of a name.
+// Invariant: the result is the same in every version. If two clients put one
+// name in two buckets, both could hold it.
 func BucketOf(name string) int {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(name) {
@@ -216,14 +220,14 @@ func BucketOf(name string) int {
 	return int((h ^ h>>16) % Buckets)
 }
 
-// BucketPrefix returns the prefix of the keys of a bucket. Its braces are the
-// hash tag.
+// BucketPrefix returns the prefix of a bucket's keys. Its braces are the hash
+// tag.
 func BucketPrefix(prefix string, bucket int) string {
 	return "{" + prefix + ":" + strconv.Itoa(bucket) + "}"
 }
 
-// tagOf is the prefix of a bucket's key, empty if the key is of no bucket: no
-// other prefix, and no name, has a brace.
+// tagOf returns the hash tag of a bucket's key, or "" if the key is in no
+// bucket. Only the keys of buckets begin with a brace.
 func tagOf(key string) string {
 	if key == "" || key[0] != '{' {
 		return ""
@@ -231,11 +235,11 @@ func tagOf(key string) string {
 	return key[:strings.IndexByte(key, '}')+1]
 }
 
-// absent is how the key ends that never exists.
+// absent is the end of the key that never exists.
 const absent = ":none"
 
-// AbsentKey is the key of a bucket that never exists, empty if the key is of no
-// bucket.
+// AbsentKey returns the key that never exists in the bucket of key of, or "" if
+// of is in no bucket.
 func AbsentKey(of string) string {
 	if tag := tagOf(of); tag != "" {
 		return tag + absent
@@ -243,8 +247,8 @@ func AbsentKey(of string) string {
 	return ""
 }
 
-// appendKeys appends the number of keys, and the keys with the absent one
-// behind them.
+// appendKeys appends the number of keys and the keys. In a bucket it adds the
+// absent key.
 func appendKeys(dst []byte, keys ...string) []byte {
 	tag := tagOf(keys[0])
 	dst = resp.AppendInt(dst, int64(len(keys)+more(tag)))
@@ -257,7 +261,7 @@ func appendKeys(dst []byte, keys ...string) []byte {
 	return dst
 }
 
-// more is how many keys a request has more because of its bucket.
+// more returns how many extra keys a request has because of its bucket.
 func more(tag string) int {
 	if tag == "" {
 		return 0
@@ -265,8 +269,9 @@ func more(tag string) int {
 	return 1
 }
 
-// capacity is the capacity as the scripts get it. They give a redlock key to
-// the capacity that is written "1".
+// capacity appends the capacity as the scripts expect it. The scripts use a
+// redlock key if the capacity is written "1", so in a bucket it is written
+// "01".
 func (k Keys) capacity(dst []byte, capacity uint64) []byte {
 	if capacity == 1 && tagOf(k.prefix) != "" {
 		return append(dst, "01"...)

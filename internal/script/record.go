@@ -1,9 +1,9 @@
 package script
 
-// This file owns the form of the requests and answers of operations on records.
-// What an answer means is decided in lease/register_events.go.
-// Invariant: one script serves all four operations, so a node reads its marker,
-// drops what has ended, and answers with the record in the same way for each.
+// The format of the requests and answers of operations on records.
+// lease/register_events.go decides what an answer means.
+// Invariant: all four operations are one script, so a node always reads its
+// marker, drops what has expired and answers with the record in the same way.
 
 import (
 	"encoding/hex"
@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// appendRecord appends the EVALSHA of an operation of a record. A read watches
-// it for t.ID, unless that is zero, for t.TTL.
-// Invariant: an erasure is a put with its flag set, and not an absent value.
+// appendRecord appends the EVALSHA of an operation on a record. A read also
+// watches the record for t.ID, for t.TTL, unless t.ID is zero.
+// Invariant: an erasure is a put with its flag set, not an absent value.
 func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
 	args := 8
 	switch r.Op {
@@ -62,9 +62,9 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard tim
 	return dst
 }
 
-// AppendCaughtUp appends the EVALSHA that says that a node is caught up: all
-// that it lost has been repaired. The node ignores it in any incarnation but
-// inc, as it has lost more since.
+// AppendCaughtUp appends the EVALSHA that tells a node that it is caught up:
+// all it lost has been repaired. The node ignores it in any incarnation but
+// inc, because it has lost more data since.
 func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte {
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+1)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -73,12 +73,12 @@ func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte 
 	return resp.AppendInt(dst, int64(inc))
 }
 
-// DecodeRecord reads the answer to an operation of a record:
+// DecodeRecord parses the answer to an operation on a record:
 //
 //	status and clock, incarnation caughtUp, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, StatusSuperseded, Ahead
 //	as in Decode                                                                          Recovering
 //
-// It refuses what no script writes, value by value.
+// It checks every value, and rejects an answer that no script writes.
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {
 		if a, err := Decode(v); err != nil || a.Status == protocol.Recovering {
@@ -135,5 +135,5 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// maxKeep is the longest time, in milliseconds, that fits a time.Duration.
+// maxKeep is the longest Duration in milliseconds.
 const maxKeep = int64(1<<63-1) / int64(time.Millisecond)

@@ -1,35 +1,34 @@
-// Package script is what runs on a node: the Lua scripts, the bytes of the
-// commands that call them, and a distrustful reading of what comes back. It
-// sends nothing and decides nothing.
+// Package script is the client's interface to the code that runs on a node: the
+// Lua scripts, the bytes of the commands that call them, and a strict parser
+// for their answers. It sends nothing and decides nothing.
 //
 //	protocol.Request   AppendCommand, or AppendItem and AppendBatch   EVALSHA
 //	answer of a node   Decode, DecodeRecord or ReplyItem              protocol.Answer
 //	message            ParsePush                                      protocol.Push
 //
-// internal/model says what the scripts mean. internal/script/conformance holds
-// each of them to the model. scripts/open.lua and queue.lua say how they keep
-// the state in Redis.
+// internal/model defines what the scripts mean, and internal/script/conformance
+// compares each script with the model. scripts/open.lua and queue.lua describe
+// how the state is stored in Redis.
 //
-// Three invariants hold. No script stops half-way through its writes: a key
-// that may be of another type is read before it is written, and errors of
-// PUBLISH are caught. One call blocks a server for a bounded time, whatever the
-// length of a queue: see model.Portion. An answer that breaks the format counts
-// as no answer.
+// Three invariants hold. No script stops half-way through its writes: it reads
+// a key that may have another type before it writes the key, and it catches
+// errors of PUBLISH. One call blocks a server for a bounded time, however long
+// a queue is: see model.Portion. A malformed answer counts as no answer.
 //
 // Everything here is safe for concurrent use: the scripts are built once, and
 // the functions keep no state.
 package script
 
 import (
-	"crypto/sha1" //nolint:gosec // the name that Redis gives to a script
+	"crypto/sha1" //nolint:gosec // Redis names a script by its SHA-1
 	"embed"
 	"encoding/hex"
 	"strings"
 	"sync"
 )
 
-// Script is one script as it is loaded into a node. SHA is the name by which
-// EVALSHA calls it, so it changes with the source.
+// Script is one script as it is loaded into a node. EVALSHA calls it by SHA,
+// which changes with the source.
 type Script struct {
 	Name   string
 	Source string
@@ -39,10 +38,10 @@ type Script struct {
 //go:embed scripts/*.lua
 var files embed.FS
 
-// library is all scripts. They are built at their first use: a program that
-// imports the package and connects to no node does not pay for them.
+// library holds all scripts. They are built on first use, so that a program
+// that imports the package without connecting does not pay for them.
 type library struct {
-	enter, beat, leave      Script // enter is join and settle: they differ in a flag
+	enter, beat, leave      Script // enter does join and settle, which differ in a flag
 	mark, inspect, set      Script
 	record, caughtUp, batch Script
 }
@@ -55,15 +54,14 @@ var built = sync.OnceValue(func() *library {
 	}
 })
 
-// All returns every script, to be loaded into a node that does not know them
-// yet.
+// All returns every script, to load into a node that does not know them.
 func All() []Script {
 	l := built()
 	return []Script{l.enter, l.beat, l.leave, l.mark, l.inspect, l.set, l.record, l.caughtUp, l.batch}
 }
 
-// build reads a script and puts the shared parts where it asks for them with
-// "--@ name".
+// build reads a script and inserts shared parts at lines of the form "--@
+// name".
 func build(name string) Script {
 	source := read(name)
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // see above
@@ -87,8 +85,9 @@ func read(name string) string {
 	return b.String()
 }
 
-// strip leaves out comment lines and indentation, a third of the source. So a
-// comment line costs a node nothing, and changes no script's SHA.
+// strip removes comment lines and indentation, which are a third of the source.
+// So comments cost a node nothing, and changing them does not change a script's
+// SHA.
 func strip(b *strings.Builder, source string) {
 	for line := range strings.Lines(source) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {

@@ -1,9 +1,9 @@
 package script
 
-// This file owns the commands by which a node learns which set it belongs to.
-// Invariant: each answer is the whole record of the node, as text. A restore
-// names that text, and the node compares it. So a step that another client took
-// in between is never overwritten.
+// The commands by which a node learns which set it belongs to.
+// Invariant: each answer is the node's whole record, as text. A restore
+// includes the text it has seen and the node compares the two. So it never
+// overwrites a step that another client took in between.
 
 import (
 	"fmt"
@@ -16,13 +16,13 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// OtherSet is the code of the error by which a node refuses a request that
-// counts on another configuration than its own.
+// OtherSet is the code of the error with which a node refuses a request that is
+// based on another configuration than the node's own.
 const OtherSet = "OTHERSET"
 
-// AppendSet appends the EVALSHA of a step of the set's register. The node
-// begins another incarnation with random if it has forgotten what it was. runID
-// must not be empty.
+// AppendSet appends the EVALSHA of one step of recording or changing a node's
+// set. If the node has lost its data, it begins a new incarnation, made from
+// random. runID must not be empty.
 func AppendSet(dst []byte, prefix string, s nodeset.RecordStep, random protocol.ID, runID string) []byte {
 	op, ballot, config := s.Kind.String(), string(s.Ballot), ""
 	switch {
@@ -54,13 +54,13 @@ func AppendSet(dst []byte, prefix string, s nodeset.RecordStep, random protocol.
 	return resp.AppendInt(dst, guard.Milliseconds())
 }
 
-// Life returns the script that has a blank server keep a word, and what it is
-// called with. The answer is what the server keeps.
+// Life returns the script, keys and arguments with which a blank server stores
+// word. The answer is what the server stores.
 func Life(prefix, word string) (s Script, keys []string, args []any) {
 	return built().set, []string{SetKey(prefix)}, []any{nodeset.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
 }
 
-// DecodeSet reads the answer to AppendSet.
+// DecodeSet parses the answer to AppendSet.
 func DecodeSet(v []resp.Value) (nodeset.NodeSet, error) {
 	if len(v) != 1 || v[0].Str == nil {
 		return nodeset.NodeSet{}, fmt.Errorf("%w: set", ErrAnswer)
@@ -72,7 +72,7 @@ func DecodeSet(v []resp.Value) (nodeset.NodeSet, error) {
 	return n, nil
 }
 
-// Written is what a node keeps of a record, beside the promise.
+// Written is a node's record without the promise.
 type Written struct {
 	protocol.Version
 	Erased bool
@@ -80,8 +80,8 @@ type Written struct {
 	Value  string
 }
 
-// ParseWritten reads a record as record.lua keeps it. ok is false where nothing
-// was recorded, and for a text that makes no sense.
+// ParseWritten parses a record as record.lua stores it. ok is false if nothing
+// was recorded or the text is malformed.
 func ParseWritten(text string) (w Written, ok bool) {
 	words := strings.SplitN(text, " ", 9)
 	if len(words) != 9 {
@@ -102,8 +102,9 @@ func ParseWritten(text string) (w Written, ok bool) {
 	return w, true
 }
 
-// ParseSuccessor reads what a node's register says of what follows a
-// configuration. It returns nil where that is nothing, or makes no sense.
+// ParseSuccessor parses what a node's register says about the successor of a
+// configuration. It returns nil if nothing was decided or the text is
+// malformed.
 func ParseSuccessor(text string) (protocol.Version, *nodeset.Configuration) {
 	w, ok := ParseWritten(text)
 	if !ok || w.Erased {
