@@ -205,7 +205,7 @@ func (a *Attempt) list(io IO, kept bool) error {
 // same before the first portion and after the last one (repair-steady.txt).
 // Otherwise some names may be missing, and a cursor is of one run.
 func (a *Attempt) listNode(io IO, node int, before *Marker, found map[string]struct{}) error {
-	size := 0
+	size, mark := 0, "" // mark is an earlier cursor: cursors that go round in a circle come back to it
 	for portions, cursor := 1, "0"; !a.over.Load(); portions++ {
 		names, next, err := io.List(node, cursor)
 		if err != nil {
@@ -217,11 +217,14 @@ func (a *Attempt) listNode(io IO, node int, before *Marker, found map[string]str
 				size += len(name) + perName
 			}
 		}
-		if portions >= maxPortions || size > maxNameBytes {
+		if portions >= maxPortions || size > maxNameBytes || next == mark {
 			return ErrEndless
 		}
 		if cursor = next; cursor == "0" {
 			break
+		}
+		if portions&(portions-1) == 0 { // after 1, 2, 4, 8 … portions: one of these marks is in the circle
+			mark = cursor
 		}
 	}
 	after, err := io.Look(node, false)
