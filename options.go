@@ -167,7 +167,7 @@ func WithSkew(d time.Duration) Option {
 
 // WithRetention sets how long a node remembers the last ticket of a name that
 // is no longer in use, so that tokens keep rising. Each such name takes about
-// 200 bytes on each node. The default is 5 min. The retention must be a whole
+// 250 bytes on each node. The default is 5 min. The retention must be a whole
 // number of milliseconds from the guard time to 87600 h. The nodes record it as
 // they record the guard time.
 func WithRetention(d time.Duration) Option {
