@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// This file owns the judgement: whose clock it was, the node's or this
-// process's. The cases and their evidence are in nodeclock.go. The order
-// matters. If q nodes have parted by as much, that settles it: this process's
-// clock stood still, and no node is blamed for it. Only then is each case
-// looked at by itself. A case that no evidence settles is taken for both at
-// once.
-// Invariant: a node is made to begin another incarnation only if q other nodes
-// exclude that this process's clock stood still by as much.
+// The judgement whose clock it was, the node's or this process's. The cases and
+// their evidence are in nodeclock.go. The order matters. If q nodes have parted
+// by the same amount, this process's clock stood still, and no node is blamed.
+// Only then is each case judged by itself. A case without decisive evidence is
+// treated as if both clocks were wrong.
+// Invariant: a node is asked to begin another incarnation only if q other nodes
+// rule out that this process's clock stood still by that amount.
 
-// Tick decides what can be decided.
+// Tick decides every case that can be decided by now.
 func (c *Clocks) Tick(now protocol.Time) {
 	if c.open == 0 {
 		return
@@ -29,13 +28,13 @@ func (c *Clocks) Tick(now protocol.Time) {
 		steady := c.Sets.Met(k.steady)
 		if steady && !k.blamed { //mutant:RuleBlame=!k.blamed
 			k.blamed = true
-			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
+			c.Out = append(c.Out, ClockEvent{Kind: ClockReportJump, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
 		}
 		if !k.blamed && !k.doubted && now >= c.due(k) {
 			c.doubt(i)
 		}
-		// No other node may show that this process's clock went on. Then the
-		// leases that they gave end earlier, too.
+		// Perhaps no other node shows that this process's clock kept running.
+		// Then the leases of the other nodes end earlier, too.
 		if k.doubted && !k.blamed && !k.alone && now >= k.at.Add(slowNodeFactor*c.Wait) {
 			if k.alone = true; k.steady == 0 {
 				c.early(1<<len(c.bounds)-1, k.hi)
@@ -47,15 +46,16 @@ func (c *Clocks) Tick(now protocol.Time) {
 	}
 }
 
-// Read takes a node's reading. It returns whether what came with it counts.
-// Invariant: a node in doubt does not vote. When its case closes, all leases
-// have ended that it may have ended early.
+// Read takes a node's reading and returns whether the reply that contained it
+// counts.
+// Invariant: a node in doubt does not vote. By the time its case closes, all
+// leases have ended that it may have ended early.
 func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	b, k := c.bounds[node], &c.cases[node]
 	c.noteEvidence(node, r)
 	switch {
 	case b.Take(r):
-	case !b.known: // of before this process slept
+	case !b.known: // sent before this process slept
 		return false
 	case r.Push: //mutant:RuleClock
 		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node}) // an answer will show by how much
@@ -65,15 +65,16 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	}
 	c.Tick(r.Received)
 	if k.open && k.blamed {
-		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
+		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // the node has not begun another incarnation yet
 	}
 	return !k.open //mutant:RuleDoubt=!k.open || k.doubted && !k.blamed
 }
 
-// doubt: it is unknown whose clock it was, so the node does not count until its
-// case is closed, and its leases of before end for the claims that have them.
-// Invariant: a case in doubt stays open until all leases have ended that the
-// node gave to any client. None is longer than half the guard time of the set.
+// doubt handles a case in which it is unknown whose clock it was. The node does
+// not count until the case closes, and its earlier leases end early for their
+// claims.
+// Invariant: a case in doubt stays open until every lease has ended that the
+// node gave to any client. None is longer than half the set's guard time.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]
 	k.doubted = true
@@ -83,9 +84,9 @@ func (c *Clocks) doubt(node int) {
 	}
 }
 
-// Regroup says which nodes count, and the guard time of their set. A longer one
-// holds for open cases, too: leases of clients that follow before this one may
-// be as long.
+// Regroup sets which nodes count, and their set's guard time. A longer guard
+// time also extends open cases: clients that learn of it before this one may
+// take leases that long.
 func (c *Clocks) Regroup(sets protocol.Quorums, guard time.Duration) {
 	c.Sets, c.Longest = sets, max(c.Longest, guard/2)
 	for i := range c.cases {
@@ -95,16 +96,17 @@ func (c *Clocks) Regroup(sets protocol.Quorums, guard time.Duration) {
 	}
 }
 
-// judgeOwnClock: this process's clock has stood still if a majority of the
-// nodes, at least two, may have parted from it by as much: a majority does not
+// judgeOwnClock closes the cases of a majority of the nodes, at least two, if
+// all of them can have parted from this process's clock by the same amount:
+// then this process's clock stood still, because a majority of clocks does not
 // jump.
 func (c *Clocks) judgeOwnClock(now protocol.Time) { //mutant:RuleStood
 	for i := range c.cases {
 		if !c.cases[i].open {
 			continue
 		}
-		// Intervals that have a point in common have the greatest of their
-		// lower ends.
+		// If intervals have a common point, the greatest of their lower ends is
+		// one.
 		nodes := uint32(0)
 		for j := range c.cases {
 			if k := &c.cases[j]; k.open && k.lo <= c.cases[i].lo && c.cases[i].lo <= k.hi {
@@ -120,7 +122,7 @@ func (c *Clocks) judgeOwnClock(now protocol.Time) { //mutant:RuleStood
 			switch {
 			case nodes&(1<<j) != 0:
 				c.closeCase(j)
-			case !c.cases[j].open: // an answer of before may still be under way
+			case !c.cases[j].open: // an earlier answer may still be in flight
 				b.Forget(now)
 			}
 		}

@@ -6,28 +6,29 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns which replies of which node count. Each node is in one of
-// these states. A connection begins in unknown.
+// Which replies of a node count. Each node is in one of these states. A
+// connection begins in unknown.
 //
 //	         Show           Check, another incarnation
 //	unknown ------> voting ---------------------------> the connection ends
-//	   | Show,       ^  | ClockJumped: its clock jumped
+//	   | Show,       ^  | Distrust: its clock jumped
 //	   | an old      |  |
 //	   v      Marked |  v
-//	returned <--> marking: it is made to begin another incarnation
+//	returned <--> marking: the node is asked to begin another incarnation
 //	          Up, Check; Marked without ok
 //
-// Invariant: a reply of another incarnation than the connection began with
-// never counts. Without the rule a node that was another's replica for a moment
-// votes with the data of that one.
+// Invariant: a reply never counts if its incarnation is not the one that the
+// connection began with. Otherwise a node that was briefly another node's
+// replica would vote with that node's data.
 //
-// Invariant: an incarnation that another one has followed never counts again.
-// The memory of before has come back in one run of the server, so its marker
-// names that run: by SWAPDB twice, or as the address led to another server
-// meanwhile. What the node did in between is forgotten.
+// Invariant: an incarnation that was followed by another one never counts
+// again. An earlier memory can return within one run of the server, whose
+// marker then names the current run: after two SWAPDBs, or if the address
+// pointed to another server for a while. The node has forgotten what it did in
+// between.
 
-// Incarnations decides which replies count, for one client. Its methods take an
-// event of one node. Out is what is to be done about that node then, in order.
+// Incarnations decides which replies count, for one client. Each method takes
+// an event of one node and appends to Out what to do about that node, in order.
 // It is not safe for concurrent use.
 type Incarnations struct {
 	Out []NodeAction
@@ -35,13 +36,14 @@ type Incarnations struct {
 	nodes []nodeIncarnation
 }
 
-// nodeIncarnation is what is known of the data behind one connection.
+// nodeIncarnation is what the client knows about the data behind one
+// connection.
 type nodeIncarnation struct {
 	state       nodeState
-	incarnation protocol.Incarnation   // of voting, or what a node showed that is marked
-	votedLast   protocol.Incarnation   // that voted last
-	ended       []protocol.Incarnation // that voted before, the latest ones
-	attempt     uint32                 // counts what was begun, so that results of earlier connections are ignored
+	incarnation protocol.Incarnation   // the one that votes or, while marking, the one to be replaced
+	votedLast   protocol.Incarnation   // the last one that voted
+	ended       []protocol.Incarnation // those that voted before it, the latest ones
+	attempt     uint32                 // counts connections and marks, so that late results are ignored
 }
 
 type nodeState uint8
@@ -50,25 +52,25 @@ const (
 	unknown  nodeState = iota // the incarnation is not known
 	voting                    // the node votes
 	returned                  // it shows an incarnation that has ended
-	marking                   // the node is made to begin another incarnation
+	marking                   // the node is asked to begin another incarnation
 )
 
-// NodeActionKind is what is to be done about a node.
+// NodeActionKind is what to do about a node.
 type NodeActionKind uint8
 
 const (
-	NodeVotes     NodeActionKind = iota + 1 // another incarnation votes: its clock begins as it is
-	NodeMark                                // have Node begin another incarnation unless Inc is not its own any more; tell Marked
-	NodeReconnect                           // end the connection: the next one finds out
+	NodeVotes     NodeActionKind = iota + 1 // a new incarnation votes: forget what is known of its clock
+	NodeMark                                // have Node begin another incarnation if it still has Inc, then call Marked
+	NodeReconnect                           // end the connection: the next one shows the incarnation
 	NodeAsk                                 // ask Node about every claim
-	NodeRepair                              // bring what Node may have lost
+	NodeRepair                              // copy to Node what it may have lost
 )
 
 type NodeAction struct {
 	Kind NodeActionKind
 	Node int
-	Inc  protocol.Incarnation // of NodeMark
-	Try  uint32               // to be passed to Marked
+	Inc  protocol.Incarnation // for NodeMark
+	Try  uint32               // pass this to Marked
 }
 
 func NewIncarnations(nodes int) *Incarnations {
@@ -83,7 +85,7 @@ func (s *Incarnations) Grow(nodes int) {
 	}
 }
 
-// Connect says that a connection to node i begins.
+// Connect starts a new connection to node i.
 func (s *Incarnations) Connect(i int) {
 	n := &s.nodes[i]
 	n.state = unknown
@@ -92,12 +94,12 @@ func (s *Incarnations) Connect(i int) {
 
 func (s *Incarnations) do(a NodeAction) { s.Out = append(s.Out, a) }
 
-// mostEnded is how many incarnations are kept that have ended: 32 KiB a node.
-// They may be short, as where a server is restarted each second, while the
-// memory of one before them all is still to come back.
+// mostEnded is how many ended incarnations are remembered: 32 KiB for each
+// node. There can be many short ones, for example if a server is restarted
+// every second, and an earlier memory could still return after all of them.
 const mostEnded = 4096
 
-// Show says which incarnation a node has as its connection begins.
+// Show takes the incarnation that a node has when its connection begins.
 func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
 	n := &s.nodes[i]
 	n.state, n.incarnation = voting, inc
@@ -114,18 +116,18 @@ func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
 	}
 }
 
-// Up says that a connection is ready for requests, or has been for a while: a
-// node may have refused to begin another incarnation.
+// Up is called when a connection is ready for requests, and now and then after
+// that: a node may have refused to begin another incarnation.
 func (s *Incarnations) Up(i int) {
 	if s.nodes[i].state == returned {
 		s.mark(i)
 	}
 }
 
-// Check reports whether a reply of that incarnation counts.
+// Check reports whether a reply with incarnation inc counts.
 func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
 	n := &s.nodes[i]
-	if n.state == unknown { // the connection began with a marker that could not be read
+	if n.state == unknown { // the marker was unreadable when the connection began
 		s.Show(i, inc)
 		s.Up(i)
 	}
@@ -141,16 +143,17 @@ func (s *Incarnations) Check(i int, inc protocol.Incarnation) bool {
 
 func (s *Incarnations) Len() int { return len(s.nodes) }
 
-// CheckPush reports whether a push of that incarnation counts. A push that
-// comes before the incarnation is known does not: each claim asks as a
-// connection begins, and that answer says what the push did.
+// CheckPush reports whether a push with incarnation inc counts. A push does not
+// count before the incarnation is known. Nothing is lost by that: each claim
+// asks when a connection begins, and the answer contains what the push said.
 func (s *Incarnations) CheckPush(i int, inc protocol.Incarnation) bool {
 	n := &s.nodes[i]
 	return n.state == voting &&
 		n.incarnation == inc //mutant:RuleOwnIncarnation
 }
 
-// Voting returns the incarnation that node i votes with, 0 if it does not vote.
+// Voting returns the incarnation that node i votes with, or 0 if it does not
+// vote.
 func (s *Incarnations) Voting(i int) protocol.Incarnation {
 	if n := &s.nodes[i]; n.state == voting {
 		return n.incarnation
@@ -158,9 +161,10 @@ func (s *Incarnations) Voting(i int) protocol.Incarnation {
 	return 0
 }
 
-// ClockJumped says that nothing counts that a node says in its present
-// incarnation: its clock has jumped. The node is made to begin another one.
-func (s *Incarnations) ClockJumped(i int) {
+// Distrust stops counting replies of node i's current incarnation, because its
+// clock jumped, and asks the node to begin a new one. No-op unless the node
+// votes.
+func (s *Incarnations) Distrust(i int) {
 	if s.nodes[i].state == voting {
 		s.mark(i)
 	}
@@ -173,17 +177,17 @@ func (s *Incarnations) mark(i int) {
 	s.do(NodeAction{Kind: NodeMark, Node: i, Inc: n.incarnation, Try: n.attempt})
 }
 
-// Marked says which incarnation a node has after a NodeMark. Without ok it
-// could not be found out.
+// Marked takes the incarnation that a node has after a NodeMark. ok is false if
+// it could not be found out.
 func (s *Incarnations) Marked(i int, try uint32, inc protocol.Incarnation, ok bool) {
 	n := &s.nodes[i]
 	switch {
 	case n.state != marking || n.attempt != try:
 	case !ok && n.incarnation != n.votedLast:
-		n.state = returned // Up asks again
+		n.state = returned // Up will ask again
 	case !ok:
-		n.state = voting // its clock is in doubt still
-	default: // another incarnation has begun on the connection that there is
+		n.state = voting // its clock remains in doubt
+	default: // another incarnation has begun on the existing connection
 		s.Show(i, inc)
 		s.do(NodeAction{Kind: NodeAsk, Node: i})
 		s.do(NodeAction{Kind: NodeRepair, Node: i})

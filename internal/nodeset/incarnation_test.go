@@ -53,13 +53,13 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	l.Connect(0)
 	l.Show(0, 1)
 	outOf(l)
-	l.ClockJumped(0)
+	l.Distrust(0)
 	a := outOf(l)[0]
 	assert.Equal(t, nodeset.NodeAction{Kind: nodeset.NodeMark, Node: 0, Inc: 1, Try: a.Try}, a)
 	assert.False(t, l.Check(0, 1), "an answer that was under way")
 	l.Marked(0, a.Try, 0, false)
 	assert.True(t, l.Check(0, 1), "the next answer asks for it again")
-	l.ClockJumped(0)
+	l.Distrust(0)
 	again := outOf(l)[0]
 	l.Marked(0, a.Try, 7, true)
 	assert.Zero(t, l.Voting(0), "the result of an earlier try does not count")

@@ -19,16 +19,16 @@ import (
 // down. To blame every node that has parted is wrong: a client that slept would
 // silence all nodes.
 
-// ClockEventKind is what is to be done about clocks.
+// ClockEventKind is what to do about clocks.
 type ClockEventKind uint8
 
 const (
-	ClockAsk     ClockEventKind = iota + 1 // ask Nodes for their time
-	ClockJumped                            // Node's clock has jumped: report it
-	ClockMark                              // have Node begin a new incarnation, unless it has one
-	ClockStood                             // this process's clock has stood still: report it
-	ClockDoubted                           // Node's clock or this process's: report it
-	ClockEarly                             // the leases that Nodes gave end By earlier
+	ClockAsk        ClockEventKind = iota + 1 // ask Nodes for their time
+	ClockReportJump                           // Node's clock jumped: report it
+	ClockMark                                 // have Node begin a new incarnation, unless it has one
+	ClockStood                                // this process's clock stood still: report it
+	ClockDoubted                              // either Node's clock or this process's was wrong: report it
+	ClockEarly                                // the leases of Nodes end earlier, by By
 )
 
 type ClockEvent struct {
@@ -38,7 +38,7 @@ type ClockEvent struct {
 	By    time.Duration
 }
 
-// clockCase is a node whose clock and ours have parted.
+// clockCase is open while a node's clock and ours have parted.
 type clockCase struct {
 	open         bool
 	at           protocol.Time // since when: what is sent from here on is evidence

@@ -135,7 +135,7 @@ func TestJumpThatOthersContradict(t *testing.T) {
 		assert.True(t, c.receive(0))
 		assert.Empty(t, c.kinds(), "one node alone may have slept with us")
 		assert.True(t, c.receive(2))
-		assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds())
+		assert.Equal(t, []ClockEventKind{ClockReportJump, ClockMark}, c.kinds())
 		assert.False(t, c.receive(1), "until it has a new incarnation")
 		assert.Equal(t, []ClockEventKind{ClockMark}, c.kinds(), "the first may have been lost")
 		c.IncarnationBegan(1)
@@ -314,7 +314,7 @@ func TestDoubtOfOneNode(t *testing.T) {
 	assert.Equal(t, uint32(1), c.Out[2].Nodes)
 	c.kinds()
 	c.receive(2)
-	assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds(), "evidence may come late")
+	assert.Equal(t, []ClockEventKind{ClockReportJump, ClockMark}, c.kinds(), "evidence may come late")
 }
 
 // The kernel's word for a sleep is not exact: what was known before is no
@@ -482,7 +482,7 @@ func TestSmallJumpOfABusyNode(t *testing.T) {
 		assert.False(t, c.receive(1))
 		c.receive(0)
 		c.receive(2)
-		assert.Equal(t, []ClockEventKind{ClockAsk, ClockJumped, ClockMark}, c.kinds(), "%v", time.Duration(pause))
+		assert.Equal(t, []ClockEventKind{ClockAsk, ClockReportJump, ClockMark}, c.kinds(), "%v", time.Duration(pause))
 	}
 }
 
@@ -534,7 +534,7 @@ func TestPartOfASleep(t *testing.T) {
 		c.receive(2)
 	}
 	kinds := c.kinds()
-	assert.NotContains(t, kinds, ClockJumped)
+	assert.NotContains(t, kinds, ClockReportJump)
 	assert.NotContains(t, kinds, ClockMark)
 	for c.Open() {
 		c.now = c.Wake()

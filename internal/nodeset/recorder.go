@@ -6,42 +6,42 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns when the nodes of a list record a set, and when a set that
-// most of its members have forgotten is recorded again. Recording owns how.
-// Invariant: all nodes record a set, or none does. So each of them is connected
-// and judged when a recording begins: one that is away may know a set, or a
-// later configuration, and the set would have two successors of one epoch.
+// When the nodes of a list record a set, and when a set is recorded again that
+// most of its members have forgotten. Recording says how.
+// Invariant: either all nodes record a set or none does. So each of them must
+// be connected and judged when a recording begins. A node that is away may know
+// a set or a later configuration, and one epoch would then have two successors.
 
-// recorder is what a client records, and has recorded last.
+// recorder decides what a client records, and keeps what it recorded last.
 type recorder struct {
 	*contacts
 
 	wanted bool           // see Want
-	mine   *Recording     // this client's last one
-	last   *Configuration // that the client counted on; nil: none
+	mine   *Recording     // this client's latest recording
+	last   *Configuration // the last one that the client counted on; nil if none
 }
 
-// Want says that the client is going to use its nodes. Blank nodes record the
-// set of the client's list from then on. Until then an operator has the time to
+// Want says that the client is about to use its nodes. From then on, blank
+// nodes record the set of the client's list. Until then, an operator can still
 // declare them new, see Bootstrap.
 func (r *recorder) Want() { r.wanted = true }
 
 // Due reports whether Record returns a Recording.
 func (r *recorder) Due() bool { return r.due(r.wanted) != nil }
 
-// Record returns the Recording that is due, nil if none is. shared are the
-// client's settings, for a set that is new. With ready an operator has declared
-// the nodes brand-new: no guard time begins.
+// Record returns the Recording that is due, or nil if none is. shared are the
+// client's settings, for a new set. ready means that an operator declared the
+// nodes brand-new, so that no guard time begins.
 func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() string) *Recording {
 	d := r.due(r.wanted || ready)
-	// An operator's word is of new nodes. Those of a set that seems to be
-	// forgotten may be about to get their commits.
+	// The operator's declaration is about new nodes. If a set seems to be
+	// forgotten, its nodes may be about to receive their commits.
 	if d == nil || d.again != nil && ready {
 		return nil
 	}
 	c, again := d.again, d.again != nil
 	if !again {
-		if f := r.last; f != nil { // leases that the forgotten set allowed may run yet
+		if f := r.last; f != nil { // leases of the forgotten set may still be running
 			shared = Shared{max(shared.Guard, f.Guard()), max(shared.Retention, f.Retention()), max(shared.Skew, f.Skew())}
 		}
 		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(r.list) - 1}
@@ -58,9 +58,9 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	return r.mine
 }
 
-// others returns the further addresses that the last configuration has for the
-// server at an address. Without them a client that reaches a server only by
-// such a one has lost it once all servers have lost their data.
+// others returns the other addresses that the last configuration lists for the
+// server at addr. They matter if all servers lose their data: a client that
+// reaches a server only by another address would otherwise lose that server.
 func (r *recorder) others(addr string) []string {
 	if r.last == nil || r.last.Place(addr) < 0 {
 		return nil
@@ -77,12 +77,12 @@ func (r *recorder) addrs(c *Configuration) (addrs []string) {
 	return addrs
 }
 
-// committed returns what a server keeps that a connection has reached. If all
-// nodes have accepted what this client records, and the commit to this one was
-// lost with a connection, Out has it.
-// Invariant: a node that has got its commit gets it no more: it may have voted
-// since, and lost its data. The operator's word is for the run in which it has
-// accepted only.
+// committed returns what the server behind a new connection has recorded. If
+// all nodes have accepted this client's recording and the commit to this one
+// was lost with a connection, it sends the commit again (see Out).
+// Invariant: a node gets its commit only once. It may have voted since, and
+// then lost its data. The operator's declaration applies only to the run of the
+// server that accepted the set.
 func (r *recorder) committed(i int, has NodeSet) NodeSet {
 	m := r.mine
 	if m == nil {
@@ -101,9 +101,9 @@ func (r *recorder) committed(i int, has NodeSet) NodeSet {
 	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: m.Config}
 }
 
-// dueRecording is what is to be recorded.
+// dueRecording is what has to be recorded.
 type dueRecording struct {
-	again *Configuration // nil: a new set
+	again *Configuration // the set to record again; nil: record a new set
 	at    []int          // the connections to its nodes
 }
 
@@ -128,11 +128,11 @@ func (r *recorder) due(wanted bool) *dueRecording {
 	return d
 }
 
-// dueAgain returns the recording that is due where fewer than a majority of the
-// members of c remember the set. It concerns all members of the latest
-// configuration that is remembered.
-// Invariant: while the set is being changed it is not recorded again. What was
-// decided may be forgotten, and a second decision would give the set two
+// dueAgain returns the recording that is due if fewer than a majority of the
+// members of c remember the set. It covers all members of the latest
+// configuration that any of them remembers.
+// Invariant: a set is not recorded again while it is being changed. The
+// decision may be forgotten, and a second decision would give the set two
 // successors.
 func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	top, knows, lost := c, uint32(0), false
@@ -147,7 +147,7 @@ func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 			if shown.Stamp.Compare(top.Stamp) > 0 {
 				top = shown
 			}
-		case shown != nil: // an operator has to look
+		case shown != nil: // only an operator can resolve this
 			return nil
 		default:
 			lost = true

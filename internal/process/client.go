@@ -223,10 +223,10 @@ func (c *Client) clock(e nodeset.ClockEvent) {
 	case nodeset.ClockAsk:
 		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
 	case nodeset.ClockMark:
-		c.incarnations.ClockJumped(e.Node) // should the mark fail, the next answer asks for it
+		c.incarnations.Distrust(e.Node) // should the mark fail, the next answer asks for it
 	case nodeset.ClockEarly:
 		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
-	case nodeset.ClockJumped:
+	case nodeset.ClockReportJump:
 		c.act(Action{Kind: ActJumped, Node: e.Node, By: e.By})
 	case nodeset.ClockStood:
 		c.act(Action{Kind: ActStood, By: e.By})
