@@ -1,7 +1,7 @@
 package transport
 
-// This file owns how long the next attempt to connect waits, how patient it is,
-// and how one that is given up leaves its connection.
+// How long the next attempt to connect waits, how patient the attempt is, and
+// what happens to the connection of an attempt that is given up.
 
 import (
 	"context"
@@ -18,8 +18,9 @@ const (
 	// little, and short enough that a restarted node is back before a caller
 	// notices.
 	minBackoff = 20 * time.Millisecond
-	// maxBackoff bounds how long a node that is back stays unused. Many clients
-	// try at random times below it, so they do not all come at one moment.
+	// maxBackoff bounds how long a node that is back stays unused. Clients
+	// reconnect at random times below it, so that they do not all arrive at
+	// once.
 	maxBackoff = time.Second
 )
 
@@ -30,28 +31,28 @@ const (
 )
 
 // backoff is the pause between attempts: 20 ms doubling to 1 s, each drawn from
-// its upper half, so that many clients of a node that comes back do not meet.
-// After a timeout the next attempt may take twice as long.
+// its upper half, so that the clients of a restarted node do not arrive
+// together. After a timeout, the next attempt may take twice as long.
 type backoff struct {
 	next time.Duration
-	slow int // attempts that took too long
+	slow int // attempts that timed out
 }
 
 func (b *backoff) stepTimeout(stall time.Duration) time.Duration {
 	return min(stall<<b.slow, maxStep*stall)
 }
 
-// failed takes why an attempt has failed. Only a timeout makes the next attempt
-// more patient. A refused connection fails at once, however long it may take.
+// failed takes the error of a failed attempt. Only a timeout makes the next
+// attempt more patient. A refused connection does not.
 func (b *backoff) failed(err error) {
 	if slow(err) {
 		b.slow = min(b.slow+1, 4)
 	}
 }
 
-// lasted takes how long a connection was up that has broken. After one that has
-// answered a command the pause is no longer than that, so a node whose
-// connections are reset again and again is up for half of the time.
+// lasted takes how long a broken connection was up. If it had answered a
+// command, the next pause is no longer than that. So a node whose connections
+// are reset again and again is up for half of the time.
 func (b *backoff) lasted(d time.Duration, served bool) {
 	if d > maxBackoff {
 		*b = backoff{}
@@ -60,14 +61,14 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 	}
 }
 
-// misbehaves reports whether a node that has answered broke the protocol. It
-// will most likely do so again, so the pause doubles, however much was answered.
+// misbehaves reports whether a node that answered broke the protocol. It will
+// probably do so again, so the pause doubles, however much was answered.
 func misbehaves(cause error) bool {
 	return errors.Is(cause, resp.ErrProtocol) || errors.Is(cause, errMisplaced) || errors.Is(cause, errUnasked)
 }
 
-// sleep waits for the next attempt, and doubles the pause after that. It ends
-// early with Close.
+// sleep waits for the next attempt, and doubles the pause after that. Close
+// ends it early.
 func (b *backoff) sleep(ctx context.Context) {
 	d := min(max(b.next, minBackoff), maxBackoff)
 	b.next = 2 * d
@@ -80,7 +81,7 @@ func (b *backoff) sleep(ctx context.Context) {
 }
 
 // slow reports whether err is a timeout: of a step here, of a dial, or of the
-// system. Only these let the next attempt take longer: see backoff.
+// operating system. Only these make the next attempt more patient: see backoff.
 func slow(err error) bool {
 	t, ok := errors.AsType[net.Error](err)
 	return ok && t.Timeout()
@@ -97,13 +98,13 @@ func slow(err error) bool {
 // of them begin again, and none ever connects.
 type steady struct {
 	net.Conn
-	timeout time.Duration // of one step; 0: no deadlines are set
-	heard   func()        // called when something was read; nil: not
+	timeout time.Duration // for one step; 0: no deadlines
+	heard   func()        // called when something was read; may be nil
 }
 
-// stride is how much is written in one step. One deadline for a write of any
-// length would have to grow with it. On a way that carries 4 kB within a
-// timeout each step succeeds.
+// stride is how much is written in one step. A single deadline for a whole
+// write would have to grow with its length. With steps, a network that carries
+// 4 kB within a timeout is fast enough.
 const stride = 4 << 10
 
 func (s *steady) Read(p []byte) (n int, err error) {
@@ -163,14 +164,14 @@ func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T
 	}
 }
 
-// discard closes nc at once: closing a TLS connection first sends an alert,
-// which can block for seconds on a node that does not read.
+// discard closes nc at once. Closing a TLS connection would first send an
+// alert, which can block for seconds if the node does not read.
 func discard(nc net.Conn) {
 	bare(nc).Close()
 	nc.Close()
 }
 
-// bare returns a connection without the TLS over it.
+// bare returns the connection underneath TLS.
 func bare(nc net.Conn) net.Conn {
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		return t.NetConn()

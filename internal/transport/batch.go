@@ -1,11 +1,11 @@
 package transport
 
-// This file owns how commands are appended, and become one: most of what a
-// short script costs a node is the same whatever it does. Where many callers
-// are at work (see busyThreshold), commands that go out in one write go out as
+// How commands are appended, and how several become one. Most of what a short
+// script costs a node is the same whatever the script does. So if many callers
+// are active (see busyThreshold), the commands of one write are combined into
 // one.
-// Invariant: the order stays that of Append, and no command waits for company
-// but at a node that is far away: see farAway.
+// Invariant: the order stays that of Append, and no command waits for others to
+// join it, except at a distant node: see farAway.
 
 import (
 	"time"
@@ -13,17 +13,17 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// MaxBatch bounds for how long a node is busy with one command.
+// MaxBatch bounds how long a node is busy with one command.
 const MaxBatch = 32
 
-// busyThreshold is how many commands one caller has unanswered at the most, in
-// the usual case. With more, other callers are at work as well, and the writer
-// sends the commands of all in one write.
+// busyThreshold is the most commands that a single caller usually has
+// unanswered. With more, other callers must be active, and the writer sends
+// everyone's commands in one write.
 const busyThreshold = 4
 
-// push queues a command for writing and for its answer, in one step: the order
-// of bytes and of receivers is the same.
-// Called with Ordered.mu held. It never blocks: it copies bytes into a buffer.
+// push queues a command for writing and for its answer in one step, so that
+// bytes and receivers have the same order. Called with Ordered.mu held. It
+// never blocks: it only copies bytes into a buffer.
 func (c *conn) push(cmd Command, until, now time.Duration) {
 	if c.addToBatch(cmd, until, now) {
 		return
@@ -34,16 +34,16 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	size := len(c.out) - start
 	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
 	c.pending++
-	// The node may read a join on the old connection after this leave. inspect
-	// sends the copy when that one must have been read.
+	// The node may read a join from the old connection after this leave. Keep a
+	// copy, which inspect sends once that join must have been read.
 	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
 		c.resend = append(c.resend, c.out[start:]...)
 		c.resends++
 	}
 }
 
-// pushOwn queues a command of the transport. Neither Close nor State.Busy
-// counts it.
+// pushOwn queues a command of the transport itself. Neither Close nor
+// State.Busy counts it.
 func (c *conn) pushOwn(cmd Command, now time.Duration) {
 	c.closeBatch()
 	start := len(c.out)
@@ -51,10 +51,11 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.Len() == 0, own: true})
 }
 
-// addToBatch adds a command to the batch; false: it is not for that. Two kinds
-// of commands go by themselves beside those that are no items. With few
-// commands under way there is usually no company, and an item is encoded twice.
-// Until resendUntil leaves go out twice, and nothing else does.
+// addToBatch adds a command to the batch, or returns false if it must be sent
+// on its own. That is the case for commands that are no items, and for two
+// others. If few commands are in flight, there is usually nothing to combine,
+// and an item is encoded twice. Until resendUntil, leaves are sent twice, and
+// nothing else may be.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
 	if !ok || c.batcher == nil || c.pending < busyThreshold || until > 0 && now < c.resendUntil {
@@ -76,8 +77,7 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 		c.out = cmd.Append(c.out)
 		p.length = len(c.out) - p.first
 	case 1:
-		// The second item has come: the first one's encoding by itself is cut
-		// off again.
+		// A second item has come: remove the first one's own encoding again.
 		c.out = c.out[:p.first]
 	}
 	if p.entries == nil {
@@ -88,9 +88,9 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	return true
 }
 
-// closeBatch ends the batch: what is appended from here on comes after it. Its
-// time is that of its oldest item, so that State and Stall see the longest
-// wait.
+// closeBatch ends the batch: whatever is appended next comes after it. The
+// batch gets the time of its oldest item, so that State and Stall see the
+// longest wait.
 func (c *conn) closeBatch() {
 	p := &c.batch
 	switch n := len(p.entries); n {
@@ -113,9 +113,9 @@ func (c *conn) closeBatch() {
 	*p = batch{entries: p.entries[:0], keys: p.keys[:0], args: p.args[:0]}
 }
 
-// replyBatch gives the owner the answer to a batch. Only the reader calls it,
-// so items is reused without a lock. It is cleared afterwards: an idle
-// connection must not keep the last 32 commands, and their claims, alive.
+// replyBatch passes the answer to a batch to its owner. Only the reader calls
+// it, so items is reused without a lock. It is cleared afterwards: an idle
+// connection must not keep the last 32 commands and their claims alive.
 func (c *conn) replyBatch(entries []entry, v []resp.Value, err error) {
 	items := c.items[:0]
 	for _, e := range entries {

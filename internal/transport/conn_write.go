@@ -1,31 +1,31 @@
 package transport
 
-// This file owns how a connection writes: by the goroutine that flushes, or by
-// the writer, one at a time.
-// Invariant: no two goroutines write at once, and each writes all that was
-// appended before it in that order.
+// Writing to a connection: either the goroutine that flushes writes, or the
+// writer goroutine does, one at a time.
+// Invariant: only one goroutine writes at a time, and each writes everything
+// that was appended before, in order.
 
 import (
 	"runtime"
 	"time"
 )
 
-// directLimit is how many bytes may be unanswered for a sender to write them
-// itself. A fresh TCP connection takes at least 46 kB (Linux's initial send
-// buffer) before a write blocks, even if the peer's host has died; beyond
-// the limit the writer goroutine takes that risk.
+// directLimit is how many bytes may be unanswered for a sender to write on its
+// own. A fresh TCP connection takes at least 46 kB (Linux's initial send
+// buffer) before a write blocks, even if the peer's host has died. Beyond the
+// limit the writer goroutine takes that risk.
 const directLimit = 32 << 10
 
 // writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
-// whether more has been appended since. Ordered.mu is held, and no goroutine is
-// writing. Two buffers take turns.
+// whether more has been appended since. Called with Ordered.mu held, while no
+// goroutine is writing. Two buffers alternate.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.closeBatch()
 	buf := c.out
 	c.out, c.writing = c.spare, true
 	l.mu.Unlock()
-	// A write that fails part-way leaves half a command on the stream: nothing
-	// may follow it, and nothing does, since the connection is dead then.
+	// A write that fails part-way leaves half a command on the stream. Nothing
+	// may follow it, and nothing does, because the connection is dead then.
 	_, err := c.nc.Write(buf)
 	l.mu.Lock()
 	// spare is nil if the last buffer was too large: the next Append then
@@ -41,13 +41,13 @@ func (c *conn) writeOnce(l *Ordered) (more bool) {
 }
 
 // yieldBackoff decides whether the writer yields the processor before it
-// writes, so that what the goroutines that are ready append goes out in the
-// same write. Beside goroutines that want the processors for themselves that
-// may take long, and then the writer does not yield for a while. The writer
-// goroutine alone uses it.
+// writes. A yield lets runnable goroutines append first, so that their commands
+// go out in the same write. If other goroutines keep the processors busy, a
+// yield can take long, and the writer then stops yielding for a while. Only the
+// writer goroutine uses it.
 type yieldBackoff struct {
-	not   time.Time     // before that
-	pause time.Duration // the next time
+	not   time.Time     // do not yield before this time
+	pause time.Duration // how long to stop yielding the next time
 }
 
 const (
@@ -56,8 +56,7 @@ const (
 	lastPause  = time.Minute
 )
 
-// yield lets the goroutines that are ready run first, unless that took long
-// lately.
+// yield lets runnable goroutines run first, unless that took long lately.
 func (y *yieldBackoff) yield() {
 	began := time.Now()
 	if began.Before(y.not) {
@@ -67,8 +66,9 @@ func (y *yieldBackoff) yield() {
 	y.took(began, time.Since(began))
 }
 
-// took decides, by how long a yield took, when the writer may yield again. The
-// pause doubles from firstPause to lastPause, and one short yield ends it.
+// took decides, from how long a yield took, when the writer may yield again.
+// The pause doubles from firstPause to lastPause, and one short yield resets
+// it.
 func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	if d <= shortTurn {
 		y.pause = 0
@@ -78,9 +78,10 @@ func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	y.not = began.Add(d + y.pause)
 }
 
-// farAway is the round trip from which on the writer waits for a twentieth of
-// it before it writes. A caller alone that needs no answer of such a node has
-// many commands unanswered there, and would pay for a write of each.
+// farAway is the round trip from which on the writer waits a twentieth of it
+// before writing. A lone caller that needs no answer from such a node has many
+// commands unanswered there, and would otherwise pay for a write for each of
+// them.
 const farAway = 10 * time.Millisecond
 
 // write is the writer goroutine. It and a sender that flushes take turns:
@@ -93,7 +94,7 @@ func (c *conn) write(l *Ordered) {
 		case <-c.dead:
 			return
 		}
-		// Without the lock: what runs meanwhile appends.
+		// Yield without the lock, so that others can append meanwhile.
 		turn.yield()
 		l.mu.Lock()
 		if far := c.window.rtt; far >= farAway {
@@ -101,7 +102,7 @@ func (c *conn) write(l *Ordered) {
 			time.Sleep(far / 20)
 			l.mu.Lock()
 		}
-		// When a sender is writing, it will wake us again if need be.
+		// If a sender is writing, it will wake us again if necessary.
 		for !c.writing && c.unwritten() && c.cause == nil {
 			c.writeOnce(l)
 		}
@@ -109,8 +110,8 @@ func (c *conn) write(l *Ordered) {
 	}
 }
 
-// Flush see [Transport]. The caller writes, unless another goroutine does, or
-// the writer goroutine shall.
+// Flush implements [Transport]. The caller writes, unless another goroutine is
+// writing or the writer goroutine should.
 func (l *Ordered) Flush() {
 	l.mu.Lock()
 	c := l.cur

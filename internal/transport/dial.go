@@ -1,9 +1,9 @@
 package transport
 
-// This file owns what a client's options mean for a connection, where it goes,
-// and when an attempt that hears nothing is given up before its time.
-// Invariant: nothing of go-redis touches a connection once its Dialer has
-// returned it.
+// What a client's options mean for a connection, where the connection goes, and
+// when a silent attempt is given up early.
+// Invariant: go-redis does not touch a connection once its Dialer has returned
+// it.
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// usable returns why a client's options are refused, nil if they are not.
-// Connections are the link's own: what go-redis would call for each command or
-// connection is not called.
+// usable returns why a client's options cannot be used, or nil if they can. The
+// transport makes its own connections, so what go-redis would call for each
+// command or connection is not called.
 func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) error) error {
 	switch {
 	case limiter != nil:
@@ -35,21 +35,21 @@ func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) 
 	return nil
 }
 
-// dialer opens connections to one node, a single server, a Sentinel set or a
+// dialer opens connections to one node: a single server, a Sentinel set or a
 // cluster. It is safe for concurrent use.
 type dialer struct {
 	cfg     Config
-	cluster *redis.ClusterClient          // nil: the node is no cluster
-	asker   *asker                        // of the Sentinels; nil: the node is no Sentinel set
-	at      atomic.Pointer[redis.Options] // of the server that the connection goes to
-	guests  sync.WaitGroup                // attempts beside that of run; they end with their context
+	cluster *redis.ClusterClient          // nil if the node is not a cluster
+	asker   *asker                        // asks the Sentinels; nil if the node is not a Sentinel set
+	at      atomic.Pointer[redis.Options] // options of the server that the connection goes to
+	probes  sync.WaitGroup                // parallel attempts besides run's; they end with their context
 }
 
-// to returns the options of the server that the connection goes to, or the next
-// one while there is none.
+// to returns the options of the server that the connection, or the next one,
+// goes to.
 func (d *dialer) to() *redis.Options { return d.at.Load() }
 
-// name is the node's in errors.
+// name returns how errors refer to the node.
 func (d *dialer) name() string {
 	switch {
 	case d.asker != nil:
@@ -60,19 +60,19 @@ func (d *dialer) name() string {
 	return d.to().Addr
 }
 
-// opened is a connection to a node, and what belongs to it.
+// opened is a new connection to a node, and what its login needs.
 type opened struct {
 	nc    net.Conn
-	addr  string      // of the server: of a Sentinel set the master that the Sentinels named
-	login []loginStep // what the node answers first
+	addr  string      // the server's address; for a Sentinel set, the master's
+	login []loginStep // the commands to send first
 }
 
-// close ends a connection that no conn has: a handshake that came too late.
+// close ends a connection that never became a conn.
 func (o *opened) close() { discard(o.nc) }
 
 // open returns a connection that is dialed and encrypted, with nothing unread
-// on it. Each step may take as long as timeout. The code of the client's owner
-// that it calls may hang, so it is left behind when ctx ends: see within.
+// on it. Each step may take up to timeout. open calls the application's code,
+// which may hang, and abandons it when ctx ends: see within.
 func (d *dialer) open(ctx context.Context, timeout time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*d.cfg.Stall)
 	defer cancel()
@@ -97,7 +97,7 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 	return &opened{nc: nc, addr: addr, login: steps}, nil
 }
 
-// reach dials the server, and says at which address it is.
+// reach dials the server and returns its address.
 func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Duration) (nc net.Conn, addr string, err error) {
 	if d.asker == nil {
 		nc, err = within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
@@ -109,9 +109,9 @@ func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Durat
 	return nc, addr, err
 }
 
-// advise adds the remedy to an error of connecting. Where the client or the
-// server alone speaks TLS neither says so: a server that does ends the
-// connection, and one that does not waits for the end of a line.
+// advise adds a remedy to an error of connecting. If only one side speaks TLS,
+// neither side says so: a server with TLS ends the connection, and a server
+// without it waits for the end of a line.
 func (d *dialer) advise(err error) error {
 	encrypted := d.to() != nil && d.to().TLSConfig != nil
 	op, _ := errors.AsType[*net.OpError](err)
@@ -138,18 +138,19 @@ func (d *dialer) advise(err error) error {
 	return err
 }
 
-// overtake opens connections beside an attempt that is patient and has heard
-// nothing for a Stall, one at a time, a Stall each. When one of them is
-// answered it calls lost, and the next attempt follows. They only log in: no
-// command that changes anything goes out on two connections. heard is closed
-// when something was heard.
+// probeInParallel opens other connections while a patient attempt has heard
+// nothing for a Stall, one at a time, for up to a Stall each. Once one of them
+// is answered, it calls lost, which ends the patient attempt, and the next
+// attempt follows. The extra connections only log in, so no command that
+// changes anything is sent twice. heard is closed when the patient attempt has
+// heard something.
 //
-// Note: Here is an incorrect version: to wait for the patient one alone. TCP
-// sends what was lost again after up to 8 s, and what forwards connections
-// accepts one also while packets are lost. After a cut of 20 s a node that
-// works would stay unused for up to 16 s more. To be impatient alone is wrong,
-// too: a node that a whole fleet connects to is slow for each client.
-func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
+// Note: it would be incorrect to wait only for the patient attempt. TCP
+// retransmits after up to 8 s, and proxies accept connections even while
+// packets are lost. So after a cut of 20 s, a working node would stay unused
+// for up to 16 s more. It would also be incorrect to be impatient: a node that
+// a whole fleet connects to is slow for every client.
+func (d *dialer) probeInParallel(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
 	t := time.NewTimer(d.cfg.Stall)
 	defer t.Stop()
 	for {
@@ -168,15 +169,15 @@ func (d *dialer) overtake(ctx context.Context, heard <-chan struct{}, lost conte
 		select {
 		case <-heard:
 		default:
-			lost(errStalled) // no timeout: the next attempt is not more patient
+			lost(errStalled) // not a timeout, so the next attempt is not more patient
 		}
 		return
 	}
 }
 
-// responds reports whether the node answers on a connection of its own. One
-// that is refused says nothing of the attempt beside it, which may have the
-// only place for this client.
+// responds reports whether the node answers on another connection. A refusal
+// says nothing about the patient attempt, which may have the only place for
+// this client.
 func (d *dialer) responds(ctx context.Context) bool {
 	o, err := d.open(ctx, d.cfg.Stall)
 	if err != nil {

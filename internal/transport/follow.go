@@ -1,19 +1,20 @@
 package transport
 
-// This file owns a node that is no single server: a Sentinel set, or a Redis
-// Cluster, of which the connection goes to one slot. It follows the master.
+// Nodes that are not a single server: a Sentinel set, or a Redis Cluster, of
+// which the connection goes to one slot. The connection follows the master.
 //
-// Of a cluster the given client asks the servers which of them serves which
-// slot, and caches the answer for all slots. So this package asks the client.
-// Invariant: no command sees that a server does not serve its slot, or not all
-// of it. The connection ends instead, as if it had broken before the answer:
-// leaves are sent again on the next one, the other commands get ErrBroken, and
-// no handshake succeeds until one server serves the whole slot.
+// For a cluster, the given client asks the servers which of them serves which
+// slot and caches the answer for all slots. So this package asks the client.
+// Invariant: no command gets an answer that says that a server does not serve
+// its slot, or only a part of it. The connection ends instead, as if it had
+// broken before the answer: leaves are sent again on the next one, other
+// commands get ErrBroken, and no handshake succeeds until one server serves the
+// whole slot.
 //
-// The Sentinels of a set are asked at each dial. A Sentinel that makes a master
-// a replica ends the connections to it, and the next dial goes to the new one.
-// That does not happen if the old master is cut off from the Sentinels, so this
-// file asks now and then.
+// For a Sentinel set, the Sentinels are asked at each dial. A Sentinel that
+// demotes a master ends the connections to it, and the next dial goes to the
+// new master. That does not happen if the old master is cut off from the
+// Sentinels, so this file asks now and then.
 
 import (
 	"context"
@@ -27,11 +28,11 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// followEvery is how often the Sentinels are asked, at most.
+// followEvery is the shortest interval between two queries to the Sentinels.
 const followEvery = time.Second
 
-// follow ends c when there is a new master. It is a goroutine of its own for
-// each connection, and ends with it. A question that fails says nothing.
+// follow ends c when there is a new master. Each connection has a goroutine for
+// it, which ends with the connection. A query that fails is ignored.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()
@@ -53,14 +54,15 @@ func (l *Ordered) follow(c *conn) {
 	}
 }
 
-// isRenamed reports whether the Sentinels name another master than that at an
-// address.
+// isRenamed reports whether the Sentinels name a master at another address than
+// at.
 func (d *dialer) isRenamed(ctx context.Context, at string) bool {
 	addr, err := d.asker.masterAddr(ctx, d.cfg.Stall)
 	return err == nil && addr != at
 }
 
-// aim finds out where the next connection goes. It runs on run's goroutine.
+// aim finds out which server the next connection goes to. It runs on run's
+// goroutine.
 func (d *dialer) aim(ctx context.Context) error {
 	if d.cluster == nil {
 		return nil
@@ -75,7 +77,7 @@ func (d *dialer) aim(ctx context.Context) error {
 		return fmt.Errorf("ask the cluster for the master of a slot: %w", Safe(err, "CLUSTER SLOTS"))
 	}
 	o := client.Options()
-	if err := usable(o.Limiter, o.OnConnect); err != nil { // of its ClusterOptions.NewClient
+	if err := usable(o.Limiter, o.OnConnect); err != nil { // may come from ClusterOptions.NewClient
 		return err
 	}
 	d.at.Store(o)
@@ -86,18 +88,18 @@ func (d *dialer) slotMaster(ctx context.Context) (*redis.Client, error) {
 	return within(ctx, func() (*redis.Client, error) { return d.cluster.MasterForKey(ctx, d.cfg.Slot) }, func(*redis.Client) {})
 }
 
-// hasMoved reports whether the slot has another master. The client asks for the
-// slots every ten seconds. A command finds out at once: see elsewhere.
+// hasMoved reports whether the slot has another master. The client refreshes
+// the slots every ten seconds. A command notices at once: see elsewhere.
 func (d *dialer) hasMoved(ctx context.Context) bool {
 	client, err := d.slotMaster(ctx)
 	return err == nil && client.Options().Addr != d.to().Addr
 }
 
-// elsewhere returns why a connection must end that got this answer, nil if it
-// must not. MOVED: another server has the slot. ASK and TRYAGAIN: the slot is
-// being moved, and this server lacks some of its keys. CLUSTERDOWN: the server
-// does not know whether it still has the slot. The error does not wrap the
-// answer: none of the callers may take it for one to its command.
+// elsewhere returns why a connection that got this answer must end, or nil if
+// it need not. MOVED: another server has the slot. ASK and TRYAGAIN: the slot
+// is being moved, and this server lacks some of its keys. CLUSTERDOWN: the
+// server does not know whether it still has the slot. The error does not wrap
+// the answer, because no caller may take the answer for one to its command.
 func (c *conn) elsewhere(answer error) error {
 	e, ok := answer.(resp.Error)
 	if !ok || !c.slotted {
@@ -110,6 +112,6 @@ func (c *conn) elsewhere(answer error) error {
 	return nil
 }
 
-// errElsewhere ends a connection whose server has refused a command as another
-// one's.
+// errElsewhere ends a connection whose server refused a command because another
+// server has the slot.
 var errElsewhere = errors.New("the server does not serve the whole slot at the moment")

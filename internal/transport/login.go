@@ -1,7 +1,6 @@
 package transport
 
-// This file owns how a node lets a connection in: user and password, database,
-// name.
+// Logging in to a node: user and password, database, name of the connection.
 
 import (
 	"cmp"
@@ -17,17 +16,17 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// loginStep is a command by which the node lets the connection in. The node
-// must accept it. Exceptions: see accepts.
+// loginStep is a command of the login. The node must accept it, with the
+// exceptions in accepts.
 type loginStep struct {
 	words []string
 	hello bool // HELLO 3, which the node may refuse
 }
 
 // login returns the commands that authenticate a connection, choose its
-// database and name it. The node must accept each. PING shows whether the node
-// admits a client that gives no password. HELLO does not authenticate: every
-// version understands AUTH (see upgrade). So all go out together.
+// database and name it. PING shows whether the node admits a client without a
+// password. Authentication uses AUTH, which every version understands, and not
+// HELLO (see upgrade). So all commands can be sent together.
 func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
 	auth, err := within(ctx, func() ([]string, error) { return resolve(ctx, o) }, func([]string) {})
 	if err != nil {
@@ -44,12 +43,12 @@ func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
 	return append(steps, loginStep{words: []string{"PING"}}), nil
 }
 
-// defaultName is what CLIENT LIST shows for a connection.
+// defaultName is the name that CLIENT LIST shows for a connection.
 const defaultName = "quorate"
 
-// accepts reports whether a node that answers a step with this error may be
-// used all the same: it needs no password, speaks no RESP3, or lets nobody name
-// a connection. A name that cannot be one is the caller's mistake.
+// accepts reports whether the node can be used although it answered the step
+// with err: it needs no password, does not speak RESP3, or does not let clients
+// name their connections. An invalid name is the caller's mistake.
 func (s loginStep) accepts(err error) bool {
 	refused, is := errors.AsType[resp.Error](err)
 	naming := s.words[0] == "CLIENT" && !strings.HasPrefix(string(refused), "ERR Client names")
@@ -63,16 +62,17 @@ func appendSteps(out []byte, login []loginStep) []byte {
 	return out
 }
 
-// needless reports whether a node refuses a password because it wants none. It
+// needless reports whether a node refuses a password because it needs none. It
 // then admits every client, so the refusal is no error. (go-redis authenticates
-// by HELLO, which accepts any password there.)
+// with HELLO, which accepts any password there.)
 func needless(refused error) bool {
 	return strings.HasPrefix(refused.Error(), "ERR AUTH <password> called without any password configured")
 }
 
-// resolve returns the command that authenticates the next connection, from the
-// first of the sources that go-redis would ask; nil: none is needed. A provider
-// is the owner's code and may hang: login calls resolve by way of within.
+// resolve returns the command that authenticates the next connection, or nil if
+// none is needed. It uses the first source that go-redis would use. A provider
+// is the application's code and may hang, so login calls resolve through
+// within.
 func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	user, password := o.Username, o.Password
 	switch {
@@ -84,7 +84,7 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 		user, password = o.CredentialsProvider()
 	}
 	switch {
-	case password == "": // there is no such AUTH; a node that wants none admits the client by its PING
+	case password == "": // AUTH needs a password; PING shows whether the node admits the client without one
 		return nil, err
 	case user == "":
 		return []string{"AUTH", password}, err
@@ -92,27 +92,28 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	return []string{"AUTH", user, password}, err
 }
 
-// ErrCredentials says that a node has refused credentials that may change: the
-// client has a provider, and the next attempt to connect asks it again. A token
-// that has expired, or that the node does not know yet, passes in this way.
+// ErrCredentials says that a node refused credentials that may change: the
+// client has a provider, and the next attempt to connect will ask it again.
+// That resolves errors about a token that has expired or that the node does not
+// know yet.
 var ErrCredentials = errors.New("the client's provider of credentials is asked again")
 
-// provided reports whether the credentials of the next connection may be others.
+// provided reports whether the credentials of the next connection may differ.
 func (d *dialer) provided() bool {
 	o := d.to()
 	return o != nil && (o.StreamingCredentialsProvider != nil || o.CredentialsProviderContext != nil || o.CredentialsProvider != nil)
 }
 
-// badCredentials reports whether a node refuses a connection for its user or
-// password.
+// badCredentials reports whether a node refuses a connection because of its
+// user or password.
 func badCredentials(err error) bool {
 	refused, _ := errors.AsType[resp.Error](err)
 	return refused.Code() == "WRONGPASS" || refused.Code() == "NOAUTH" || strings.HasPrefix(string(refused), "ERR invalid password")
 }
 
-// streamed asks a streaming provider for its present credentials. What it says
-// later counts from the next connection on, as with other providers: a node
-// that ends connections whose credentials are over has one come at once.
+// streamed asks a streaming provider for its current credentials. Later updates
+// apply from the next connection on, as with other providers: a node that ends
+// connections with expired credentials causes one at once.
 func streamed(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	current, unsubscribe, err := p.Subscribe(ignored{})
 	if err != nil {
@@ -125,7 +126,7 @@ func streamed(p auth.StreamingCredentialsProvider) (user, password string, err e
 	return user, password, err
 }
 
-// ignored takes what a provider says beside that.
+// ignored discards a provider's updates.
 type ignored struct{}
 
 func (ignored) OnNext(auth.Credentials) {}

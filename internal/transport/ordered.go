@@ -248,7 +248,7 @@ func (l *Ordered) Close(ctx context.Context) error {
 	// when watch returns.
 	l.cancel()
 	l.wg.Wait()
-	l.guests.Wait() // they leave behind what hangs: see within
+	l.probes.Wait() // they leave behind what hangs: see within
 	if l.asker != nil {
 		l.asker.close()
 	}

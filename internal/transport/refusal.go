@@ -1,9 +1,10 @@
 package transport
 
-// This file owns what may be repeated of a node's answer to a login. Such an
-// answer may quote the command, and so the password: a server that does not
-// know AUTH does, and one that lies can.
-// Invariant: of an answer to a login nothing is passed on but what stands here.
+// Which part of a node's answer to a login may appear in errors. The answer may
+// quote the command and with it the password: a server that does not know AUTH
+// does, and a malicious one can.
+// Invariant: of an answer to a login, only the texts in this file are passed
+// on.
 
 import (
 	"errors"
@@ -14,8 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// harmless are beginnings of answers, as Redis and Valkey write them. An answer
-// is cut off behind them.
+// harmless are the beginnings of answers, as Redis and Valkey write them. The
+// rest of such an answer is cut off.
 var harmless = []string{
 	"WRONGPASS invalid username-password pair or user is disabled.",
 	"ERR invalid password",
@@ -35,18 +36,18 @@ var harmless = []string{
 	"ERR This instance has cluster support disabled",
 }
 
-// withText are codes that say enough alone, with the text that stands for the
-// server's.
+// withText are codes that are enough on their own, with the text that replaces
+// the server's.
 var withText = map[string]string{
 	"NOPERM": "this user has no permissions to run ",
 	"ERR":    "unknown command ",
 }
 
-// codes are those that servers give beside the ones above.
+// codes are further codes that servers return.
 var codes = []string{"ERR", "WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "LOADING", "BUSY", "MASTERDOWN", "READONLY", "OOM", "MISCONF", "CLUSTERDOWN", "MOVED", "NOREPLICAS", "TRYAGAIN", "NOPROTO", "UNKILLABLE"}
 
-// SafeRefusal returns what may be passed on of the answer to a command of a
-// login. command is its first word.
+// SafeRefusal returns what may be passed on of the answer to a login command.
+// command is the command's first word.
 func SafeRefusal(answer resp.Error, command string) resp.Error {
 	for _, text := range harmless {
 		if strings.HasPrefix(string(answer), text) {
@@ -65,8 +66,8 @@ func SafeRefusal(answer resp.Error, command string) resp.Error {
 	return "ERR (the server's answer is withheld: it may quote the password)"
 }
 
-// Safe is SafeRefusal for an error of go-redis, which logs in by itself before
-// the command. An error that is no answer of a server stays as it is.
+// Safe is SafeRefusal for an error of go-redis, which logs in on its own before
+// the command. An error that is not a server's answer is returned unchanged.
 func Safe(err error, command string) error {
 	if answer, ok := errors.AsType[redis.Error](err); ok && !errors.Is(err, redis.Nil) {
 		return SafeRefusal(resp.Error(answer.Error()), command)
@@ -74,8 +75,8 @@ func Safe(err error, command string) error {
 	return err
 }
 
-// refused is SafeRefusal for what reading the answer to a step returned. Other
-// errors stay as they are.
+// refused is SafeRefusal for the error from reading the answer to a step. Other
+// errors are returned unchanged.
 func (s loginStep) refused(err error) error {
 	if answer, ok := errors.AsType[resp.Error](err); ok {
 		return SafeRefusal(answer, s.words[0])

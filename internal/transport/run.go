@@ -264,7 +264,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if timeout > l.cfg.Stall {
 		heard := make(chan struct{})
 		step.heard = sync.OnceFunc(func() { close(heard) })
-		l.guests.Go(func() { l.overtake(ctx, heard, lost) })
+		l.probes.Go(func() { l.probeInParallel(ctx, heard, lost) })
 	}
 	o, err := l.open(ctx, timeout)
 	if err != nil {

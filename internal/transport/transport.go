@@ -22,20 +22,21 @@ import (
 // command that was taken or refused gets exactly one Reply.
 type Transport interface {
 	// Append takes a command if there is room for it. It neither blocks nor
-	// calls Reply, so the caller may hold a lock that Reply takes. What Append
-	// takes may be sent at once, and is sent with the next Flush at the latest.
+	// calls Reply, so the caller may hold a lock that Reply takes. A command
+	// that was taken may be sent at once, and is sent by the next Flush at the
+	// latest.
 	Append(cmd Command, u Urgency) Fate
 	// Flush sends what Append has taken. The caller must not hold a lock for
 	// which another goroutine would wait long: Flush may write to a socket.
 	Flush()
-	// Read has the caller read what the node answers until something lies in
-	// the channel, if there is nothing else to read for. It returns within
-	// milliseconds in any case. The caller holds no lock that a Reply takes.
+	// Read lets the caller read the node's answers until there is something in
+	// the channel, if nobody else needs to read. It returns within milliseconds
+	// in any case. The caller must hold no lock that a Reply takes.
 	Read(until <-chan struct{})
-	// State returns how the transport stands at the given time.
+	// State returns the transport's state at the given time.
 	State(now time.Time) State
-	// Reconnect gives the connection up and opens another: the node is not what
-	// it was when this one began.
+	// Reconnect ends the connection and opens another one, because the node has
+	// changed since this one began.
 	Reconnect(cause error)
 	// Close waits until the node has answered everything, but not longer than
 	// ctx. The rest gets ErrClosed. When Close returns, no goroutine of the
@@ -48,26 +49,26 @@ type Transport interface {
 type Urgency uint8
 
 const (
-	Normal  Urgency = iota // it finds room while the node answers in time
-	Urgent                 // it has a reserve of room, so that it does not wait behind those that may wait
-	Certain                // it is not counted: it is taken, or refused
+	Normal  Urgency = iota // there is room as long as the node answers in time
+	Urgent                 // has a reserve of room, so that it need not wait behind normal commands
+	Certain                // never waits for room: it is taken or refused
 )
 
 // Fate is what became of a command.
 type Fate uint8
 
 const (
-	Taken   Fate = iota // it is sent with the next Flush at the latest
+	Taken   Fate = iota // it is sent by the next Flush at the latest
 	Refused             // there is no connection: Reply gets the error, the node never gets the command
-	Full                // it is not taken: the node has enough to do. Config.Room tells when to try again
+	Full                // not taken: the node is busy. Config.Room says when to try again
 )
 
-// State is how a transport stands.
+// State is the state of a transport.
 type State struct {
-	Err     error         // nil while it is connected, else what commands get
-	Info    *Info         // what the node said when the latest connection opened; never nil
-	Waiting time.Duration // for how long the oldest command has been unanswered; 0: there is none
-	Busy    bool          // more is unanswered than one caller has, in the usual case
+	Err     error         // nil while connected, otherwise the error that commands get
+	Info    *Info         // what the node reported when the latest connection opened; never nil
+	Waiting time.Duration // how long the oldest command has been unanswered; 0 if there is none
+	Busy    bool          // more commands are unanswered than one caller usually has
 }
 
 // Command is one request. The transport calls both methods. They must neither
@@ -83,19 +84,19 @@ type Command interface {
 	Reply(v []resp.Value, err error)
 }
 
-// Lasting is a Command that must reach the node even if the connection breaks:
-// while the transport is down it waits, and when it was unanswered as the
-// connection broke, it is sent again, before anything newer, on the next one.
-// It must bear being executed twice.
+// Lasting is a Command that must reach the node even if the connection breaks.
+// While the transport is down, the command waits. If it was unanswered when the
+// connection broke, it is sent again on the next one, before anything newer. So
+// it must be safe to execute twice.
 type Lasting interface {
 	Command
-	// Until is when delivering it has lost its sense; the zero time: never sent
-	// again.
+	// Until is when delivering the command is no longer useful. The zero time
+	// means that it is never sent again.
 	Until() time.Time
 }
 
-// Batch is how several commands are sent as one. Append runs under the
-// transport's lock and must not block. Both are called for one batch at a time.
+// Batch sends several commands as one. Append runs under the transport's lock
+// and must not block. Only one batch at a time uses its methods.
 type Batch interface {
 	// Append encodes the command, given the items' kind, their keys and
 	// arguments, and how many words these are.
@@ -108,54 +109,55 @@ type Batch interface {
 // BatchItem is a Command that may be sent in a Batch.
 type BatchItem interface {
 	Command
-	// Kind says with which others it goes: those of the same kind. 0: it goes
-	// by itself.
+	// Kind says which commands can share a batch: those of the same kind. A
+	// command of kind 0 is always sent on its own.
 	Kind() uint64
-	// AppendItem appends its keys and arguments, each an encoded word, and says
-	// how many. It is called during Append, under the same conditions.
+	// AppendItem appends the command's keys and arguments, each an encoded
+	// word, and returns how many there are. It is called during Append, under
+	// the same conditions.
 	AppendItem(keys, args []byte) (k, a []byte, nKeys, nArgs int)
 }
 
-// Config is fixed for the life of an Ordered. The functions must be set. They
-// are called from the transport's goroutines and must neither block nor call
-// Close.
+// Config does not change during the life of an Ordered. All functions must be
+// set, except where the comment says otherwise. They are called from the
+// transport's goroutines and must neither block nor call Close.
 type Config struct {
-	Slot     string // of a cluster: a key of the slot whose master the connection goes to
-	Unlisted bool   // the user has not given the address: no error says how else to give it
+	Slot     string // for a cluster: a key of the slot whose master to connect to
+	Unlisted bool   // the user did not give this address, so errors suggest no other URL
 
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
-	Stall       time.Duration // a node that owes answers and gives none for so long loses the connection; default 10 NodeTimeouts, at least 2 s
-	MaxPending  int           // so many unanswered commands break the connection; default 65536
-	MaxBytes    int           // so many bytes of unanswered commands do; default 16 MiB
+	Stall       time.Duration // the connection ends if the node owes answers and sends none for this long; default 10 NodeTimeouts, at least 2 s
+	MaxPending  int           // more unanswered commands than this break the connection; default 65536
+	MaxBytes    int           // more bytes of unanswered commands than this do, too; default 16 MiB
 
-	// Room is called when there is room again for what did not find any, and
-	// when that may have lost its sense meanwhile.
+	// Room is called when there is room again after a command found none. It is
+	// also called when such a command may have become obsolete.
 	Room func()
 	// Alone reports that no caller waits for a push. It is called before the
 	// reader goroutine rests: see Transport.Read.
 	Alone func() bool
 
-	// Probe gives the questions that each connection begins with, beside the
-	// transport's own. They must change nothing on the node, and an error as
-	// answer does not fail the connection.
+	// Probe returns the queries that each connection begins with, besides the
+	// transport's own. They must change nothing on the node. An error as the
+	// answer to one of them does not fail the connection.
 	Probe func() []Command
-	// Hello gives the first commands that may change something. It is called
-	// when Probe's are answered. They are sent before anything else. Hello's
-	// own error fails the connection, and so does an error as answer to one of
-	// its commands. If there are no commands, the handshake has taken one round
-	// trip.
+	// Hello returns the first commands that may change something on the node.
+	// It is called once Probe's queries are answered, and its commands are sent
+	// before anything else. The connection fails if Hello returns an error or
+	// if the node answers one of the commands with an error. Without commands,
+	// the handshake is complete after one round trip.
 	Hello func(Info) ([]Command, error)
 	// HelloFailed is called if the connection fails between Hello and Up. Down
 	// is not called for it.
 	HelloFailed func()
 
-	Batch Batch           // nil: every command goes by itself
-	Up    func()          // connected; alternates with Down
+	Batch Batch           // nil: every command is sent on its own
+	Up    func()          // called when connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
 
 	Channel    string               // the channel to subscribe; empty: none
-	Subscribed func()               // on every subscription: what was published before is lost
-	PushDown   func(err error)      // the subscription ended, or was refused; alternates with Subscribed
+	Subscribed func()               // called on every subscription: earlier messages are lost
+	PushDown   func(err error)      // called when the subscription ended or was refused; alternates with Subscribed
 	Push       func(payload string) // one message of Channel
 }
 
@@ -174,27 +176,27 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Info is what a node said about itself when the connection opened. What it
-// did not tell, because it lacks the command or forbids it, is zero.
+// Info is what a node reported about itself when the connection opened. A field
+// is zero if the node lacks the command or forbids it.
 type Info struct {
-	Addr        string     // of the server, as the client's options or its cluster name it
-	RunID       string     // another one: the process was restarted
-	NoInfo      resp.Error // why it does not tell RunID; empty: it tells it
+	Addr        string     // the server's address, as in the client's options or as its cluster reports it
+	RunID       string     // changes if the process is restarted
+	NoInfo      resp.Error // the answer that lacked RunID; empty if RunID is set
 	Version     string
 	Role        string // "master", "slave" or "sentinel"
-	Master      string // of a replica: the address of its master
+	Master      string // of a replica: its master's address
 	AOFEnabled  bool
 	FsyncAlways bool          // appendfsync is always; counts only with AOFEnabled
-	Rewriting   bool          // the append-only file
-	Former      string        // it was a replica in this run, of that master: a part of its replication id
+	Rewriting   bool          // the append-only file is being rewritten
+	Former      string        // the master that it replicated earlier in this run: a part of the replication id; empty if none
 	Eviction    string        // maxmemory-policy
-	Protocol    int           // 3: pushes come on this connection; 2: they have one of their own
-	RoundTrip   time.Duration // of the first command
+	Protocol    int           // 3: pushes arrive on this connection; 2: on one of their own
+	RoundTrip   time.Duration // the round trip of the first command
 }
 
-// Run names the memory that the server has: that of its process, until another
-// master's takes its place. A master that was a replica in between has lost
-// what that one did not have.
+// Run identifies the data in the server's memory: that of its process, until a
+// replication replaces it with another master's. A master that was a replica in
+// between has lost whatever that other master did not have.
 func (i *Info) Run() string {
 	if i.RunID == "" || i.Former == "" {
 		return i.RunID
@@ -202,7 +204,7 @@ func (i *Info) Run() string {
 	return i.RunID + "+" + i.Former
 }
 
-// The errors a Command's Reply sees beside resp.Error; each comes wrapped
+// The errors that a Command's Reply gets besides resp.Error; each comes wrapped
 // together with its cause.
 var (
 	ErrDown   = errors.New("not connected")                     // never sent
@@ -213,6 +215,8 @@ var (
 // Causes of a connection's end, or of a refusal, that are our own decision.
 // Replies see them wrapped in one of the errors above.
 var (
+	// Reasons of our own for ending a connection or refusing a command. Replies
+	// get them wrapped in one of the errors above.
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer that no command asked for: the server is not Redis, or a proxy mixes up connections")

@@ -1,22 +1,21 @@
 package transport
 
-// This file owns how much a connection takes: enough to keep the node busy, and
-// no more than the node answers in time.
+// How many commands a connection takes: enough to keep the node busy, and no
+// more than the node answers in time.
 
 import "time"
 
-// window bounds how many commands a connection has unanswered. It follows the
-// node: what a node answers within rtt + half a node timeout is not too much
-// for it.
+// window bounds how many commands a connection has unanswered. It adapts to the
+// node: if a node answers within rtt + half a node timeout, it can take more.
 type window struct {
 	size int
-	rtt  time.Duration // the quickest answer that was measured; 0: none yet
-	cut  time.Duration // when the window was last made smaller, since Ordered.epoch
+	rtt  time.Duration // the quickest answer measured; 0: none yet
+	cut  time.Duration // when the window last shrank, since Ordered.epoch
 }
 
 // unit is how many bytes of commands that are not urgent count as one command.
-// So a few long ones fill the window, and an urgent one, which is short, is
-// never far behind. A usual command is shorter.
+// So a few long commands fill the window, and an urgent one, which is short, is
+// never far behind. Ordinary commands are shorter than this.
 const unit = 1 << 10
 
 const (
@@ -25,12 +24,13 @@ const (
 	mostWindow  = 16384
 )
 
-// took takes how long n commands, answered now, were unanswered. A window that
-// was not full says nothing about a larger one.
+// took adjusts the window after n commands were answered that had been
+// unanswered for age. full says that the window was full: otherwise the answer
+// says nothing about a larger window.
 func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 	switch {
 	case age > w.rtt+nodeTimeout/2:
-		if now-w.cut > age { // what was sent before the last cut says nothing about it
+		if now-w.cut > age { // commands sent before the last cut say nothing about the new size
 			w.size, w.cut = max(w.size*3/4, leastWindow), now
 		}
 	case full:
@@ -38,16 +38,17 @@ func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 	}
 }
 
-// bound takes how long a command was unanswered: no answer is quicker than the
-// round trip.
+// bound lowers rtt to age, the time that a command was unanswered: no answer is
+// quicker than the round trip.
 func (w *window) bound(age time.Duration) {
 	if w.rtt == 0 || age < w.rtt {
 		w.rtt = age
 	}
 }
 
-// room is the bound for a command. A quarter more is kept for the urgent ones,
-// so that they need not wait behind those that are not.
+// room is how many commands may be unanswered before this one must wait. A
+// quarter more is reserved for urgent commands, so that they need not wait
+// behind others.
 func (w *window) room(urgent bool) int {
 	if urgent {
 		return w.size + w.size/4
