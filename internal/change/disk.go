@@ -87,8 +87,8 @@ func (d *disk) told(now protocol.Time, p Persistence) (saved, snapshot bool) {
 	return d.settled, false
 }
 
-// begun says whether the snapshot has begun that told has asked for. One of
-// another run does not count.
+// begun records whether the snapshot that told asked for has begun. An answer
+// from another run of the server does not count.
 func (d *disk) begun(now protocol.Time, p Persistence) {
 	d.asked, d.settled, d.saving = false, p.Refused, p.Saving && p.Run == d.run
 	if !p.Refused && !d.saving {
@@ -96,7 +96,7 @@ func (d *disk) begun(now protocol.Time, p Persistence) {
 	}
 }
 
-// later has another snapshot asked for after a pause.
+// later postpones the next snapshot.
 func (d *disk) later(now protocol.Time) {
 	pause := saveAgain //mutant:ConstSaveAgain
 	d.again = now.Add(pause)

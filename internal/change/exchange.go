@@ -7,10 +7,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns when a set goes on to the next configuration of a change, and
-// when the change is given up. The configurations are made in steps.go.
+// When a set moves on to the next configuration of a change, and when the
+// change is given up. steps.go makes the configurations.
 
-// ExchangeOutcome is what has become of an Exchange.
+// ExchangeOutcome is the outcome of an Exchange.
 type ExchangeOutcome uint8
 
 // The outcomes.
@@ -21,19 +21,19 @@ const (
 	ExchangeUnfit                  // the change makes no sense for the set
 )
 
-// Exchange decides for the client that exchanges nodes what the next
-// configuration is, and when it may be proposed. An exchange that another
-// client has left half-way is finished first. It is not safe for concurrent
+// Exchange decides, for the client that exchanges nodes, what the next
+// configuration is and when it may be proposed. If another client left an
+// exchange half-way, it finishes that one first. It is not safe for concurrent
 // use.
 //
 // The successor of a configuration is decided by a majority of the nodes that
-// stay or leave: it is recorded in a register beside the claims, see
+// stay or leave. It is recorded in a register next to the claims, see
 // SuccessorName.
 //
-// Invariant: the new set alone counts only when no client can hold by the set
-// of before alone, whose leases have ended a guard time after a majority of
-// that set has refused its requests. And fences of the set of before are older
-// by then than any ticket that the new set gives.
+// Invariant: the new set counts alone only when no client can hold by the old
+// set alone any more: its leases have ended a guard time after a majority of
+// the old set began to refuse its requests. By then the old set's fences are
+// also older than any ticket that the new set gives.
 type Exchange struct {
 	Goal Goal // the zero value: what is under way is ended, and nothing else is begun
 	Undo bool // what is under way is given up. It may be set at any time
@@ -63,7 +63,7 @@ type exchanging struct {
 	silent protocol.Time // since when it has not answered; 0: it has
 }
 
-// Decided says that a configuration has been decided.
+// Decided takes a configuration that has been decided.
 func (e *Exchange) Decided(c *nodeset.Configuration) {
 	if e.follow = 0; e.config != nil && c.Stage == nodeset.Stable && vacates(c, e.config) { //mutant:RuleExchangeFollow
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
@@ -72,9 +72,9 @@ func (e *Exchange) Decided(c *nodeset.Configuration) {
 	e.Begins(c)
 }
 
-// Begins notes whether the change has begun with a configuration that has been
-// decided, though the client may never count on that: another one may undo it
-// before.
+// Begins records whether the change has begun with a configuration that was
+// decided. The client may never count on that configuration: another client may
+// undo it first.
 func (e *Exchange) Begins(c *nodeset.Configuration) {
 	e.begun = e.begun || c.Stage != nodeset.Stable && has(c, e.Goal, true)
 }
@@ -102,12 +102,12 @@ func (e *Exchange) wait() time.Duration {
 	return guard + guard/50 + 2*e.config.Skew() //mutant:ConstExchangeWait
 }
 
-// Mine reports whether the change that is under way is the goal, or may be.
+// Mine reports whether the change under way is the goal, or may be.
 func (e *Exchange) Mine() bool {
 	return e.config != nil && (e.begun && e.config.Stage != nodeset.Stable || e.sent)
 }
 
-// Left returns how long Jointly lasts yet, at least.
+// Left returns how much longer Jointly must last.
 func (e *Exchange) Left(now protocol.Time) time.Duration {
 	switch {
 	case e.config == nil:
@@ -118,7 +118,7 @@ func (e *Exchange) Left(now protocol.Time) time.Duration {
 	return max(0, e.wait()-now.Sub(e.began))
 }
 
-// Read says that nothing had been decided to follow the configuration when its
+// Read records that no successor of the configuration had been decided when its
 // register was read.
 func (e *Exchange) Read() { e.read, e.sent = true, false }
 
@@ -145,8 +145,8 @@ func (e *Exchange) Outcome() ExchangeOutcome {
 	return ExchangeGoesOn
 }
 
-// readOneIn is in how many rounds the register is read once, though nothing is
-// proposed.
+// readOneIn is how often the register is read although nothing is proposed:
+// once in so many rounds.
 const readOneIn = 8
 
 // Propose returns what is to follow the configuration that was decided last,
@@ -187,7 +187,7 @@ func (e *Exchange) propose(now protocol.Time, b nodeset.Ballot) *nodeset.Configu
 }
 
 // lose gives the change up if a node that enters has been silent for too long.
-// What another client has begun is for that client, or an operator, to give up.
+// A change that another client began is left to that client or to an operator.
 func (e *Exchange) lose(now protocol.Time) {
 	for i := range e.nodes {
 		n := &e.nodes[i]
@@ -197,7 +197,7 @@ func (e *Exchange) lose(now protocol.Time) {
 	}
 }
 
-// Awaits reports whether a member enters and does not answer.
+// Awaits reports whether a member is entering and does not answer.
 func (e *Exchange) Awaits(member int) bool {
 	return e.config.Stage != nodeset.Stable && e.config.Members[member].Role == nodeset.Enters && e.nodes[member].silent != 0
 }
@@ -232,20 +232,20 @@ func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
 	}
 }
 
-// Saves reports whether a member has to have its move on disk: it stays or
-// leaves, and the new set counts alone next.
+// Saves reports whether a member must have its move on disk: it stays or
+// leaves, and the next configuration is the new set alone.
 func (e *Exchange) Saves(member int) bool {
 	jointly := e.config != nil && e.config.Stage == nodeset.Jointly
 	return jointly && e.config.Members[member].Role != nodeset.Enters && e.began == 0 //mutant:RuleExchangeSaved=false
 }
 
-// Silent says that a member does not answer: it may have lost its data since it
-// was looked at.
+// Silent records that a member does not answer: it may have lost its data since
+// its last answer.
 //
-// Invariant: a member counts for the next configuration by what it has told
-// last, and only while it answers. Without the rule the new set counts alone by
-// a member that was caught up, crashed and comes back empty: what is recorded
-// is at no node of that set.
+// Invariant: a member counts for the next configuration by its last answer, and
+// only while it answers. Otherwise the new set could count alone by a member
+// that was caught up, crashed and comes back empty: no node of that set would
+// have what was recorded.
 func (e *Exchange) Silent(now protocol.Time, member int) {
 	n := &e.nodes[member]
 	n.votes, n.caught = false, false //mutant:RuleExchangeSilent
@@ -254,7 +254,8 @@ func (e *Exchange) Silent(now protocol.Time, member int) {
 	}
 }
 
-// Looked says what a member that serves that configuration says of itself.
+// Looked takes what a member that serves the configuration reports about
+// itself.
 func (e *Exchange) Looked(member int, votes, caughtUp bool) {
 	n := &e.nodes[member]
 	n.votes, n.caught, n.silent = votes, caughtUp, 0
@@ -276,8 +277,8 @@ func (e *Exchange) majority(without nodeset.Role, is func(n *exchanging) bool) b
 	return 2*have > all
 }
 
-// Next returns whether what follows the configuration may be proposed now. It
-// is Join after Learning, and Finish after Jointly.
+// Next reports whether the next configuration may be proposed now: Join after
+// Learning, Finish after Jointly.
 func (e *Exchange) Next(now protocol.Time) bool {
 	if e.config == nil || e.config.Stage == nodeset.Stable || e.began == 0 {
 		return false
@@ -293,9 +294,9 @@ func (e *Exchange) Next(now protocol.Time) bool {
 		now.Sub(e.began) >= e.wait() //mutant:RuleExchangeWait
 }
 
-// learnt reports whether each node that enters has taken in what the others
-// have. A node that cannot be reached holds the exchange up, and it is for the
-// operator to give it up.
+// learnt reports whether each node that enters has received what the others
+// have. A node that cannot be reached holds up the exchange until the operator
+// gives it up.
 func (e *Exchange) learnt() bool {
 	for i := range e.nodes {
 		if n := &e.nodes[i]; e.config.Members[i].Role == nodeset.Enters && !(n.moved && n.votes && n.caught) {
@@ -305,9 +306,9 @@ func (e *Exchange) learnt() bool {
 	return true
 }
 
-// Over reports whether a majority of the new set has moved to it, and clients
-// have had the time to follow. A second change may begin, and what was removed
-// may be stopped.
+// Over reports whether a majority of the new set has moved to it and clients
+// have had the time to follow. Then a second change may begin, and the removed
+// servers may be stopped.
 func (e *Exchange) Over() bool {
 	return e.config != nil && e.config.Stage == nodeset.Stable && e.follow == 0 && e.majority(nodeset.Enters, func(n *exchanging) bool { return n.moved })
 }

@@ -21,7 +21,7 @@ import (
 // from Joint to the new set is without such a set for clients that count on
 // what was before Joint. These cannot hold any more by then: see Exchange.
 
-// Goal is what is to become of a set.
+// Goal is the intended change of a set.
 type Goal struct {
 	Add    []nodeset.Member // their numbers are given by Begin
 	Remove []string         // addresses
@@ -30,7 +30,7 @@ type Goal struct {
 	Shared *nodeset.Shared  // nil: the settings stay
 }
 
-// Empty reports whether nothing is to be changed.
+// Empty reports whether there is nothing to change.
 func (ch *Goal) Empty() bool {
 	return len(ch.Add)+len(ch.Remove)+len(ch.Move) == 0 && ch.Shared == nil
 }
@@ -64,9 +64,9 @@ func Fits(c *nodeset.Configuration, ch Goal) bool {
 	return begins && ends
 }
 
-// Begin returns the first configuration of a change. Where no node is added,
-// and no holder can be left with too few nodes, none has to learn. Addresses
-// alone need no stages: the quorums are the same.
+// Begin returns the first configuration of a change. If no node is added and no
+// holder can be left with too few nodes, it skips Learning. A change of
+// addresses alone needs no stages, because the quorums stay the same.
 func Begin(c *nodeset.Configuration, ch Goal, b nodeset.Ballot) *nodeset.Configuration {
 	n := follow(c, b, nodeset.Learning)
 	for i := range n.Members {
@@ -113,26 +113,26 @@ func give(c *nodeset.Configuration) int {
 	}
 }
 
-// follow returns a copy of the next epoch.
+// follow returns a copy of c for the next epoch.
 func follow(c *nodeset.Configuration, b nodeset.Ballot, s nodeset.Stage) *nodeset.Configuration {
 	n := *c
 	n.Stamp, n.Stage, n.Members = nodeset.StampOf(c.Stamp.Epoch()+1, b), s, slices.Clone(c.Members)
 	return &n
 }
 
-// Join returns what follows Learning.
+// Join returns the configuration that follows Learning.
 func Join(c *nodeset.Configuration, b nodeset.Ballot) *nodeset.Configuration {
 	return follow(c, b, nodeset.Jointly)
 }
 
-// Finish returns the new set.
+// Finish returns the configuration of the new set.
 func Finish(c *nodeset.Configuration, b nodeset.Ballot) *nodeset.Configuration {
 	n := end(c, b, nodeset.Leaves)
 	n.Now = n.Next
 	return n
 }
 
-// Undo returns the set of before.
+// Undo returns the configuration of the set before the change.
 func Undo(c *nodeset.Configuration, b nodeset.Ballot) *nodeset.Configuration {
 	n := end(c, b, nodeset.Enters)
 	n.Next = n.Now
@@ -149,14 +149,14 @@ func end(c *nodeset.Configuration, b nodeset.Ballot, without nodeset.Role) *node
 }
 
 // vacates reports whether no member of c has an address of a member that
-// decides what follows o. A client may know that member by this address alone.
+// decides what follows o. A client may know that member only by this address.
 func vacates(c *nodeset.Configuration, o *nodeset.Configuration) bool {
 	gone := func(addr string) bool { return c.Place(addr) < 0 }
 	return slices.ContainsFunc(o.Members, func(m nodeset.Member) bool { return m.Role != nodeset.Enters && slices.ContainsFunc(m.All(), gone) })
 }
 
-// has reports whether a change is the one under way, or else whether nothing of
-// it is left to do.
+// has reports whether the change ch is the one under way or, without underWay,
+// whether nothing of it is left to do.
 func has(c *nodeset.Configuration, ch Goal, underWay bool) bool {
 	for _, m := range ch.Add {
 		if at := c.Place(m.Addr); at < 0 || underWay && c.Members[at].Role != nodeset.Enters {

@@ -39,15 +39,16 @@ var (
 	errLater = errors.New("another time")
 )
 
-// TooFew is why names are not listed: too few of the other nodes can be asked.
+// TooFew is the error of an attempt that could not list names because too few
+// of the other nodes can be asked.
 type TooFew struct {
 	Nodes []error // per node: why it cannot be; nil: it can
 }
 
 func (*TooFew) Error() string { return "too few of the other nodes can be asked" }
 
-// Attempt is one attempt to repair a node. Run makes it, and Repair.Ended takes
-// what has come of it.
+// Attempt is one attempt to repair a node. Run performs it, and Repair.Ended
+// takes the result.
 type Attempt struct {
 	Node int
 
@@ -62,10 +63,10 @@ type Attempt struct {
 	wait     time.Duration // for the end of the guard time
 }
 
-// progress is what an attempt leaves to the next one: which names it has
-// listed, and which of them it has not brought yet.
-// Invariant: they are those of one incarnation. A name that was brought in an
-// earlier incarnation is forgotten again (repair-begins-again.txt).
+// progress is what an attempt leaves to the next one: the names it has listed,
+// and which of them it has not copied yet.
+// Invariant: the names belong to one incarnation. A name that was copied in an
+// earlier incarnation has been lost again (repair-begins-again.txt).
 type progress struct {
 	incarnation protocol.Incarnation
 	listed      bool
@@ -81,17 +82,17 @@ type peer struct {
 	listed bool
 }
 
-// Spare says, in place of Run, that nothing is missing at the node.
+// Spare replaces Run if the node lacks nothing.
 func (a *Attempt) Spare() { a.caughtUp = true }
 
-// Run makes the attempt.
+// Run performs the attempt.
 func (a *Attempt) Run(io IO) { a.err = a.repair(io) }
 
-// repair looks at the node, takes the turn, lists the names of the other nodes,
-// brings the names to the node, and marks it.
+// repair looks at the node, takes the turn, lists the other nodes' names,
+// copies the names to the node, and marks it as caught up.
 //
-// Names are listed once the node's guard time is over. Before that the other
-// nodes may take more that rests on what the node forgot.
+// It lists names only after the node's guard time. Before that, the other nodes
+// may accept more that depends on what the node forgot.
 //
 // Invariant: the mark names the incarnation that was repaired, so a node that
 // has lost its data since ignores it.
@@ -134,7 +135,7 @@ func (a *Attempt) repair(io IO) error {
 	return a.refused(io, err)
 }
 
-// begin begins with what an earlier attempt has listed in this incarnation.
+// begin continues with what an earlier attempt listed in this incarnation.
 func (a *Attempt) begin(m *Marker) {
 	k := &a.known
 	if m.Incarnation != k.incarnation {
@@ -147,16 +148,16 @@ func (a *Attempt) begin(m *Marker) {
 	a.wait = m.Wait
 }
 
-// refused notes whether the node that is repaired will refuse the next time,
+// refused records whether the node being repaired will refuse the next attempt,
 // too.
 func (a *Attempt) refused(io IO, err error) error {
 	a.forGood = err != nil && io.ForGood(err)
 	return err
 }
 
-// list lists the names of the other nodes, one node after the other. Failing q
-// nodes that are caught up, all of them must be asked: one that cannot be asked
-// may be the only one that knows.
+// list lists the names of the other nodes, one node after the other. Unless q
+// nodes are caught up, all of them must be asked: the one that cannot be asked
+// may be the only one that knows a name.
 func (a *Attempt) list(io IO, kept bool) error {
 	g := io.Group()
 	others, all := make([]peer, max(g.Nodes, a.Node+1)), g.Sets.All()
@@ -234,7 +235,7 @@ func (a *Attempt) listNode(io IO, node int, before *Marker, found map[string]str
 	return err
 }
 
-// skip leaves out names that the node does not need. The nodes may have been
+// skip drops names that the node does not need. The nodes may have been
 // exchanged since the names were listed.
 func (a *Attempt) skip(io IO) {
 	g := io.Group()
@@ -245,11 +246,11 @@ func (a *Attempt) skip(io IO) {
 	a.left.Store(int64(len(a.known.names)))
 }
 
-// bring brings the next names to the node. What could not be brought comes
-// after the other names, in the next attempt. If no name of a batch could be
-// brought, the batch may have been too large (repair-portions.txt).
-// Invariant: the node is marked once no name is left, those that could not be
-// read included (repair-every-name.txt).
+// bring copies the next names to the node. Names that fail go behind the
+// others, into the next attempt. If every name of a batch failed, the batch may
+// have been too large (repair-portions.txt).
+// Invariant: the node is marked only when no name is left, not even one that
+// could not be read (repair-every-name.txt).
 func (a *Attempt) bring(io IO) error {
 	if a.over.Load() {
 		return errLater
@@ -276,10 +277,10 @@ func (a *Attempt) bring(io IO) error {
 	return nil
 }
 
-// bringName brings one name to the node. A register that is undecided is
-// decided once in an attempt: the run that makes it undecided again is alive
-// (repair-decides.txt). It is read again then, as the node need not be one of
-// the majority that has the decision.
+// bringName copies one name to the node. It decides an undecided register once
+// in an attempt: if the register becomes undecided again, that run is alive
+// (repair-decides.txt). It then reads the register again, because the node need
+// not be in the majority that has the decision.
 func (a *Attempt) bringName(io IO, name string) error {
 	g := io.Group()
 	_, succession := g.Brings(a.Node, name)
@@ -297,7 +298,7 @@ func (a *Attempt) bringName(io IO, name string) error {
 	}
 }
 
-// most is how many names are brought at a time.
+// most is how many names are copied at a time.
 func (a *Attempt) most() int {
 	return repairBatch //mutant:RuleRepairBound=1 << 30
 }

@@ -1,6 +1,6 @@
-// Package repair is how a node that lost its data gets back what the others
-// have recorded. Until then it cannot attest that something was not recorded.
-// It is pure.
+// Package repair restores to a node that lost its data what the other nodes
+// have recorded. Until then the node cannot attest that something was not
+// recorded. The package is pure.
 //
 //	repair.go    which node is repaired, and when
 //	attempt.go   one attempt to repair a node, from the first question to the last

@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// IO asks the nodes for an attempt. Each method waits for its answer, and each
-// wait is bounded. An answer that does not come is an error.
+// IO asks the nodes for an attempt. Each method waits for its answer, for a
+// bounded time. A missing answer is an error.
 type IO interface {
 	// Look reads the marker of a node. With clock it also finds out what is
 	// left of the node's guard time.
@@ -43,7 +43,7 @@ type IO interface {
 	ForGood(err error) bool
 }
 
-// Marker is what a node says of itself.
+// Marker is what a node reports about itself.
 type Marker struct {
 	Incarnation protocol.Incarnation
 	Run         string // of the server

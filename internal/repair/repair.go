@@ -10,15 +10,15 @@ import (
 )
 
 // Repair decides for one client which nodes it repairs, and when. Its methods
-// take the time and an event. Out is what the client shall do then, and Wake is
-// when it wants a Tick. Every client has one, whatever it uses. It is not safe
-// for concurrent use.
+// take the time and an event. Out is what the client must do then, and Wake is
+// when it needs a Tick. Every client has a Repair, whatever else it uses. It is
+// not safe for concurrent use.
 //
 // Invariant: a node that may lack something has an attempt under way, or one to
 // come.
 // Invariant: a node is marked as caught up only in the incarnation in which it
-// was brought every name that an attesting quorum of the other nodes listed
-// after the node's guard time.
+// received every name that an attesting quorum of the other nodes listed after
+// the node's guard time.
 type Repair struct {
 	NodeTimeout time.Duration
 	Guard       time.Duration
@@ -29,13 +29,13 @@ type Repair struct {
 	numbers map[string]protocol.Time // semaphores that a node has missed a Resize of: when to spread the number; Never: it is under way
 }
 
-// Task is one thing that the client shall do. No event waits for it.
+// Task is one thing for the client to do. No event waits for it.
 type Task struct {
 	Attempt *Attempt // run it, then call Ended
 	Number  string   // nothing else: read the number of permits of this name so that each node that answers has it, then call Spread
 }
 
-// Report is what the log says of an attempt that has ended.
+// Report is what to log about an attempt that has ended.
 type Report struct {
 	Names int   // that were brought to the node, which is caught up if Err is nil
 	Err   error // why the attempt has failed
@@ -55,7 +55,7 @@ type nodeRepair struct {
 	known     progress
 }
 
-// repairStage is how far the repair of a node is.
+// repairStage is the stage of a node's repair.
 type repairStage uint8
 
 const (
@@ -64,8 +64,8 @@ const (
 	repairing                       // an attempt is under way
 )
 
-// quietAttempts are some ten seconds of attempts by default. Then an operator
-// should know.
+// quietAttempts is how many attempts may fail before an operator should know.
+// By default they take about ten seconds.
 const quietAttempts = 24
 
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64) *Repair {
@@ -75,43 +75,43 @@ func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64) *Repair
 	}
 }
 
-// Grow has the client know so many nodes.
+// Grow makes room for nodes nodes.
 func (r *Repair) Grow(nodes int) {
 	for len(r.nodes) < nodes {
 		r.nodes = append(r.nodes, nodeRepair{})
 	}
 }
 
-// DecideWithin returns how long a run may take that decides a register: two
-// round trips, and three where claims meet. A client that sees the name held
-// for longer may take it for a run of the work.
+// DecideWithin returns how long a run that decides a register may take: two
+// round trips, or three if claims collide. A client that sees the name held for
+// longer may take the holder for a run of the work.
 func DecideWithin(nodeTimeout, ttl, trip time.Duration) time.Duration {
 	return max(nodeTimeout/2, min(4*trip, ttl/2))
 }
 
-// MissedResize says that a node does not know the newest number of permits of a
-// semaphore, which others know. A quick node may be ahead of a slow one by less
-// than a node timeout.
+// MissedResize records that a node lacks a semaphore's newest number of
+// permits, which other nodes have. The task waits for a node timeout, because a
+// slow node may merely be behind a quick one.
 func (r *Repair) MissedResize(now protocol.Time, name string, timeout time.Duration) {
 	if _, known := r.numbers[name]; !known { //mutant:RuleRepairResize
 		r.numbers[name] = now.Add(timeout)
 	}
 }
 
-// Spread says that a number has been spread. The next answer that shows that a
-// node lacks it begins again.
+// Spread records that a number has been spread. If a later answer shows that a
+// node lacks it, the work starts again.
 func (r *Repair) Spread(name string) { delete(r.numbers, name) }
 
-// Attempted reports whether nothing is to be waited for at a node: its repair
-// was attempted once, or is not under way.
+// Attempted reports whether there is no need to wait for a node: its repair was
+// attempted once, or is not under way.
 func (r *Repair) Attempted(node int) bool {
 	n := &r.nodes[node]
 	return n.stage == repairIdle || n.attempted
 }
 
-// Tick lets time pass. Late is allowed: another client may then get the turn at
-// a node, and both bring names. That costs requests and no safety, as a node
-// keeps the newest record and promise that it gets.
+// Tick lets time pass. A late Tick is harmless: another client may get the turn
+// at a node, and both copy names. That costs requests but is safe, because a
+// node keeps the newest record and promise that it gets.
 func (r *Repair) Tick(now protocol.Time) {
 	for i := range r.nodes {
 		if n := &r.nodes[i]; n.stage == repairPaused && now >= n.retry {
@@ -126,7 +126,7 @@ func (r *Repair) Tick(now protocol.Time) {
 	}
 }
 
-// Wake returns when a Tick is wanted.
+// Wake returns when the next Tick is needed.
 func (r *Repair) Wake() protocol.Time {
 	w := protocol.Never
 	for i := range r.nodes {
@@ -140,18 +140,18 @@ func (r *Repair) Wake() protocol.Time {
 	return w
 }
 
-// Up says that a connection to a node has begun. The node may have lost its
-// data since the last one. And it may be the node without which others could
-// not be repaired.
+// Up starts a new connection to a node. The node may have lost its data since
+// the last one. It may also be the node without which others could not be
+// repaired.
 func (r *Repair) Up(now protocol.Time, node int) {
 	r.nodes[node].up = true
 	r.RetryNow(now)
 	r.Look(now, node) //mutant:RuleRepairMeet
 }
 
-// RetryNow retries paused nodes at once: their guard times may have been ended.
-// What an attempt under way has learnt of that may be older, so the next one
-// follows at once.
+// RetryNow retries paused nodes at once, because their guard times may have
+// been ended. An attempt under way may rest on older information, so another
+// one follows it at once.
 func (r *Repair) RetryNow(now protocol.Time) {
 	for i := range r.nodes {
 		switch n := &r.nodes[i]; n.stage {
@@ -164,9 +164,9 @@ func (r *Repair) RetryNow(now protocol.Time) {
 	r.Tick(now)
 }
 
-// Look says that a node may have to be repaired: an answer of it has shown
-// that, or it has a new incarnation. A repair under way there looks once more
-// in the end.
+// Look starts a repair of a node if necessary: an answer showed that the node
+// may have lost data, or it has a new incarnation. A repair under way looks at
+// the node once more at its end.
 func (r *Repair) Look(now protocol.Time, node int) {
 	n := &r.nodes[node]
 	switch {
@@ -179,8 +179,8 @@ func (r *Repair) Look(now protocol.Time, node int) {
 	}
 }
 
-// Down says that the connection to a node has ended. The next one begins with a
-// look, and goes on with what was listed if the node has its incarnation still.
+// Down ends the connection to a node. The next connection begins with a look.
+// It continues with what was listed if the node still has its incarnation.
 func (r *Repair) Down(_ protocol.Time, node int) {
 	n := &r.nodes[node]
 	if n.up = false; n.stage == repairing {
@@ -190,8 +190,8 @@ func (r *Repair) Down(_ protocol.Time, node int) {
 	n.idle()
 }
 
-// Close ends the repairs. Attempts under way end after the question that they
-// wait for, so that turns are given up.
+// Close ends the repairs. Attempts under way end after their current question,
+// so that they yield their turns.
 func (r *Repair) Close(now protocol.Time) {
 	clear(r.numbers)
 	for i := range r.nodes {
@@ -199,7 +199,7 @@ func (r *Repair) Close(now protocol.Time) {
 	}
 }
 
-// first is the shortest pause.
+// first is the shortest pause between attempts.
 func (r *Repair) first() time.Duration { return r.NodeTimeout / 16 }
 
 func (r *Repair) begin(i int) {
@@ -209,8 +209,7 @@ func (r *Repair) begin(i int) {
 	r.Out = append(r.Out, Task{Attempt: n.attempt})
 }
 
-// Ended takes an attempt that has ended. It returns what the log says, nil if
-// it says nothing.
+// Ended takes an attempt that has ended. It returns what to log, or nil.
 func (r *Repair) Ended(now protocol.Time, a *Attempt) (report *Report) {
 	n := &r.nodes[a.Node]
 	if n.attempted, n.known = true, a.known; a.caughtUp {
@@ -229,8 +228,8 @@ func (r *Repair) Ended(now protocol.Time, a *Attempt) (report *Report) {
 	return report
 }
 
-// pauseAfter has the next attempt follow later. Every client does this: their
-// attempts are spread, and get rarer while they fail.
+// pauseAfter schedules the next attempt. Every client does this, so attempts
+// are spread, and become rarer while they fail.
 func (r *Repair) pauseAfter(now protocol.Time, a *Attempt) (report *Report) {
 	n := &r.nodes[a.Node]
 	longest := 4 * r.NodeTimeout
@@ -256,5 +255,5 @@ func (r *Repair) pauseAfter(now protocol.Time, a *Attempt) (report *Report) {
 	return report
 }
 
-// idle ends the repair. What was listed stays.
+// idle ends the repair but keeps what was listed.
 func (n *nodeRepair) idle() { *n = nodeRepair{up: n.up, known: n.known} }
