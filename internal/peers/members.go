@@ -69,19 +69,20 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 	return s.CarryOut(by, todo)
 }
 
-// due reports whether this client is to have the nodes record a set. Called
-// with s.mu held.
+// due reports whether this client must have the nodes record a set. Called with
+// s.mu held.
 func (s *members) due() bool {
 	return !s.ps.Set.LooksOnly && s.Recorder.declaring == 0 && s.known.Due()
 }
 
-// changed wakes what waits for changes. Called with s.mu held.
+// changed wakes everything that waits for changes. Called with s.mu held.
 func (s *members) changed() {
 	signal := make(chan struct{})
 	close(*s.signal.Swap(&signal))
 }
 
-// name has requests name what counts now. Called with s.mu held.
+// name makes requests name the configuration that counts now. Called with s.mu
+// held.
 func (s *members) name() {
 	c := s.known.Config()
 	if c == nil {
@@ -251,10 +252,10 @@ func (ps *Peers) regroup(g protocol.Group) {
 	ps.Claims.Signal()
 }
 
-// keep has a node be connected to while it is wanted, at the address that the
-// set records, and ends it otherwise.
-// Invariant: it looks again after what it has done. Two events may have their
-// actions carried out in either order.
+// keep connects to node i if it is wanted, at the address that the set records,
+// and drops it otherwise.
+// Invariant: it checks again after acting, because the actions of two events
+// may be carried out in either order.
 func (s *members) keep(i int) {
 	ps := s.ps
 	s.mu.Lock() // one lock for both: the address is that of the member that is wanted
@@ -289,9 +290,10 @@ func (s *members) keep(i int) {
 	})
 }
 
-// counts waits until claims count on a number, and requests name the
-// configuration that has it: the node's events and its handshake go by these.
-// It returns false if the number is none any more, or the Quorum closes.
+// counts waits until claims count on node i and requests name the configuration
+// that contains it: the node's events and its handshake depend on these. It
+// returns false if the configuration no longer has that number, or if the
+// Quorum closes.
 func (s *members) counts(i int) bool {
 	for i < nodeset.Seed {
 		c := s.Config.Load()
@@ -310,7 +312,7 @@ func (s *members) counts(i int) bool {
 	return true
 }
 
-// Drop ends a node for good. It does not wait for that: n.ended is closed when
+// Drop ends a node permanently. It does not wait: n.Ended is closed when
 // nothing of the node is left.
 func (n *Node) Drop() {
 	if n.Dropped.Swap(true) {

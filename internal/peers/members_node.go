@@ -1,6 +1,6 @@
 package peers
 
-// This file owns what the beginning of a connection does about the set.
+// What a new connection does about the set.
 // Invariant: a node gets no request of a claim before its record has been
 // judged.
 
@@ -16,9 +16,9 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// meet finds out what the server counts as that a connection has just reached,
-// of which this is the run. It runs in hello, on the goroutine that makes the
-// connection. If done, the node is not marked, and gets no request.
+// meet finds out which member the server behind a new connection is. run is the
+// server's run. If done, the node is not marked and gets no request. It runs in
+// hello, on the goroutine that makes the connection.
 func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error) {
 	ps := n.ps
 	p := &n.probed
@@ -69,7 +69,7 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	return nil, true, ps.Members.VerdictError(v)
 }
 
-// step is a command by which a node takes a step of its set's register.
+// step returns the command for one step of the node's record of its set.
 func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 	ps := n.ps
 	c := &flow.Request{Command: ps.Members.setStep(nil, s, run)}
@@ -85,7 +85,7 @@ func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 	return c
 }
 
-// keeps returns a command whose answer is what the node keeps of its set. The
+// keeps returns a command whose answer is the node's record of its set. The
 // answer goes to nodeset.Membership.
 func (n *Node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
 	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
@@ -107,9 +107,9 @@ func (n *Node) serves(m *nodeset.Membership) bool {
 	return !n.Dropped.Load() && n.Addr == m.Addr(n.Index)
 }
 
-// judgeAgain has a node without a vote be judged again after a pause. What is
-// under way is over in a few round trips, so the pause is short at first.
-// Invariant: one pause at a time, whatever ends the connection meanwhile.
+// judgeAgain schedules another judgement of a node without a vote. Whatever is
+// under way takes a few round trips, so the first pauses are short.
+// Invariant: there is only one pause at a time, whatever ends the connection.
 func (n *Node) judgeAgain() {
 	ps := n.ps
 	longest := 5 * ps.Set.NodeTimeout
@@ -121,7 +121,7 @@ func (n *Node) judgeAgain() {
 	})
 }
 
-// logVerdict logs what is new about a node.
+// logVerdict logs a node's verdict if it is new.
 func (n *Node) logVerdict(v nodeset.SetVerdict) {
 	ps := n.ps
 	s := ps.Members

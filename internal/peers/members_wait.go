@@ -1,6 +1,6 @@
 package peers
 
-// This file owns what calls wait for: a set, and a majority of its nodes.
+// Waiting for a set, and for a majority of its nodes.
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// changes returns a channel that is closed with the next change of what named,
-// config and wrong say. A caller takes it before it reads these. Each call
-// asks, so it takes no lock.
+// changes returns a channel that is closed at the next change of Named, Config
+// or wrong. A caller takes it before it reads these. Each call uses it, so it
+// takes no lock.
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
 // Await waits until this client counts on a set. Blank nodes record the set of
@@ -136,7 +136,8 @@ func (s *members) records() bool {
 	return s.Recorder.recording || s.Recorder.declaring > 0
 }
 
-// Until looks each 2 ms whether something holds that nothing announces.
+// Until polls every 2 ms until is() is true, for conditions that nothing
+// announces.
 func (ps *Peers) Until(ctx context.Context, is func() bool) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -165,10 +166,10 @@ func (s *members) Settled(ctx context.Context) {
 	ps.Until(ctx, s.tried)
 }
 
-// tried reports whether each node of the set has been connected to, or tried.
-// While none is known these are the nodes of the list: each has shown what it
-// keeps, or does not answer. A connection that was ended so that the next one
-// judges the node is no answer.
+// tried reports whether each node of the set has been connected to or tried.
+// While no set is known, these are the nodes of the list, and each must have
+// shown its record or have failed to answer. A connection that was ended so
+// that the next one judges the node does not count as an attempt.
 func (s *members) tried() bool {
 	list := s.ps.Seeds.Live()
 	if c := s.Config.Load(); c != nil {

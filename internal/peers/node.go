@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// connection is how a node is connected to, and what its link calls.
+// connection returns the transport's configuration for a node, with the
+// functions that its link calls.
 func (n *Node) connection() transport.Config {
 	ps := n.ps
 	channel := ps.Channel
@@ -44,9 +45,11 @@ func (n *Node) connection() transport.Config {
 	}
 }
 
-// awaitPlace has the first event of a connection wait until the node is in the
-// list, and all nodes of New are. It ends with Close, which waits for the link.
-// Invariant: what is judged by all nodes of the list is not judged by some.
+// awaitPlace makes the first event of a connection wait until the node is in
+// the list, and until the list contains all nodes of New. Close, which waits
+// for the link, ends the wait.
+// Invariant: what all nodes of the list must judge is not judged by a part of
+// them.
 func (n *Node) awaitPlace() {
 	<-n.placed
 	select {
@@ -56,7 +59,7 @@ func (n *Node) awaitPlace() {
 }
 
 // up runs when a connection to a node is ready. Every claim asks the node
-// again, as it may have lost claims or given votes meanwhile.
+// again, because the node may have lost claims or given votes meanwhile.
 func (n *Node) up() {
 	ps := n.ps
 	ps.Set.Logger.Debug("quorate: node is up", "node", n.Addr)
@@ -81,8 +84,8 @@ func (n *Node) warnOfEviction() {
 	n.evicts = policy
 }
 
-// down runs when a connection has ended. Claims learn it at once, so no waiter
-// counts on a push from that node.
+// down runs when a connection has ended. Claims learn of it at once, so no
+// waiter relies on a push from that node.
 func (n *Node) down(err error) {
 	ps := n.ps
 	ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
@@ -105,8 +108,8 @@ func (n *Node) down(err error) {
 	}
 }
 
-// onSubscribeDown logs that a node's pushes do not arrive, where the ACL
-// forbids the channel. The node votes all the same.
+// onSubscribeDown logs that a node's pushes do not arrive, for example because
+// the ACL forbids the channel. The node still votes.
 func (n *Node) onSubscribeDown(err error) {
 	ps := n.ps
 	if !ps.IsClosed() && fault.ForGood(err) {
@@ -114,8 +117,8 @@ func (n *Node) onSubscribeDown(err error) {
 	}
 }
 
-// push takes a message on the channel of this client. Any program may publish
-// there, so one that makes no sense is dropped.
+// push takes a message on this client's channel. Any program may publish there,
+// so a malformed message is dropped.
 func (n *Node) push(payload string) {
 	ps := n.ps
 	m, err := script.ParsePush(payload)

@@ -22,7 +22,7 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// NewPeers makes those of a list of clients, without connections.
+// NewPeers makes the Peers for a list of clients, without connecting.
 func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 	ps := &Peers{
 		Set: set, Clock: wake.NewClock(), Channel: script.NewChannel(set.Prefix, set.Label),
@@ -36,7 +36,7 @@ func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 	return ps
 }
 
-// Begin begins the nodes of the list. It fails for one that cannot be.
+// Begin starts the nodes of the list. It fails if one of them cannot be a node.
 func (ps *Peers) Begin(clients []redis.UniversalClient) error {
 	for i, c := range clients {
 		if err := ps.Seeds.Connect(ps, nodeset.Seed+i, ps.Clients.List()[i], c, false); err != nil {
@@ -50,7 +50,8 @@ func (ps *Peers) Begin(clients []redis.UniversalClient) error {
 	return nil
 }
 
-// Grow has a node for each index below size, a dropped one until it connects.
+// Grow makes sure that there is a node for each index below size. A new one
+// counts as dropped until it connects.
 func (s *nodes) Grow(ps *Peers, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +70,8 @@ func (s *nodes) Grow(ps *Peers, size int) {
 	s.list.Store(&list)
 }
 
-// Connect begins a node with an index. It waits until those that had the index
-// or the address have ended, which is bounded, and for nothing else.
+// Connect starts the node with an index. It waits, for a bounded time, until
+// earlier nodes with that index or address have ended.
 func (s *nodes) Connect(ps *Peers, i int, addr string, c redis.UniversalClient, own bool) error {
 	s.Grow(ps, i-s.base+1)
 	// Without mu: the task that ends old may have to wait for a node timeout,
@@ -106,8 +107,8 @@ func (s *nodes) Connect(ps *Peers, i int, addr string, c redis.UniversalClient, 
 	return nil
 }
 
-// Close ends all nodes at the same time, each when it has acknowledged all
-// leaves, or acknowledges none any more.
+// Close ends all nodes at the same time, each once it has acknowledged all
+// leaves or stops acknowledging them.
 func (s *nodes) Close(ctx context.Context, timeout time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
@@ -168,8 +169,8 @@ func (n *Node) end(ctx context.Context) error {
 }
 
 // Tried waits for the first attempt to connect, which may still be under way.
-// Without it a process that has just begun would report each node as down. It
-// returns at once ever after, also while the node is down: that is an answer.
+// Otherwise a process that has just started would report each node as down.
+// After that attempt it always returns at once, even if the node is down.
 func (n *Node) Tried(ctx context.Context) {
 	select {
 	case <-n.Ready:
@@ -189,7 +190,8 @@ func (s *nodes) Flush(nodes uint32) {
 	}
 }
 
-// Only returns the node of a set of one, else nil.
+// Only returns the node of a set that has exactly one, and nil for any other
+// set.
 func (s *nodes) Only(set uint32) *Node {
 	if bits.OnesCount32(set) != 1 {
 		return nil

@@ -18,10 +18,11 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Reached returns nil if a quorum of the set's members is connected, else what
-// each node says, and whether no waiting helps: so many refuse for good. While
-// no set is known the nodes are those of the list. A majority is enough, even
-// where another node is refused for good: that node's error is in Check.
+// Reached returns nil if a quorum of the set's members is connected. Otherwise
+// it returns each node's error, and whether waiting is hopeless because too
+// many refuse permanently. While no set is known, the nodes are those of the
+// list. A majority is enough even if another node refuses permanently: Check
+// reports that node's error.
 func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
 	// sets is read before the list: a node is made before claims count on it.
 	sets, list := ps.Driver.Sets(), ps.Nodes.All()
@@ -63,14 +64,14 @@ func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fau
 	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
 }
 
-// Unfit is why a node is not connected, or has no vote in the set; nil: it has.
+// Unfit returns why a node is not connected or has no vote in the set, or nil.
 func (n *Node) Unfit() error {
 	return cmp.Or(n.ps.Members.unlisted(n, n.Err()), n.ps.Members.unfit(n.Index))
 }
 
-// unlisted adds to the error of a node that cannot be reached that this client
-// dials it where the set records it, and not at an address of its own list. Its
-// list may have another port or another network of the same server.
+// unlisted adds a hint to the error of a node that cannot be reached: this
+// client dials the address that the set records, which is not in its own list.
+// The list may have another port or network of the same server.
 func (s *members) unlisted(n *Node, err error) error {
 	c := s.Config.Load()
 	_, answered := errors.AsType[resp.Error](err)
@@ -86,7 +87,7 @@ func (s *members) unlisted(n *Node, err error) error {
 		err, strings.Join(member.All(), " and "), either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
 }
 
-// either names the addresses of which one may be meant.
+// either formats addresses of which one may be meant.
 func either(addrs []string) string {
 	if len(addrs) == 1 {
 		return addrs[0]
@@ -94,8 +95,8 @@ func either(addrs []string) string {
 	return "one of " + strings.Join(addrs, ", ")
 }
 
-// unfit returns why a node has no vote in the set, nil if it has, as far as its
-// last connection has shown.
+// unfit returns why a node had no vote in the set on its last connection, or
+// nil.
 func (s *members) unfit(i int) error {
 	s.mu.Lock()
 	v := s.known.Verdict(i)
@@ -103,7 +104,7 @@ func (s *members) unfit(i int) error {
 	return s.VerdictError(v)
 }
 
-// Unknown is why no set is known: what each node of the list shows.
+// Unknown returns why no set is known: what each node of the list shows.
 func (s *members) Unknown() *fault.Failure {
 	list := s.ps.Seeds.Live()
 	f, _, _ := tally(list, protocol.Majority(len(list)), (*Node).Unfit)
@@ -118,7 +119,7 @@ func (s *members) blank() bool {
 	return up >= all/2+1
 }
 
-// allBlank reports whether blank is true of each node of the list.
+// allBlank reports whether all nodes of the list are connected and blank.
 func (s *members) allBlank() bool {
 	up, all := s.blankNodes()
 	return up == all
@@ -145,7 +146,7 @@ func (s *members) blankNodes() (up, all int) {
 	return up, len(list)
 }
 
-// Shown returns what a node has shown of its set, nil if it has shown nothing.
+// Shown returns what a node has shown of its set, or nil.
 func (n *Node) Shown() *nodeset.NodeSet {
 	s := n.ps.Members
 	s.mu.Lock()
@@ -159,7 +160,8 @@ var standings = map[nodeset.SetFault]string{
 	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
 }
 
-// Standing says how a node stands to the set, empty if it has shown nothing.
+// Standing describes a node's role in the set. It is empty if the node has
+// shown nothing.
 func (s *members) Standing(i int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,9 +175,9 @@ func (s *members) Standing(i int) string {
 	return standings[s.known.Verdict(i).Fault]
 }
 
-// OutOfSet returns why a claim with these settings cannot be made, nil if it
-// can. Each call asks it, so it reads the copies and takes no lock. set may be
-// a primitive's own: two primitives of one Quorum may have different ttls.
+// OutOfSet returns why a claim with these settings cannot be made, or nil. Each
+// call uses it, so it reads copies and takes no lock. set may be a primitive's
+// own: two primitives of one Quorum may have different TTLs.
 func (s *members) OutOfSet(set *setup.Settings) error {
 	if wrong := s.wrong.Load(); wrong != nil {
 		return wrong
@@ -192,8 +194,8 @@ func (s *members) OutOfSet(set *setup.Settings) error {
 	return nil
 }
 
-// setError returns the error for a verdict that concerns all nodes, nil if
-// there is none. Called with s.mu held.
+// setError returns the error for a verdict that concerns all nodes, or nil.
+// Called with s.mu held.
 func (s *members) setError(v nodeset.SetVerdict) *fault.SetError {
 	if v.Fault != nodeset.SetWrong {
 		return nil

@@ -1,7 +1,7 @@
 package peers
 
-// This file owns the goroutines beside the callers: those that Close waits for,
-// and those in which the observer is called.
+// Background goroutines: those that Close waits for, and the one that calls the
+// observer.
 
 import (
 	"sync"
@@ -9,18 +9,18 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// tasks are the goroutines of a client that Close waits for: the waker,
-// recordings, steps of repairs, and connections that begin or end. Each ends by
-// itself when peers.over is closed and peers.life ends. It is safe for
-// concurrent use; mu guards the beginning of a task.
-// Invariant: no task begins after end has returned.
+// tasks are the goroutines that Close waits for: the waker, recordings, steps
+// of repairs, and connections that begin or end. Each one ends on its own once
+// Peers.Over is closed and Peers.Life ends. It is safe for concurrent use; mu
+// guards the start of a task.
+// Invariant: no task starts after End has returned.
 type tasks struct {
 	mu      sync.Mutex
 	ended   bool
 	running sync.WaitGroup
 }
 
-// Start runs f in a goroutine, and reports false if end has been called.
+// Start runs f in a goroutine, or returns false if End has been called.
 func (t *tasks) Start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,16 +39,17 @@ func (t *tasks) End() {
 func (t *tasks) Wait() { t.running.Wait() }
 
 // observer calls the application's observer. It is safe for concurrent use; mu
-// guards waiting. No event waits for a call, so a call may use the Quorum, and
-// Close it.
-// Invariant: events come in their order, one after the other.
+// guards waiting. No event waits for a call, so the application may use the
+// Quorum in it, and even close it.
+// Invariant: events are delivered in order, one after the other.
 type observer struct {
 	f       func(setup.Event) // nil: none
 	mu      sync.Mutex
 	waiting []setup.Event // the first one's call is under way
 }
 
-// Call has the observer called. It does not block: a lock may be held.
+// Call queues an event for the observer. It does not block, so the caller may
+// hold a lock.
 func (o *observer) Call(e setup.Event) {
 	if o.f == nil {
 		return

@@ -1,8 +1,8 @@
 package peers
 
-// This file owns whether a node takes the write by which a lock begins. A
-// server may answer every question and refuse every write: at maxmemory,
-// without enough replicas, with a full disk, or as its ACL has changed.
+// Whether a node accepts the write that starts a lock. A server may answer
+// every query and refuse every write: at maxmemory, without enough replicas,
+// with a full disk, or after a change of its ACL.
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// tryFor is how long the keys of a trial last. Only a node that could not be
-// told of its end keeps them for that long.
+// tryFor is how long the keys of a trial last if the node could not be told to
+// remove them.
 const tryFor = time.Second
 
 // A node that has refused a write is tried again until it takes one, each
@@ -31,7 +31,7 @@ const (
 	tryEvery          = 5 * time.Second
 )
 
-// writes is what a node made of the last trial. It is safe for concurrent use;
+// writes is the result of a node's last trial. It is safe for concurrent use;
 // mu guards its fields.
 type writes struct {
 	mu     sync.Mutex
@@ -40,9 +40,9 @@ type writes struct {
 	tried  time.Time // when the last trial began
 }
 
-// TryWrite has the node carry out what a lock begins and ends with: a claim
-// joins the queue of a name that no lock can have, and leaves. It returns why
-// the node refuses that, nil if it does not, and err if it is not known.
+// TryWrite runs the writes that start and end a lock: a claim joins the queue
+// of a name that no lock can have, and leaves. refuses is why the node refused
+// them, or nil. err is set if that could not be found out.
 func (n *Node) TryWrite(ctx context.Context) (refuses, err error) {
 	ps := n.ps
 	n.writes.begin()
@@ -75,8 +75,8 @@ func (w *writes) begin() {
 	w.tried = time.Now()
 }
 
-// Refuses returns why the node took no new lock when it was last tried, nil if
-// it did or has not been tried.
+// Refuses returns why the node accepted no new lock when it was last tried. It
+// is nil if the node accepted one or has not been tried.
 func (n *Node) Refuses() error {
 	w := &n.writes
 	w.mu.Lock()
@@ -84,7 +84,7 @@ func (n *Node) Refuses() error {
 	return w.refuse
 }
 
-// noteWrites notes what came of a trial, and tells of it where that is news.
+// noteWrites records the result of a trial, and reports it if it has changed.
 func (n *Node) noteWrites(refuses error) {
 	ps, w := n.ps, &n.writes
 	w.mu.Lock()
@@ -102,16 +102,16 @@ func (n *Node) noteWrites(refuses error) {
 	}
 }
 
-// forget forgets what was found out: the connection has ended.
+// forget drops the result when the connection ends.
 func (w *writes) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = nil
 }
 
-// Suspect has the node tried because it has refused a claim with err. That may
-// concern one name alone, such as a key that the user has no right to: the
-// trial finds out.
+// Suspect starts a trial of the node because it refused a claim with err. The
+// refusal may concern only that name, for example a key that the user has no
+// right to. The trial finds out.
 func (n *Node) Suspect(err error) {
 	e, refused := errors.AsType[resp.Error](err)
 	if refused && e.Code() != "WRONGTYPE" && !flow.IsNoScript(err) {
@@ -119,8 +119,8 @@ func (n *Node) Suspect(err error) {
 	}
 }
 
-// TryLater has the node tried unless that was done lately, or it is known not to
-// vote.
+// TryLater starts a trial of the node, unless there was one lately or the node
+// is known not to vote.
 func (n *Node) TryLater() {
 	if n.writes.last() >= tryEvery && n.Unfit() == nil && n.ps.recovering.left(n.Index) == 0 {
 		n.tryAgain()
@@ -134,8 +134,8 @@ func (w *writes) last() time.Duration {
 	return time.Since(w.tried)
 }
 
-// tryAgain has the node tried, until it takes a write, by a task of its own. It
-// blocks for nothing.
+// tryAgain starts a task that tries the node until it accepts a write. It does
+// not block.
 func (n *Node) tryAgain() {
 	w := &n.writes
 	w.mu.Lock()
@@ -163,7 +163,7 @@ func (n *Node) tryUntilTaken() {
 	}
 }
 
-// goesOn reports whether tryUntilTaken has more to do.
+// goesOn reports whether tryUntilTaken must continue.
 func (n *Node) goesOn() bool {
 	w := &n.writes
 	w.mu.Lock()
