@@ -1,9 +1,8 @@
 package core
 
-// This file owns the life of one attempt in the runtime: its start, the events
-// that reach its claim, its end, and what follows from each event for the
-// caller, the timers, the nodes and the observer, in which order.
-// An attempt is driven by several goroutines, one at a time under its mu:
+// The life of one attempt in the runtime: its start, the events that reach its
+// claim, its end, and what each event means for the caller, the timers, the
+// nodes and the observer, in which order.
 //
 //	the caller's        start, take, leave, Extend's renewal
 //	a reader's          answers and pushes of one node, see reply.go and node.go
@@ -24,12 +23,13 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// start makes an attempt and sends its joins. The caller holds no lock, and has
-// a place of the intake, which goes to the attempt. It waits for no node. An
-// unhealthy node gets the join too, but no decision waits for its answer.
+// start creates an attempt and sends its joins. The caller holds no lock, and
+// has a place of the intake, which the attempt takes over (unless the spec
+// needs none). It waits for no node. An unhealthy node gets the join too, but
+// no decision waits for its answer.
 func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	id := markKind(peers.NewID(), s.Kind)
-	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, place: !s.succession}
+	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, place: !s.decidesSuccessor}
 	a.alarms.Init(a)
 	if q.Set.Trace != nil {
 		a.seen = new(seen)
@@ -37,8 +37,9 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.attempts.add(id, a)
 	now, wall, client := q.Now(), time.Now(), q.Driver.Client
-	// After add: of a group that comes from here on the attempt is told.
-	cfg := client.Config(s.succession)
+	// This comes after add: if the group changes from here on, the attempt is
+	// told.
+	cfg := client.Config(s.decidesSuccessor)
 	cfg.Terms = protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify}
 	cfg.Try, cfg.ShortHold, cfg.NoRenewal = try, s.ShortHold, s.Set.NoRenewal && !s.BoundLater
 	cfg.NodeTimeout, cfg.Drift = s.Set.NodeTimeout, lease.Drift(s.Set.TTL)
@@ -46,7 +47,7 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	busy := false
 	for i, n := range q.Nodes.All() {
 		state := n.Link.State(wall)
-		links.See(i, state.Err == nil, state.Waiting, n.Timeout(s.Set), state.Busy || s.Set.MinimalFanout)
+		links.Add(i, state.Err == nil, state.Waiting, n.Timeout(s.Set), state.Busy || s.Set.MinimalFanout)
 		busy = busy || state.Busy
 		if links.Unhealthy&(1<<i) != 0 {
 			a.note(i, state.Err) // a try may be over before the link has refused the join
@@ -60,7 +61,8 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	return a
 }
 
-// event takes the time under the lock: time does not go back for a claim.
+// event passes an event to the claim. It takes the time while it holds the
+// lock, so time never goes back for a claim.
 func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -69,9 +71,9 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 }
 
 // tick wakes the attempts that are due. Their requests, mostly renewals, are
-// queued first and written together: with a write for each, most of the time
-// that 100,000 renewals take would go into system calls. It runs on the
-// goroutine of the ticks scheduler.
+// queued first and written together: with one write for each, renewing 100,000
+// claims would spend most of its time in system calls. It runs on the goroutine
+// of the ticks scheduler.
 //
 // Note: Here is an incorrect version:
 //
@@ -81,8 +83,8 @@ func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 func (q *claims) tick(due []wake.Alarm[attempt]) {
 	for ; len(due) > flow.MaxUnflushed; due = due[flow.MaxUnflushed:] {
 		q.tick(due[:flow.MaxUnflushed])
-		// Where processors are few, the readers of the answers would otherwise
-		// wait until all that is due has been sent.
+		// With few processors the goroutines that read the answers would
+		// otherwise wait until all requests have been sent.
 		runtime.Gosched()
 	}
 	for _, d := range due {
@@ -103,7 +105,7 @@ func (q *claims) tick(due []wake.Alarm[attempt]) {
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.Now()
-	bare := a.becomesBare(now) // before the beat, by the answers to the last one
+	bare := a.becomesBare(now) // before the beat, judging by the answers to the last one
 	a.claim.Tick(now)
 	a.stepUnlock(now, how)
 	if bare {
@@ -111,11 +113,11 @@ func (a *attempt) tick(how ending) {
 	}
 }
 
-// enqueueAll hands requests to the links, and returns the nodes whose links need
-// a Flush, a bit for each. Called with a.mu held.
-// Invariant: the requests of one claim reach a link in the order of Step. A
-// leave before its own join would leave the name taken for a lease with no
-// holder.
+// enqueueAll hands requests to the links, and returns the nodes whose links
+// need a Flush, a bit for each. Called with a.mu held.
+// Invariant: the requests of one claim reach a link in the order of Step. If a
+// leave came before the join of its claim, the name would be taken for a lease
+// with no holder.
 func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
 	for i := range send {
 		r := &send[i]
@@ -128,20 +130,20 @@ func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
 	return nodes
 }
 
-// It is the function of the timer of WithMaxHold. The hold then ends by itself
+// stopRenewal is the function of the timer of WithMaxHold. The hold then ends
 // at its deadline, and is reported as lost.
 func (a *attempt) stopRenewal() {
 	a.event(func(c *process.Attempt, _ protocol.Time) { c.State.StopRenewal() })
 }
 
-// leave withdraws the claim from every node. It does not wait. Whether a hold
-// was lost or released is decided with the lock held, and once.
+// leave withdraws the claim from every node, without waiting. Whether a hold
+// was lost or released is decided once, with the lock held.
 func (a *attempt) leave() {
 	a.event(func(c *process.Attempt, now protocol.Time) { c.Leave(now) })
 }
 
-// take returns the phase of the attempt to a caller that takes the hold, if
-// there is one. It is called once, after done has received.
+// take returns the phase of the attempt to its caller, which takes the hold if
+// there is one. It is called once, after a receive from done.
 func (a *attempt) take() lease.Phase {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -154,14 +156,14 @@ func (a *attempt) take() lease.Phase {
 	return phase
 }
 
-// stepUnlock ends an event. It enqueues what the claim wants sent, does what
-// follows from a change of phase, unlocks a.mu, writes the requests, then calls
-// owner and observer.
-// Invariant: the holder's context ends before a node can get the leave, see
-// below.
+// stepUnlock ends an event. It enqueues what the claim wants sent, handles a
+// change of the phase, unlocks a.mu, writes the requests, and then calls the
+// owner and the observer.
+// Invariant: the context of the holder ends before a node can get the leave,
+// see below.
 func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	send, news := a.q.Driver.Client.Step(now, &a.claim, a.spec.shared)
-	a.publish(news) // first: what is sent below may let the next one in
+	a.publish(news) // first: the requests sent below may admit the next holder
 	var why error
 	waiters := (news.Waiting || news.Calm) && a.owner != nil
 	ended := news.Taken && news.Over() && a.owner != nil && (news.Lost() || how == closing)
@@ -175,11 +177,11 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	var leaves []protocol.Request
 	if ended {
 		leaves, send = send, nil //mutant:EndFirst
-		// Close waits for it. Its leaves follow the owner's callback.
+		// Close waits for the callback. The leaves are sent after it.
 		a.q.telling.Add(1)
 	}
 	nodes := a.enqueueAll(send)
-	if a.place && !a.claim.Underway() {
+	if a.place && !a.claim.AwaitsFirstAnswers() {
 		a.place = false
 		a.q.intake.leave()
 	}
@@ -202,8 +204,8 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 		a.q.telling.Add(-1)
 	}
 	// The log and the observer come last: the contexts have ended, and the
-	// leaves are sent. They get a goroutine of their own, as they may block, or
-	// end it (TestLoggerThatBlocksAtALoss).
+	// leaves are sent. They run on their own goroutine, because they may block
+	// or end it (TestLoggerThatBlocksAtALoss).
 	if why != nil {
 		go a.reportLoss(now, why)
 	}
@@ -215,8 +217,8 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	}
 }
 
-// publish has those that hold no lock see until when the claim holds, and
-// whether others wait for it. Called with a.mu held.
+// publish stores until when the claim holds, and whether others wait for it,
+// for readers that take no lock. Called with a.mu held.
 func (a *attempt) publish(news process.News) {
 	s := standing(0)
 	switch {
@@ -235,10 +237,10 @@ func (a *attempt) publish(news process.News) {
 	a.standing.Store(int64(s))
 }
 
-// follow sets the timers for the phase that the claim is in now, and wakes the
+// follow sets the timers for the current phase of the claim, and wakes the
 // caller that waits for it. Called with a.mu held.
-// Invariant: an attempt sends on done once: at its admission, or at its end if
-// it was never admitted.
+// Invariant: an attempt sends on done exactly once: at its admission, or at its
+// end if it was never admitted.
 func (a *attempt) follow(news process.News, now protocol.Time) {
 	switch {
 	case !news.Changed():
@@ -278,9 +280,10 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 	}
 }
 
-// warn calls the application once when less of a lease is left than it wants to
-// be warned of. It returns when that may be. The first renewal is given time: a
-// push may have admitted the claim. Called with a.mu held.
+// warn calls the application once when less of the lease is left than the
+// application asked to be warned of. It returns when to check again. After an
+// admission the first renewal gets time to arrive, because a push may have
+// admitted the claim late in its lease. Called with a.mu held.
 func (a *attempt) warn(now protocol.Time) protocol.Time {
 	set := a.spec.Set
 	at := max(a.claim.Deadline().Add(-set.WarnBefore), a.since.Add(set.NodeTimeout))

@@ -1,7 +1,5 @@
 package core
 
-// This file owns which holds of this process rest on a bare majority.
-
 import (
 	"cmp"
 	"slices"
@@ -11,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// bareHolds returns the holds that are lost when one more node is, although
+// bareHolds returns the holds that losing one more node would end although
 // another node answers: see lease.State.Bare.
 func (q *claims) bareHolds() (all []report.BareHold) {
 	for _, a := range q.attempts.list() {
@@ -35,15 +33,15 @@ func (q *claims) bareHolds() (all []report.BareHold) {
 	return all
 }
 
-// becomesBare reports whether the hold has come to rest on a bare majority since
-// its last beat. Called with a.mu held.
+// becomesBare reports whether the hold has begun to rest on a bare majority
+// since its last beat. Called with a.mu held.
 func (a *attempt) becomesBare(now protocol.Time) bool {
 	was := a.bare
 	a.bare = a.claim.State.Bare(now) != 0
 	return a.bare && !was
 }
 
-// tellBare tells the observer. Called with no lock held.
+// tellBare reports such a hold to the observer. Called with no lock held.
 func (a *attempt) tellBare() {
 	a.q.Observer.Call(setup.Event{Kind: setup.EventBareHold, Name: a.spec.Name, Token: Hold{a}.Token(0)})
 }

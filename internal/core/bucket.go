@@ -1,7 +1,7 @@
 package core
 
-// This file owns the calls of a Quorum that concern all of its nodes, from New
-// to Close, and its buckets, if a node is a Redis Cluster.
+// The calls of a Quorum that concern all of its nodes, from New to Close, and
+// its buckets, if a node is a Redis Cluster.
 //
 // A server of a cluster carries out a request only if all its keys lie in one
 // slot, and a name's keys need the node's marker. So such a Quorum has buckets.
@@ -106,7 +106,8 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	return nil
 }
 
-// For returns the Quorum that has a name: q itself, or the name's bucket.
+// For returns the Quorum that serves a name: q itself, or the bucket of the
+// name.
 func (q *Quorum) For(name string) *Quorum {
 	if q.buckets == nil {
 		return q
@@ -238,8 +239,8 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return err
 }
 
-// Record is Bootstrap, and reports whether the nodes have recorded their set by
-// this call, of one bucket at least.
+// Record is like Bootstrap, and reports whether this call has made the nodes
+// record their set, in at least one bucket.
 func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 	if q.IsClosed() {
 		return false, &fault.Failure{Err: fault.ErrClosed}
@@ -275,8 +276,8 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	}
 }
 
-// inBucket adds to the errors of nodes of which bucket they are. It copies the
-// Failure, which is not changed once it is returned.
+// inBucket adds the number of the bucket to the errors of nodes. It copies the
+// Failure, which must not change after it is returned.
 func inBucket(b int, err error) error {
 	f, ok := errors.AsType[*fault.Failure](err)
 	if !ok {

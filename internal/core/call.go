@@ -1,13 +1,13 @@
 package core
 
-// This file owns the way of one request of a claim to its node: what it is on
-// the wire, alone or in a batch. The way back is in reply.go.
-// enqueue takes a call from the pool. The link appends it, and later calls Reply,
-// which puts it back. The transport decides which go together, and
-// script how the call looks.
-// Invariant: a call ends once: in Reply, or where it turns out to be needless
-// (Transmit, sendAlone). Each request of a batch gets its own answer. If the
-// batch has none for it, the request is sent once more, by itself.
+// How one request of a claim gets to its node, alone or in a batch; reply.go
+// has the way back. enqueue takes a call from the pool. The link appends it to
+// its buffer, and later calls Reply, which puts the call back. Package
+// transport decides which requests are sent together, and package script how
+// they are encoded.
+// Invariant: a call ends exactly once: in Reply, or when it turns out not to be
+// needed (Transmit, sendAlone). Each request of a batch gets its own answer. If
+// the batch has no answer for it, the request is sent again alone.
 
 import (
 	"errors"
@@ -20,21 +20,23 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// call is one request on its way; it is a transport.Command. While it waits for
-// room, a.mu guards it. From Append on it belongs to the link, until Reply. Its
-// fields are not written between Append and the answer.
+// call is one request in flight; it is a transport.Command. While it waits for
+// room, a.mu guards it. From Append to Reply it belongs to the link, and its
+// fields are not written.
 type call struct {
 	a     *attempt
 	req   protocol.Request
-	loads uint8 // how often the scripts have been loaded for it
+	loads uint8 // how often the scripts were loaded for this request
 	alone bool  // not to be sent in a batch
 }
 
-// calls are spare ones. A link calls Reply once, and is done with the command.
+// calls are spare calls. A link calls Reply once, and does not use the command
+// after that.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// Until makes a leave outlast a broken connection, for as long as the lease
-// that it is to end could last; everything else is the claim's to send again.
+// Until says until when the request survives a broken connection. A leave does
+// for as long as the lease that it ends could last. The claim itself repeats
+// all other requests.
 func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}
@@ -42,15 +44,16 @@ func (c *call) Until() time.Time {
 	return c.a.q.Clock.When(c.req.Sent.Add(c.a.spec.Set.TTL))
 }
 
-// Append encodes the request. The link calls it with its own lock held, so it
-// takes none and does not block.
+// Append encodes the request. The link calls it while holding its own lock, so
+// Append takes no lock and does not block.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
 	return a.q.command(dst, a.spec, &a.claim.State.Terms, c.req)
 }
 
-// Kind says which requests it may share a batch with; 0: none. Those of a
-// contended name go alone: their answers say more than a batch has room for.
+// Kind says which requests this one may share a batch with; 0 means none.
+// Requests of a contended name are sent alone, because their answers say more
+// than a batch has room for.
 func (c *call) Kind() uint64 {
 	if c.alone || !c.a.spec.quiet() {
 		return 0
@@ -58,15 +61,16 @@ func (c *call) Kind() uint64 {
 	return script.Kind(&c.a.claim.State.Terms, c.req)
 }
 
-// AppendItem encodes the request as one of a batch. Invariant: the Quorum says
-// which configuration this client counts on, whatever settings the spec has.
+// AppendItem encodes the request as a part of a batch. Invariant: the Quorum
+// decides which configuration the client uses, whatever settings the spec has.
 func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	s := c.a.spec
 	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(c.a.q.Members.Home())
 	return script.AppendItem(keys, args, k, &c.a.claim.State.Terms, c.req)
 }
 
-// again sends c again, unless its own leave went first. Called with a.mu held.
+// again sends c again and returns true, unless the claim has sent its leave
+// since. Called with a.mu held.
 func (c *call) again(load bool) bool {
 	a := c.a
 	if !a.claim.Reload(&c.req) {
@@ -81,7 +85,8 @@ func (c *call) again(load bool) bool {
 	return true
 }
 
-// Without the reset a spare call would keep its attempt alive.
+// free puts the call back into the pool. Without the reset the call would keep
+// its attempt alive.
 func (c *call) free() {
 	*c = call{}
 	calls.Put(c)
@@ -89,8 +94,8 @@ func (c *call) free() {
 
 var errTooLate = errors.New("the node was too slow to take the release before the lease expired")
 
-// Transmit see [flow.Queued]. process.Client.Depart decides what the claim
-// wants by now. It runs on pump's goroutine, and takes a.mu.
+// Transmit: see [flow.Queued]. process.Client.Depart decides what the claim
+// wants by now. It runs on the goroutine of pump, and takes a.mu.
 func (c *call) Transmit(l *flow.Connection) bool {
 	a := c.a
 	a.mu.Lock()
@@ -103,22 +108,23 @@ func (c *call) Transmit(l *flow.Connection) bool {
 		c.free()
 		return true
 	}
-	// Depart has set when it was sent, and so when the claim wakes.
+	// Depart has set when the request was sent, which changes when the claim
+	// must be woken.
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.Set(&a.alarms, a.claim.Wake())
 	}
 	took := l.Link.Append(c, flow.Urgency(c.req.Class))
 	if took == transport.Full {
-		a.claim.Waits(&c.req)
+		a.claim.MarkWaiting(&c.req)
 		return false
 	}
 	a.claim.Departed(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
 	return true
 }
 
-// enqueue sends a request, or has it wait: where the link is full, or where
-// others of its class or a more urgent one wait, which it would overtake. It
-// reports whether the link is to be flushed. Called with a.mu held.
+// enqueue sends a request, or makes it wait if the link is full or if requests
+// of its class or a more urgent one wait already, since it would overtake them.
+// It reports whether the link needs a Flush. Called with a.mu held.
 func (a *attempt) enqueue(r *protocol.Request) (flush bool) {
 	n := a.q.Nodes.At(r.Node)
 	c := calls.Get().(*call)
@@ -131,8 +137,8 @@ func (a *attempt) enqueue(r *protocol.Request) (flush bool) {
 		a.claim.Departed(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
 		return took == transport.Taken
 	}
-	a.claim.Waits(&c.req)
-	if !n.Put(r.Class, c) { // the Quorum closes: it has an error as answer
+	a.claim.MarkWaiting(&c.req)
+	if !n.Put(r.Class, c) { // the Quorum is closing, so the answer is an error
 		a.claim.Departed(&c.req, false)
 		n.Link.Append(c, transport.Certain)
 		return true

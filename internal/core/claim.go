@@ -1,11 +1,11 @@
 package core
 
-// This file owns what a claim is in the runtime: what a primitive asks for, the
-// attempt that drives it, what its holder sees, and what all claims of a Quorum
-// share: where pushes and the events of a node find what is under way.
-// Invariant: all claims of one value share one process.Name, because the clock
-// of its tickets is there: a claim of this process must be above the claims
-// that it has seen.
+// What a claim is in the runtime: what a primitive asks for, the attempt that
+// drives the claim, what its holder sees, and what all claims of a Quorum
+// share.
+// Invariant: all claims of one value share one process.Name, because it
+// contains the clock of their tickets: the ticket of a claim must be above
+// those of the claims that this process has seen.
 
 import (
 	"context"
@@ -25,21 +25,21 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// Spec is what a primitive asks for; one Spec serves many attempts. It is safe
-// for concurrent use: NewSpec sets its fields.
+// Spec is what a primitive asks for. One Spec serves many attempts. NewSpec
+// sets its fields, so it is safe for concurrent use.
 type Spec struct {
-	Name       string
-	Kind       string // of the primitive, for the tracer and for onlookers
-	Weight     uint64
-	Capacity   uint64
-	Counting   bool // a semaphore: votes alone do not suffice
-	Notify     bool // push to the holder when a claim begins to wait
-	ShortHold  bool // often given back at once: see lease.Fanout
-	BoundLater bool // it is renewed without a bound until Hold.Bound
-	Set        *setup.Settings
-	shared     *process.Name // what all claims at the name share
-	succession bool          // it is the register that decides which configuration follows
-	side       string        // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
+	Name             string
+	Kind             string // of the primitive, for the tracer and for onlookers
+	Weight           uint64
+	Capacity         uint64
+	Counting         bool // a semaphore: votes alone do not suffice
+	Notify           bool // push to the holder when a claim begins to wait
+	ShortHold        bool // often given back at once: see lease.Fanout
+	BoundLater       bool // it is renewed without limit until Hold.Bound is called
+	Set              *setup.Settings
+	shared           *process.Name // what all claims at the name share
+	decidesSuccessor bool          // the name is that of the register that decides which configuration follows
+	side             string        // a second lock, queue and record at the same name; empty: those of the name itself
 }
 
 // WithWeight returns a copy that asks for another weight.
@@ -49,15 +49,15 @@ func (s *Spec) WithWeight(weight uint64) *Spec {
 	return &c
 }
 
-// quiet reports whether no other claim has been met at the name of late.
+// quiet reports whether no other claim has recently been met at the name.
 func (s *Spec) quiet() bool { return !s.shared.Contended() }
 
-// registry is what is under way of a Quorum: attempts and watches by id, and
+// registry lists what a Quorum has in progress: attempts and watches by id, and
 // operations on records. It is safe for concurrent use: mu guards all, and is
-// held for one access to the map only. Lock order: the lock of what is listed,
-// then mu.
-// Invariant: an attempt is listed before its first request is queued. A node
-// may push the vote before that goroutine goes on.
+// held for one access to the map only. The lock of an entry is taken before mu.
+// Invariant: an attempt is listed before its first request is queued, because a
+// node may push the vote before the goroutine that starts the attempt
+// continues.
 type registry[K comparable, V any] struct {
 	mu  sync.Mutex
 	all map[K]V
@@ -72,7 +72,7 @@ func (r *registry[K, V]) add(k K, v V) {
 	r.all[k] = v
 }
 
-// drop reports whether it was listed.
+// drop removes an entry and reports whether it was listed.
 func (r *registry[K, V]) drop(k K) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,33 +81,35 @@ func (r *registry[K, V]) drop(k K) bool {
 	return had
 }
 
-// find returns the zero value for what has ended: nodes may push for that, too.
+// find returns the entry, or the zero value if it has ended: nodes may push for
+// that too.
 func (r *registry[K, V]) find(k K) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[k]
 }
 
-// list returns a copy, so the caller takes the locks of what is listed without
-// mu. An attempt that begins meanwhile may be missing: it asks the nodes by
-// itself, and when the Quorum closes, its Pending.Wait cancels it.
+// list returns a copy, so the caller takes the locks of the entries without
+// holding mu. An attempt that begins in the meantime may be missing. It asks
+// the nodes anyway, and if the Quorum closes its Pending.Wait cancels it.
 func (r *registry[K, V]) list() []V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.all))
 }
 
-// Places is how many attempts of a process may be on the way to their first
-// answers. It keeps nodes at 100 ms busy with 10,000 locks a second, and to
-// begin so many takes a few milliseconds. Of 30,000 callers that lock at one
-// moment each has the processor before the readers of the answers have it
-// again: holds are not renewed, and connections are given up.
+// Places is how many attempts of a process may be waiting for their first
+// answers. With nodes that take 100 ms to answer this allows 10,000 locks a
+// second, and starting that many attempts takes a few milliseconds. If 30,000
+// callers lock at the same moment without this limit, all would run before the
+// reader goroutines are scheduled again: holds are not renewed, and connections
+// are given up.
 const Places = 1024
 
-// intake has the places that are taken. The callers of further attempts wait,
-// and the channel serves them in order.
-// Invariant: a place that is taken is left once, when its attempt is not
-// Underway any more.
+// intake contains the places that are taken. Callers of further attempts wait
+// in the order of the channel.
+// Invariant: a place that is taken is given back exactly once, when
+// AwaitsFirstAnswers is false for its attempt.
 type intake chan struct{}
 
 func (i intake) take() bool {
@@ -130,18 +132,19 @@ type claims struct {
 	intake   intake
 	pauses   pauses
 	waiting  atomic.Int64 // how many claims wait for their turn
-	telling  atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
+	telling  atomic.Int32 // how many Ended callbacks are running; their leaves are sent afterwards
 }
 
-// command appends a request. Invariant: the configuration that it names and the
-// settings that it has are read at one moment. A node goes by these.
+// command appends a request. Invariant: the configuration and the settings in
+// the request are read at the same moment, since the node relies on both.
 func (q *claims) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
 	n := q.Members.Named.Load()
 	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.Home)
 	return script.AppendCommand(dst, k, t, q.Channel, n.Guard, n.Retention, r)
 }
 
-// NewSpec fails for a name that cannot be used, before any node is asked.
+// NewSpec returns a Spec for a primitive. It fails if the name is unusable,
+// without asking a node.
 func (q *claims) NewSpec(s Spec) (*Spec, error) {
 	if err := setup.CheckName(s.Name); err != nil {
 		return nil, err
@@ -156,14 +159,15 @@ func (q *claims) NewSpec(s Spec) (*Spec, error) {
 }
 
 // attempt drives one process.Attempt: it passes the time and the events to the
-// claim, and does what the claim says. It is safe for concurrent use. mu guards
-// all fields from claim on, except the atomic alarms.
-// Invariant: after each event of the claim stepUnlock runs before mu is free.
+// claim, and carries out what the claim returns. It is safe for concurrent use.
+// mu guards all fields from claim on, except the atomic alarms.
+// Invariant: after each event of the claim stepUnlock runs before mu is
+// released.
 type attempt struct {
 	q     *claims
 	spec  *Spec
 	owner Owner       // nil: no callbacks
-	only  *peers.Node // of a set of one, while little else is under way: see [transport.Transport]
+	only  *peers.Node // the node of a set of one while it is not busy, nil otherwise: see [transport.Transport]
 
 	standing atomic.Int64 // a standing, for readers without mu
 
@@ -172,38 +176,40 @@ type attempt struct {
 	since  protocol.Time // when the caller got the hold
 	done   chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
 	ends   *time.Timer   // WithMaxHold
-	errs   map[int]error // by node: the newest thing that it said against the claim
+	errs   map[int]error // by node: its newest objection to the claim
 	waits  []waiter      // goroutines that wait for a condition
-	place  bool          // it has one of the intake
-	warned bool          // the application knows that little of the lease is left
+	place  bool          // it has a place of the intake
+	warned bool          // the application was warned that little of the lease is left
 	bare   bool          // the hold rested on a bare majority at its last beat
 	seen   *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]
 }
 
-// ending is what stepUnlock is to know beside the event.
+// ending says how stepUnlock must end the event.
 type ending uint8
 
 const (
 	ordinary  ending = iota
-	unflushed        // what is to be sent is for a Flush, see claims.tick
+	unflushed        // do not flush: the caller flushes for many claims, see claims.tick
 	closing          // the Quorum closes
 )
 
-// Owner gets the events of its hold. No lock is held during a callback. Its
+// Owner receives the events of its hold. No lock is held during a callback. The
 // methods run on the goroutine of the event, and must not wait for a node.
 type Owner interface {
-	Ended()   // the hold has ended by itself, see Hold.Cause; called at most once
+	Ended()   // the hold was lost, evicted or closed, see Hold.Cause; called at most once
 	Waiting() // a claim has begun to wait behind it
-	Calm()    // none waits behind it any more
+	Calm()    // no claim waits behind it any more
 
-	// Warn calls f with the lease of those that hold it now, to warn them; not
-	// if none does, or has its lease yet. It runs on a goroutine of its own.
+	// Warn calls f with the lease of the holder, to warn it. It does not if
+	// nothing holds the claim or the holder does not have its lease yet. It
+	// runs on its own goroutine.
 	Warn(h Hold, f func(lease any))
 }
 
-// note keeps a node's newest word against the claim. Called with a.mu held.
+// note keeps the newest objection of a node to the claim; a nil err removes it.
+// Called with a.mu held.
 func (a *attempt) note(node int, err error) {
 	switch {
 	case err == nil:
@@ -222,14 +228,15 @@ func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.standing.Load() > int64(a.alarms.At(wake.Ticks))
 }
 
-// seen is what an attempt notes for the tracer; a.mu guards it.
+// seen is what an attempt records for the tracer; a.mu guards it.
 type seen struct {
-	asked     [peers.MaxNodes]uint8 // requests by node, until the claim is admitted
+	asked     [peers.MaxNodes]uint8 // how many requests each node got before the claim was admitted
 	contended bool
-	queue     int // the highest rank
+	queue     int // the highest rank in a queue that a node has shown
 }
 
-// note takes a request, or the answer to one. Called with a.mu held.
+// note records a request, or the answer ans if that is not nil. Called with
+// a.mu held.
 func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
 	switch {
 	case s == nil || phase >= lease.Holding:
@@ -241,8 +248,9 @@ func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
 	}
 }
 
-// waiter is a goroutine that waits until a condition of an attempt holds. A
-// change that can make one hold calls wakeWaits before a.mu is free.
+// waiter is a goroutine that waits until a condition of an attempt holds. Every
+// change that can make a condition true calls wakeWaits before a.mu is
+// released.
 type waiter struct {
 	cond  func() bool   // called with a.mu held
 	woken chan struct{} // has room for one, so that waking it never blocks
@@ -260,10 +268,10 @@ func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) 
 	a.waits = append(a.waits, w)
 	a.mu.Unlock()
 
-	// Without a.mu: the answers that make the condition hold need it. What
-	// wakes this goroutine has called cond under a.mu.
+	// Called without a.mu, since the answers that make the condition true need
+	// it. Whoever sends on woken has checked cond under a.mu.
 	a.only.Read(w.woken)
-	if len(w.woken) > 0 { // it has read the answer itself, and needs no timer
+	if len(w.woken) > 0 { // Read has handled the answer, so no timer is needed
 		return true
 	}
 	timer := time.NewTimer(d)
@@ -280,9 +288,10 @@ func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) 
 	return len(w.woken) > 0 // at the last moment
 }
 
-// wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
-// stepUnlock calls it after each event, and Transmit when it gives a leave up: a
-// release that waits for that leave would otherwise wait for its whole bound.
+// wakeWaits wakes the goroutines whose conditions are true. Called with a.mu
+// held. stepUnlock calls it after each event, and Transmit when it gives up a
+// leave: otherwise a release that waits for that leave would wait for its full
+// time limit.
 func (a *attempt) wakeWaits() {
 	a.waits = slices.DeleteFunc(a.waits, func(w waiter) bool {
 		if w.cond() {
@@ -296,41 +305,43 @@ func (a *attempt) wakeWaits() {
 // MaxPasses is how many tokens one claim has.
 const MaxPasses = process.HandOvers
 
-// Hold is an attempt that was admitted. The zero value is none.
+// Hold is an attempt that was admitted. The zero value means no hold.
 type Hold struct{ a *attempt }
 
-// none is no hold.
+// none means no hold.
 var none Hold
 
 // Token returns the fencing token of the n-th hand-over inside this process:
-// ticket * 2^10 + n. Tokens of one claim rise with n, and those of a later
-// claim are above all of them, because its ticket is higher. It reads the
-// ticket without mu: a ticket does not change once the claim is admitted.
+// ticket * 2^10 + n. The tokens of one claim rise with n, and those of a later
+// claim are above all of them, because its ticket is higher. The ticket is read
+// without mu, since it does not change after the admission.
 func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
 
 // Valid reports whether the claim is held now.
 func (h Hold) Valid() bool { return h.Standing().Valid }
 
-// standing is how a claim stands, in one word that readers load without mu:
-// until when it is held, 0 if it is not, and two bits. They take the place of
-// the last nanoseconds.
+// standing is the state of a claim in one word that readers load without mu:
+// until when it is held (0 if it is not), and two bits that replace the last
+// nanoseconds.
 type standing int64
 
 const (
 	waited    standing = 1 << iota // another claim waits behind it
-	unrenewed                      // it is renewed no more
+	unrenewed                      // it is no longer renewed
 
 	standingBits = waited | unrenewed
 
-	// The standings of a hold that an operator has ended, or Close.
+	// The values of a hold that was ended by an operator (evicted) or by Close
+	// (shut).
 	evicted = waited
 	shut    = waited | unrenewed
 )
 
 func (s standing) until() protocol.Time { return protocol.Time(s &^ standingBits) }
 
-// Cause returns why a hold has ended by itself that is not valid any more:
-// ErrLost, ErrEvicted or ErrClosed. Its owner may not have been called yet.
+// Cause returns why a hold that is no longer valid has ended, if it was not
+// released: ErrLost, ErrEvicted or ErrClosed. Its owner may not have been
+// called yet.
 func (h Hold) Cause() error {
 	switch standing(h.a.standing.Load()) {
 	case evicted:
@@ -341,16 +352,16 @@ func (h Hold) Cause() error {
 	return fault.ErrLost
 }
 
-// ValidUntil returns the deadline of rule 5 as it stands.
+// ValidUntil returns the current deadline (rule 5).
 func (h Hold) ValidUntil() time.Time {
 	h.a.mu.Lock()
 	defer h.a.mu.Unlock()
 	return h.a.q.Clock.When(h.a.claim.Deadline())
 }
 
-// Standing returns how the claim stands now. It takes no lock, since a
-// hand-over inside the process asks each time. standing holds deadline and
-// waiters in one word, so the two belong together.
+// Standing returns the current state of the claim. It takes no lock, since
+// every hand-over inside the process calls it. One word holds both the deadline
+// and the waiters, so the two are consistent.
 func (h Hold) Standing() process.Standing {
 	s, now, fixed := standing(h.a.standing.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
 	valid, over := now < s.until(), s.until() == 0

@@ -1,12 +1,12 @@
 // Package core runs the claims of a process: it gives the state machine of
-// internal/process a clock and timers, does what that says, and gives the
-// primitives claims to build on. Package peers has the nodes, their connections
-// and the set that they are. Package rule names what the two must do in a
-// certain order.
+// internal/process a clock and timers, carries out what that returns, and gives
+// the primitives claims to build on. Package peers has the nodes, their
+// connections and their set. docs/internals/rules.md lists what the two must do
+// in a fixed order.
 //
 // # Locks
 //
-// They are taken in this order:
+// Locks are taken in this order:
 //
 //	buckets.mu
 //	attempt.mu or registerCall.mu
@@ -16,9 +16,9 @@
 //
 // registry.mu, pauses.mu, members.mu, Lease.mu, repairer.mu, tasks.mu,
 // reach.mu, recovering.mu, observer.mu and those of packages wake and setup are
-// leaves: no lock is taken under them. No lock is held while a node is waited
-// for: what waits for a lock does not end with its context, and fake time
-// stands still. None is held in a callback of a primitive, the observer, the
+// leaves: no lock is taken under them. No lock is held while waiting for a
+// node: a wait for a lock does not end with a context, and fake time stands
+// still during it. None is held in a callback of a primitive, the observer, the
 // tracer or the logger: a callback may call the same value again, so a lock
 // held there would deadlock.
 //

@@ -1,7 +1,7 @@
 package core
 
-// This file owns what core adds to the errors of package fault: what a claim
-// and a set had to do with them.
+// What core adds to the errors of package fault: what a claim and a set
+// contributed to them.
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 // sets it, as it sets CoreOf.
 var WrapError = func(_, _ string, err error) error { return err }
 
-// rejected is the error of an attempt that so many nodes refuse for good that
-// it cannot have a quorum. A clash is the caller's to mend, so the sentinel is
-// ErrInvalid.
+// rejected returns the error of an attempt that cannot get a quorum because too
+// many nodes refuse permanently. A clash of capacities is the mistake of the
+// caller, so its sentinel is ErrInvalid.
 func (a *attempt) rejected() error {
 	f := a.failure(fault.ErrNoQuorum)
 	if _, clash := errors.AsType[*fault.ClashError](f); clash {
@@ -31,7 +31,8 @@ func (a *attempt) rejected() error {
 	return f
 }
 
-// tooHeavy is the error of a claim that asks for more than a Resize has left.
+// tooHeavy returns the error of a claim that asks for more permits than a
+// Resize has left.
 func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
 	limit := a.claim.State.Limit(a.q.Now())
@@ -43,8 +44,8 @@ var (
 	errNotAsked = errors.New("has not been asked yet")
 )
 
-// explain adds to a node's own words what to do, where they do not say it.
-// It keeps the node's error in the chain, for errors.As.
+// explain adds what to do to the error of a node, if the error does not say it.
+// The error of the node stays in the chain, for errors.As.
 func explain(s *Spec, err error) error {
 	if fault.ClusterMode(err) {
 		return fmt.Errorf("%w: the node %w", err, fault.ErrClusterMode)
@@ -62,7 +63,8 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
-// refusal is what an answer says against the claim.
+// refusal returns the objection of an answer to the claim, nil if there is
+// none.
 func refusal(s *Spec, a protocol.Answer) error {
 	switch {
 	case a.Status == protocol.Recovering:
@@ -75,10 +77,10 @@ func refusal(s *Spec, a protocol.Answer) error {
 	return nil
 }
 
-// lostWhy says what ended a hold. A process that was stopped until the lease
-// had ended is the cause itself, and its nodes may be well. Called with a.mu
-// held, before the leaves are sent: what the nodes said last is still that of
-// the hold.
+// lostWhy returns what ended a hold. If the process was stopped until the lease
+// had ended, that is the cause, and the nodes may be healthy. Called with a.mu
+// held before the leaves are sent, while the last errors of the nodes still
+// concern the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := fault.ErrLost
 	if a.claim.State.Evicted() { // by nodes that are well
@@ -104,9 +106,9 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	return f
 }
 
-// CutShort is the error of a call that has waited behind another call of this
-// process, which asks the nodes, until ctx ended. What was missing is the turn,
-// or nodes where no quorum is connected and votes.
+// CutShort returns the error of a call whose ctx ended while it waited behind
+// another call of this process that asks the nodes. It says that the call
+// lacked its turn, or nodes if no quorum is connected and votes.
 func (q *claims) CutShort(ctx context.Context) *fault.Failure {
 	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
 		return f.Cut(ctx)
@@ -114,7 +116,7 @@ func (q *claims) CutShort(ctx context.Context) *fault.Failure {
 	return fault.CutShort(fault.ErrHeld, ctx)
 }
 
-// failure describes where the attempt stands, for an error.
+// failure returns err with the state of the attempt at each node.
 func (a *attempt) failure(err error) *fault.Failure {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,7 +125,7 @@ func (a *attempt) failure(err error) *fault.Failure {
 
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
-	// A node that has voted is left out: what is listed is what was missing.
+	// Nodes that have voted are left out: the error lists what was missing.
 	f := &fault.Failure{Err: err, Votes: a.claim.State.Votes(now), Needed: a.claim.State.Sets.Need()}
 	for i, n := range a.q.Nodes.All() {
 		if !a.claim.State.Asks(i) {

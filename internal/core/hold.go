@@ -1,10 +1,9 @@
 package core
 
-// This file owns an acquisition from Begin to Release, as the primitives see
-// it, and the wait until its attempt may begin. A primitive calls Begin, then
-// Wait until it has a Hold or an error. A Pending becomes a Hold by its
-// admission: both are the attempt, seen by callers that may do different things
-// with it.
+// An acquisition from Begin to Release, as the primitives see it. A primitive
+// calls Begin, then Wait until it has a Hold or an error. A Pending becomes a
+// Hold by its admission. Both stand for the same attempt, and differ in what a
+// caller may do with it.
 // Invariant: each attempt that Begin started is ended by Cancel, by Release or
 // by its claim.
 
@@ -30,7 +29,7 @@ type Pending struct {
 	spec  *Spec
 	try   bool
 	owner Owner
-	a     *attempt // nil: it has not begun, as no set is known or no place was free
+	a     *attempt // nil: it has not begun, because no set is known or no place was free
 }
 
 // Begin starts an acquisition, without waiting for a node. o may be nil.
@@ -38,33 +37,33 @@ func (q *claims) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
 	}
-	if err := q.Members.OutOfSet(s.Set); err != nil {
+	if err := q.Members.CheckSettings(s.Set); err != nil {
 		return nil, &fault.Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o}
-	if q.Members.Serves(try) && (s.succession || q.intake.take()) {
+	if q.Members.Serves(try) && (s.decidesSuccessor || q.intake.take()) {
 		p.a = q.start(s, try, o)
 	}
 	return p, nil
 }
 
-// start begins an attempt, once this client counts on a set and there is a
-// place. That of a change of the set needs none: it may be what the others wait
-// for.
-// Invariant: what the set bounds is looked at again here: the set may be
-// another one than Begin knew.
+// start is the slow path of Begin: it waits until the set is known and a place
+// is free, then starts an attempt. A claim that decides a change of the set
+// takes no place, as those holding places may be waiting for that change. It
+// checks the settings again, because the set may have changed since Begin. The
+// attempt takes over the place; on error start has given it back.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
 	if err := p.q.Members.Await(ctx, p.try); err != nil {
 		return err
 	}
-	if !p.spec.succession {
+	if !p.spec.decidesSuccessor {
 		if err := p.q.intake.enter(ctx, p.q.Peers, p.try); err != nil {
 			return err
 		}
 	}
-	if err := p.q.Members.OutOfSet(p.spec.Set); err != nil {
-		if !p.spec.succession {
+	if err := p.q.Members.CheckSettings(p.spec.Set); err != nil {
+		if !p.spec.decidesSuccessor {
 			p.q.intake.leave()
 		}
 		return &fault.Failure{Err: err}
@@ -75,8 +74,8 @@ func (p *Pending) start(ctx context.Context) error {
 
 var errCrowded = fmt.Errorf("%d locks of this process are waiting for their first answers, and this one waits behind them", Places)
 
-// enter waits for a place. It fails when the context ends or the Quorum closes.
-// A try waits no longer than a node may take to answer.
+// enter waits for a place. It fails if ctx ends or the Quorum closes. A try
+// waits no longer than a node may take to answer.
 func (i intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
 	if i.take() {
 		return nil
@@ -104,9 +103,9 @@ func (i intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
 	return f
 }
 
-// Wait waits until the claim is admitted or cannot be, the context ends or the
-// Quorum is closed. When the context ends the claim is still queued: Wait
-// again, or Cancel. After any other error there is nothing left to cancel.
+// Wait waits until the claim is admitted or cannot be, ctx ends, or the Quorum
+// is closed. If ctx ends the claim is still queued: call Wait again, or Cancel.
+// After any other error there is nothing to cancel.
 func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 	q := p.q
 	if p.a == nil {
@@ -132,9 +131,9 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 			}
 		}
 		phase := p.a.take()
-		if phase != lease.Holding && !p.a.spec.succession {
-			// The set may have changed since Begin looked.
-			if err := q.Members.OutOfSet(p.spec.Set); err != nil {
+		if phase != lease.Holding && !p.a.spec.decidesSuccessor {
+			// The set may have changed since the settings were checked.
+			if err := q.Members.CheckSettings(p.spec.Set); err != nil {
 				p.Cancel()
 				return none, &fault.Failure{Err: err}
 			}
@@ -161,7 +160,7 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 			return none, p.a.failure(fault.ErrClosed)
 		case p.a.claim.State.Try:
 			return none, p.a.failure(fault.ErrNoQuorum)
-		case p.a.spec.succession: // another configuration counts now, and another register
+		case p.a.spec.decidesSuccessor: // a new configuration is in use, and it has another register
 			return none, p.a.failure(fault.ErrLost)
 		}
 		if err := p.start(ctx); err != nil { // lapsed: a new id and a new ticket
@@ -170,9 +169,9 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 	}
 }
 
-// failure says what the context's end has cut short. With answers of a quorum
-// the claim has its place, and others are ahead of it. With fewer it is not
-// known whether there are others.
+// failure returns the error of a Wait that ctx has ended. If a quorum has
+// answered, the claim has its place and others are ahead of it. With fewer
+// answers it is unknown whether there are others.
 func (p *Pending) failure(ctx context.Context) error {
 	sentinel := fault.ErrHeld
 	p.a.mu.Lock()
@@ -183,23 +182,24 @@ func (p *Pending) failure(ctx context.Context) error {
 	return p.a.failure(fault.Cut(sentinel, fault.ContextError(ctx)))
 }
 
-// Queued reports whether the attempt goes on after Wait, which its context has
-// cut short. It reads done without a.mu: take, in this goroutine, writes it.
+// Queued reports whether the attempt continues although the context of Wait has
+// ended. It reads done without a.mu, since only take writes done, in this
+// goroutine.
 func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
-// Begun reports whether the nodes are being asked, or have been. Otherwise Wait
-// begins, once a set is known and this process has a place for one more.
+// Begun reports whether the nodes have been asked. If not, Wait starts the
+// attempt once a set is known and this process has a free place.
 func (p *Pending) Begun() bool { return p.a != nil }
 
 // Cancel withdraws the claim from every node, without waiting for them. The
-// leaves go out although the caller's context has ended.
+// leaves are sent even though the context of the caller has ended.
 func (p *Pending) Cancel() {
 	if p.a != nil {
 		p.a.leave()
 	}
 }
 
-// Acquire is Begin, Wait, and Cancel when the context ends.
+// Acquire calls Begin and Wait, and Cancel if Wait fails.
 func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (Hold, error) {
 	p, err := q.Begin(s, try, o)
 	if err != nil {
@@ -212,8 +212,8 @@ func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (Hold,
 	return hold, err
 }
 
-// Pass lets the claim serve another holder of this process, if it is usable.
-// The time of WithMaxHold starts again for that holder.
+// Pass hands the claim to another holder of this process, if it is usable. The
+// time of WithMaxHold starts again for that holder.
 func (h Hold) Pass() process.Standing {
 	s := h.Standing()
 	if s.Usable && h.a.ends != nil && !h.a.ends.Reset(h.a.spec.Set.MaxHold) {
@@ -223,9 +223,10 @@ func (h Hold) Pass() process.Standing {
 	return s
 }
 
-// Bound has WithMaxHold or WithoutRenewal bound a hold whose spec has
-// BoundLater, from now on. The time of WithoutRenewal is a lease. If more than
-// a sixteenth of this one is over, the nodes are asked for another first.
+// Bound makes WithMaxHold or WithoutRenewal limit a hold whose spec has
+// BoundLater, from now on. The limit of WithoutRenewal is one lease. If more
+// than a sixteenth of the current lease is over, the nodes are asked for a new
+// one first.
 func (h Hold) Bound() {
 	set := h.a.spec.Set
 	if set.MaxHold == 0 && !set.NoRenewal {
@@ -247,9 +248,8 @@ func (h Hold) Bound() {
 }
 
 // Shrink makes the claim lighter. It reports whether the claim was held, and so
-// has become lighter.
-// The nodes learn it with the next requests. Until then they count the larger
-// weight, which admits fewer claims and never too many.
+// has become lighter. The nodes learn of it with the next requests. Until then
+// they count the larger weight, which admits fewer claims and never too many.
 //
 // Note: Here is an incorrect answer, of a moment later:
 //
@@ -269,8 +269,8 @@ func (h Hold) Shrink(weight uint64) (held bool) {
 func (h Hold) Release() { h.a.leave() }
 
 // Released waits until a quorum is known to be free of the claim, the nodes
-// have had their time, or the context ends. A node is free of it if it confirms
-// the release or was never asked; both count as Votes of the error.
+// have had their time, or ctx ends. A node is free of the claim if it confirms
+// the release or was never asked. Both count as Votes of the error.
 func (h Hold) Released(ctx context.Context) error {
 	a := h.a
 	a.until(ctx, a.q.Driver.Furthest(a.spec.Set), func() bool {
@@ -325,7 +325,7 @@ func (h Hold) Renew(ctx context.Context) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// The votes that still run from before are no renewal. So what counts is
-	// which leases last until want.
+	// The votes of earlier leases are no renewal. So only leases that last
+	// until want count.
 	return a.failureAt(want-1, why)
 }

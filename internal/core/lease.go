@@ -1,9 +1,9 @@
 package core
 
-// This file owns what ends a holder's contexts, and when.
-// Invariant: the contexts of a lease have ended before a node can let another
-// claim in. On a release they end before the leaves are queued. On a loss they
-// end at the deadline, which is before the nodes' own.
+// When the contexts of a holder end, and why.
+// Invariant: the contexts of a lease have ended before a node can admit another
+// claim. On a release they end before the leaves are queued. On a loss they end
+// at the deadline, which is earlier than the deadlines of the nodes.
 // Lock order: lease.mu is taken with no lock of an attempt held, and expire
 // takes the attempt's lock with no lease.mu held.
 
@@ -17,31 +17,33 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Lease is what the holder of a primitive sees of its hold: one goroutine's
-// turn under a claim that may serve several. It is safe for concurrent use.
+// Lease is how the holder of a primitive sees its hold: the turn of one
+// goroutine under a claim that may serve several. It is safe for concurrent
+// use.
 type Lease struct {
 	hold  Hold
 	token uint64
 
 	mu           sync.Mutex
-	leaseContext *leaseContext // made when asked for; the contexts that Derive made hang on it
+	leaseContext *leaseContext // made on demand; heads the ring of the contexts that Derive made
 	cause        error         // why the hold has ended; nil while it has not
-	wanted       chan struct{} // closed when another waits; nil: not asked for, and none does
+	wanted       chan struct{} // closed when another caller or claim waits; nil: Wanted was not called, and none waits
 	span         *Span         // of the hold; nil: it is not traced
 }
 
 // leaseContext is a context that ends with a lease: synchronously, in the
-// goroutine that ends the lease. So it has ended before a leave that lets
-// another in is sent.
+// goroutine that ends the lease. So it has ended before a leave is sent that
+// admits another holder.
 //
 // Note: Here is an incorrect way to derive one:
 //
 //	inner, cancel := context.WithCancelCause(ctx)
 //	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
 //
-// AfterFunc calls in a goroutine of its own. Done and Value are those of a
-// context of package context. So its own WithCancel, WithTimeout and AfterFunc
-// attach to it without a goroutine, and their contexts end synchronously too.
+// AfterFunc calls its function in another goroutine. Done and Value of a
+// leaseContext are those of a context of package context. So WithCancel,
+// WithTimeout and AfterFunc attach to it without a goroutine, and their
+// contexts end synchronously too.
 type leaseContext struct {
 	context.Context
 	lease      *Lease
@@ -50,8 +52,9 @@ type leaseContext struct {
 	prev, next *leaseContext // a ring, guarded by lease.mu
 }
 
-// Err compares with the deadline: the scheduler's goroutine may not have run.
-// So does the Err of another lease's context that this one is derived from.
+// Err checks the deadline too, as the goroutine of the scheduler may not have
+// run. It also calls Err of the parent context, which may belong to another
+// lease.
 func (c *leaseContext) Err() error {
 	_ = c.from.Err()
 	if err := c.Context.Err(); err != nil {
@@ -63,20 +66,21 @@ func (c *leaseContext) Err() error {
 	return c.Context.Err()
 }
 
-// Lease returns a new lease, of the n-th turn under the claim.
+// Lease returns a new lease for the n-th turn under the claim.
 func (h Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
 // Single is the Owner of a claim that serves one turn. It is safe for
 // concurrent use.
 type Single struct {
-	OnEnd func() // just before the lease ends by itself; nil: nothing
+	OnEnd func() // called just before the lease ends without a release; may be nil
 
 	mu    sync.Mutex
 	lease *Lease // nil: it is not held yet
 	ended bool   // by itself
 }
 
-// Take returns the lease of the claim, which may have ended. It is called once.
+// Take returns the lease of the claim, which may have ended already. It is
+// called once.
 func (s *Single) Take(h Hold) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +89,7 @@ func (s *Single) Take(h Hold) *Lease {
 	return s.lease
 }
 
-// Ended ends the lease, if it has been taken; else Take does.
+// Ended ends the lease if it has been taken; otherwise Take ends it.
 func (s *Single) Ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +128,8 @@ func (s *Single) turn() *Lease {
 	return s.lease
 }
 
-// AcquireLease is Acquire, and returns the lease of the hold's first turn.
+// AcquireLease calls Acquire, and returns the lease of the first turn of the
+// hold.
 func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (l *Lease, err error) {
 	ctx, span := q.Trace(ctx, s, try)
 	hold, err := q.Acquire(ctx, s, try, owner)
@@ -138,7 +143,8 @@ func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Sin
 // Hold returns the claim of the lease.
 func (l *Lease) Hold() Hold { return l.hold }
 
-// Again makes l, which has ended and no caller has, the lease of the n-th turn.
+// Again reuses l as the lease of the n-th turn. l has ended, and no caller has
+// it.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
 
 // Token returns the fencing token.
@@ -157,15 +163,15 @@ func (l *Lease) Wanted() <-chan struct{} {
 	if l.wanted == nil {
 		l.wanted = make(chan struct{})
 	}
-	// Invariant: this is asked after the channel is there. It is true before
-	// Want is called.
+	// Invariant: this is checked after the channel was made. Standing shows a
+	// waiter before Want is called.
 	if l.hold.Standing().Waiters {
 		l.want()
 	}
 	return l.wanted
 }
 
-// Want says that another waits.
+// Want records that another caller or claim waits.
 func (l *Lease) Want() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +200,7 @@ func (l *Lease) Context() context.Context {
 	return l.own()
 }
 
-// own is Context with l.mu held.
+// own returns the context of the lease. Called with l.mu held.
 func (l *Lease) own() *leaseContext {
 	if l.leaseContext == nil {
 		l.leaseContext = l.live(context.Background())
@@ -207,15 +213,16 @@ func (l *Lease) own() *leaseContext {
 }
 
 // live returns a context that ends with ctx, or when its end is called. Called
-// without l.mu, unless ctx is Background: package context asks ctx for its Err,
-// and that may end l.
+// without l.mu, unless ctx is Background: package context calls Err of ctx,
+// which may end l.
 func (l *Lease) live(ctx context.Context) *leaseContext {
 	inner, end := context.WithCancelCause(ctx)
 	return &leaseContext{Context: inner, lease: l, from: ctx, end: end}
 }
 
 // Derive returns a context that ends with ctx and with the hold, and has the
-// values and the deadline of ctx. The caller must call stop, which ends it too.
+// values and the deadline of ctx. The caller must call stop, which ends the
+// context too.
 func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func()) {
 	c := l.live(ctx)
 	l.mu.Lock()
@@ -235,16 +242,17 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 	}
 }
 
-// End ends the hold; the first cause stays. The tracer gets it in a goroutine
-// of its own: the caller may hold a lock, or have leaves to send.
+// End ends the hold. If it has ended already, the first cause stays. The tracer
+// is called in its own goroutine, because the caller may hold a lock or have
+// leaves to send.
 func (l *Lease) End(cause error) {
 	if span, _ := l.Finish(cause); span != nil {
 		go span.Ended()
 	}
 }
 
-// Finish is End, but has the caller report the end of the span that it returns.
-// It returns what Lost does from then on, too.
+// Finish is like End, but the caller must call Ended of the span that it
+// returns. lost is what Lost returns from then on.
 func (l *Lease) Finish(cause error) (span *Span, lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,8 +260,8 @@ func (l *Lease) Finish(cause error) (span *Span, lost error) {
 	return span, l.lost()
 }
 
-// follow has the end of the lease reported to the tracer, unless that is so
-// already: readers of one process share a lease.
+// follow makes the end of the lease known to the tracer by span s. It returns
+// false if the lease already has a span: readers of one process share a lease.
 func (l *Lease) follow(s *Span) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,13 +275,13 @@ func (l *Lease) follow(s *Span) bool {
 	return true
 }
 
-// Release ends the hold and gives it back on the nodes. It does not wait for
-// them. It returns ErrNotHeld when it was released before, and otherwise why
-// the hold had ended by itself, if it had.
+// Release ends the hold and releases it on the nodes, without waiting for them.
+// It returns ErrNotHeld if the hold was released before. If the hold had ended
+// in another way, it returns the reason.
 func (l *Lease) Release() error {
 	cause := fault.ErrReleased
 	if !l.hold.Valid() {
-		cause = l.hold.Cause() // its timer is just about to tell
+		cause = l.hold.Cause() // the deadline has passed, and its goroutine has not run yet
 	}
 	l.mu.Lock() //mutant:ReleaseLast=l.hold.Release(); l.mu.Lock()
 	before := l.cause
@@ -288,7 +296,8 @@ func (l *Lease) Release() error {
 	return lost
 }
 
-// end returns the span if the hold has ended just now.
+// end ends the hold with a cause. It returns the span if the hold had not ended
+// before. Called with l.mu held.
 func (l *Lease) end(cause error) *Span {
 	if l.cause != nil {
 		return nil
@@ -303,10 +312,11 @@ func (l *Lease) end(cause error) *Span {
 	return l.span
 }
 
-// expire ends a claim that is past its deadline, and the lease with it. It
-// reports whether the claim has ended.
-// Invariant: a lease ends by itself only when its claim is final. Whether an
-// answer was in time is decided with the attempt's lock held, and once.
+// expire ends a claim that is past its deadline, and its lease. It reports
+// whether the claim has ended.
+// Invariant: without a release, a lease ends only if its claim is final.
+// Whether an answer was in time is decided once, with the lock of the attempt
+// held.
 func (l *Lease) expire() bool {
 	a := l.hold.a
 	a.mu.Lock()
@@ -320,7 +330,7 @@ func (l *Lease) expire() bool {
 	return ended
 }
 
-// Lost returns why the hold has ended by itself, or nil.
+// Lost returns why the hold has ended if it was not released, otherwise nil.
 func (l *Lease) Lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

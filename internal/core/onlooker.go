@@ -1,7 +1,7 @@
 package core
 
-// This file owns what those ask of a client that have no claim: onlookers, and
-// package operator, to change the set.
+// Requests from callers that hold no claim: observers, and package operator to
+// change the set.
 
 import (
 	"context"
@@ -22,11 +22,11 @@ import (
 )
 
 // Onlooker asks the nodes without a claim. It asks for no vote, waits for no
-// turn, and no holder learns of it. Each question is bounded by a context or a
-// number of node timeouts. It is safe for concurrent use.
+// turn, and no holder learns of it. A context or a number of node timeouts
+// limits each question. It is safe for concurrent use.
 type Onlooker struct{ q *Quorum }
 
-// Onlooker returns one of this client's nodes.
+// Onlooker returns an Onlooker for the nodes of this client.
 func (q *Quorum) Onlooker() Onlooker { return Onlooker{q} }
 
 // Configuration waits until one is known that this client counts on, for as
@@ -50,8 +50,8 @@ func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, er
 	}
 }
 
-// Recorded is Configuration as a try waits for it: it also fails where the
-// nodes have recorded no set, or do not answer in the time of a try.
+// Recorded is like Configuration, but waits only as long as a try does. It also
+// fails if the nodes have recorded no set, or do not answer in that time.
 func (o Onlooker) Recorded(ctx context.Context) (*nodeset.Configuration, error) {
 	if o.q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
@@ -78,17 +78,17 @@ func (o Onlooker) first() *Quorum {
 type Said struct {
 	Index  int // as protocol.Quorums numbers the nodes
 	Addr   string
-	Server string // that the connection goes to: of a Redis Cluster one of its servers
+	Server string // the server that the connection goes to; one of several if the node is a Redis Cluster
 	Err    error
 	Values []resp.Value
 }
 
-// A Question appends the command for a node. One for which it returns nil is
-// not asked, and has no values.
+// A Question appends the command for a node. If it returns nil the node is not
+// asked, and has no values.
 type Question = func(dst []byte, s *Said, keys func(name string) script.Keys) []byte
 
-// Ask puts a question to every node. It returns what each of them says, and
-// which make a quorum. It fails only with ErrClosed.
+// Ask asks every node a question. It returns the answer of each node, and which
+// nodes make a quorum. It fails only with ErrClosed.
 func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.Quorums, error) {
 	q := o.q
 	if q.IsClosed() {
@@ -106,8 +106,8 @@ func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.
 	return said, sets, nil
 }
 
-// ask is Ask once there is a set. A node that hangs is waited for as a claim
-// waits for its furthest node.
+// ask is Ask for a set that is known. It waits for a node that hangs as long as
+// a claim waits for its farthest node.
 func (o Onlooker) ask(ctx context.Context, question Question) ([]Said, protocol.Quorums) {
 	q := o.q
 	ctx, cancel := context.WithTimeout(ctx, q.Driver.Furthest(&q.Set))
@@ -144,8 +144,9 @@ func (o Onlooker) Parts() (all []Onlooker, err error) {
 	return all, err
 }
 
-// Holder is the holder of a name as the nodes show it: see the root package's.
-// It is no proof: the name may have another holder when the caller reads it.
+// Holder is the holder of a name as the nodes show it: see Holder of the root
+// package. It proves nothing: the name may have another holder by the time the
+// caller reads it.
 type Holder struct {
 	Token   uint64
 	Host    string
@@ -236,10 +237,10 @@ func (q *Quorum) Operate(ctx context.Context) error {
 	case q.buckets != nil:
 		return &fault.Failure{Err: fmt.Errorf("%w: a set that contains a cluster cannot be changed: stop all clients, and start with new nodes", fault.ErrInvalid)}
 	}
-	// Without a majority nothing can be decided. The wait also fails for a list
-	// that is another one than the set's, so such a client never proposes a
-	// configuration. A ttl or a guard time that is too long for the set is no
-	// hindrance here: the remedy for it is a change that lengthens the guard
+	// Without a majority nothing can be decided. ReadyWith also fails if the
+	// list is not that of the set, so such a client never proposes a
+	// configuration. A ttl or a guard time that is too long for the set must
+	// not prevent a change: the remedy for it is a change that raises the guard
 	// time of the set.
 	own := q.Set
 	own.TTL, own.GuardGiven = 0, false
@@ -247,8 +248,8 @@ func (q *Quorum) Operate(ctx context.Context) error {
 }
 
 // Look asks a member how much of its guard time is left, and whether it is
-// caught up, as one of a configuration. A member that this client has no
-// connection to yet has not answered.
+// caught up as a member of a configuration. A member that this client is not
+// connected to yet counts as not having answered.
 func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
 	n := q.Node(number)
 	if n == nil {
@@ -259,7 +260,8 @@ func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait t
 	return m.Wait, m.CaughtUp, err
 }
 
-// Succeed carries out a Run on the register that decides what follows.
+// Succeed carries out a Run on the register that decides which configuration
+// follows.
 func (q *Quorum) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
 	own := q.Set
 	own.TTL, own.NodeTimeout, own.GuardGiven = ttl, nodeTimeout, false // see Operate
@@ -267,7 +269,7 @@ func (q *Quorum) Succeed(ctx context.Context, register string, ttl, nodeTimeout 
 	if err != nil {
 		return err
 	}
-	spec.succession = true
+	spec.decidesSuccessor = true
 	_, err = q.Register(spec).run(ctx, none, run.Decide)
 	return err
 }

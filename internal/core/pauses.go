@@ -1,7 +1,7 @@
 package core
 
-// This file owns the leaves that a node has refused: they are sent again after
-// a pause, or as Close begins, and Close tells which are refused even then.
+// Leaves that a node has refused. They are sent again after a pause, or when
+// Close begins, and Close reports those that are refused even then.
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// pauses are the leaves that are to be sent again, each to the node that has
-// refused it. It is safe for concurrent use: mu guards what stands below it. A
-// leave is sent by its timer, or by end, whichever takes it out of all.
+// pauses holds the leaves that will be sent again, each to the node that has
+// refused it. It is safe for concurrent use: mu guards the fields below it. A
+// leave is sent by its timer or by end, whichever removes it from all.
 //
 // Note: Here is an incorrect version, since a node may refuse the leaves of
 // 100,000 claims: a goroutine for each, which waits for the pause or Over.
@@ -43,7 +43,8 @@ type refused struct {
 	err    error // of the last one
 }
 
-// put has a leave sent after a pause. It reports false if end has been called.
+// put schedules a leave to be sent after a pause. It returns false if end has
+// been called.
 func (p *pauses) put(c transport.Command, n *peers.Node, pause time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,6 +58,7 @@ func (p *pauses) put(c transport.Command, n *peers.Node, pause time.Duration) bo
 	return true
 }
 
+// over sends a leave whose pause is over, unless end has sent it.
 func (p *pauses) over(c transport.Command, n *peers.Node) {
 	p.mu.Lock()
 	_, waits := p.all[c]
@@ -71,8 +73,8 @@ func (p *pauses) over(c transport.Command, n *peers.Node) {
 	}
 }
 
-// end sends all of them, and waits for those whose pause is over. Close calls
-// it: none is sent again after that.
+// end sends all leaves now, and waits for those that timers are sending. Close
+// calls it, and no leave is sent again after that.
 func (p *pauses) end() {
 	p.mu.Lock()
 	all := p.all
@@ -85,7 +87,7 @@ func (p *pauses) end() {
 	p.sending.Wait()
 }
 
-// refuse notes a leave that a node has refused after end.
+// refuse records a leave that a node has refused after end.
 func (p *pauses) refuse(n *peers.Node, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +100,10 @@ func (p *pauses) refuse(n *peers.Node, err error) {
 	p.refused[n] = refused{p.refused[n].leaves + 1, err}
 }
 
-// refusals returns what nodes have refused after end.
-// Invariant: Close does not say that a claim is gone that stays for a lease.
+// refusals returns an error for the leaves that nodes have refused after end,
+// or nil.
+// Invariant: Close does not report success if a claim stays on a node for the
+// rest of its lease.
 func (p *pauses) refusals() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

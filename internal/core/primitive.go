@@ -1,11 +1,12 @@
 package core
 
-// This file owns what primitives have beside claims and records: how they get
-// to the core, their options, calls that are made again, and the number of a
-// semaphore's permits. It is recorded beside the semaphore's name, and written
+// What primitives have besides claims and records: how they get to the core,
+// their options, repeated calls, and the number of permits of a semaphore. That
+// number has a record of its own next to that of the semaphore, and is written
 // under a lock of its own: a full semaphore admits no claim, so a Resize under
-// a claim of the semaphore would wait for the holders. The nodes read it with
-// every request of the semaphore's claims, and return it with every answer.
+// a claim of the semaphore would wait for the holders. The nodes read the
+// number with every request of the claims of the semaphore, and return it with
+// every answer.
 
 import (
 	"context"
@@ -33,8 +34,8 @@ var (
 	Option func(setup.Setting) any
 )
 
-// NoCopy has go vet report copies of a primitive that has it as a field. A copy
-// would not know of the holds of the original.
+// NoCopy makes go vet report copies of a primitive that has it as a field. A
+// copy would not know the holds of the original.
 type NoCopy struct{}
 
 // Lock and Unlock are what go vet looks for.
@@ -42,9 +43,10 @@ func (*NoCopy) Lock() {}
 
 func (*NoCopy) Unlock() {}
 
-// Override returns the Quorum's settings as a primitive's options change them.
-// Without options it returns the Quorum's own, which must not be changed. It
-// panics when an option is wrong or contradicts another: a programmer's error.
+// Override returns the settings of the Quorum, changed by the options of a
+// primitive. Without options it returns the Quorum's own settings, which must
+// not be changed. It panics if an option is wrong or contradicts another one,
+// which is a programming error.
 func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 	if len(opts) == 0 {
 		return &q.Set
@@ -94,8 +96,8 @@ func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
 	}
 }
 
-// Enter waits for a turn that one goroutine of this process has at a time. held
-// says whether that one has what the caller wants, once ctx has ended.
+// Enter waits for a turn that one goroutine of this process has at a time. If
+// ctx ends, held reports whether that goroutine has what the caller wants.
 func (q *Quorum) Enter(ctx context.Context, turn chan<- struct{}, held func() bool) error {
 	if ctx.Err() != nil {
 		return &fault.Failure{Err: fault.ContextError(ctx)}
@@ -113,15 +115,15 @@ func (q *Quorum) Enter(ctx context.Context, turn chan<- struct{}, held func() bo
 	}
 }
 
-// TryAgain logs why a call that keeps trying has failed, and waits before it is
-// tried again.
+// TryAgain logs why a call that keeps trying has failed, and waits before the
+// next try.
 func TryAgain(ctx context.Context, q *Quorum, s *Spec, what string, err error) {
 	s.Set.Logger.Error("quorate: "+what+" keeps trying", "name", s.Name, "error", err)
 	pauseFor(ctx, q, time.Second)
 }
 
-// Must calls try until it succeeds. It panics where that cannot be, and does
-// not return when the Quorum is closed.
+// Must calls try until it succeeds. It panics if it can never succeed, and does
+// not return if the Quorum is closed.
 func Must(q *Quorum, s *Spec, what string, try func() error) {
 	for {
 		err := try()

@@ -1,7 +1,7 @@
 package core
 
-// This file owns what a Quorum is without buckets, from its beginning to its
-// end, and what its nodes pass on to what is under way.
+// A Quorum without buckets, from its start to its end, and what its nodes pass
+// on to the claims and operations.
 
 import (
 	"context"
@@ -96,7 +96,8 @@ func (q *Quorum) EachOperation(event func(in *lease.RegisterOp, now protocol.Tim
 	}
 }
 
-// Signal has all watches read soon: pushes may be lost with a connection.
+// Signal makes all watches read soon, because pushes may be lost with a
+// connection.
 func (q *Quorum) Signal() {
 	for _, w := range q.watches.list() {
 		w.look()
@@ -123,7 +124,7 @@ func (q *Quorum) Batch() transport.Batch {
 
 func (q *Quorum) Alone() bool { return q.waiting.Load() == 0 }
 
-// end ends things in an order that matters: first what starts something new
+// end ends everything in an order that matters: first what starts something new
 // (watches, repairs, tasks), then the claims, whose leaves are queued, then the
 // schedulers, then the connections, which send the leaves. It waits for a node
 // for as long as that acknowledges leaves, see WhileAcknowledged.
@@ -136,8 +137,8 @@ func (q *Quorum) end(ctx context.Context) error {
 	}
 	// wakeUps sleeps in a read of the waker, and only this ends it.
 	q.waker.Close()
-	// The turns are given up, so that another client may go on before their
-	// keys expire.
+	// Give up the turns of repairs, so that another client can continue before
+	// their keys expire.
 	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
 	q.Tasks.Wait() // they end with Over or Life
 	q.pauses.end()
@@ -152,8 +153,8 @@ func (q *Quorum) end(ctx context.Context) error {
 	q.deadlines.Close()
 	q.Driver.Stop()
 	q.Reach.Stop()
-	// An Ended callback may be under way. Its leaves are sent after it, so wait
-	// for it, with a bound.
+	// An Ended callback may be running, and its leaves are sent after it. So
+	// wait for it, but not without limit.
 	for end := time.Now().Add(q.Set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
@@ -162,9 +163,9 @@ func (q *Quorum) end(ctx context.Context) error {
 	return errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout), q.pauses.refusals())
 }
 
-// wakeUps looks at the clock whenever the machine wakes up, and has the
-// schedulers look at it: the timer that each of them sleeps by stood still too.
-// It is a goroutine of the Quorum.
+// wakeUps runs in a goroutine of the Quorum. Whenever the machine wakes up it
+// updates the clock and pokes the schedulers, because their timers stood still
+// too.
 func (q *Quorum) wakeUps() {
 	for was, before := q.Clock.Slept(); q.waker.Wait(); {
 		q.woken()
@@ -177,6 +178,8 @@ func (q *Quorum) wakeUps() {
 	}
 }
 
+// woken adds the time of a suspension to the clock, and has the schedulers check
+// the clock again.
 func (q *claims) woken() {
 	q.Clock.CountSleep()
 	q.ticks.Poke()

@@ -1,8 +1,8 @@
 package core
 
-// This file owns the operations on the record of a name, as primitives see
-// them: read, open, put, erase. Each is one lease.RegisterOp that a
-// registerCall (register_call.go) drives.
+// The operations on the record of a name, as primitives see them: read, open,
+// put, erase. Each is one lease.RegisterOp that a registerCall
+// (register_call.go) drives.
 // Invariant: a value is returned as recorded only if a majority has it.
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Record is what a majority of the nodes keeps of a name beside its claims.
+// Record is what a majority of the nodes stores for a name in addition to its
+// claims.
 type Record struct {
 	Exists bool          // something is recorded, and was not erased since
 	Value  []byte        // what
@@ -25,8 +26,8 @@ type Record struct {
 	Seq    uint64        // and which of that hold's writes it was
 	Left   time.Duration // of that hold's lease, as a majority sees it; 0 when it has ended
 
-	// Undecided: a minority has something, and a run has begun since that may
-	// have found nothing. It will decide, or the next one. Exists is false.
+	// Undecided: a minority has a value, and a run has begun since that may not
+	// have found it. That run or the next one decides. Exists is false.
 	Undecided bool
 
 	version protocol.Version
@@ -47,8 +48,8 @@ func (i *registerCall) record() Record {
 }
 
 // Read returns what a majority has agreed on. What only some of the nodes have
-// is brought to the others first: see lease.Run.Read. It takes one round trip
-// where a majority agrees, and writes nothing then.
+// is brought to the others first: see lease.Run.Read. If a majority agrees, it
+// takes one round trip and writes nothing.
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
@@ -67,7 +68,7 @@ func (r *Register) decide(ctx context.Context) bool {
 
 // decision is a Run that decides what the last one has left open.
 func (r *Register) decision() *lease.Run {
-	within := repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.Driver.Client.Fanout().Trip(0))
+	within := repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.Driver.Client.Fanout().QuorumTrip(0))
 	return &lease.Run{Try: true, Within: within}
 }
 
@@ -136,8 +137,9 @@ func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol
 	return i.record(), nil
 }
 
-// version is the hold's seq-th write. Number 0 is what Open records again: what
-// the hold itself records must be later than that.
+// version returns the version of the seq-th write of the hold. Number 0 is for
+// what Open records again: what the hold itself records must be later than
+// that.
 func (h Hold) version(seq uint64) protocol.Version {
 	return protocol.Version{Ticket: h.a.claim.State.Ticket(), ID: h.a.claim.State.ID, Seq: seq + 1}
 }
@@ -153,24 +155,24 @@ func (r *Register) Open(ctx context.Context, h Hold) (Record, error) {
 	return r.run(ctx, h, func(io lease.RunIO) bool { return new(lease.Run).Open(io, h.version(0)) })
 }
 
-// Put records value under the hold's ticket and waits until a majority has it.
-// It tries for as long as ctx lasts, also when the hold is lost meanwhile; it
-// fails with ErrLost when a later hold has begun a run, when no node can take
-// it any more, or half an hour after the loss. Of one hold's writes the one
-// with the highest seq stays. keep is how long the nodes remember; 0: without
-// end.
+// Put records value under the ticket of the hold and waits until a majority has
+// it. It tries until ctx ends, even if the hold is lost in the meantime. It
+// fails with ErrLost if a later hold has begun a run, if no node can take the
+// value any more, or half an hour after the loss. Of the writes of one hold the
+// one with the highest seq stays. keep is how long the nodes keep the value; 0
+// means permanently.
 func (r *Register) Put(ctx context.Context, h Hold, seq uint64, value []byte, keep time.Duration) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Value: value, Keep: keep}})
 }
 
-// PutFirst is Put of a run's first write where no Open came before. It fails
-// with ErrLost also where too few nodes come to vote for the hold, and another
-// one refuses it.
+// PutFirst is Put for the first write of a run that was not opened. It also
+// fails with ErrLost if too few nodes vote for the hold and another node
+// refuses it.
 func (r *Register) PutFirst(ctx context.Context, h Hold, value []byte) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
 }
 
-// Erase is Put of nothing.
+// Erase is like Put, but records that there is no value.
 func (r *Register) Erase(ctx context.Context, h Hold, seq uint64, keep time.Duration) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}})
 }
@@ -183,9 +185,9 @@ func (r *Register) begin(ctx context.Context, h Hold, in lease.RegisterOp) error
 	return r.start(&registerCall{hold: h, in: in}).wait(ctx)
 }
 
-// Retire erases and releases the hold in one go, without waiting for the nodes:
-// each of them erases before it gives the vote to the next, as the two go to it
-// in this order on one connection, also where they wait for room
+// Retire erases and releases the hold together, without waiting for the nodes.
+// Each node erases before it gives the vote to the next claim, because both
+// requests go to it in this order on one connection, even if they wait for room
 // (ClassOfRecord).
 func (r *Register) Retire(h Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.IsClosed() {
@@ -195,8 +197,8 @@ func (r *Register) Retire(h Hold, seq uint64, keep time.Duration) {
 	h.Release()
 }
 
-// number is the register that keeps how many permits a semaphore has, of a name
-// that NewSpec has accepted.
+// number returns the register that stores how many permits a semaphore has.
+// NewSpec has already accepted the name.
 func (q *operations) number(name string, set *setup.Settings) *Register {
 	lock, _ := q.NewSpec(Spec{Name: name, side: script.Number, Weight: 1, Capacity: 1, Set: set})
 	return q.Register(lock)

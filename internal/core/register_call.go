@@ -17,15 +17,15 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the operations on records that are under way, and their
-// requests, to the link and back: it passes answers, failures and times to
-// lease.RegisterOp, and does what that says. What waits for room, and what is
-// sent when its turn comes, is for that to decide: see flow.
+// The operations on records that are in progress, and their requests, to the
+// link and back: it passes answers, failures and the time to lease.RegisterOp,
+// and carries out what that returns. The RegisterOp decides which requests wait
+// for room, and what is sent when their turn comes: see flow.
 // Invariant: an operation that has begun is in operations.records until it is
 // over, so that a lost connection, a jumped clock and Close reach it.
 
-// operations is what the operations on records of a Quorum share, beside what
-// they share with its claims.
+// operations is what the operations on records of a Quorum share, in addition
+// to what they share with its claims.
 type operations struct {
 	claims
 	records registry[*registerCall, *registerCall]
@@ -83,7 +83,7 @@ var (
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{}, 1)
-	i.in.Succession = r.spec.succession
+	i.in.Succession = r.spec.decidesSuccessor
 	i.errs = make([]error, q.Nodes.Size())
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i, i)
@@ -96,9 +96,9 @@ func (r *Register) start(i *registerCall) *registerCall {
 	return i
 }
 
-// wait waits until it is decided, and returns why it cannot be. The operation
-// ends with the context and when the Quorum closes, too: a put that has been
-// sent may still be recorded. One goroutine waits for one registerCall.
+// wait waits until the operation is decided, and returns an error if it cannot
+// be. If ctx ends or the Quorum closes, the operation ends too: a put that has
+// been sent may still be recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
 		changed := i.q.Members.WaitForSet()
@@ -224,17 +224,16 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 	i.q.Nodes.Flush(nodes)
 }
 
-// registerRequest is one request on its way; it is a transport.Command. While
-// it waits for room, i.mu guards it. From Append on it belongs to the link,
-// until Reply.
+// registerRequest is one request in flight; it is a transport.Command. While it
+// waits for room, i.mu guards it. From Append to Reply it belongs to the link.
 type registerRequest struct {
 	i     *registerCall
 	req   protocol.Request
-	loads int // how often the scripts have been loaded for it
+	loads int // how often the scripts were loaded for this request
 }
 
-// enqueue sends a request, or has it wait for room at its node. Called with i.mu
-// held. It reports whether the link is to be flushed. The lock keeps Reply out
+// enqueue sends a request, or makes it wait for room at its node. It reports
+// whether the link needs a Flush. Called with i.mu held, which keeps Reply out
 // until the operation knows where its request is.
 func (i *registerCall) enqueue(r *protocol.Request) (flush bool) {
 	if !i.in.Goes(r) {
@@ -244,16 +243,17 @@ func (i *registerCall) enqueue(r *protocol.Request) (flush bool) {
 	if !n.Behind(r.Class) && n.Link.Append(c, flow.Urgency(r.Class)) != transport.Full {
 		return true
 	}
-	i.in.Waits(&c.req)
+	i.in.MarkWaiting(&c.req)
 	if n.Put(r.Class, c) {
 		return false
 	}
-	i.in.Departed(&c.req) // the Quorum closes: it has an error as answer
+	i.in.Departed(&c.req) // the Quorum is closing, so the answer is an error
 	n.Link.Append(c, transport.Certain)
 	return true
 }
 
-// Transmit see [flow.Queued]. It runs on pump's goroutine, and takes i.mu.
+// Transmit: see [flow.Queued]. It runs on the goroutine of pump, and takes
+// i.mu.
 func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	i := c.i
 	i.mu.Lock()
@@ -272,9 +272,9 @@ func (c *registerRequest) Append(dst []byte) []byte {
 	return c.i.q.command(dst, c.i.spec, &c.i.terms, c.req)
 }
 
-// Reply takes the answer. It runs on the reader's goroutine, as [call.Reply]
-// does, and judges the answer before it takes i.mu for the same reason: what
-// follows from the verdict may take the lock of any attempt.
+// Reply handles the answer. Like [call.Reply] it runs on the goroutine that
+// reads from the node, and judges the answer before it takes i.mu: the actions
+// that follow from the verdict may take the lock of any attempt.
 func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer

@@ -111,7 +111,8 @@ func (r *repairer) why(n *peers.Node) error {
 	return r.failed[n.Index]
 }
 
-// await waits until a repair of the node that is under way was attempted once.
+// await waits until a repair of the node that is in progress has been attempted
+// once.
 func (r *repairer) await(ctx context.Context, n *peers.Node) {
 	r.q.Until(ctx, func() bool { return r.q.Driver.Client.Attempted(n.Index) })
 }
@@ -145,7 +146,7 @@ type asker struct {
 func (a asker) Group() protocol.Group { return a.q.Driver.Client.Group() }
 func (asker) ForGood(err error) bool  { return fault.ForGood(err) }
 
-// Each has a goroutine for each call, and none is left when it returns.
+// Each runs f in a goroutine for each call, and returns when all have ended.
 func (a asker) Each(n int, f func(io repair.IO, k int)) {
 	var under sync.WaitGroup
 	for k := range n {
@@ -168,7 +169,8 @@ func (a asker) TakeTurn(d time.Duration) (bool, error) {
 	return flow.Text(v, 0) == "OK", err
 }
 
-// Every has one goroutine, and stop waits for its end.
+// Every calls f regularly from one goroutine. stop waits until that goroutine
+// has ended.
 func (a asker) Every(d time.Duration, f func()) (stop func()) {
 	var under sync.WaitGroup
 	over, tick := make(chan struct{}), time.NewTicker(d)
@@ -189,9 +191,10 @@ func (a asker) Every(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// Prolong has XX: a turn that has expired stays over, so the next client can
-// take it. If one has it by now, the key names this client again, and both
-// bring the same records. Check of any client shows the number.
+// Prolong extends the turn. XX makes it fail if the turn has expired, so that
+// the next client can take it. If another client has taken it by now, the key
+// names this client again, and both bring the same records. Check of any client
+// shows the number.
 func (a asker) Prolong(d time.Duration, left int) {
 	a.send(a.node, "SET", a.turn(), script.TurnOf(a.q.Channel, left), "PX", millis(d), "XX")
 }
@@ -200,15 +203,15 @@ func (a asker) Prolong(d time.Duration, left int) {
 // two do the same twice.
 func (a asker) YieldTurn() { a.send(a.node, "DEL", a.turn()) }
 
-// Mark has the script compare the incarnation. A node that has lost its data
-// again since the names were listed stays unmarked, as it lacks what was
-// brought before.
+// Mark marks the node as caught up. The script compares the incarnation: a node
+// that has lost its data again since the names were listed stays unmarked,
+// because it lacks what was brought before.
 func (a asker) Mark(inc protocol.Incarnation) (bool, error) {
 	v, err := a.answer(a.node, script.AppendCaughtUp(nil, a.q.Members.MarkerKey(), inc))
 	return len(v) == 1 && v[0].Int == 1, err
 }
 
-// Read is a read that does not count the node: what a node that has forgotten
+// Read reads a record without counting the node: what a node that has forgotten
 // says of a record is no evidence (docs/internals/protocol.md, The record, 4).
 func (a asker) Read(name string, succession bool) (lease.Outcome, error) {
 	s, err := a.specOf(name, succession)
@@ -232,7 +235,7 @@ func (a asker) Decide(name string, succession bool) (bool, error) {
 // no brace (CheckName), so the first one ends it.
 func (a asker) specOf(name string, succession bool) (*Spec, error) {
 	bare, side, _ := strings.Cut(name, "}")
-	return a.q.NewSpec(Spec{Name: bare, side: side, succession: succession, Set: &a.q.Set})
+	return a.q.NewSpec(Spec{Name: bare, side: side, decidesSuccessor: succession, Set: &a.q.Set})
 }
 
 // List lists a portion of the names, as "name}side", that have a record on a

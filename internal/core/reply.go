@@ -1,7 +1,6 @@
 package core
 
-// This file owns what comes back for the requests of claims: what an answer
-// does, of one request or of a batch.
+// The answers to the requests of claims, alone or in a batch.
 
 import (
 	"cmp"
@@ -18,8 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// Reply takes the answer; it runs on the goroutine that reads the node, and so
-// must not block. Invariant: the answer is judged before the claim gets it.
+// Reply handles the answer. It runs on the goroutine that reads from the node,
+// so it must not block. Invariant: the answer is judged before the claim gets
+// it.
 func (c *call) Reply(v []resp.Value, err error) {
 	a, q := c.a, c.a.q
 	var ans protocol.Answer
@@ -38,7 +38,8 @@ func (c *call) Reply(v []resp.Value, err error) {
 		verdict = q.Judge(a.spec.shared, &c.req, &ans)
 	}
 	a.mu.Lock()
-	// After a SCRIPT FLUSH the request goes again, unseen by the claim.
+	// After a SCRIPT FLUSH the request is sent again, without the claim
+	// noticing.
 	if flow.IsNoScript(err) && c.loads < flow.MaxLoads {
 		if c.loads++; c.again(true) {
 			a.mu.Unlock()
@@ -71,15 +72,15 @@ func (c *call) Reply(v []resp.Value, err error) {
 	q.Driver.CarryOut(do)
 }
 
-// forNow reports whether err is a server's, which has carried out nothing, and
-// may pass.
+// forNow reports whether err is the error of a server that has not carried out
+// the request, and may be temporary.
 func forNow(err error) bool {
 	_, refused := errors.AsType[resp.Error](err)
 	return refused && !fault.ForGood(err)
 }
 
-// fail has the request fail with err, or has it sent again after a pause.
-// Called with a.mu held.
+// fail makes the request fail with err, or schedules it to be sent again after
+// a pause and returns true. Called with a.mu held.
 func (c *call) fail(now protocol.Time, err error) (again bool) {
 	a, n := c.a, c.a.q.Nodes.At(c.req.Node)
 	stays, _ := a.claim.State.Node(c.req.Node, now)
@@ -98,16 +99,16 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 	return false
 }
 
-// failed notes why a request has come to nothing. What a node said before
-// explains more than that its leave has failed. Called with a.mu held.
+// failed records why a request has failed. If it is a leave, an earlier error
+// of the node is kept, because that explains more. Called with a.mu held.
 func (a *attempt) failed(r *protocol.Request, err error) {
 	if r.Op != protocol.OpLeave || a.errs[r.Node] == nil {
 		a.note(r.Node, err)
 	}
 }
 
-// answered notes what an answer says against the claim. One that says nothing
-// removes what the node said before. Called with a.mu held.
+// answered records the objection of an answer to the claim. If there is none,
+// the earlier error of the node is removed. Called with a.mu held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer, d lease.Doubt) {
 	if r.Op != protocol.OpLeave {
 		a.note(r.Node, cmp.Or(a.q.Driver.Doubted(d, ans), refusal(a.spec, *ans)))
@@ -151,10 +152,10 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 	}
 }
 
-// sendAlone sends a request of a batch once more, by itself. err is why the
-// batch has failed, if it has. contended says that the node has more to say
-// than a batch has room for. A node that carries out a join, a beat or a settle
-// twice has the same claim as after one.
+// sendAlone sends a request of a batch again, by itself. err is the error of
+// the batch, if it has failed. contended says that the node has more to say
+// than a batch has room for. Carrying out a join, a beat or a settle twice has
+// the same effect as once.
 func (c *call) sendAlone(contended, first bool, err error) {
 	a := c.a
 	a.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// This file owns what an onlooker finds out about one node, and about all.
+// What an onlooker finds out about one node, and about all nodes.
 
 // Check asks every node for what affects safety, and has it write as a lock
 // does: see peers.Node.TryWrite. report gets one report at a time, with a lock of Check
@@ -77,7 +77,7 @@ func (o Onlooker) checkNode(ctx context.Context, n *peers.Node) report.Node {
 	}
 }
 
-// look asks a node once what Check tells of it.
+// look asks a node once for what Check reports.
 func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	q := o.q
 	r := report.Node{Index: n.Index, Addr: n.Addr}
@@ -197,9 +197,9 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 			s.Ready++
 		}
 	}
-	// The group is read after the reports. If the set has changed meanwhile, a
-	// node of the new one has no report, and counts as one that does not vote:
-	// the answer is then "not yet", and never a "yes" for a set of before.
+	// The group is read after the reports. If the set has changed in between, a
+	// node of the new set has no report and counts as not voting. So the answer
+	// is then "not yet", and never "yes" for an old set.
 	s.Bare = q.bareHolds()
 	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group()) && len(s.Bare) == 0
 	s.Set = q.Members.Config.Load()

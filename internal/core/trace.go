@@ -1,11 +1,12 @@
 package core
 
-// This file owns the calls of the tracer that the application gives:
+// The calls to the tracer that the application provides:
 //
 //	AcquireStart ---> AcquireEnd ---> HoldEnd
 //
-// Invariant: no lock is held during a call, and none is on a goroutine that
-// does anything else for the library: it may end it, as t.FailNow does.
+// Invariant: no lock is held during a call, and no call is on a goroutine that
+// does other work for the library: the tracer may end that goroutine, as
+// t.FailNow does.
 
 import (
 	"context"
@@ -18,8 +19,8 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Span is one acquisition and the hold that comes of it, as the tracer gets
-// them. Nil is one that is not traced; its methods do nothing.
+// Span is one acquisition and the hold that follows it, as the tracer sees
+// them. A nil Span is not traced; its methods do nothing.
 type Span struct {
 	q     *claims
 	ctx   context.Context // of AcquireStart
@@ -32,7 +33,7 @@ type Span struct {
 	cause error // why the hold has ended
 }
 
-// Trace begins a span. The acquisition goes on with the context it returns.
+// Trace starts a span. The acquisition must use the context that it returns.
 func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context, *Span) {
 	t := q.Set.Trace
 	if t == nil {
@@ -80,7 +81,7 @@ func (s *Span) End(got Hold, l *Lease, err error, undo func()) {
 	returned = true
 }
 
-// finish notes why the hold has ended, and for how long it was.
+// finish records why the hold has ended, and how long it lasted.
 func (s *Span) finish(cause error) {
 	if s != nil {
 		s.held, s.cause = s.q.Now().Sub(s.since), cause
@@ -100,7 +101,7 @@ func (s *Span) Ended() {
 	s.q.Set.Trace.HoldEnd(s.ctx, r)
 }
 
-// tell completes what is reported of an admission.
+// tell adds the details of an admission to the result for the tracer.
 func (a *attempt) tell(now protocol.Time, r *setup.AcquireResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,7 +1,7 @@
 package core
 
-// This file owns the views of records that are kept up to date, for leader
-// elections and for their observers. Pushes find theirs here.
+// Views of records that are kept up to date, for leader elections and their
+// observers. Pushes are passed to them.
 // Invariant: what Latest shows never goes back to an older version. A node that
 // was away may show an older one.
 
@@ -16,10 +16,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Watch is a view of a record that is kept up to date. It owns one goroutine,
+// Watch is a view of a record that is kept up to date. It has one goroutine,
 // and is safe for concurrent use; mu guards rec, known, err and pushed. Updates
-// come by pushes, and by asking again every third of the ttl and when the lease
-// of the claim that recorded it is due to end.
+// come from pushes. The watch also reads every third of the ttl, and when the
+// lease of the claim that recorded the value is due to end.
 // Lock order: w.mu is a leaf.
 type Watch struct {
 	r       *Register
@@ -69,9 +69,9 @@ func (w *Watch) Close() {
 	<-w.over
 }
 
-// end ends the watch on the nodes, once, without waiting for them. Its
-// goroutine calls it, and Close. A node drops a watch by itself after two ttl
-// at most.
+// end ends the watch on the nodes, once, without waiting for them. It is called
+// when the goroutine of the watch ends, and when the Quorum closes. A node also
+// drops a watch on its own after two ttl at most.
 func (w *Watch) end() {
 	q, t := w.r.q, w.terms
 	if !q.watches.drop(t.ID) {
@@ -148,8 +148,8 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// take takes what a read has found. Changed signals only what a caller can see:
-// another version, an end of the lease, or whether nodes answer.
+// take stores the result of a read. Changed signals only what a caller can see:
+// another version, the end of the lease, or a change in whether nodes answer.
 func (w *Watch) take(rec Record, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,9 +171,10 @@ func (w *Watch) take(rec Record, err error) {
 	}
 }
 
-// push takes a node's word that the record was written under a ticket. It runs
-// on a node's reader, and does not block. The push that makes the majority
-// causes a read at once; each later one is for what this read will find.
+// push handles the push of a node that the record was written under a ticket.
+// It runs on the reader of the node, and does not block. The push that
+// completes a majority causes a read at once; later pushes only confirm what
+// that read will find.
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)
@@ -191,10 +192,10 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 	}
 }
 
-// TurnUnless waits for a claim, or until what is recorded makes it needless:
+// TurnUnless waits for a claim, or until the record makes the claim needless:
 // then l and err are nil. enough is called from another goroutine.
-// Invariant: the caller's goroutine waits for the claim: the tracer is called
-// there, and may panic.
+// Invariant: the goroutine of the caller waits for the claim, because the
+// tracer is called there and may panic.
 func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
 	watch := r.Watch()
 	defer watch.Close()
@@ -221,8 +222,8 @@ func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l 
 	return nil, found, nil
 }
 
-// await waits until enough accepts what is recorded, or the context ends. An
-// error of the watch is the claim's as well.
+// await waits until enough accepts the record, or ctx ends. It ignores errors
+// of the watch, since the claim meets the same errors.
 func (w *Watch) await(ctx context.Context, enough func(Record) bool) (Record, bool) {
 	for {
 		select {

@@ -8,9 +8,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns rule 3, which views admit a claim: votes, and for semaphores
-// the counting rule, since votes alone admit too many, and how many permits
-// there are.
+// Rule 3, which views admit a claim. Votes decide, and for semaphores the
+// counting rule, since votes alone admit too many. Also how many permits there
+// are.
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 // Invariant: a larger number of permits counts only when q views tell of it, a
 // smaller one as soon as one view does.
@@ -80,7 +80,8 @@ func (b ballot) fits() bool {
 	return b.fitsNow()
 }
 
-// swapAdmitted exchanges what is known for what was known.
+// swapAdmitted swaps what is known now and what was known at the last
+// admission.
 func (b ballot) swapAdmitted() {
 	for i := range b.s.peers {
 		if m := b.s.peers[i].extraOrNil; m != nil {
@@ -89,8 +90,8 @@ func (b ballot) swapAdmitted() {
 	}
 }
 
-// saveAdmitted keeps what admits the claim. It costs a copy for each node, so
-// it is done for counted claims only: a vote alone admits all others, and a
+// saveAdmitted keeps what admits the claim now. It costs a copy for each node,
+// so it is done only for counted claims: for others a vote is enough, and a
 // vote stays.
 func (b ballot) saveAdmitted() {
 	if !b.s.Counting || !b.s.Sets.Met(b.votes) || !b.fitsNow() {
@@ -103,7 +104,7 @@ func (b ballot) saveAdmitted() {
 	}
 }
 
-// fitsNow is fits by what is known now: in each of the sets.
+// fitsNow is fits judged by what is known now, in each of the sets.
 func (b ballot) fitsNow() bool {
 	return b.fitsIn(b.s.Sets.Present) && (b.s.Sets.Next == 0 || b.fitsIn(b.s.Sets.Next))
 }
@@ -148,7 +149,7 @@ func (b ballot) equalDigests(of uint32) (most int, sum uint64) {
 	return most, sum
 }
 
-// differ: not all views are known to have the same content.
+// differ reports whether the views are not all known to have the same content.
 func (b ballot) differ() bool {
 	all := b.s.Sets.All()
 	same, _ := b.equalDigests(all)
@@ -170,9 +171,10 @@ func (b ballot) fitsBySum(set uint32) bool {
 	return views >= protocol.NeedOf(set) && k > 0 && b.s.Weight+sum/uint64(k) <= b.capacity()
 }
 
-// counted is shown by the lists: by those that begin at a ticket, and by those
-// of all claims. Only a total stands for the claims before the lists, and it
-// counts in any case; once where two views tell the same.
+// counted reports whether the lists show that there is room: the lists that
+// begin at a ticket, and the lists of all claims. Of the claims before the
+// lists only a total is known. It always counts, but once if two views have the
+// same total.
 func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 	type tally struct {
 		views  int
@@ -210,9 +212,9 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 	return total <= b.capacity()
 }
 
-// deepenLists has the next lists go back further if the older claims are not
-// the same in q of the views that are listed; in all of them for a holder,
-// since any node may go and the rest must still admit it.
+// deepenLists makes the next lists go back further if the older claims differ
+// between the listed views of a quorum. For a holder all listed views must
+// agree, since any node may go away and the others must still admit it.
 func (b ballot) deepenLists() {
 	for _, set := range b.s.Sets.Sets() {
 		listed, same := b.comparable(set)
@@ -227,8 +229,8 @@ func (b ballot) deepenLists() {
 	}
 }
 
-// comparable returns how many voting views are listed, and how many of them, at
-// most, from the same ticket on and with the same before it.
+// comparable returns how many voting views are listed, and the largest number
+// of them that begin at the same ticket and have the same totals before it.
 func (b ballot) comparable(set uint32) (listed, most int) {
 	for i := range b.s.peers {
 		same, v := 0, b.s.peers[i].extra()
@@ -245,9 +247,10 @@ func (b ballot) comparable(set uint32) (listed, most int) {
 	return listed, most
 }
 
-// capacity is how many permits there are, as far as the usable views tell: the
-// least that may be in force (docs/internals/protocol.md, The record). Holders
-// keep their permits, so for a holder it is what it was admitted under.
+// capacity returns how many permits there are as far as the usable views show:
+// the least that may be in force (docs/internals/protocol.md, The record).
+// Holders keep their permits, so for a holder it is the capacity it was
+// admitted under.
 func (b ballot) capacity() uint64 {
 	if b.s.phase == Holding { //mutant:RuleKeep
 		return b.s.admittedCapacity
@@ -300,7 +303,8 @@ func (b ballot) agreedIn(set uint32) *peerExtra {
 	return views[protocol.NeedOf(set)-1]
 }
 
-// tooHeavy: all views agree that there are fewer permits than are asked for.
+// tooHeavy reports whether all views agree that there are fewer permits than
+// the claim asks for.
 func (b ballot) tooHeavy() bool {
 	if b.s.newestLimit() == 0 {
 		return false

@@ -6,11 +6,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what follows from what a claim knows. It is settled (rule 2),
-// waits (rule 4) and holds, and it sends what is due: renewals (rule 6), second
-// tries, and the settling of nodes that are below T or have lost the claim.
-// Invariant: advance runs after each event, so a claim's phase, deadline and
-// Wake are always those of what it knows.
+// What follows from what a claim knows: it settles (rule 2), waits (rule 4) and
+// holds, and it sends what is due. That is renewals (rule 6), second tries, and
+// settles to nodes that are below T or have lost the claim.
+// Invariant: advance runs after each event, so the phase, the deadline and Wake
+// of a claim always agree with what it knows.
 // Invariant: sendDue sends nothing to a node at which a request of the claim is
 // unanswered, so a slow node is never flooded.
 // Invariant: T only rises. Two settled claims have at least one node in common
@@ -50,7 +50,7 @@ func (c *Claim) advance(now protocol.Time) {
 		}
 		c.wait(b)
 	}
-	if c.State.phase == Holding { // an answer may take a vote away as well as prolong a lease
+	if c.State.phase == Holding { // an answer may remove a vote as well as extend a lease
 		was, b := c.State.deadline, c.State.at(now)
 		b.saveAdmitted()
 		c.State.deadline = max(b.validUntil(), c.giveUpAt)
@@ -172,10 +172,10 @@ func (c *Claim) wait(b ballot) {
 	c.count(b)
 }
 
-// outvoted decides when a try gives up (rule 4): as soon as the votes still to
-// come cannot make it q. But tries that start at the same moment are ahead of
-// each other, each on some nodes, until all of them are settled. So a try that
-// any node has voted for stays for as long as that may take.
+// outvoted reports whether a try gives up (rule 4): as soon as the votes that
+// may still come cannot complete q. But tries that start at the same moment are
+// ahead of each other, each on some nodes, until all of them are settled. So a
+// try that has got any vote stays for as long as that may take.
 // Invariant: of tries that meet only each other, one is admitted, as
 // docs/internals/protocol.md says at "Tries".
 func (c *Claim) outvoted(now protocol.Time, possible uint32) bool {
@@ -189,21 +189,21 @@ func (c *Claim) outvoted(now protocol.Time, possible uint32) bool {
 		return true
 	}
 	if c.giveUpAt == 0 {
-		// The time so far is a measure of this client's round trips. The rest
-		// depends on the id: two tries that give up at the same moment make way
-		// for neither.
+		// The time so far measures the round trips of this client. The rest
+		// depends on the id: if two tries gave up at the same moment, neither
+		// would get the lock.
 		stay := 2 * max(now.Sub(c.State.began), time.Millisecond/2)
 		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.State.ID[2])/256, c.State.NodeTimeout))
 	}
 	return now >= c.giveUpAt
 }
 
-// overdue is a time to give up that has passed while an answer was still to
-// come.
+// overdue marks a time to give up that has passed while an answer was still
+// outstanding.
 const overdue protocol.Time = 1
 
-// count asks for the lists when q votes are there and the counting rule does
-// not admit: at once, and "again soon (a round trip, doubling, jittered)".
+// count asks for the lists if q nodes vote and the counting rule does not admit
+// the claim: at once, and "again soon (a round trip, doubling, jittered)".
 func (c *Claim) count(b ballot) {
 	if !b.s.Sets.Met(b.votes) {
 		c.countAt, c.countPause = protocol.Never, 0
@@ -223,8 +223,8 @@ func (c *Claim) count(b ballot) {
 }
 
 // Wake returns when the claim wants a Tick.
-// Invariant: what depends on time alone has its moment here: a deadline, the
-// end of a try, a silent node.
+// Invariant: everything that depends on time alone is included here: a
+// deadline, the end of a try, a silent node.
 func (c *Claim) Wake() protocol.Time {
 	if c.State.phase.Final() {
 		return protocol.Never
@@ -238,9 +238,9 @@ func (c *Claim) Wake() protocol.Time {
 		if c.giveUpAt > overdue {
 			w = min(w, c.giveUpAt)
 		}
-		// Its place in the queue is gone when its leases have ended on too many
-		// nodes, and it starts again rather than wait for a turn that cannot
-		// come.
+		// The claim loses its place in the queue when its leases have ended on
+		// too many nodes. Then it starts again instead of waiting for a turn
+		// that cannot come.
 		if l := c.State.placeEnds(); l > 0 { //mutant:RuleLease
 			w = min(w, l)
 		}
@@ -276,7 +276,7 @@ func (c *Claim) wakeUnrenewed() protocol.Time {
 	return w
 }
 
-// sendDue sends what is due (rule 6), hinted questions included.
+// sendDue sends what is due (rule 6), including requests that a hint asked for.
 func (c *Claim) sendDue(now protocol.Time) {
 	if c.State.phase == Holding && c.State.NoRenewal {
 		c.sendWeight(now)
@@ -314,8 +314,8 @@ func (c *Claim) sendDue(now protocol.Time) {
 	}
 }
 
-// sendWeight is sendDue of a hold that is not renewed: what Shrink gives back
-// is free all the same.
+// sendWeight is sendDue for a hold that is not renewed. It sends only the
+// weight of Shrink, so that what Shrink gave back becomes free.
 func (c *Claim) sendWeight(now protocol.Time) {
 	for i := range c.State.peers {
 		p := &c.State.peers[i]

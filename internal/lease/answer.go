@@ -6,12 +6,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a node's answer, push or silence changes in the view of
-// that node.
+// What the answer, push or silence of a node changes in the view of that node.
 // Invariant: a view only gains what its node said in the same incarnation and
 // at the same ticket, and an older answer never replaces a newer one.
 
-// take has the view of a node be what its answer to r says.
+// take replaces the view of a node by what its answer to r says.
 func (p *peer) take(v *State, now protocol.Time, r protocol.Request, a protocol.Answer) {
 	p.failures, p.refused = 0, false
 	switch a.Status {
@@ -58,8 +57,9 @@ const (
 	DoubtAhead       // the node refuses the ticket as too far ahead of its clock
 )
 
-// doubts holds a ticket to the clock of the node that answers. It is the only
-// place that does. A holder has its ticket, and asks no more.
+// doubts compares a ticket with the clock of the node that answers. It is the
+// only function that does. A holder already has its ticket, so its answers are
+// not in doubt.
 func (v *State) doubts(r protocol.Request, a protocol.Answer) Doubt {
 	switch {
 	case a.Status == protocol.Ahead:
@@ -87,21 +87,24 @@ func (v *State) credible(now protocol.Time, p *peer, a protocol.Answer, old bool
 	return fresh || p.incarnation == a.Incarnation && p.running(v, now) || v.Sets.Attested(v.exact(now))
 }
 
-// rejectAnswer takes an answer that does not count because the ticket and the
-// node's clock are too far apart: as if there had been none, but for the time
-// after which the node may give the ticket.
+// rejectAnswer handles an answer that does not count because the ticket and the
+// clock of the node are too far apart. The claim behaves as if there had been
+// no answer, but asks again only when the node may give the ticket.
 func (p *peer) rejectAnswer(v *State, now protocol.Time, r protocol.Request, a protocol.Answer) {
 	failures := min(p.failures, mostFailures-1)
 	*p = peer{ackSent: r.Sent, pendingSince: p.pendingSince, askAt: protocol.Never, failures: failures + 1}
 	if v.Try && v.phase != Holding { // a try asks once
 		return
 	}
-	// Many may be refused at one moment, and must not all come back at one.
+	// Many claims may be refused at the same moment. They must not all ask
+	// again at the same moment.
 	pause := v.NodeTimeout << p.failures / 8
 	pause += pause * time.Duration(v.ID[3]) / 256
 	p.askAt = now.Add(min(max(a.Wait, pause), v.interval()))
 }
 
+// noteSilence records that the request to the node was not answered in time, or
+// has failed.
 func (p *peer) noteSilence(v *State, now protocol.Time) {
 	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, protocol.Never, false
 	p.failures = min(p.failures, mostFailures-1) + 1
@@ -110,11 +113,9 @@ func (p *peer) noteSilence(v *State, now protocol.Time) {
 	}
 }
 
-// acknowledge takes the lease and the view that came with an answer. Within one
-// incarnation and at one ticket a view only ever loses claims, so a vote stays
-// given and the newest lists are the smallest. Take node A, which gets a beat, finds
-// another claim ahead, and says: no vote. That claim leaves, and A pushes its vote.
-// The push arrives first, the answer after it: the vote stays. This holds unless the node may have stored
+// acknowledge records the lease and the view that came with an answer. Within
+// one incarnation and at one ticket a view only loses claims. So a vote stays
+// given and the newest lists are the smallest, unless the node may have stored
 // the claim twice (distrustPushes). An answer at another ticket or of another
 // incarnation starts a new view.
 func (p *peer) acknowledge(v *State, r protocol.Request, a protocol.Answer) {
@@ -156,17 +157,18 @@ func (p *peer) acknowledge(v *State, r protocol.Request, a protocol.Answer) {
 }
 
 // ended reports whether an answer says that the leases ahead of the claim have
-// ended: its hint is the shortest one. A claim far back is to ask the later the
-// further back it is.
+// ended, that is, whether its hint is the shortest one. A claim far back in the
+// queue gets a longer hint, so that it asks later.
 func (v *State) ended(a protocol.Answer) bool {
 	later := time.Duration(int64(a.Rank)*v.TTL.Milliseconds()/4096) * time.Millisecond
 	return a.Wait > 0 && a.Wait <= time.Millisecond+later
 }
 
-// leaseBrought is when the lease ends that the answer to r has brought, 0 if as
-// its ttl tells. The node gives a whole one to each settle, also to one that is
-// for the weight of Shrink alone. Where the claim is not renewed such a one
-// moves no deadline: the claim counts on no more than it did.
+// leaseBrought returns when the lease ends that the answer to r has brought, 0
+// if the ttl of the claim says that. The node gives a full lease for each
+// settle, even if the settle only carries the weight of Shrink. If the claim is
+// not renewed, such a lease does not move the deadline, so that the claim never
+// relies on more than before.
 //
 // Note: Here is an incorrect way: to settle with the rest of the lease for its
 // ttl. The answer to an Extend that is still to come would promise more than
@@ -178,8 +180,8 @@ func (p *peer) leaseBrought(v *State, r protocol.Request) protocol.Time {
 	return max(p.leaseEnds(v), min(v.deadline, (&peer{ackSent: r.Sent}).leaseEnds(v)))
 }
 
-// takeLowerSet takes what an answer says of the lower claims. Where votes are
-// all that is needed it is not asked for, and not kept.
+// takeLowerSet records what an answer says of the lower claims. If votes are
+// all that is needed, the claim does not ask for that and does not keep it.
 func (v *State) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer) {
 	// A holder keeps the digests it was admitted by: newer views are subsets,
 	// but one that is newer than the others would no longer compare equal to
@@ -206,9 +208,9 @@ func (v *State) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer
 	}
 }
 
-// takeVote turns p's view into a vote if the push belongs to it: same
-// incarnation, same ticket. If the push may be older than the view the node is
-// to be asked.
+// takeVote makes the view of p a vote if the push belongs to that view: same
+// incarnation, same ticket. If the push may be older than the view, the node is
+// asked.
 func (p *peer) takeVote(v *State, m protocol.Push) bool {
 	if !p.held || m.Ticket != p.ticket || m.Incarnation != p.incarnation { //mutant:RulePushView=!p.held
 		return false
@@ -237,13 +239,13 @@ func (p *peer) resized(limit uint64, at protocol.Ticket) {
 	}
 }
 
-// distrustPushes: a node may have taken its vote back, within one incarnation
-// and at one ticket. Then only answers say whether it votes, and a push is a
-// reason to ask: docs/internals/protocol.md, "Pushes".
+// distrustPushes records that the node may have taken its vote back within one
+// incarnation and at one ticket. From then on only answers say whether it
+// votes, and a push is a reason to ask: docs/internals/protocol.md, "Pushes".
 func (p *peer) distrustPushes() { p.pushUnsure = true } //mutant:RulePushOnce
 
-// forgetOthers has what was said under a number end when the number stands for
-// another member (RuleSetNumber).
+// forgetOthers drops what was said under a number that now stands for another
+// member (RuleSetNumber).
 func (v *State) forgetOthers(now protocol.Time, others uint32) { //mutant:RuleSetNumber
 	for i := range v.peers {
 		if p := &v.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too

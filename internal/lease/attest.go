@@ -9,17 +9,17 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what the answers of nodes prove about a record: which nodes
-// can attest that there is nothing newer, when an operation is decided, and
-// what it has found.
+// What the answers of nodes prove about a record: which nodes can attest that
+// there is nothing newer, when an operation is decided, and what it has found.
 //
 // Invariant: what was recorded at a majority is known to at least one of any q
 // nodes that are caught up, or of all nodes.
 
 // attestingQuorum reports whether the nodes that have answered can attest that
-// there is nothing newer: q nodes that are caught up, or all nodes, since no
-// other node is left to ask. While nodes are being exchanged these are the
-// nodes of the set of before: the others have not been brought everything yet.
+// there is nothing newer: q nodes that are caught up, or all nodes, since then
+// no other node is left to ask. While nodes are exchanged, the nodes of the old
+// set decide that, because the new ones may not have been brought everything
+// yet.
 func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 	caughtUp, all, set := uint32(0), uint32(0), q.Sets.Present
 	for i := range q.peers {
@@ -38,9 +38,10 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 }
 
 // CanListNames reports whether the other nodes that have listed their names
-// suffice to repair a node: all of them are listed, and of these caughtUp are
-// caught up. It is attestingQuorum before the names are known. kept says that
-// the node has kept its data since it entered: see RuleRepairBoth.
+// suffice to repair a node. listed are all nodes that have listed them, and
+// caughtUp are those of them that are caught up. It corresponds to
+// attestingQuorum before the names are known. kept says that the node has kept
+// its data since it entered: see RuleRepairBoth.
 func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed uint32) bool {
 	next := sets.Next &^ (1 << node)
 	if !kept && next != 0 && !protocol.Most(sets.Next, listed) && next&^listed != 0 { //mutant:RuleRepairBoth
@@ -87,9 +88,9 @@ func (q *RegisterOp) write(now protocol.Time) {
 	}
 }
 
-// hopeless is the way out of a run that can neither win nor be superseded, as
-// internal/sim/testdata/hopeless.txt shows. It gives up after a while, and its
-// claim with it: the next claim may be settled at other nodes.
+// hopeless ends a run that can neither win nor be superseded, as
+// internal/sim/testdata/hopeless.txt shows. It gives up after a while, together
+// with its claim: the next claim may be settled at other nodes.
 func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool { //mutant:RuleHopeless=false
 	if superseded == 0 || !q.Sets.Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First {
 		q.blocked = 0
@@ -101,9 +102,9 @@ func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) boo
 	return now >= q.blocked.Add(q.MaxPause)
 }
 
-// askAllSince makes ask again all nodes that have answered before a certain
-// moment, which is now, unless it was set before. The excepted nodes have told
-// enough.
+// askAllSince schedules a request to every node that has not answered since
+// evidenceFrom, which is set to now if it was not set before. The nodes that
+// except accepts have already said enough.
 func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) bool) {
 	first := q.evidenceFrom == 0
 	if first {
@@ -116,7 +117,8 @@ func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) b
 	}
 }
 
-// answeredSince: it has told what it knew after that moment.
+// answeredSince reports whether the answer of the node is to a request that was
+// sent after evidenceFrom.
 func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 	return p.answered &&
 		p.answerSent >= q.evidenceFrom //mutant:RuleAfter
@@ -181,9 +183,9 @@ func (q *RegisterOp) read(now protocol.Time) {
 	}
 }
 
-// answered: every node that is asked has told what it has, or failed to. A node
-// that has left the set tells nothing any more. Without that a read of a client
-// that knew it waits forever.
+// answered reports whether every node that is asked has answered or failed. A
+// node that has left the set is not asked any more; without that exception the
+// read of a client that knew the node would wait forever.
 func (q *RegisterOp) answered() bool {
 	for i := range q.peers {
 		if p := &q.peers[i]; !p.answered && p.failures == 0 && q.Absent&(1<<i) == 0 {
@@ -193,8 +195,8 @@ func (q *RegisterOp) answered() bool {
 	return true
 }
 
-// lacking: a node that is asked, and has told what it has, lacks the newest,
-// and has not failed since.
+// lacking reports whether a node that is asked, has answered and has not failed
+// since lacks the newest value.
 func (q *RegisterOp) lacking() bool {
 	for i := range q.peers {
 		if p := &q.peers[i]; p.answered && q.lacks(i) && p.failures == 0 && q.Absent&(1<<i) == 0 {
@@ -204,27 +206,27 @@ func (q *RegisterOp) lacking() bool {
 	return false
 }
 
-// lacks: a node has not got the newest yet; one that is to be repaired lacks
-// the newest promise, too.
+// lacks reports whether a node does not have the newest value yet. A node that
+// is being repaired must have the newest promise too.
 func (q *RegisterOp) lacks(i int) bool {
 	e := &q.peers[i].entry
 	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
 }
 
-// Decides reports whether a reader follows a read by a run of its own. A
-// register is undecided if a minority has something that a later run may not
-// have found: that run, or the next one, decides.
+// Decides reports whether a reader must follow a read with a run of its own. A
+// register is undecided if a minority has a value that a later run may not have
+// found: that run, or the next one, decides.
 func Decides(undecided, decided bool) bool {
 	return undecided && !decided //mutant:RuleRepairDecide=false
 }
 
-// Newest returns the newest that any node has shown.
+// Newest returns the newest value that any node has shown.
 func (q *RegisterOp) Newest() protocol.Stored { return q.newest }
 
 // Left returns how much is left of the lease of the claim that has recorded the
-// newest, as a majority sees it, and whether that is certain: while some nodes
-// have not answered, a claim that too few are known to hold may be held all the
-// same.
+// newest value, as a majority sees it, and whether that is certain. While some
+// nodes have not answered it is not: a claim may be held although too few nodes
+// are known to hold it.
 func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	left, certain = math.MaxInt64, true
 	// While both sets count a claim is held only by a majority of each. So it
@@ -273,9 +275,9 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 	return slices.Min(lefts), false
 }
 
-// Adopt is rule 1 of the record. It returns what an open has found and fewer
-// than a majority are known to have: it is to be put under the new run's
-// version before any caller gets it.
+// Adopt is rule 1 of the record. It returns the value that an open has found,
+// and whether fewer than a majority are known to have it. In that case the
+// value must be put under the version of the new run before any caller gets it.
 func (q *RegisterOp) Adopt() (s protocol.Stored, few bool) {
 	have := uint32(0)
 	for i := range q.peers {

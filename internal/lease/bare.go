@@ -2,9 +2,9 @@ package lease
 
 import "github.com/quorate/quorate/internal/protocol"
 
-// Bare returns the nodes that the hold rests on, a bit for each, if it is lost
-// as soon as one of them is, although another node has answered. It returns 0
-// if the hold can bear that, and for a claim that is not held.
+// Bare returns the nodes that the hold rests on, a bit for each, if losing one
+// of them would lose the hold although another node has answered. It returns 0
+// if the hold would survive that, and for a claim that is not held.
 //
 // Take three nodes. Node 3 has lost the holder's claim and given its ticket to a
 // waiter, or another library's key is there. It answers each beat, and never

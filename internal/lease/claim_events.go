@@ -6,13 +6,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what happens to a claim: it starts (rule 1), hears from its
-// nodes (rule 8 and evictions), counts on other nodes, and is left (rule 7).
-// What is heard is taken by its views, and advance.go draws the conclusions.
+// The events of a claim: it starts (rule 1), hears from its nodes (rule 8 and
+// evictions), is moved to other nodes, and is left (rule 7). Its views take in
+// what the nodes say, and advance.go draws the conclusions.
 
-// Start sends join(id, T0) to all nodes at once (rule 1), but for those that
-// are in later, a bit for each. These are asked after a while, or as soon as
-// the others cannot make q votes by themselves.
+// Start sends join(id, T0) to all nodes at once (rule 1), except to the nodes
+// in later, a bit for each. Those are asked after a while, or as soon as the
+// others cannot make q votes alone.
 func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
 	c.State.ticket, c.State.began, c.countAt = t0, now, protocol.Never
 	c.beatAt = c.State.nextBeat(now)
@@ -35,9 +35,9 @@ func (c *Claim) Tick(now protocol.Time) {
 	}
 }
 
-// Depart says that r, which has waited at this client for room at its node, is
-// sent now. It returns r with a new s: "s is before the request left", and a
-// lease that counted from before the wait would be the shorter for it.
+// Depart records that r, which has waited at this client for room at its node,
+// is sent now. It returns r with a new s: "s is before the request left", and a
+// lease counted from before the wait would be shorter than necessary.
 func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
 	p := &c.State.peers[r.Node]
 	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
@@ -47,9 +47,9 @@ func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
 	return r
 }
 
-// Answer takes a node's answer to r. If r is merged, the claim has wanted to
-// repeat r meanwhile, and the repetition was not sent: the answer is the answer
-// to both. It returns what the clocks say against the answer.
+// Answer takes in the answer of a node to r. If r is merged, the claim wanted
+// to repeat r in the meantime and the repetition was not sent, so the answer is
+// the answer to both. It returns what the clocks say against the answer.
 func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) (d Doubt) {
 	d = c.State.doubts(r, a)
 	c.expire(now)
@@ -100,8 +100,9 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 		p.ask(now)
 	}
 	if c.advance(now); c.State.phase == Holding {
-		// Rule 8: in at once. The lease is an old one, but no older than a
-		// waiter's beats are apart, unless some of them were lost.
+		// Rule 8: the claim is admitted at once. Its lease is not new, but no
+		// older than the time between two beats of a waiter, unless beats were
+		// lost.
 		if c.State.deadline.Sub(now) < c.State.TTL/2 {
 			c.beatAt = now
 			c.advance(now)
@@ -150,9 +151,9 @@ func (c *Claim) Up(now protocol.Time, node int) {
 	c.advance(now)
 }
 
-// Down says that a node's connection is gone. Until the node answers again it
-// counts as one that does not answer, so waiters that were settled there settle
-// again on the nodes that are left (rule 4).
+// Down records that the connection to a node has ended. Until the node answers
+// again it counts as silent, so waiters that were settled there settle again on
+// the remaining nodes (rule 4).
 func (c *Claim) Down(now protocol.Time, node int) {
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
 		return
@@ -175,11 +176,11 @@ func (c *Claim) MarkSlow(now protocol.Time, node int) {
 	}
 }
 
-// Early says that the leases that some nodes gave, a bit for each, end so much
-// earlier than the claim takes them to: clocks disagree, see Clocks.
-// Invariant: the deadline that a holder keeps while nodes are exchanged ends
-// earlier, too. It rests on leases whose nodes may have forgotten the claim
-// since.
+// Early records that the leases that some nodes gave, a bit for each, end
+// earlier by so much than the claim assumes, because clocks disagree: see
+// Clocks.
+// Invariant: the deadline that a holder keeps while nodes are exchanged moves
+// too. It rests on leases whose nodes may have forgotten the claim since.
 func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
 	if c.expire(now); c.State.phase.Final() {
 		return
@@ -195,15 +196,16 @@ func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
 	c.advance(now)
 }
 
-// Regroup has the claim count on other nodes, by the rules 14 to 17 of a change
-// (docs/internals/protocol.md). It keeps its ticket, and views stay: each tells
-// of the queue of its node, whatever the node's clients count on.
+// Regroup makes the claim use the nodes of g, by the rules 14 to 17 of a change
+// (docs/internals/protocol.md). The claim keeps its ticket and its views: each
+// view describes the queue of its node, whatever set the clients of that node
+// use.
 func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	if c.expire(now); c.State.phase.Final() {
 		return
 	}
 	if c.State.Succession { //mutant:RuleSetSuccessor
-		c.End(now, Lost) // its register was that of the configuration of before
+		c.End(now, Lost) // its register belonged to the previous configuration
 		return
 	}
 	if g.LongestTTL > 0 && c.State.TTL > g.LongestTTL { //mutant:RuleSetTTL
@@ -236,9 +238,9 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	c.advance(now)
 }
 
-// Renew asks every node for a new lease now, also when renewal has been
-// stopped, and also where an older request is still out: the lease that answers
-// that one ends earlier.
+// Renew asks every node for a new lease now, even if renewal has been stopped
+// or an older request is unanswered: the lease that answers the older request
+// ends earlier.
 func (c *Claim) Renew(now protocol.Time) {
 	if c.expire(now); c.State.phase != Holding {
 		return
@@ -255,9 +257,9 @@ func (c *Claim) Renew(now protocol.Time) {
 	}
 }
 
-// Shrink makes an admitted claim lighter: a writer becomes a reader, a
-// semaphore gets permits back. Every node is settled again, with the new
-// weight. Where the claim is not renewed its deadline stays, see leaseBrought.
+// Shrink makes an admitted claim lighter: a writer becomes a reader, or permits
+// of a semaphore are given back. Every node is settled again with the new
+// weight. If the claim is not renewed its deadline stays, see leaseBrought.
 func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 	if c.expire(now); c.State.phase != Holding || weight >= c.State.Weight {
 		return

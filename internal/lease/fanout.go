@@ -10,34 +10,33 @@ import (
 	"time"
 )
 
-// This file owns which nodes an attempt asks first, and how long to wait for an
-// answer. Safety does not rest on either: to a claim, a deferred node is one
-// that is far away.
-
-// Fanout knows how long each node takes to answer one client. It is safe for
-// concurrent use. At most one goroutine at a time may report the answers of a
-// node.
+// Fanout measures how long each node takes to answer one client, and decides
+// which nodes an attempt asks first and how long it waits for an answer. Safety
+// depends on neither: to a claim, a deferred node is like a node that is far
+// away. Fanout is safe for concurrent use, but at most one goroutine at a time
+// may report the answers of a node.
 //
-// Most locks are free, and given back at once. Where the nodes' time is scarce,
-// an attempt at such a name asks q nodes first, and the deferred nodes when
-// these do not suffice, or after a while. All clients begin with the same nodes
-// at a name, so the second client meets the first one there.
+// Most locks are free, and are given back at once. If the nodes are busy, an
+// attempt at such a name asks q nodes first. It asks the deferred nodes if the
+// first ones do not suffice, or after a while. All clients begin with the same
+// nodes at a name, so the second client meets the first one there.
 type Fanout struct {
 	nodes []nodeTimes
-	known atomic.Int32 // how many of them there are
+	known atomic.Int32 // how many of nodes are in use
 }
 
 // nodeTimes is how long one node takes to answer. It fills a cache line,
-// because another processor reports each node's answers.
+// because different processors report the answers of different nodes.
 type nodeTimes struct {
 	ewma       atomic.Int64 // a moving average, in nanoseconds
-	best       atomic.Int64 // the shortest of late, in nanoseconds; 0: not known
-	next       atomic.Int64 // the shortest since
-	since      atomic.Int64 // when next began
+	best       atomic.Int64 // the shortest recent time, in nanoseconds; 0: not measured
+	next       atomic.Int64 // the shortest time since then, in nanoseconds
+	since      atomic.Int64 // when next was started
 	recovering atomic.Bool  // the node is within its guard time
 	_          [24]byte
 }
 
+// Grow sets how many nodes are in use.
 func (f *Fanout) Grow(nodes int) { f.known.Store(int32(nodes)) }
 
 func (f *Fanout) all() []nodeTimes { return f.nodes[:f.known.Load()] }
@@ -49,22 +48,22 @@ func NewFanout(nodes int) *Fanout {
 }
 
 const (
-	// deferDelay is what the first nodes are given beyond what such nodes have
-	// taken of late, before the deferred nodes are asked. A lock that is kept
-	// for less is never anywhere else.
+	// deferDelay is how much longer than such nodes usually take the first
+	// nodes are given before the deferred nodes are asked. A lock that is held
+	// for less than that is never known at any other node.
 	deferDelay = 500 * time.Microsecond
-	// slowMargin is by how much longer a node may take than others and still be
+	// slowMargin is how much longer than others a node may take and still be
 	// one of the first.
 	slowMargin = 250 * time.Microsecond
-	// probeEvery is how often all nodes are asked at once in any case, so that
-	// it is known how long each one takes: one attempt in so many.
+	// probeEvery: one attempt in so many asks all nodes at once, so that it is
+	// known how long each node takes.
 	probeEvery = 32
-	// routeWindow is after how long an answer says nothing about the route any
-	// more: the route to a node may change while the connection lasts.
+	// routeWindow is how long an answer counts as a measurement of the route to
+	// a node. The route may change while the connection lasts.
 	routeWindow = 10 * time.Second
 )
 
-// Begin takes the first round trip of a connection.
+// Begin records the first round trip of a connection.
 func (f *Fanout) Begin(now protocol.Time, node int, trip time.Duration) {
 	n := &f.nodes[node]
 	n.best.Store(int64(trip))
@@ -72,8 +71,8 @@ func (f *Fanout) Begin(now protocol.Time, node int, trip time.Duration) {
 	n.since.Store(int64(now))
 }
 
-// Answered takes how long a node took to answer a request. No longer time than
-// timeout counts in the average.
+// Answered records how long a node took to answer a request. In the average it
+// counts as timeout at most.
 func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Duration) {
 	n := &f.nodes[node]
 	if old, d := n.ewma.Load(), int64(min(took, timeout)); old == 0 {
@@ -81,7 +80,8 @@ func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Durati
 	} else {
 		n.ewma.Store(old + (d-old)/8)
 	}
-	// A node that hangs or has much to do is no further away for that.
+	// A busy or hanging node is not farther away, so only the shortest time
+	// counts.
 	if int64(took) < n.next.Load() {
 		n.next.Store(int64(took))
 		if int64(took) < n.best.Load() {
@@ -95,21 +95,23 @@ func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Durati
 	}
 }
 
-// Recovers says whether a node is within its guard time.
-func (f *Fanout) Recovers(node int, recovers bool) { f.nodes[node].recovering.Store(recovers) }
+// SetRecovering notes whether a node is within its guard time.
+func (f *Fanout) SetRecovering(node int, yes bool) { f.nodes[node].recovering.Store(yes) }
 
+// Recovering reports whether a node is within its guard time, as SetRecovering
+// last said.
 func (f *Fanout) Recovering(node int) bool { return f.nodes[node].recovering.Load() }
 
-// Links is how a client's connections stand as an attempt begins.
+// Links is the state of the connections of a client when an attempt begins.
 type Links struct {
-	Unhealthy uint32 // nodes of which no answer can be expected soon, a bit for each
-	Busy      int    // nodes that have much to do for this client
+	Unhealthy uint32 // nodes from which no answer can be expected soon, a bit for each
+	Busy      int    // how many nodes have a lot to do for this client
 }
 
-// See notes how the connection to a node stands. An answer can be expected soon
-// if the node is connected and no request has waited for its answer for longer
+// Add adds the state of the connection to a node. An answer can be expected
+// soon if the node is connected and no request has waited for its answer longer
 // than the node is given.
-func (l *Links) See(node int, up bool, waiting, given time.Duration, busy bool) {
+func (l *Links) Add(node int, up bool, waiting, given time.Duration, busy bool) {
 	if !up || waiting >= given {
 		l.Unhealthy |= 1 << node
 	}
@@ -124,12 +126,13 @@ type Deferral struct {
 	After time.Duration
 }
 
-// Defer returns which nodes an attempt defers, and for how long. It defers none
-// if other claims were met at the name of late (contended), if its hold is not
-// given back at once or not renewed (a deferred node would get no lease), while
-// nodes are exchanged, or unless a quorum of nodes is busy: a single slow node
-// must not have the others deferred. Nodes that are unhealthy are asked at
-// once, and not waited for: they may be well again.
+// Defer returns the nodes that an attempt asks later, and for how long it waits
+// with them. It defers none in these cases: other claims have recently been met
+// at the name (contended); the hold is not given back at once; the hold is not
+// renewed, so a deferred node would give no lease; nodes are being exchanged;
+// or less than a quorum of nodes is busy, since one slow node must not cause
+// the others to be deferred. Unhealthy nodes are asked at once, as they may
+// have recovered, but not waited for.
 func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Deferral) {
 	n, members := len(f.all()), c.Sets.All()
 	need := protocol.NeedOf(members)
@@ -172,20 +175,21 @@ func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Defer
 	return d
 }
 
-// NodeTimeout returns how long to wait for an answer of a node: at least
-// timeout, and at most a quarter of the ttl, so that a renewal can be tried
-// again.
+// NodeTimeout returns how long to wait for the answer of a node: at least
+// timeout. If the node is far away it is longer, up to a quarter of the ttl, so
+// that a renewal can be retried.
 func (f *Fanout) NodeTimeout(node int, timeout, ttl time.Duration) time.Duration {
 	return allow(time.Duration(f.nodes[node].best.Load()), timeout, ttl)
 }
 
+// allow returns the wait for a node with the given round trip: see NodeTimeout.
 func allow(trip, timeout, ttl time.Duration) time.Duration {
 	return max(timeout, min(2*trip, ttl/4))
 }
 
-// QuorumTimeout returns how long to wait for a node that is needed: the nearest
-// nodes that are well make a quorum, and the furthest of them decides. No call
-// waits for a node that is further away than these.
+// QuorumTimeout returns how long to wait for a node that is needed for a
+// quorum. The farthest node of the nearest healthy quorum decides. No call
+// waits for nodes that are farther away.
 func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
 	far := false
 	for i := range f.all() {
@@ -194,11 +198,12 @@ func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) tim
 	if !far {
 		return timeout
 	}
-	return allow(f.Trip(unhealthy), timeout, ttl)
+	return allow(f.QuorumTrip(unhealthy), timeout, ttl)
 }
 
-// Longest returns how long to wait for the answers of all nodes.
-func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
+// FurthestTimeout returns how long to wait for the answers of all nodes: the
+// longest NodeTimeout of any of them.
+func (f *Fanout) FurthestTimeout(timeout, ttl time.Duration) time.Duration {
 	longest := timeout
 	for i := range f.all() {
 		longest = max(longest, f.NodeTimeout(i, timeout, ttl))
@@ -206,9 +211,11 @@ func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
 	return longest
 }
 
-// Trip returns how long a round trip to the nearest majority of the nodes that
-// are well takes, 0 if none is.
-func (f *Fanout) Trip(unhealthy uint32) time.Duration {
+// QuorumTrip returns the round trip to the q-th nearest healthy node, where q
+// is a majority of all nodes: how long a quorum takes. With fewer than q
+// healthy nodes it is the farthest healthy one; with none it is 0. A node not
+// measured yet counts as 0.
+func (f *Fanout) QuorumTrip(unhealthy uint32) time.Duration {
 	var trips []int64
 	for i := range f.all() {
 		if unhealthy&(1<<i) == 0 {

@@ -92,7 +92,7 @@ func TestDeferAsksUnhealthyNodes(t *testing.T) {
 	assert.Zero(t, with(0b01001), "three are left: all of them are needed")
 	assert.Equal(t, 1, bits.OnesCount32(with(0b01000)))
 	assert.Zero(t, with(0b01000)&0b01000)
-	f.Recovers(2, true)
+	f.SetRecovering(2, true)
 	assert.True(t, f.Recovering(2))
 	assert.Zero(t, with(0b01000))
 	assert.Zero(t, with(0b11000), "there is no quorum to be had: all are asked")
@@ -132,17 +132,17 @@ func route(t assert.TestingT) {
 	f := lease.NewFanout(1)
 	now := protocol.Time(0)
 	f.Begin(now, 0, 5*ms)
-	assert.Equal(t, 5*ms, f.Trip(0))
+	assert.Equal(t, 5*ms, f.QuorumTrip(0))
 	f.Answered(now.Add(1), 0, 3*ms, time.Second)
 	f.Answered(now.Add(2), 0, 800*ms, time.Second) // it has much to do
-	assert.Equal(t, 3*ms, f.Trip(0))
+	assert.Equal(t, 3*ms, f.QuorumTrip(0))
 	for range 2 { // the route has changed
 		now = now.Add(10*time.Second + 1)
 		f.Answered(now, 0, 400*ms, time.Second)
 	}
-	assert.Equal(t, 400*ms, f.Trip(0))
+	assert.Equal(t, 400*ms, f.QuorumTrip(0))
 	f.Answered(now.Add(1), 0, 2*ms, time.Second)
-	assert.Equal(t, 2*ms, f.Trip(0), "nearer counts at once")
+	assert.Equal(t, 2*ms, f.QuorumTrip(0), "nearer counts at once")
 }
 
 func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
@@ -173,6 +173,6 @@ func nearest(t assert.TestingT) {
 			longest = max(longest, min(2*trip, 2000*ms))
 		}
 		assert.Equal(t, c.want, f.QuorumTimeout(c.unhealthy, 200*ms, 8*time.Second), "%v %b", c.trips, c.unhealthy)
-		assert.Equal(t, longest, f.Longest(200*ms, 8*time.Second))
+		assert.Equal(t, longest, f.FurthestTimeout(200*ms, 8*time.Second))
 	}
 }

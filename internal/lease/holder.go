@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// This file owns the question which claim holds a name, as far as an onlooker
-// can tell. Nothing is decided by the answer: it is for people and for
-// monitoring. It may be out of date when it arrives, so no program may take a
-// free name for its own.
+// Which claim holds a name, as far as an onlooker can tell. Nothing is decided
+// by the answer: it is for people and for monitoring. It may be out of date
+// when it arrives, so a program must not conclude that it holds a name that is
+// reported as free.
 
-// Head is what one node tells an onlooker of a name.
+// Head is what one node tells an onlooker about a name.
 type Head struct {
-	Known   bool          // the node has answered, and has forgotten no lease
+	Known   bool          // the node has answered, and cannot have forgotten a lease
 	Voted   []string      // the ids of the claims that it votes for, in the order of its queue
 	Foreign time.Duration // how much longer another Redlock client's key lasts; 0: there is none
 }
 
+// HolderKind says what kind of holder a name has.
 type HolderKind uint8
 
 const (
-	HeldByNone    HolderKind = iota // no claim can hold it
+	HeldByNone    HolderKind = iota // no claim can hold the name
 	HeldByClaim                     // a majority votes for a claim
 	HeldByForeign                   // another Redlock client has a majority of the keys
-	HeldUnknown                     // the nodes that are not known could make a claim its holder
+	HeldUnknown                     // the votes of the unknown nodes could make a claim the holder
 )
 
-// Found is what an onlooker makes of the heads.
+// Found is what FindHolder has found.
 type Found struct {
 	Kind    HolderKind
 	Node    int // HeldByClaim: a node that votes for the holder
@@ -37,14 +38,16 @@ type Found struct {
 	Most    int // the most votes of any claim
 }
 
-// FindHolder returns the holder of a name by what all nodes tell. If claims
-// share the name, it is one that no other holder precedes in the queue of the
-// node that it names.
+// FindHolder says who holds a name, judging by every node's answer. It returns
+// a claim with a majority of votes in each set. If several share the name it
+// returns the one first in the queue of node Found.Node. Example: nodes A and B
+// vote for x, C is silent: x holds. Only A votes for x and C is silent:
+// HeldUnknown, as C's vote could make x the holder.
 //
-// While nodes are being exchanged a claim that has a majority of one set only
-// may hold by a lease of before. So the holder is not known then.
-// Invariant: a name is free only if the nodes that have not answered, or may
-// have forgotten a lease, could make no claim its holder.
+// During an exchange, a majority of only one set is HeldUnknown too: x may
+// still hold by a lease from before the exchange.
+// Invariant: a name is reported as free only if the nodes that have not
+// answered, or may have forgotten a lease, could not make any claim its holder.
 func FindHolder(heads []Head, sets protocol.Quorums) (f Found) {
 	votes := map[string]uint32{}
 	foreign, unknown := uint32(0), uint32(0)

@@ -6,10 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a claim asks the nodes for, its terms at a ticket, and
-// the phases that it goes through.
-
-// Config is what one attempt is made with.
+// Config configures one attempt.
 type Config struct {
 	protocol.Terms
 	Sets        protocol.Quorums // the zero value: a majority of Nodes
@@ -19,8 +16,8 @@ type Config struct {
 	Absent      uint32           // nodes that are asked nothing, a bit for each
 	Nodes       uint8            // that are known; those without a vote, too
 	Try         bool             // do not wait: Busy instead
-	ShortHold   bool             // such locks are given back at once: see Fanout
-	NoRenewal   bool             // renew no more: see StopRenewal
+	ShortHold   bool             // the lock is usually given back at once: see Fanout
+	NoRenewal   bool             // do not renew: see StopRenewal
 	Succession  bool             // of the register of SuccessorName
 }
 
@@ -30,22 +27,24 @@ type Config struct {
 // resolution.
 func Drift(ttl time.Duration) time.Duration { return 3*ttl/100 + 2*time.Millisecond }
 
-// interval is ttl/3, less up to a tenth so that claims do not all beat in step.
+// interval returns ttl/3, less up to a tenth so that claims do not all beat at
+// the same time.
 func (c *Config) interval() time.Duration {
 	third := c.TTL / 3
 	return third - third*time.Duration(c.ID[1])/2560
 }
 
-// nextBeat is when to beat again. It falls on one of a few moments, and what
-// falls on the same goes out together: to renew one of many claims costs less
-// then.
+// nextBeat returns when to beat again. It is rounded down to one of a few
+// moments: claims that beat at the same moment are sent together, which costs
+// less for each of many claims.
 func (c *Config) nextBeat(now protocol.Time) protocol.Time {
 	at := now.Add(c.interval())
 	if step := protocol.Time(c.TTL / 256); step >= protocol.Time(time.Millisecond) {
 		return at / step * step
 	}
-	// Nothing to be gained. And the exhaustive search, with a ttl of a few
-	// units, takes states for one that differ in nothing but when they are.
+	// With a short ttl there is nothing to gain. And the exhaustive search,
+	// with a ttl of a few units, would treat states that differ in time only as
+	// one.
 	return at
 }
 
@@ -73,7 +72,7 @@ func (v *State) Ticket() protocol.Ticket { return v.ticket }
 
 func (v *State) Began() protocol.Time { return v.began }
 
-// Raised reports whether T is not the T0 of the join any more.
+// Raised reports whether T is no longer the T0 of the join.
 func (v *State) Raised() bool { return v.raised }
 
 // Begin begins an attempt of which nothing has been sent yet, with a ticket of
@@ -82,13 +81,13 @@ func (v *State) Begin(now protocol.Time, t0 protocol.Ticket) { v.ticket, v.began
 
 func (v *State) Postponed() bool { return v.began == protocol.Never.Add(-v.TTL) }
 
-// next returns T of another settling round, top or above.
+// next returns T of another settling round: top or a higher ticket.
 func (v *State) next(top protocol.Ticket) protocol.Ticket {
 	v.settleRounds++
 	if v.settleRounds > 2 { //mutant:RuleSpread
-		// Another claim of the same residue proposes the same T, each node
-		// keeps one of them off it, and both go on like that. Any T above
-		// serves; let the two differ.
+		// Another claim with the same residue proposes the same T, each node
+		// keeps one of the two off it, and both repeat that. Any T above
+		// serves, so the two are made different.
 		most := protocol.Ticket(255)
 		if w := protocol.Ticket(v.Window.Half() / 2 / protocol.Residues); v.Window != 0 {
 			most = min(most, w) // no farther than the nodes let it go
@@ -98,8 +97,8 @@ func (v *State) next(top protocol.Ticket) protocol.Ticket {
 	return top
 }
 
-// StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
-// works while no node can be reached. Only Shrink and Renew still send.
+// StopRenewal makes the claim end with the leases that it has. Nothing is sent,
+// so it works while no node can be reached. Only Shrink and Renew still send.
 func (v *State) StopRenewal() { v.NoRenewal = true }
 
 func (v *State) Muted() bool { return v.NoRenewal }

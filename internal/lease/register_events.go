@@ -6,15 +6,14 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what happens to an operation on a record: it asks the nodes,
-// and asks those again that do not answer. What the answers decide is in
-// attest.go.
+// The events of an operation on a record: it asks the nodes, and asks those
+// again that do not answer. attest.go decides by the answers.
 
-// Follow says whether the claim of an open or a put is held, before its
-// requests are sent. It reports whether the operation goes on. A run does not
-// begin without its claim. A put goes on for LatePut at most: nodes keep a
-// promise for Remember, and a put that comes after a node has dropped the
-// promise of a later run would record over that run.
+// Follow is told whether the claim of an open or a put is held, before the
+// requests are sent. It reports whether the operation continues. An open ends
+// with its claim: a run does not begin without one. A put continues for LatePut
+// at most. Nodes keep a promise for Remember, and a put that came after a node
+// had dropped the promise of a later run would overwrite that run.
 func (q *RegisterOp) Follow(now protocol.Time, held bool) (goes bool) {
 	if held {
 		return true
@@ -22,9 +21,10 @@ func (q *RegisterOp) Follow(now protocol.Time, held bool) (goes bool) {
 	if q.gone == 0 {
 		q.gone = now
 	}
-	// An open that is answered after its claim has ended would begin a run
-	// beside that of the next holder. A put may follow: it can only record what
-	// was done while the claim was held, and a later run's promise refuses it.
+	// An open that is answered after its claim has ended would begin a run at
+	// the same time as the next holder. A put may continue: it can only record
+	// what was done while the claim was held, and the promise of a later run
+	// refuses it.
 	if now.Sub(q.gone) > protocol.LatePut ||
 		q.Op == protocol.OpOpen { //mutant:RuleOpenHeld
 		return false
@@ -36,7 +36,7 @@ func (q *RegisterOp) Follow(now protocol.Time, held bool) (goes bool) {
 	return true
 }
 
-// Reply takes a node's answer to r, which the Client has judged.
+// Reply passes on the answer of a node to r, which the Client has judged.
 func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Answer, v protocol.Verdict) {
 	if !v.Counts() {
 		q.Fail(now, r, false)
@@ -45,9 +45,9 @@ func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Ans
 	q.Answer(now, r, a)
 }
 
-// Start asks all nodes; first only the one that is to be repaired. The others
-// are asked when that one has answered, since what counts is what they know
-// after its guard time is over.
+// Start asks all nodes. If a node is to be repaired, only that node is asked at
+// first, and the others when it has answered: what they know after its guard
+// time is over is what counts.
 func (q *RegisterOp) Start(now protocol.Time) {
 	if q.Sets == (protocol.Quorums{}) {
 		q.Sets = protocol.Majority(q.Nodes)
@@ -60,8 +60,9 @@ func (q *RegisterOp) Start(now protocol.Time) {
 	}
 }
 
-// ask sends a node what it has not done yet. Each request is repeated until it
-// is answered: an open, a put and a repair are idempotent by their version.
+// ask sends a node the operation, or the repair that it needs. Each request is
+// repeated until it is answered: an open, a put and a repair are idempotent by
+// their version.
 func (q *RegisterOp) ask(now protocol.Time, i int) {
 	p := &q.peers[i]
 	if q.Absent&(1<<i) != 0 {
@@ -90,8 +91,8 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 		q.Fail(now, r, false)
 		return
 	}
-	// Only the answer to the request that is out ends the wait. One to an older
-	// request still tells what the node has: it is used as well.
+	// Only the answer to the unanswered request ends the wait. An answer to an
+	// older request still shows what the node has, so it is used as well.
 	if p.pendingSince == r.Sent {
 		p.pendingSince = 0
 	}
@@ -99,8 +100,8 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 		return
 	}
 	p.refused, p.missing = false, a.Status == protocol.Missing
-	// The newest answer decides: a node that took this once, and does not now,
-	// has lost its data since, or a later run has begun there.
+	// The newest answer decides. If a node took this before and does not any
+	// more, it has lost its data since, or a later run has begun there.
 	p.taken = a.Status == protocol.OK && r.Op == q.Op && q.Op != protocol.OpRead
 	if a.Record != nil {
 		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent
@@ -119,8 +120,9 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 		if p.superseded = q.Op != protocol.OpRead; !p.superseded {
 			q.retryLater(now, p, 0) // it has promised more since it was asked
 		}
-	// All that the node said before is void: it may have taken the put and
-	// forgotten it. It is asked again, as it may make the majority.
+	// Everything that the node said before is void: it may have taken the put
+	// and forgotten it. It is asked again, because its vote may complete the
+	// majority.
 	case protocol.Recovering: // it knows nothing, and says so
 		*p = registerPeer{from: p.from}
 		q.retryLater(now, p, a.Wait)
@@ -139,7 +141,8 @@ func (q *RegisterOp) collect(p *registerPeer) {
 	}
 }
 
-// Fail takes a request that will not be answered, for good or for now.
+// Fail records that r will not be answered. forGood says that the node refuses
+// permanently.
 func (q *RegisterOp) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 	p := &q.peers[r.Node]
 	if q.outcome != Asking || p.pendingSince != r.Sent {
@@ -150,8 +153,8 @@ func (q *RegisterOp) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 	q.advance(now)
 }
 
-// Up says that a node's connection has come back. The operation may not count
-// on the node yet: see Regroup.
+// Up records that the connection to a node is back. The operation may not use
+// the node yet: see Regroup.
 func (q *RegisterOp) Up(now protocol.Time, node int) {
 	if node >= len(q.peers) {
 		return
@@ -162,11 +165,11 @@ func (q *RegisterOp) Up(now protocol.Time, node int) {
 	}
 }
 
-// Regroup has the operation count on other nodes. What nodes have answered
-// stays.
+// Regroup makes the operation use the nodes of g. The answers of nodes that
+// stay are kept.
 func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
 	if q.Succession { //mutant:RuleSetSuccessor
-		q.Supersede() // its register was that of the configuration of before
+		q.Supersede() // its register belonged to the previous configuration
 		return
 	}
 	q.Sets, q.Absent = g.Sets, g.Absent
@@ -213,8 +216,8 @@ func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
 	}
 }
 
-// Early says that answers are older than this process's clock tells: it stood
-// still.
+// Early records that answers are older than the clock of this process shows,
+// because that clock stood still.
 func (q *RegisterOp) Early(now protocol.Time, by time.Duration) {
 	for i := range q.peers {
 		q.peers[i].answerSent = q.peers[i].answerSent.Add(-by)
@@ -233,8 +236,8 @@ func (q *RegisterOp) Wake() protocol.Time {
 	if q.outcome != Asking {
 		return w
 	}
-	// Nothing more is heard of a claim that is dropped at its nodes. So the
-	// wait for their votes has a bound of its own.
+	// If the nodes have dropped a claim, nothing more is heard of it. So the
+	// wait for their votes has its own bound.
 	if q.blocked != 0 {
 		w = q.blocked.Add(q.MaxPause)
 	}
@@ -246,8 +249,9 @@ func (q *RegisterOp) Wake() protocol.Time {
 		case p.askAt != 0:
 			w = min(w, p.askAt)
 		}
-		// Time alone makes an answer old. Without this moment an operation that
-		// waits for a slow node would settle on answers of long ago.
+		// An answer becomes too old with time alone. Without this moment an
+		// operation that waits for a slow node would settle on answers from
+		// long ago.
 		if p.answered { //mutant:RuleFresh
 			w = min(w, p.answerSent.Add(q.Fresh))
 		}
@@ -255,18 +259,18 @@ func (q *RegisterOp) Wake() protocol.Time {
 	return w
 }
 
-// retryLater has a node asked again after a pause that doubles with each
-// failure, up to MaxPause. An operation has no end of its own: its caller's
-// context, or the loss of its claim, ends it.
+// retryLater schedules the next request to a node. The pause doubles with each
+// failure, up to MaxPause. An operation has no time limit of its own: the
+// context of its caller, or the loss of its claim, ends it.
 func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Duration) {
 	p.failures++
 	pause := max(wait, q.NodeTimeout<<min(p.failures, 8)/8)
 	p.askAt = now.Add(max(min(pause, q.MaxPause), time.Millisecond))
 }
 
-// advance lets answers that are too old expire, decides, and asks again the
-// nodes that have not answered.
-// Invariant: an answer that is older than Fresh counts for nothing (RuleFresh).
+// advance drops answers that are too old, decides, and asks the nodes again
+// that have not answered.
+// Invariant: an answer that is older than Fresh is not used (RuleFresh).
 func (q *RegisterOp) advance(now protocol.Time) {
 	refusals := uint32(0)
 	for i := range q.peers {
@@ -285,8 +289,8 @@ func (q *RegisterOp) advance(now protocol.Time) {
 			refusals |= 1 << i
 		}
 	}
-	// What the answers decide comes before what is asked next: an operation
-	// that is decided sends nothing more, and leaves no request behind.
+	// The decision comes before the next requests: an operation that is decided
+	// sends nothing more, and leaves no request behind.
 	if q.Op == protocol.OpRead {
 		q.read(now)
 	} else {

@@ -6,9 +6,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the order in which a client works on a record: it reads, or it
-// opens the record under a hold, and puts again what too few nodes have. Each
-// operation is a RegisterOp.
+// The order in which a client works on a record: it reads the record, or it
+// opens it under a hold and puts again what too few nodes have. Each operation
+// is a RegisterOp.
 
 // RunIO is how a Run asks. Each method waits for its answer.
 type RunIO interface {

@@ -37,7 +37,7 @@ func (c *Claim) Clone() *Claim {
 func (c *Claim) Permuted(order []int) *Claim {
 	d := c.Clone()
 	// What is to be sent is for the search to have sent before: a request names
-	// its node by the number of before.
+	// its node by the number from before the renaming.
 	d.Out = nil
 	peers := slices.Clone(d.State.peers)
 	for i, from := range order {

@@ -11,10 +11,11 @@ import (
 // the clocks, half of the guard time in both directions:
 // docs/internals/protocol.md, "Tickets and clocks".
 
-// TicketClock proposes the tickets T0 for one name: process.Client.Clock, but
-// above the highest ticket that this client has seen of the name, which saves a
-// settling round. Nothing rests on that: the nodes put every claim behind the
-// earlier ones. It is safe for concurrent use.
+// TicketClock proposes the tickets T0 for one name. A proposal is the time of
+// process.Client.Clock, but above the highest ticket that this client has seen
+// of the name, which saves a settling round. Safety does not depend on that,
+// because the nodes put every claim behind the earlier ones. It is safe for
+// concurrent use.
 //
 // Note: Here is an incorrect clock, one for all names:
 //
@@ -24,12 +25,12 @@ import (
 // in a second, at whatever names, leave it 0.6 s ahead of the nodes' clocks.
 type TicketClock struct{ seen atomic.Uint64 }
 
-// burst is how far the proposals of one client may run ahead of the clock: the
-// claims that it makes at one moment, of which each is to have a T0 of its own.
+// burst is how far the proposals of one client may run ahead of the clock. The
+// claims that it makes at one moment each need their own T0.
 const burst = 16_000 // microseconds
 
-// Propose returns T0 for a claim that starts when the clock shows so many
-// microseconds.
+// Propose returns T0 for a claim that starts when the clock shows the given
+// time in microseconds.
 func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.Window) protocol.Ticket {
 	for {
 		seen := c.seen.Load()
@@ -47,8 +48,9 @@ func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.
 	}
 }
 
-// Observe notes a ticket that a node has shown. One that is farther ahead of
-// the clock than any node gives must not hide the true ones.
+// Observe notes a ticket that a node has shown. A ticket that is farther ahead
+// of the clock than any node allows is ignored, so that it does not hide the
+// true ones.
 func (c *TicketClock) Observe(t, clock protocol.Ticket, w protocol.Window) {
 	for {
 		seen := c.seen.Load()

@@ -7,16 +7,16 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a claim knows of each node, and what the nodes' views say
-// at a moment: which nodes hold the claim, which of them vote for it, and until
-// when a quorum does. answer.go has what changes in a view.
+// What a claim knows of each node, and what the views of the nodes say at a
+// moment: which nodes hold the claim, which of them vote for it, and until when
+// a quorum does. answer.go has what changes in a view.
 // Invariant: a peer describes one incarnation of its node. An answer or a push
 // of another incarnation replaces it or is ignored.
 // Invariant: a view counts while its lease runs, and only at the claim's own
 // ticket.
 
-// State is what a claim knows: what it asks the nodes for, what each of them has
-// said of that, and what has come of it. The events of a Claim change it.
+// State is what a claim knows: what it asks the nodes for, what each node has
+// said about that, and the result. The events of a Claim change it.
 type State struct {
 	Config
 	ticket       protocol.Ticket // T
@@ -32,17 +32,18 @@ type State struct {
 	phase     Phase
 	evicted   bool  // an operator has ended the hold
 	votedOnce bool  // some node has voted for the attempt
-	lists     reach // of those that are asked for
+	lists     reach // how far back the lists go that the claim asks for
 }
 
-// A process may have a great many peers: see TestSizes.
+// peer is what a claim knows of one node. It is kept small, as a process may
+// have a great many: see TestSizes.
 type peer struct {
 	ticket       protocol.Ticket      // held: at this ticket ...
 	incarnation  protocol.Incarnation // ... in this incarnation
 	ackSent      protocol.Time        // s of the newest acknowledgement; older ones are ignored
 	pendingSince protocol.Time        // s of the request that is out; 0: none
 	askAt        protocol.Time        // when it is asked again; 0 and Never: not by itself
-	extraOrNil   *peerExtra           // nil: nothing of that
+	extraOrNil   *peerExtra           // nil: all of its fields are zero
 
 	held       bool  // the node said that it holds the claim
 	vote       bool  // its view votes for the claim
@@ -52,14 +53,14 @@ type peer struct {
 	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
 	evicts     bool  // it has said since its last answer that an operator ends the hold
-	refused    bool  // for good: another capacity, a wrong type, a wrong password
+	refused    bool  // the node refuses permanently: another capacity, a wrong type, a wrong password
 	ended      bool  // no vote: the leases ahead of the claim had ended when it answered
-	failures   uint8 // in a row, as far as that can count
+	failures   uint8 // failures in a row, at most mostFailures
 }
 
-// ask has the node asked now, or after the answer that is still to come: at
-// most one request of a claim is under way at a node, but what has changed
-// since it was sent must not be missed.
+// ask makes the claim ask the node now, or after the answer that is
+// outstanding. At most one request of a claim is in flight at a node, but
+// changes since it was sent must not be missed.
 func (p *peer) ask(now protocol.Time) {
 	if p.pendingSince != 0 {
 		p.askAgain = true
@@ -72,27 +73,27 @@ func (p *peer) neverSent() bool {
 	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
 
-// mostFailures is from how many on nothing changes.
+// mostFailures is the count from which more failures change nothing.
 const mostFailures = 8
 
-// peerExtra is what a claim knows of a node beside that. It is apart for its
-// size: a process that holds 100,000 locks on five nodes has half a million
-// peers. Claims that are not counted hardly ever do.
+// peerExtra is what a claim rarely knows of a node. It is separate to keep peer
+// small: a process that holds 100,000 locks on five nodes has half a million
+// peers. Claims that are not counted hardly ever need it.
 type peerExtra struct {
 	lowerSet
-	admittedSet   lowerSet        // a holder's: when this last admitted the claim
-	limit         uint64          // how many permits there are since
+	admittedSet   lowerSet        // of a holder: lowerSet when it last admitted the claim
+	limit         uint64          // how many permits there are since that Resize
 	limitAt       protocol.Ticket // the Resize that the node knows of; 0: none
 	shrinkPending bool            // it has not confirmed the weight of Shrink yet
 	barred        bool            // another client's key keeps all claims out there
-	leaseEnds     protocol.Time   // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks disagree; 0: as that
+	leaseEnds     protocol.Time   // when the lease ends if the ttl does not say it: the node is recovering and has forgotten it, or clocks disagree; 0: the ttl says it
 	earlyPush     protocol.Push   // a push that overtook the answer it belongs to
 }
 
 // noExtra is never written to.
 var noExtra peerExtra
 
-// extra returns what is to be read only.
+// extra returns the extra for reading only.
 func (p *peer) extra() *peerExtra {
 	if p.extraOrNil == nil {
 		return &noExtra
@@ -107,26 +108,27 @@ func (p *peer) mutableExtra() *peerExtra {
 	return p.extraOrNil
 }
 
-// lowerSet is a node's list or total of the claims before this one, where they
-// count.
+// lowerSet is the list or the total of the lower claims at a node, for claims
+// that are counted.
 type lowerSet struct {
 	known        bool
 	sum, digest  uint64
-	all          totals // of a set that the node votes for and that the lower claims are a part of
+	all          totals // of a larger set that the node votes for and that contains the lower claims
 	listed       bool
 	lower        []protocol.Lower
 	from         protocol.Ticket // where the list begins,
-	prefixTotals totals          // and what there is before
+	prefixTotals totals          // and the totals of the claims before it
 }
 
-// totals are what is known of claims that are not listed.
+// totals summarize claims that are not listed.
 type totals struct{ sum, digest uint64 }
 
 func (v *lowerSet) list(lower []protocol.Lower, from protocol.Ticket, base totals) {
 	v.listed, v.lower, v.from, v.prefixTotals = true, lower, from, base
 }
 
-// reach is how far back lists go: 4 ms, and sixteen times as far with each one.
+// reach is how far back lists go: 4 ms, and sixteen times as far with each
+// step.
 type reach uint8
 
 const (
@@ -135,9 +137,10 @@ const (
 	fullDepth    reach = 6 // to the beginning
 )
 
-// from is where the lists begin that are asked for. What differs between the
-// nodes is mostly recent, so they go back for a second first. A node does not
-// tell more than some hundred claims: where there are more, a sixteenth as far.
+// from returns the ticket at which the requested lists begin. The nodes mostly
+// differ in recent claims, so lists go back one second first. A node lists only
+// some hundred claims. If there are more, the next list goes back a sixteenth
+// as far.
 func (r reach) from(t protocol.Ticket) protocol.Ticket {
 	if back := shortestList << (4 * r); r < fullDepth && t > back {
 		return t - back
@@ -151,8 +154,8 @@ func (v *State) Phase() Phase { return v.phase }
 func (v *State) Evicted() bool { return v.evicted }
 
 // Waiters reports whether another claim is known to wait behind the claim. What
-// a node said that does not answer any more is forgotten: no other answer says
-// that the claim has gone.
+// a node said is forgotten when it no longer answers: no other node would
+// report that the waiting claim is gone.
 func (v *State) Waiters() bool {
 	for i := range v.peers {
 		if p := &v.peers[i]; p.waiters && p.failures < 2 && v.Absent&(1<<i) == 0 {
@@ -162,22 +165,22 @@ func (v *State) Waiters() bool {
 	return false
 }
 
-// Asks reports whether the claim asks a node: it is a member of the
-// configuration that the claim counts on.
+// Asks reports whether the claim asks a node, that is, whether the node is a
+// member of the configuration that the claim uses.
 func (v *State) Asks(node int) bool { return node < len(v.peers) && v.Absent&(1<<node) == 0 }
 
 func (v *State) Untouched(node int) bool { return v.peers[node].neverSent() }
 
-// running: the node holds the claim as far as this client knows. The node may
-// hold it for longer: it takes the lease to begin when the request arrives, and
-// this client when it was sent.
+// running reports whether the node holds the claim as far as this client knows.
+// The node may hold it longer: the node counts the lease from when the request
+// arrives, and this client from when it was sent.
 func (p *peer) running(v *State, now protocol.Time) bool {
 	return p.held &&
 		now < p.leaseEnds(v) //mutant:RuleLease
 }
 
-// leaseEnds is when the lease ends, and with it the view, that the newest
-// acknowledgement brought: s + ttl - drift.
+// leaseEnds returns when the lease of the newest acknowledgement ends, and with
+// it the view: s + ttl - drift.
 func (p *peer) leaseEnds(v *State) protocol.Time {
 	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
 		return m.leaseEnds
@@ -193,20 +196,20 @@ func (p *peer) usable(v *State, now protocol.Time) bool {
 		p.ticket == v.ticket //mutant:RuleExact
 }
 
-// isBarred: no claim has the vote of the node, for another Redlock client has its
-// key there. It does not tell claims apart, so it must not be one of the q at
-// which T is settled.
+// isBarred reports whether no claim can get the vote of the node because
+// another Redlock client has its key there. Such a node cannot tell claims
+// apart, so it must not be one of the q at which T is settled.
 func (p *peer) isBarred() bool {
 	return p.extra().barred && !p.vote //mutant:RuleBarred=false
 }
 
-// awaited: an answer of the node may still come. A try waits once for a node
-// that is silent, not again with each settling round.
+// awaited reports whether an answer of the node may still come. A try waits
+// only once for a silent node, not again in each settling round.
 func (p *peer) awaited(try bool) bool { return p.pendingSince != 0 && (!try || p.failures == 0) }
 
-// exact returns the nodes that hold exactly T. Only these are evidence of the
-// claim's place: a node that holds it at a lower ticket may have let a claim
-// between the two in.
+// exact returns the nodes that hold exactly T. Only these prove the place of
+// the claim: a node that holds it at a lower ticket may have admitted a claim
+// in between.
 func (v *State) exact(now protocol.Time) (nodes uint32) {
 	for i := range v.peers {
 		if v.peers[i].usable(v, now) {
@@ -221,8 +224,8 @@ func (v *State) Node(i int, now protocol.Time) (holds, votes bool) {
 	return p.running(v, now), p.vote && p.usable(v, now)
 }
 
-// Known reports whether a quorum is known to hold the claim. If not, what is
-// missing is not the turn but the nodes.
+// Known reports whether a quorum is known to hold the claim. If not, the claim
+// lacks nodes, not its turn.
 func (v *State) Known(now protocol.Time) bool {
 	return v.Sets.Met(v.where(func(p *peer) bool { return p.running(v, now) }))
 }
@@ -230,7 +233,7 @@ func (v *State) Known(now protocol.Time) bool {
 func (v *State) Votes(now protocol.Time) int { return bits.OnesCount32(v.voting(now) & v.Sets.All()) }
 
 // Voted reports whether a quorum votes for the claim. A claim that is counted
-// may have to wait all the same.
+// may still have to wait.
 func (v *State) Voted(now protocol.Time) bool { return v.Sets.Met(v.voting(now)) }
 
 // voting returns the nodes whose usable views vote for the claim.
@@ -243,15 +246,15 @@ func (v *State) voting(now protocol.Time) (nodes uint32) {
 	return nodes
 }
 
-// ballot is the views at one moment, for a few questions: what changes a view
-// or T makes its votes wrong.
+// ballot is the views at one moment, for a few questions. It is out of date as
+// soon as a view or T changes.
 type ballot struct {
 	s     *State
 	now   protocol.Time
 	votes uint32 // the nodes whose usable views vote for the claim
 }
 
-// at returns what rule 3 needs of a moment.
+// at returns the ballot of a moment, which rule 3 needs.
 func (v *State) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
 
 // where returns the nodes whose views match.
@@ -277,8 +280,8 @@ func (v *State) MissedResize(a *protocol.Answer) bool {
 	return a.Status == protocol.OK && a.LimitAt < v.newestLimit()
 }
 
-// quorumDeadline returns when the leases of these nodes are no quorum's any
-// more: the q-th longest lease of each set, and the earlier of the two.
+// quorumDeadline returns when the leases of these nodes cease to be those of a
+// quorum: the q-th longest lease of each set, and the earlier of the two.
 func (v *State) quorumDeadline(nodes uint32) protocol.Time {
 	at := v.setDeadline(v.Sets.Present, nodes)
 	if v.Sets.Next != 0 {
@@ -308,9 +311,10 @@ func (v *State) setDeadline(set, nodes uint32) protocol.Time {
 	return ends[len(ends)-protocol.NeedOf(set)]
 }
 
-// hinted is when enough nodes may have come round to make q votes: each node
-// says when the leases that are ahead of the claim end there. A vote at another
-// ticket than T does not count, so no hint is worth less for it.
+// hinted returns when enough nodes may vote for the claim to have q votes, by
+// their hints: each node says when the leases ahead of the claim end there.
+// Only nodes that hold the claim at T are used, since a vote at another ticket
+// does not count.
 func (v *State) hinted() protocol.Time { //mutant:RuleHint=protocol.Never
 	at, votes := protocol.Time(0), uint32(0)
 	for i := range v.peers {
@@ -374,20 +378,20 @@ func (v *State) insists(now protocol.Time, i int, list bool) bool { //mutant:Rul
 	case !v.peers[i].lapsed(v, now): //mutant:RuleInsist=true
 		return false
 	}
-	// As hinted counts them: a hint that comes due and that no claim insists for
-	// would have the claim ask without end.
+	// This counts nodes as hinted does. If a hint came due and no claim
+	// insisted because of it, the claim would keep asking without end.
 	return v.Sets.Met(v.where(func(p *peer) bool { return p.held && p.vote || p.lapsed(v, now) }))
 }
 
-// owesWeight reports whether a node is to learn the weight of Shrink from a
-// hold that is not renewed.
+// owesWeight reports whether a hold that is not renewed must still tell a node
+// the weight of Shrink.
 func (v *State) owesWeight(node int) bool {
 	p := &v.peers[node]
 	return p.held && p.extra().shrinkPending && v.Absent&(1<<node) == 0
 }
 
-// outOfVotes has the deferred nodes asked early: those that have been asked
-// cannot make q votes any more.
+// outOfVotes reports whether the nodes that have been asked can no longer make
+// q votes. Then the deferred nodes are asked early.
 func (v *State) outOfVotes(now protocol.Time) bool {
 	if v.phase == Holding { //mutant:RuleRest=true
 		return false

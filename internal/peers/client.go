@@ -199,7 +199,7 @@ func (n *Node) Timeout(s *setup.Settings) time.Duration {
 
 // Furthest is how long to wait for the answers of all nodes.
 func (d *driver) Furthest(s *setup.Settings) time.Duration {
-	return d.Client.Fanout().Longest(s.NodeTimeout, s.TTL)
+	return d.Client.Fanout().FurthestTimeout(s.NodeTimeout, s.TTL)
 }
 
 // Judge has the Client judge an answer. The caller holds no lock: what follows

@@ -206,7 +206,7 @@ func (ps *Peers) ReadyWith(ctx context.Context, set *setup.Settings) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := ps.Members.OutOfSet(set); err != nil {
+		if err := ps.Members.CheckSettings(set); err != nil {
 			return &fault.Failure{Err: err}
 		}
 		err, hopeless := ps.Reached()

@@ -175,10 +175,10 @@ func (s *members) Standing(i int) string {
 	return standings[s.known.Verdict(i).Fault]
 }
 
-// OutOfSet returns why a claim with these settings cannot be made, or nil. Each
+// CheckSettings returns why a claim with these settings cannot be made, or nil. Each
 // call uses it, so it reads copies and takes no lock. set may be a primitive's
 // own: two primitives of one Quorum may have different TTLs.
-func (s *members) OutOfSet(set *setup.Settings) error {
+func (s *members) CheckSettings(set *setup.Settings) error {
 	if wrong := s.wrong.Load(); wrong != nil {
 		return wrong
 	}

@@ -162,7 +162,7 @@ func (n *Node) begun() {
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
 	}
-	if n.ps.Driver.Client.Recovers(n.Index, p.wait > 0) {
+	if n.ps.Driver.Client.UpdateRecovering(n.Index, p.wait > 0) {
 		n.noteRecovering(a)
 	}
 }

@@ -8,27 +8,25 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns one attempt of a process: its claim, what becomes of the
-// requests that the claim wants sent, and what the process takes from the
-// replies.
-
-// Attempt is one claim and all that goes with it in its process. A lock of the
-// runtime guards it. A [Client] may be called while that lock is held.
+// Attempt is one claim and everything that belongs to it in its process: what
+// becomes of the requests that the claim wants sent, and what the process
+// learns from the replies. A lock of the runtime guards it. A [Client] may be
+// called while that lock is held.
 //
-// Each event ends with a Step. It returns what is to be sent, and what has
-// become of the attempt. Wake says when the attempt wants a Tick.
+// Each event ends with a Step, which returns what to send and what has become
+// of the attempt. Wake says when the attempt wants a Tick.
 type Attempt struct {
 	lease.Claim
 	outbox          outbox
 	phase           lease.Phase // as of the last Step
-	met             bool        // a node knows of others at the name
+	met             bool        // a node knows of other claims at the name
 	taken           bool        // a caller has the hold
-	waitersReported bool        // and knows of claims that wait behind it
+	waitersReported bool        // that caller knows that claims wait behind it
 }
 
 // Name is what all claims of one process at one name share. It is safe for
-// concurrent use. Nothing rests on it but how soon claims settle, and how many
-// nodes are asked.
+// concurrent use. It affects only how soon claims settle and how many nodes are
+// asked, never safety.
 type Name struct {
 	Name     string
 	Counting bool // a semaphore's
@@ -37,21 +35,21 @@ type Name struct {
 	tickets   lease.TicketClock
 }
 
-// Contended reports whether other claims were met at the name of late.
+// Contended reports whether other claims have recently been met at the name.
 func (n *Name) Contended() bool { return n.contended.Load() }
 
-// Meet says that other claims were met at the name, or that none were. The word
-// is one for requests of many names, so it is written only when it changes.
+// Meet records whether other claims were met at the name. contended is written
+// only if it changes, because the requests of many goroutines share it.
 func (n *Name) Meet(others bool) {
 	if n.contended.Load() != others {
 		n.contended.Store(others)
 	}
 }
 
-// Step ends an event. It returns what is to be sent, in order: the runtime
-// enqueues each request at its node, and tells Departed or Waits what has become
-// of it. Then it gives the slice to [lease.Free]. What the claim wants sent and
-// is not in it is needless: see outbox.
+// Step ends an event. It returns the requests to send, in order. The runtime
+// enqueues each request at its node and calls Departed or MarkWaiting for it,
+// and then gives the slice to [lease.Free]. Requests that the claim wants sent
+// but that are not needed are left out: see outbox.
 func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
 	send = a.Out[:0]
 	for i := range a.Out {
@@ -68,9 +66,10 @@ func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
 	return send, a.news(n)
 }
 
-// Waits says that r, which stays where it is, has to wait for room. An attempt
-// of which nothing has been sent has not begun.
-func (a *Attempt) Waits(r *protocol.Request) {
+// MarkWaiting records that r waits for room at its node. r must not move. If
+// nothing has been sent yet, the attempt is postponed, so it is not abandoned
+// before it has begun.
+func (a *Attempt) MarkWaiting(r *protocol.Request) {
 	if a.outbox.unsent == nil {
 		a.outbox.unsent = new([32]*protocol.Request)
 	}
@@ -80,10 +79,10 @@ func (a *Attempt) Waits(r *protocol.Request) {
 	}
 }
 
-// Departed says that a link was handed r, which has not moved since, and
-// whether the node may get it. If not, a failure follows. The link had room.
+// Departed records that a link was handed r, which has not moved since. sent
+// says whether the node may get the request; if not, a failure follows.
 func (a *Attempt) Departed(r *protocol.Request, sent bool) {
-	if a.outbox.waits(r.Node) == r {
+	if a.outbox.waitingAt(r.Node) == r {
 		a.outbox.unsent[r.Node] = nil
 	}
 	if !sent {
@@ -99,11 +98,12 @@ func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 	}
 }
 
-// Refused says that a node has refused r for now. A leave is to be sent again
-// after the pause that is returned, which grows with the time that the node has
-// refused. Anything else has failed.
-// Invariant: a leave is sent again while the lease that it is to end may last,
-// and only to a node that may have the claim.
+// Refused records that a node has refused r for now. It returns a pause if r is
+// a leave that is to be sent again after it; the pause grows with the time for
+// which the node has refused. It returns 0 if r is given up, and then r counts
+// as failed.
+// Invariant: a leave is sent again only while the lease that it ends may still
+// run, and only to a node that may have the claim.
 func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Duration) {
 	since := now.Sub(r.Sent)
 	pause = max(a.State.NodeTimeout, since) / 4
@@ -115,11 +115,11 @@ func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Du
 	return 0
 }
 
-// Reached says that a node has carried out a request, or may have.
+// Reached records that a node has carried out a request, or may have.
 func (a *Attempt) Reached(node int) { a.outbox.reached |= 1 << node }
 
-// Fail takes a request that will not be answered, for good or for now. The node
-// may have carried it out.
+// Fail records that r will not be answered. forGood says that the node will not
+// answer such a request later either. The node may have carried r out.
 func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, forGood bool) {
 	a.Reached(r.Node)
 	a.fail(now, r, forGood)
@@ -134,40 +134,44 @@ func (a *Attempt) fail(now protocol.Time, r *protocol.Request, forGood bool) {
 	a.Claim.Fail(now, *r, forGood)
 }
 
-// Underway reports whether the attempt is on the way to its first answers: it
-// joins, and fewer nodes than a quorum have answered or failed. What the
-// answers say is in nothing: an attempt that a name's other claims keep from
-// settling must not keep other names out.
-func (a *Attempt) Underway() bool {
+// AwaitsFirstAnswers reports whether fewer than a quorum of nodes have answered
+// or failed while the attempt is joining. As long as it is true the attempt
+// occupies a place in the intake (core.Places). What the answers said does not
+// matter: an attempt stuck behind rivals at its name must not keep other names
+// out.
+func (a *Attempt) AwaitsFirstAnswers() bool {
 	return a.State.Phase() == lease.Joining && !a.State.Sets.Met(a.outbox.sent&^a.outbox.flying)
 }
 
-// Reload reports whether a request is to be sent once more that its node could
-// not carry out, because it did not know the script. Not after the claim's own
-// leave: the claim would stay at the node for a lease.
+// Reload reports whether to send a request again that its node could not carry
+// out because it did not know the script. It is false after the leave of the
+// claim: the claim would stay at the node for a whole lease.
 func (a *Attempt) Reload(r *protocol.Request) bool {
 	return r.Op == protocol.OpLeave || !a.State.Phase().Final()
 }
 
-// Up says that a node may have pushed what did not arrive, or has lost the
-// claim. It is asked, unless a request waits that is about to ask it.
-// Invariant: it is asked although the same request may be under way. The answer
-// to that one may be from before the push that was lost.
+// Up records that the connection to a node is ready again: the node may have
+// pushed something that did not arrive, or may have lost the claim. The node is
+// asked, unless a request that will ask it already waits for room.
+// Invariant: the node is asked even if the same request is in flight. The
+// answer to that request may be older than the lost push.
 func (a *Attempt) Up(now protocol.Time, node int) {
-	if a.outbox.waits(node) == nil {
+	if a.outbox.waitingAt(node) == nil {
 		a.outbox.fresh = true //mutant:RuleAskAgain=false
 		a.Claim.Up(now, node)
 	}
 }
 
-// Renew asks every node for a new lease now, also where one has been asked for.
+// Renew asks every node for a new lease now, even a node that has already been
+// asked.
 func (a *Attempt) Renew(now protocol.Time) {
 	a.outbox.fresh = true
 	a.Claim.Renew(now)
 }
 
-// Take has a caller take the hold, if there is one: the admission may have
-// ended before the caller came to run.
+// Take gives the hold to a caller, if there is one, and returns the phase. The
+// hold may have ended between the admission and the moment at which the caller
+// runs.
 func (a *Attempt) Take(now protocol.Time) lease.Phase {
 	a.Tick(now)
 	a.taken = a.State.Phase() == lease.Holding
@@ -175,28 +179,29 @@ func (a *Attempt) Take(now protocol.Time) lease.Phase {
 }
 
 // Free returns the nodes that are known to be free of the claim after its end,
-// a bit for each, and whether each node has confirmed that or has had its time.
+// a bit for each. all reports whether every leave has been answered or given
+// up.
 func (a *Attempt) Free() (nodes uint32, all bool) {
 	return a.outbox.free, a.outbox.ended >= a.State.Nodes
 }
 
-// News is what has become of an attempt in an event.
+// News says what an event has changed for an attempt.
 type News struct {
 	Was, Phase lease.Phase
-	Taken      bool // a caller has the hold, and is to learn what follows
+	Taken      bool // a caller has the hold and must learn of its end and of waiters
 	Waiting    bool // a claim has begun to wait behind the hold of that caller
-	Calm       bool // none waits there any more
+	Calm       bool // no claim waits behind it any more
 }
 
 func (n *News) Changed() bool { return n.Was != n.Phase }
 
 func (n *News) Lost() bool { return n.Taken && n.Was == lease.Holding && n.Phase == lease.Lost }
 
-// Over reports whether the attempt has ended just now.
+// Over reports whether the attempt has just ended.
 func (n *News) Over() bool { return n.Phase.Final() && !n.Was.Final() }
 
-// news says what has become of the attempt. At its end a node that was never
-// asked is free of the claim.
+// news returns what the event has changed. At the end of the attempt, a node
+// that was never asked counts as free of the claim.
 func (a *Attempt) news(n *Name) News {
 	news := News{Was: a.phase, Phase: a.State.Phase(), Taken: a.taken}
 	a.phase = news.Phase

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// ClassOf returns the class of a request of a claim in that phase.
+// ClassOf returns the class of a request of a claim that is in the given phase.
 func ClassOf(phase lease.Phase, op protocol.Op) protocol.Class {
 	switch {
 	case op == protocol.OpLeave || phase == lease.Holding:
@@ -19,19 +19,19 @@ func ClassOf(phase lease.Phase, op protocol.Op) protocol.Class {
 	return protocol.Waits
 }
 
-// Backlog holds the requests of one client for one node that the node has no
-// room for yet. It is not safe for concurrent use, except for Behind.
-// Invariant: at most one request of a claim is in the backlog, so the order in
-// which it gives requests out cannot turn those of one claim around.
+// Backlog holds the requests of one client for which one node has no room yet.
+// It is not safe for concurrent use, except for Behind.
+// Invariant: at most one request of a claim is in the backlog, so the backlog
+// cannot reorder the requests of one claim.
 type Backlog[T any] struct {
 	queues [protocol.Classes]fifo.Queue[T]
 	turn   int
-	wait   atomic.Uint32 // classes of which requests wait, a bit for each
+	wait   atomic.Uint32 // the classes that have requests waiting, a bit for each
 }
 
-// turns is the order in which the classes below Renewals are served. A class
-// that has nothing gives its turn to the most urgent one that has. Without
-// turns waiting claims could keep every new claim out.
+// turns is the order in which the classes below Renewals are served. If the
+// class whose turn it is has no requests, the most urgent class that has some
+// is served. Without turns, waiting claims could keep every new claim out.
 var turns = [...]protocol.Class{protocol.Joins, protocol.Waits, protocol.Records, protocol.Waits}
 
 func (b *Backlog[T]) Put(k protocol.Class, r T) {
@@ -52,7 +52,7 @@ func (b *Backlog[T]) Len() (n int) {
 	return n
 }
 
-// Next returns the class of the request that is to be sent next.
+// Next returns the class of the request to send next.
 func (b *Backlog[T]) Next() (k protocol.Class, ok bool) {
 	if k := turns[b.turn%len(turns)]; b.queues[protocol.Renewals].Len() == 0 && b.queues[k].Len() > 0 {
 		return k, true
@@ -77,8 +77,8 @@ func (b *Backlog[T]) Take(k protocol.Class) T {
 	return r
 }
 
-// Return puts a request back that Take has just removed: there was no room for
-// it.
+// Return puts a request back that Take has just removed, because there was no
+// room for it.
 func (b *Backlog[T]) Return(k protocol.Class, r T) {
 	b.queues[k].Return(r)
 	b.wait.Store(b.wait.Load() | 1<<k)

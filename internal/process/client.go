@@ -11,12 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// This file owns what one client process decides beside its single claims:
-// which replies count, whether a clock has jumped, which nodes are repaired,
-// what follows from each event, and what the runtime is to do. The events are
-// in client_events.go.
-//
-// Each event is handled whole, in this order:
+// Each event of a Client is handled completely before the next one, in this
+// order (the events are in client_events.go):
 //
 //	incarnation   does the reply count at all?           incarnation.go
 //	clocks        if it does: have the clocks parted?    nodeclock.go
@@ -25,13 +21,15 @@ import (
 //	repair        does its node lack something?          repair.go
 //	claim         the claim's part: Attempt, RegisterOp   attempt.go, register_events.go
 //
-// Invariant: a reply that does not count changes nothing but what finds out
-// why. Its node's time is no evidence: it may be another server's. Its ticket
-// moves no clock.
+// Invariant: a reply that does not count changes nothing, except that the
+// client finds out why. The time that the node shows is no evidence, since it
+// may be the time of another server. The ticket that it shows moves no clock.
 
-// Client is what one process decides beside its single claims. Its methods take
-// the time and an event, and return what the runtime is to do. The runtime
-// moves bytes and timers, and the simulator drives the same Client.
+// Client makes the decisions of one process that do not belong to a single
+// claim: which replies count, whether a clock has jumped, which nodes are
+// repaired, and what the runtime must do. Its methods take the time and an
+// event, and return what the runtime must do. The runtime moves bytes and
+// timers, and the simulator drives the same Client.
 //
 // A Client is safe for concurrent use. It has its own locks:
 //
@@ -41,46 +39,46 @@ import (
 //     Client says to another part happens before any other event.
 //   - What the runtime is to do it does after the call, without a lock of the Client.
 //
-// The part of one claim is an [Attempt], and a lock of the runtime guards each
-// of these. Lock order: the lock of an Attempt, then mu, then the locks of the
-// bounds. The runtime gives the claims what an [Action] has for them only when
-// it holds no lock of an Attempt.
+// The part of one claim is an [Attempt], which a lock of the runtime guards.
+// Lock order: the lock of an Attempt, then mu, then the locks of the bounds.
+// The runtime passes an [Action] on to the claims only while it holds no lock
+// of an Attempt.
 type Client struct {
 	ClientConfig
 
 	fanout *lease.Fanout
-	bounds []nodeBounds // of each node's clock, each with a lock of its own
+	bounds []nodeBounds // what is known of each node's clock, each with its own lock
 
 	// Read without mu, and written with mu held.
 	votes  []atomic.Uint64                // per node: the incarnation that it votes with, 0: none
-	parted atomic.Bool                    // some clocks have: each reading may be evidence
+	parted atomic.Bool                    // some clocks disagree, so each reading may be evidence
 	ahead  atomic.Int64                   // see Clock
-	group  atomic.Pointer[protocol.Group] // the nodes that the client counts on
+	group  atomic.Pointer[protocol.Group] // the nodes that the client uses now
 
 	mu           sync.Mutex
 	incarnations *nodeset.Incarnations
-	clocks       *nodeset.Clocks // used with all bounds locked, too
+	clocks       *nodeset.Clocks // used with mu and all bounds locked
 	repair       *repair.Repair
-	alarm        protocol.Time // the runtime has been asked for a Tick then; Never: it has not been
-	poll         protocol.Time // when the nodes' times are looked at
+	alarm        protocol.Time // when the runtime was asked to call Tick; Never: it was not asked
+	poll         protocol.Time // when the nodes are asked for their times next
 	closed       bool          // nothing is repaired any more
 	do           []Action
 }
 
-// ClientConfig is what a Client is made with.
+// ClientConfig configures a Client.
 type ClientConfig struct {
-	Nodes       int // of the list. Regroup may add some, with Client.mu held
+	Nodes       int // how many nodes the list has; Regroup may add some, with Client.mu held
 	TTL         time.Duration
 	NodeTimeout time.Duration
 	Guard       time.Duration
 	Seed        uint64                                // spreads the repairs of many clients
-	Skewed      func(protocol.Ticket) protocol.Ticket // for tests: what Clock returns instead; nil: it is right
+	Skewed      func(protocol.Ticket) protocol.Ticket // for tests: changes what Clock returns; nil: no change
 }
 
 type ActionKind uint8
 
-// The kinds of an Action. The runtime carries them out in the order in which it
-// gets them. From ActJumped on they change nothing: the runtime reports them.
+// The kinds of an Action. The runtime carries actions out in the order in which
+// it gets them. Those from ActJumped on change nothing and are only reported.
 const (
 	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
 	ActAsk                             // give Up(Node) to every claim and every operation on a record
@@ -95,10 +93,11 @@ const (
 	ActStood                           // this process's clock has stood still for By
 )
 
-// Action is one thing that a Client has its runtime do. None of its locks is
-// held then.
-// Invariant: an action may be carried out late. Try and Incarnation say what
-// the question was about, and an answer to one that is over changes nothing.
+// Action is one thing that the runtime must do for a Client. The runtime
+// carries it out while it holds none of the locks of the Client.
+// Invariant: an action may be carried out late. Try and Incarnation identify
+// the question, and an answer to a question that is out of date changes
+// nothing.
 type Action struct {
 	Kind        ActionKind
 	Node        int
@@ -110,7 +109,8 @@ type Action struct {
 	Task        *repair.Task
 }
 
-// NewClient returns the Client of a process that begins. A Tick starts it.
+// NewClient returns the Client of a process that starts. The first Tick starts
+// it.
 func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
 		ClientConfig: cfg,
@@ -128,17 +128,18 @@ func NewClient(cfg ClientConfig) *Client {
 
 func (c *Client) Fanout() *lease.Fanout { return c.fanout }
 
-// Window returns how far tickets may be from clocks.
+// Window returns how far tickets may be from the clocks of the nodes.
 func (c *Client) Window() protocol.Window { return c.group.Load().Window }
 
-// Group returns which nodes the client asks now.
+// Group returns the nodes that the client uses now.
 func (c *Client) Group() protocol.Group { return *c.group.Load() }
 
-// Recovers says whether a node is within its guard time, by an answer or as its
-// connection begins. It reports whether that is so, or was until now.
-func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
+// UpdateRecovering notes whether a node is within its guard time, as an answer
+// or the start of a connection shows. It reports whether the node is within it,
+// or was until now.
+func (c *Client) UpdateRecovering(node int, recovers bool) (guarding bool) {
 	if guarding = recovers || c.fanout.Recovering(node); guarding {
-		c.fanout.Recovers(node, recovers)
+		c.fanout.SetRecovering(node, recovers)
 	}
 	return guarding
 }
@@ -148,20 +149,20 @@ func (c *Client) Voting(node int) protocol.Incarnation {
 	return protocol.Incarnation(c.votes[node].Load())
 }
 
-// Attempted reports whether nothing is to be waited for at a node: its repair
-// was attempted once, or is not under way, or the Client does not count on that
-// node yet.
+// Attempted reports whether there is no first attempt at repairing a node to
+// wait for: there has been one, or none is under way, or the client does not
+// use the node yet.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return node >= c.Nodes || c.repair.Attempted(node)
 }
 
-// unlock ends an event: it does what the parts of the Client say to each other,
-// publishes what is read without a lock, and unlocks c.mu. It returns what the
-// runtime is to do.
+// unlock ends an event: it passes on what the parts of the Client have for each
+// other, publishes the values that are read without a lock, and unlocks c.mu.
+// It returns what the runtime must do.
 // Invariant: votes is written before the actions are carried out. A reply that
-// is judged by an old value is judged as if it had come before the event.
+// is judged by an old value is treated as if it had come before the event.
 func (c *Client) unlock(now protocol.Time) []Action {
 	for len(c.incarnations.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
 		c.nodeActions(now)
@@ -197,7 +198,8 @@ func (c *Client) unlock(now protocol.Time) []Action {
 
 func (c *Client) act(a Action) { c.do = append(c.do, a) }
 
-// nodeActions takes what Incarnations says. Called with c.mu held.
+// nodeActions carries out what Incarnations has asked for. Called with c.mu
+// held.
 func (c *Client) nodeActions(now protocol.Time) {
 	said := c.incarnations.Out
 	c.incarnations.Out = nil
@@ -217,7 +219,7 @@ func (c *Client) nodeActions(now protocol.Time) {
 	}
 }
 
-// clock takes what Clocks says.
+// clock carries out one thing that Clocks has asked for. Called with c.mu held.
 func (c *Client) clock(e nodeset.ClockEvent) {
 	switch e.Kind {
 	case nodeset.ClockAsk:
@@ -232,7 +234,7 @@ func (c *Client) clock(e nodeset.ClockEvent) {
 		c.act(Action{Kind: ActStood, By: e.By})
 	case nodeset.ClockDoubted:
 		c.act(Action{Kind: ActDoubted, Node: e.Node, By: e.By})
-		if e.By < 0 { // its guard time may have begun by a time that has not come: a connection begins that again
+		if e.By < 0 { // its guard time may have started in the node's future; reconnecting restarts it
 			c.act(Action{Kind: ActReconnect, Node: e.Node})
 		}
 	}

@@ -8,10 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a process makes of its nodes' clocks: the bounds of each,
-// which of them have parted from its own, and the time that they show together.
-
-// nodeBounds is what is known of one node's clock; mu guards it.
+// nodeBounds is what is known of the clock of one node; mu guards it.
 type nodeBounds struct {
 	mu sync.Mutex
 	nodeset.ClockBounds
@@ -24,8 +21,8 @@ func (c *Client) boundsOf(from, to int) (bounds []*nodeset.ClockBounds) {
 	return bounds
 }
 
-// Bounds returns since when the bounds of a node's clock are known, 0 if they
-// are not, and how far apart they are.
+// Bounds returns when the bounds of the clock of a node were last confirmed, 0
+// if there are none, and how far apart they are.
 func (c *Client) Bounds(now protocol.Time, node int) (at protocol.Time, width time.Duration) {
 	b := &c.bounds[node]
 	b.mu.Lock()
@@ -33,9 +30,9 @@ func (c *Client) Bounds(now protocol.Time, node int) (at protocol.Time, width ti
 	return b.At(), b.Width(now)
 }
 
-// Clock returns what the nodes' clocks show, in microseconds: see
-// [nodeset.Clocks.Median]. Before any is known it is near 0. The wall clock of
-// this process is in nothing.
+// Clock returns the time that the clocks of the nodes show, in microseconds:
+// see [nodeset.Clocks.Median]. Before any clock is known it is near 0. It does
+// not use this process's wall clock.
 func (c *Client) Clock(now protocol.Time) protocol.Ticket {
 	shown := protocol.Ticket(max(0, int64(now)+c.ahead.Load()) / 1000)
 	if c.Skewed != nil {
@@ -44,8 +41,8 @@ func (c *Client) Clock(now protocol.Time) protocol.Ticket {
 	return shown
 }
 
-// judgeClocks gives the judge of the clocks an event. Called with Client.mu
-// held.
+// judgeClocks passes an event to the Clocks with all bounds locked. Called with
+// Client.mu held.
 func (c *Client) judgeClocks(event func(j *nodeset.Clocks)) {
 	for i := range c.Nodes {
 		c.bounds[i].mu.Lock()
@@ -56,7 +53,8 @@ func (c *Client) judgeClocks(event func(j *nodeset.Clocks)) {
 	}
 }
 
-// read gives the judge of the clocks a reading. Called with Client.mu held.
+// read passes a reading of the clock of a node to the Clocks, and returns
+// whether the reply counts. Called with Client.mu held.
 func (c *Client) read(node int, r nodeset.Reading) (why protocol.Why) {
 	why = protocol.Parted
 	c.judgeClocks(func(j *nodeset.Clocks) {
@@ -67,10 +65,11 @@ func (c *Client) read(node int, r nodeset.Reading) (why protocol.Why) {
 	return why
 }
 
-// within takes a reading into the bounds of the node's clock, and reports
-// whether it is within them. It takes the lock of these bounds only.
-// Invariant: a reading counts without Client.mu only while no clock is known to
-// have parted. The first one of a clock takes Client.mu, and so makes it known.
+// within reports whether a reading is within the bounds of the clock of its
+// node, and narrows the bounds by it. It takes only the lock of these bounds.
+// Invariant: a reading counts without Client.mu only while no clocks are known
+// to disagree. The first reading that is out of bounds takes Client.mu, which
+// makes that known.
 func (c *Client) within(node int, r nodeset.Reading) bool {
 	if c.parted.Load() {
 		return false

@@ -1,6 +1,7 @@
-// Package process is one client process: what each event leads to, and in which
-// order. The runtime and the simulator drive it, and it drives the rooms below.
-// It is pure. It has locks, as the replies of many nodes are judged at a time.
+// Package process decides what one client process does: what each event leads
+// to, and in which order. The runtime and the simulator drive it, and it uses
+// the packages below it. It is pure. It has locks, because the replies of many
+// nodes are judged concurrently.
 //
 //	                 +--------------------- Client -----------------------+
 //	reply, push ---> | incarnation, clocks, guard time, tickets, repair   | --> Action:

@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the local queue: which of the callers of one process that
-// share a value holds it next, and what becomes of the claim that they share.
+// The local queue decides which of the callers of one process that share a
+// value holds it next, and what becomes of the claim that they share.
 //
 //	       Lock               Admitted
 //	idle --------> getting ----------------> held (Write or Read)
@@ -18,20 +18,21 @@ import (
 //	 |               `- Unlock: it is left --' |
 //	 `------------------ Unlock: it lingers ---'
 //
-// Invariant: at most one caller holds the value for writing, and none beside
-// it.
+// Invariant: at most one caller holds the value for writing, and then no other
+// caller holds it.
 // Invariant: the claim in LocalQueue has the weight of the mode in which it is
 // held.
-// Invariant: while callers wait, one caller holds the value or gets its claim.
+// Invariant: while callers wait, at least one caller holds the value or is
+// getting its claim.
 // Invariant: a claim that is neither held nor lingers has been left.
-// Invariant: a claim serves another caller only while it is usable, and while a
-// waiter is known at the nodes only for so long.
+// Invariant: a claim serves another caller only while it is usable. While a
+// waiter is known at the nodes, it does so only for a limited time (passShare).
 
 // Mode is how a caller holds a value.
 type Mode uint8
 
 const (
-	idle    Mode = iota // no caller holds the value; its claim may linger
+	idle    Mode = iota // no caller holds the value; a claim may linger
 	getting             // one caller gets the claim from the nodes, or gives it back to them
 	Write               // one caller holds the value alone
 	Read                // any number of callers hold it together
@@ -42,17 +43,18 @@ const (
 // token of another claim.
 const HandOvers = 1 << 10
 
-// passShare: while a waiter is known at the nodes, the callers of one process
-// hand a claim over for such a part of the ttl at most, 31 ms with the default.
+// passShare limits how long the callers of one process hand a claim to each
+// other while a waiter is known at the nodes: to this fraction of the ttl, 31
+// ms with the default.
 const passShare = 256
 
-// Standing is how a claim stands at one moment.
+// Standing is the state of a claim at one moment.
 type Standing struct {
 	At      protocol.Time
 	Valid   bool // it is held
-	Over    bool // it has ended for good: one that is not valid may be renewed yet, by an answer from just before its deadline
-	Usable  bool // and goes on being renewed, so it can serve another caller of this process as a fresh one would
-	Fixed   bool // no claim of this value is renewed by itself, so a fresh one is no better for a reader than what is left of this
+	Over    bool // it has ended permanently; a claim that is neither valid nor over may still be renewed, by an answer from just before its deadline
+	Usable  bool // it is held and keeps being renewed, so it can serve another caller as well as a new claim
+	Fixed   bool // claims of this value are not renewed automatically, so a reader may as well use the rest of this one
 	Waiters bool // a claim is known to wait behind it
 }
 
@@ -60,21 +62,21 @@ type Standing struct {
 type SharedClaim interface {
 	comparable
 	Standing() Standing // how it stands now
-	Pass() Standing     // likewise; if it is usable, the time for which a caller may hold it starts again
+	Pass() Standing     // how it stands now; if it is usable, the time for which a caller may hold it starts again
 }
 
-// LocalQueue is the callers of one process that share a value, of which one
-// claim at most is at the nodes. Each method is an event, and returns what is
-// to be done. C is a caller. LocalQueue is not safe for concurrent use.
+// LocalQueue is the callers of one process that share a value, which have at
+// most one claim at the nodes. Each method is an event, and returns what must
+// be done. C is a caller. LocalQueue is not safe for concurrent use.
 type LocalQueue[C any, H SharedClaim] struct {
 	TTL    time.Duration
 	Linger time.Duration // how long a claim is kept after the last caller
 
 	line    linked.List   // of inLine[C]
-	claim   H             // while idle it lingers
-	until   protocol.Time // idle: it lingers until then
+	claim   H             // the shared claim; while idle it lingers
+	until   protocol.Time // idle: until when the claim lingers
 	since   protocol.Time // when a waiter at the nodes was first known at a hand-over
-	callers int32         // that hold the value
+	callers int32         // how many hold the value
 	n       uint16        // hand-overs under the claim
 	waited  bool          // since is set
 	mode    Mode          // of the value
@@ -88,39 +90,41 @@ type inLine[C any] struct {
 	mode   Mode
 }
 
-// pop takes out the caller that has waited for longest: it is next. Unlike with
-// sync.Mutex there is nothing to gain from overtaking: a turn costs a round
-// trip.
+// pop removes the caller that has waited longest, which is next. sync.Mutex
+// lets new goroutines overtake waiting ones; that would gain nothing here,
+// because a turn costs a round trip.
 func (q *LocalQueue[C, H]) pop() inLine[C] {
 	next := q.line.Front() //mutant:RuleFirst=q.line.Back()
 	return q.line.Remove(next).(inLine[C])
 }
 
-// firstWants reports whether callers wait, and the first one for the mode.
+// firstWants reports whether callers wait and the first of them wants the mode.
 func (q *LocalQueue[C, H]) firstWants(mode Mode) bool {
 	first := q.line.Front()
 	return first != nil && first.Value.(inLine[C]).mode == mode
 }
 
-// LockOutcome is what a caller does that wants the value.
+// LockOutcome says what a caller that wants the value must do.
 type LockOutcome uint8
 
 const (
 	LockEntered LockOutcome = iota + 1 // it holds the value, in a turn of its own: see Claim
-	LockJoined                         // it holds the value beside other readers, in their turn
-	LockGet                            // it gets the claim from the nodes, and reports Admitted or Next
-	LockRefused                        // it does not wait, and another caller has the value
-	LockWait                           // it waits: see Wait
+	LockJoined                         // it holds the value together with other readers, in their turn
+	LockGet                            // it must get the claim from the nodes, and then call Admitted or Next
+	LockRefused                        // it is a try, and another caller has the value
+	LockWait                           // it must wait: see Wait
 )
 
-// Lock is a caller that wants the value. A try does not wait for a turn. The
-// claim before, if there is one, is in the way of LockGet and is left first.
+// Lock says what a caller that wants the value must do. A try does not wait for
+// a turn. With LockGet, before may be a claim that is in the way; it is left
+// first.
 func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) {
 	var none H
 	switch {
 	case q.mode == idle:
-		// Invariant: a claim serves one mode. A writer under the claim of a
-		// reader would hold the value beside the readers of other processes.
+		// Invariant: a claim serves one mode. A writer that used the claim of a
+		// reader would hold the value at the same time as readers of other
+		// processes.
 		if q.claim != none && q.kind == mode && q.pass() {
 			q.mode, q.callers = mode, 1
 			return LockEntered, none
@@ -137,8 +141,8 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 	return LockWait, none
 }
 
-// pass makes the claim serve one more caller, a writer with the next token,
-// unless it may not.
+// pass hands the claim to one more caller, and reports whether it may be handed
+// over. A writer gets the next token.
 func (q *LocalQueue[C, H]) pass() bool {
 	if q.n+1 >= HandOvers { //mutant:RulePassTokens
 		return false
@@ -161,10 +165,10 @@ func (q *LocalQueue[C, H]) pass() bool {
 	return true
 }
 
-// shareable reports whether one more reader may come in under the claim: beside
-// readers only, behind every caller that waits, and not while a claim waits
-// behind this one at the nodes. That can only be a writer's. Readers that went
-// on coming would starve either writer.
+// shareable reports whether one more reader may use the claim: only while
+// readers hold it, no caller of this process waits, and no claim waits behind
+// it at the nodes. Such a claim can only be of a writer. If readers kept coming
+// in, the writer would starve.
 func (q *LocalQueue[C, H]) shareable() bool {
 	if q.mode != Read { //mutant:RuleShare=q.mode != Read && q.mode != Write
 		return false
@@ -175,14 +179,16 @@ func (q *LocalQueue[C, H]) shareable() bool {
 	return q.shares()
 }
 
-// shares reports whether the claim may serve one more reader beside others.
+// shares reports whether the claim may serve one more reader at the same time
+// as others.
 func (q *LocalQueue[C, H]) shares() bool {
 	s := q.claim.Standing()
 	return (s.Usable || s.Valid && s.Fixed) &&
 		!s.Waiters //mutant:RuleReadersYield
 }
 
-// Wait queues a caller that Lock has told to. It returns the place for GiveUp.
+// Wait queues a caller for which Lock returned LockWait. It returns the place
+// for GiveUp.
 func (q *LocalQueue[C, H]) Wait(c C, mode Mode) *linked.Element {
 	return q.line.PushBack(inLine[C]{c, mode})
 }
@@ -190,11 +196,12 @@ func (q *LocalQueue[C, H]) Wait(c C, mode Mode) *linked.Element {
 // Waiters reports whether callers wait.
 func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
 
-// GiveUp takes a caller that no longer wants to wait out of the queue. It
-// reports whether the caller was there. If not, its turn has come at the same
-// time, and it gives that back at once, by Unlock or Next. GiveUp returns the
-// readers that come in: a writer was before them.
-// Invariant: it takes as long whatever the number of those that wait.
+// GiveUp removes a caller that no longer wants to wait from the queue. It
+// reports whether the caller was still in the queue. If not, its turn has come
+// at the same time, and the caller must give the turn back at once, by Unlock
+// or Next. If the caller was a writer ahead of readers, GiveUp returns the
+// readers that now hold the value.
+// Invariant: GiveUp takes constant time, however many callers wait.
 func (q *LocalQueue[C, H]) GiveUp(place *linked.Element) (in []C, ok bool) {
 	n := q.line.Len()
 	q.line.Remove(place)
@@ -202,8 +209,8 @@ func (q *LocalQueue[C, H]) GiveUp(place *linked.Element) (in []C, ok bool) {
 	return q.Calm(), ok
 }
 
-// Calm says that no claim may wait behind the shared one any more. It returns
-// the readers that come in, which have waited because of it.
+// Calm records that a claim that waited behind the shared one may be gone. It
+// returns the readers that waited because of it and hold the value now.
 func (q *LocalQueue[C, H]) Calm() (in []C) {
 	if q.mode == Read && q.line.Len() > 0 && q.shares() {
 		in = q.readersAhead()
@@ -211,15 +218,18 @@ func (q *LocalQueue[C, H]) Calm() (in []C) {
 	return in
 }
 
-// Admitted says that the claim that a caller has got is held, in that caller's
-// mode. Readers at the head of the queue come in too. The claim may have ended
-// before q knew it: then the end is what Ended returns.
+// Admitted records that the claim that a caller got is held, in the mode of
+// that caller. It returns the readers at the head of the queue, which hold the
+// value too. If the claim had ended before Admitted was called, end is what
+// Ended returns.
 func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome) {
 	q.mode, q.kind, q.callers = mode, mode, 1
 	q.claim, q.n, q.waited = claim, 0, false
 	return q.readersAhead(), q.Ended()
 }
 
+// readersAhead removes the readers at the head of the queue, if readers hold the
+// value, and counts them as callers that hold it.
 func (q *LocalQueue[C, H]) readersAhead() (in []C) {
 	for q.mode == Read && q.firstWants(Read) {
 		in = append(in, q.pop().caller)
@@ -228,18 +238,18 @@ func (q *LocalQueue[C, H]) readersAhead() (in []C) {
 	return in
 }
 
-// EndOutcome is what the end of a claim means.
+// EndOutcome says what the end of a claim means.
 type EndOutcome uint8
 
 const (
 	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or q does not know it yet
 	EndedLinger                    // the claim that lingered is gone
-	EndedHold                      // the callers that hold the value learn that they have lost it
+	EndedHold                      // the callers that hold the value must learn that they have lost it
 )
 
-// Ended says that a claim has ended by itself. It may be an earlier one.
-// Invariant: no caller learns of a loss while the claim goes on. Readers that
-// come in later would share a turn that has ended.
+// Ended records that a claim has ended on its own. It may be an earlier claim.
+// Invariant: no caller learns of a loss while the claim continues. Readers that
+// come in later would otherwise share a turn that has ended.
 func (q *LocalQueue[C, H]) Ended() EndOutcome {
 	var none H
 	switch {
@@ -252,23 +262,25 @@ func (q *LocalQueue[C, H]) Ended() EndOutcome {
 	return EndedHold //mutant:RuleLostHolders=EndedEarlier
 }
 
+// drop forgets the claim and returns it.
 func (q *LocalQueue[C, H]) drop() (claim H) {
 	claim, q.claim = q.claim, claim
 	return claim
 }
 
-// LocalTask is what is to be done after an attempt, or a claim, has ended.
+// LocalTask says what must be done after an attempt, or a claim, has ended.
 type LocalTask[C any] struct {
-	To       C    // this caller gets the claim from the nodes
+	To       C    // the caller that must get the claim from the nodes, if Any
 	Any      bool // there is such a caller
-	Place    bool // it goes on with the attempt that is queued there
-	Withdraw bool // that attempt is withdrawn
+	Place    bool // it continues the attempt that is queued at the nodes
+	Withdraw bool // that attempt must be withdrawn
 }
 
-// Next says that the caller that was to get the claim for mode has failed or
-// has given up, or that the claim has been given back. The next caller gets the
-// task, and the place of an attempt that is still queued at the nodes if it
-// wants the same mode. That of a try is good for no other caller.
+// Next records that the caller that was getting the claim has failed or has
+// given up, or that the claim has been given back. The next caller gets the
+// task. If an attempt is still queued at the nodes and that caller wants the
+// same mode, it takes over the attempt. The attempt of a try is of no use to
+// another caller.
 func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
 	if q.mode = idle; q.line.Len() > 0 { //mutant:RuleNext
 		w := q.pop()
@@ -280,11 +292,12 @@ func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
 	return t
 }
 
-// Claim returns the claim, and which turn under it is under way: n of its
-// token.
+// Claim returns the claim, and the number of the current turn under it, from
+// which its token is computed.
 func (q *LocalQueue[C, H]) Claim() (claim H, n int) { return q.claim, int(q.n) }
 
-// Held returns the claim if callers hold the value in the mode, else none.
+// Held returns the claim if callers hold the value in the given mode, otherwise
+// none.
 func (q *LocalQueue[C, H]) Held(mode Mode) (claim H) {
 	if q.mode == mode {
 		claim = q.claim
@@ -293,8 +306,8 @@ func (q *LocalQueue[C, H]) Held(mode Mode) (claim H) {
 }
 
 // Downgrade begins to make the writer a reader: its claim keeps its place and
-// gets as light as a reader's. Then Downgraded is called. It reports whether
-// there is a writer.
+// gets the weight of a reader. Downgraded must be called afterwards. It reports
+// whether there is a writer.
 func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
 	if q.mode != Write || q.shrinks {
 		return claim, false
@@ -303,8 +316,8 @@ func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
 	return q.claim, true
 }
 
-// Downgraded says whether the claim has become lighter; if not, it was lost. It
-// returns the readers that come in.
+// Downgraded records whether the claim has become lighter; if not, the claim
+// was lost. It returns the readers that hold the value now.
 func (q *LocalQueue[C, H]) Downgraded(shrunk bool) (in []C) {
 	if q.shrinks = false; shrunk {
 		q.mode, q.kind = Read, Read

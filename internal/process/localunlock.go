@@ -4,29 +4,27 @@ import (
 	"time"
 )
 
-// This file owns what becomes of the shared claim once a caller gives the value
-// back: it goes to the next caller, lingers for one that may come, or is left.
-
-// UnlockOutcome is what is to be done when a caller has unlocked.
+// UnlockOutcome says what must be done when a caller has unlocked.
 type UnlockOutcome uint8
 
 const (
 	UnlockNotHeld UnlockOutcome = iota + 1 // nothing: the value is not held in this mode
-	UnlockShared                           // nothing: other readers hold it
+	UnlockShared                           // nothing: other readers still hold it
 	UnlockPassed                           // the next writer holds it, in a turn of its own: see Claim
-	UnlockLingers                          // the claim lingers: Lingered is called after q.Linger
-	UnlockLeave                            // the claim is left, and then Next is called
+	UnlockLingers                          // the claim lingers: call Lingered after q.Linger
+	UnlockLeave                            // leave the claim, then call Next
 )
 
+// LocalUnlock is the result of Unlock.
 type LocalUnlock[C any, H SharedClaim] struct {
 	Do    UnlockOutcome
 	Lost  bool // the claim had ended before
-	To    C    // of UnlockPassed
-	Claim H    // of UnlockLeave
+	To    C    // with UnlockPassed: the next writer
+	Claim H    // with UnlockLeave: the claim to leave
 }
 
-// Unlock ends one caller's hold. A hold that was lost is ended by Unlock too.
-// Invariant: while a Downgrade is under way no Unlock changes the mode.
+// Unlock ends the hold of one caller, also a hold that was lost.
+// Invariant: while a Downgrade is in progress no Unlock changes the mode.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	if q.mode != mode ||
 		q.shrinks { //mutant:RuleShrinks
@@ -51,17 +49,17 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		x.Do = UnlockLingers
 		return x
 	}
-	// Not idle yet: a caller that came now would queue at the nodes behind the
-	// claim of its own process. A claim that looks lost is left too: it may
-	// have been renewed just then (local-lost-left.txt).
+	// The mode is not idle yet: a caller that came now would queue at the nodes
+	// behind the claim of its own process. A claim that looks lost is left too,
+	// because it may just have been renewed (local-lost-left.txt).
 	var none H
 	x.Do, x.Claim = UnlockLeave, q.claim
 	q.mode, q.claim = getting, none
 	return x
 }
 
-// Waiting says that a claim waits behind the shared one. A claim that only
-// lingers is left.
+// Waiting records that a claim waits behind the shared one. It returns the
+// claim if that only lingers, so the caller must leave it.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	if q.mode == idle { //mutant:RuleLinger
 		leave = q.drop()
@@ -69,8 +67,8 @@ func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	return leave
 }
 
-// Lingered says that the time may be over for which the claim lingers. It
-// returns the claim that is left, or after how long Lingered is to be called
+// Lingered is called when the time for which the claim lingers may be over. It
+// returns the claim to leave, or the time after which Lingered must be called
 // again, or neither.
 func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 	var none H

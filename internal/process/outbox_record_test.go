@@ -15,7 +15,7 @@ func TestRecordRequestsAreReplaced(t *testing.T) {
 	q := &lease.RegisterOp{Op: protocol.OpRead, Nodes: 1}
 	first := protocol.Request{Op: protocol.OpRead, Sent: 1}
 	assert.True(t, q.Goes(&first))
-	q.Waits(&first)
+	q.MarkWaiting(&first)
 	newer := protocol.Request{Op: protocol.OpRepair, Sent: 2}
 	assert.False(t, q.Goes(&newer))
 	assert.Equal(t, protocol.OpRepair, first.Op)
@@ -38,7 +38,7 @@ func TestRecordRequestsOfAnEndedOperation(t *testing.T) {
 	} {
 		r := protocol.Request{Op: c.q.Op, Stored: &c.q.Stored}
 		c.q.Goes(&r)
-		c.q.Waits(&r)
+		c.q.MarkWaiting(&r)
 		assert.True(t, c.q.Depart(&r))
 		c.q.End()
 		assert.Equal(t, c.want, c.q.Depart(&r), "%v", c.q.Op)

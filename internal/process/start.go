@@ -7,21 +7,19 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns how claims and operations on records begin in their process:
-// which nodes they ask and wait for, for how long, and with which tickets.
-
-// Config returns what an attempt that begins now has of its client: which nodes
-// it asks, and which of these make a quorum. The caller adds what the claim
-// asks for: its Terms, NodeTimeout, Drift, and how it is used.
+// Config returns the part of the configuration of a new attempt that its client
+// decides: which nodes it asks, and which of these make a quorum. The caller
+// adds what the claim asks for: its Terms, NodeTimeout, Drift, and how it is
+// used.
 func (c *Client) Config(succession bool) lease.Config {
 	g := c.group.Load()
 	sets, absent := g.Of(succession)
 	return lease.Config{Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Window: g.Window, Succession: succession}
 }
 
-// Defer returns which nodes an attempt defers. No attempt defers nodes that is
-// to decide which configuration follows: few nodes decide that, and they are
-// asked seldom.
+// Defer returns the nodes that an attempt asks later. An attempt that decides
+// which configuration follows defers none: few nodes decide that, and they are
+// seldom asked.
 func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.Links) lease.Deferral {
 	if cfg.Succession {
 		return lease.Deferral{}
@@ -29,8 +27,8 @@ func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.L
 	return c.fanout.Defer(cfg, name, contended, l)
 }
 
-// Start makes an attempt and has it ask for its places. Nodes that are
-// unhealthy are asked and not waited for.
+// Start creates an attempt and makes it ask for its places. Unhealthy nodes are
+// asked too, but not waited for.
 func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral) {
 	cfg.NodeTimeout = c.fanout.QuorumTimeout(l.Unhealthy|cfg.Absent, cfg.NodeTimeout, cfg.TTL)
 	a.Claim = *lease.NewClaim(cfg)
@@ -46,13 +44,14 @@ func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config,
 	}
 }
 
-// propose returns T0 for an attempt that begins now.
+// propose returns the ticket T0 of an attempt that begins now.
 func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket {
 	return n.tickets.Propose(a.State.ID, c.Clock(now), c.Window())
 }
 
-// Step is Attempt.Step, and gives joins their T0: of when they are first sent.
-// An attempt of which nothing could be sent when it began proposes again.
+// Step is Attempt.Step. It also proposes a new T0 if nothing could be sent when
+// the attempt began, so that T0 is of the time at which the joins are first
+// sent.
 func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.Request, news News) {
 	if a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.State.Began() && !a.State.Postponed() {
 		a.State.Begin(a.State.Began(), c.propose(now, a, n))
@@ -60,9 +59,9 @@ func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.R
 	return a.Step(n)
 }
 
-// Depart makes r, whose turn has come, what it is to be now. Without ok it is
-// not sent: it was withdrawn, or it is a leave that comes too late, as the
-// lease has ended by itself.
+// Depart prepares r, whose turn to be sent has come. It returns false if r must
+// not be sent: r was withdrawn, or it is a leave that comes too late because
+// the lease has already ended.
 func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Request) (ok bool) {
 	switch {
 	case r.Withdrawn:
@@ -82,14 +81,14 @@ func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 }
 
 // StartRegisterOp begins an operation on the record of a name. timeout and ttl
-// are those of the name.
+// are the settings of the name.
 func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3
 	// A node that loses its data is not caught up before its guard time is
-	// over. So what it said less than a guard time ago it still has, or it says
-	// that it is recovering.
+	// over. So if it answered less than a guard time ago, it still has what it
+	// said then, or it says that it is recovering.
 	q.Fresh = g.Fresh()
 	if g.Past(q.Succession, name) {
 		q.Supersede()

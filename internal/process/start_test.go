@@ -43,7 +43,7 @@ func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
 func TestAnAttemptBeginsWithTheFirstJoinThatIsSent(t *testing.T) {
 	t.Parallel()
 	_, _, a, joins := began(false, 0)
-	a.Waits(&joins[0])
+	a.MarkWaiting(&joins[0])
 	require.True(t, a.State.Postponed())
 	joins[1].Sent = 5
 	a.Departed(&joins[1], true)
@@ -60,7 +60,7 @@ func TestALeaveThatComesTooLate(t *testing.T) {
 	leaves, _ := c.Step(3, a, n)
 	require.Len(t, leaves, 3)
 	for i := range leaves {
-		a.Waits(&leaves[i])
+		a.MarkWaiting(&leaves[i])
 	}
 	assert.True(t, c.Depart(protocol.Time(3).Add(a.State.TTL-1), a, n, &leaves[0]))
 	for i := range leaves[1:] {

@@ -59,7 +59,7 @@ func (a *Attempt) Valid(now protocol.Time) bool {
 
 // Unsent returns the request that waits for room at a node, nil if none does.
 // The runtime has it in its [Backlog].
-func (a *Attempt) Unsent(node int) *protocol.Request { return a.outbox.waits(node) }
+func (a *Attempt) Unsent(node int) *protocol.Request { return a.outbox.waitingAt(node) }
 
 // Over reports whether nothing more comes of an attempt: it has ended, and
 // nothing of it waits for room.
@@ -81,7 +81,7 @@ func (a *Attempt) AppendState(b []byte, now protocol.Time) []byte {
 		b = binary.AppendUvarint(b, uint64(a.outbox.merged))
 	}
 	for i := range int(a.State.Nodes) {
-		r := a.outbox.waits(i)
+		r := a.outbox.waitingAt(i)
 		if r == nil {
 			b = append(b, 0)
 			continue

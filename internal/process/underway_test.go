@@ -25,10 +25,10 @@ func TestUnderway(t *testing.T) {
 	for i := range asked {
 		a.Departed(&asked[i], true)
 	}
-	assert.True(t, a.Underway())
+	assert.True(t, a.AwaitsFirstAnswers())
 	a.Fail(2, &asked[0], false)
-	assert.True(t, a.Underway())
+	assert.True(t, a.AwaitsFirstAnswers())
 	a.Fail(3, &asked[2], false)
-	assert.False(t, a.Underway())
+	assert.False(t, a.AwaitsFirstAnswers())
 	assert.Equal(t, lease.Joining, a.State.Phase())
 }

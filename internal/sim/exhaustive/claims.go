@@ -222,7 +222,7 @@ func (x *claimParts) tell(p *claimPart, e claimEvent) []sent {
 func (x *claimParts) enqueue(p claimPart, e claimEvent, send []protocol.Request) (all []sent) {
 	for _, r := range send {
 		if e.full&(1<<r.Node) != 0 {
-			p.a.Waits(&r)
+			p.a.MarkWaiting(&r)
 			continue
 		}
 		all = append(all, x.depart(p.a, &r, e))

@@ -92,7 +92,7 @@ func (a *Attempt) After() {
 		t.Proc.Link(send[i].Node).enqueue(a, &send[i])
 	}
 	lease.Free(send)
-	if a.place && !a.Underway() {
+	if a.place && !a.AwaitsFirstAnswers() {
 		a.place = false
 		if p := t.Proc; len(p.crowd) > 0 {
 			next := p.crowd[0]

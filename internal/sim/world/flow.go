@@ -27,7 +27,7 @@ func (l *Link) enqueue(a *Attempt, r *protocol.Request) {
 	if !l.backlog.Behind(r.Class) && l.depart(m) {
 		return
 	}
-	a.Waits(&m.Req)
+	a.MarkWaiting(&m.Req)
 	a.Waited = true
 	l.backlog.Put(r.Class, m)
 	if l.Proc.World.Trace != nil {
@@ -44,7 +44,7 @@ func (l *Link) enqueueRecord(i *RegisterOp, r *protocol.Request) {
 	if !l.backlog.Behind(r.Class) && l.depart(m) {
 		return
 	}
-	i.Waits(&m.Req)
+	i.MarkWaiting(&m.Req)
 	l.backlog.Put(r.Class, m)
 	if l.Proc.World.Trace != nil {
 		l.Proc.World.Log("%v: waits for room at node %d, as one of %d", i, l.Index, l.backlog.Len())
@@ -95,7 +95,7 @@ func (l *Link) pump() {
 			continue
 		}
 		if !l.depart(m) {
-			a.Waits(&m.Req)
+			a.MarkWaiting(&m.Req)
 			l.backlog.Return(k, m)
 			return
 		}

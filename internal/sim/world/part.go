@@ -175,7 +175,7 @@ func (t *Participant) begin() {
 	var links lease.Links
 	for i := range int(cfg.Nodes) {
 		l := p.Link(i)
-		links.See(i, l.Up, l.waits(), p.Client.Fanout().NodeTimeout(i, cfg.NodeTimeout, cfg.TTL), true) // busy: so that Fanout defers nodes
+		links.Add(i, l.Up, l.waits(), p.Client.Fanout().NodeTimeout(i, cfg.NodeTimeout, cfg.TTL), true) // busy: so that Fanout defers nodes
 	}
 	if later == nil { // as the runtime, with a name that differs from one claim to the next
 		d := p.Client.Defer(&cfg, string(id[9:10]), t.shared().Contended(), links)
