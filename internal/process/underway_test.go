@@ -12,7 +12,7 @@ import (
 
 // An attempt has its place until a quorum of nodes has answered or failed,
 // whatever they have said.
-func TestUnderway(t *testing.T) {
+func TestAwaitsFirstAnswers(t *testing.T) {
 	c := NewClient(ClientConfig{Nodes: 3, TTL: time.Second, NodeTimeout: time.Second, Guard: 3 * time.Second})
 	n := &Name{Name: "n"}
 	var a Attempt
