@@ -6,9 +6,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what an exchange finds out about the disks of the nodes:
-// whether a node that restarts may come back with the configuration of before.
-// Exchange decides what follows from it (RuleExchangeSaved).
+// What an exchange finds out about the nodes' disks: whether a node that
+// restarts may come back with the earlier configuration. Exchange decides what
+// follows from that (RuleExchangeSaved).
 
 // Persistence is what a node says of its disk.
 type Persistence struct {

@@ -206,19 +206,20 @@ func (e *Exchange) Awaits(member int) bool {
 // how long that had been silent. It is -1 if there is none.
 func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone - 1, e.away }
 
-// Moved says that a member serves the configuration that was decided last, as
-// it was asked at some time. saved says that it serves it after a restart, too,
-// or comes back empty; see Saves.
+// Moved records that a member served the latest decided configuration when it
+// was asked. saved means that it will serve it after a restart as well, or come
+// back empty; see Saves.
 //
-// Invariant: a majority serves that configuration at one moment, and so for
-// good. Without the second look A moves, loses its data, and gets its place in
-// the configuration of before by the word of B and C, which have not moved.
-// Then B moves. A and C serve the one of before, and the new set counts without
-// them (TestAMajorityServesAtOneMoment).
+// Invariant: a majority serves that configuration at the same moment, and
+// therefore permanently. Without the second look, this could happen: A moves,
+// loses its data, and gets its place in the earlier configuration from the
+// reports of B and C, which have not moved. Then B moves. A and C still serve
+// the earlier configuration while the new set counts without them
+// (TestAMajorityServesAtOneMoment).
 //
-// Invariant: each node of that majority serves it after a restart as well.
-// Without that A comes back with an older file, which has the configuration of
-// before (aim exchange regress).
+// Invariant: each node of that majority also serves it after a restart.
+// Otherwise A could come back with an older file that has the earlier
+// configuration (aim exchange regress).
 func (e *Exchange) Moved(now, asked protocol.Time, member int, saved bool) {
 	n := &e.nodes[member]
 	n.moved = true

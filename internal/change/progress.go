@@ -19,7 +19,7 @@ const (
 	AwaitAnswers                // of nodes that enter: see Exchange.Awaits
 	AwaitLearnt                 // the new nodes take in what the others have
 	AwaitPlaces                 // holders get their places at the nodes that stay
-	AwaitLeases                 // the leases end that only the nodes of before know
+	AwaitLeases                 // leases end that only the old nodes know
 	AwaitServed                 // a majority serves the set
 	AwaitFollowed               // clients follow: see Exchange.Follows
 )

@@ -26,7 +26,7 @@ type Goal struct {
 	Add    []nodeset.Member // their numbers are given by Begin
 	Remove []string         // addresses
 	Move   []nodeset.Member // members by identity, with the addresses that they get
-	Keep   bool             // of Move: they have the addresses of before, too; else these alone
+	Keep   bool             // for Move: the members keep their earlier addresses as well
 	Shared *nodeset.Shared  // nil: the settings stay
 }
 

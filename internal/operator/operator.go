@@ -1,9 +1,10 @@
-// Package operator changes the set of nodes of a client: it has package change
-// decide, and carries that out on the servers. Package members and the command
-// import it. A program that uses locks only does not.
+// Package operator changes the set of nodes of a client. Package change decides
+// the steps, and this package carries them out on the servers. It is imported
+// by package members and by the command, but not by programs that only use
+// locks.
 package operator
 
-// This file owns what one call of Run asks for, and what there is to it.
+// The parameters, the progress and the error of Run, and the state of one call.
 
 import (
 	"context"
@@ -31,15 +32,14 @@ type Exchange struct {
 	Allow func(c *nodeset.Configuration, smaller bool) error
 }
 
-// Move is a member that gets another address. With Keep it has those of before
-// as well, else the new one alone.
+// Move gives a member another address. With Keep, the member keeps its earlier
+// addresses as well.
 type Move struct {
 	From, To string
 	Keep     bool
 }
 
-// Progress is how far an exchange has come. It is reported when that
-// changes.
+// Progress is the progress of an exchange. It is reported whenever it changes.
 type Progress struct {
 	Epoch uint64
 	Stage string        // stable, learning or joint
@@ -47,8 +47,7 @@ type Progress struct {
 	Left  time.Duration // how long that takes at least
 }
 
-// Error is an exchange that was not carried out, and the state of the
-// set.
+// Error says why an exchange was not carried out, and the state of the set.
 type Error struct {
 	Why   error
 	State string
@@ -59,8 +58,8 @@ func (e *Error) Error() string { return e.Why.Error() + "; " + e.State }
 // Unwrap returns why.
 func (e *Error) Unwrap() error { return e.Why }
 
-// exchange is one call of Run. Only its caller's goroutine uses it, so it
-// has no lock. The goroutines of its steps get none of its fields.
+// exchange is one call of Run. Only its caller's goroutine uses it, so it needs
+// no lock. The goroutines of its steps get none of its fields.
 type exchange struct {
 	q       *core.Quorum
 	set     setup.Settings
@@ -78,5 +77,5 @@ type exchange struct {
 	tells  chan func() // what has become of a step
 }
 
-// config is what the client counts on now, nil for nothing.
+// config returns the configuration that the client counts on, or nil.
 func (x *exchange) config() *nodeset.Configuration { return x.q.Members.Config.Load() }

@@ -1,12 +1,12 @@
 package operator
 
-// This file owns what is found out before an exchange begins: which change the
-// caller means, and whether each server that is to be added can be a node of
-// this set. Nothing is written to a server here.
+// What is found out before an exchange begins: which change the caller means,
+// and whether each server to be added can be a node of this set. Nothing that
+// concerns the set is written to a server here.
 //
-// Invariant: a call that is repeated after it died finds the same change. It
-// gives the members that it added before the identities that they have, and
-// does not refuse to remove a node that is gone.
+// Invariant: a call that is repeated after it died finds the same change.
+// Members that the earlier call added get the identities that they already
+// have, and removing a node that is gone already is no error.
 
 import (
 	"cmp"
@@ -97,8 +97,8 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	return nil
 }
 
-// addresses returns the addresses of nodes that are given by these, or by URLs.
-// That of a Sentinel set is no URL, and has commas.
+// addresses returns the nodes' addresses, which are given as such or as URLs.
+// The address of a Sentinel set is not a URL, and contains commas.
 func addresses(given []string, c *nodeset.Configuration) (all []string, err error) {
 	var others []string
 	for _, a := range given {
@@ -115,7 +115,7 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 	return all, err
 }
 
-// notMember is the error for an address that is no member's.
+// notMember is the error for an address that belongs to no member.
 func notMember(addr string, c *nodeset.Configuration) error {
 	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
 }
@@ -242,11 +242,11 @@ func bounded(s nodeset.Shared) error {
 // programs' data beside Quorate's, and an operator copies the remedy.
 var errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if there is nothing else on it)")
 
-// suits reports why a server cannot be a new node of the set, nil if it can. It
-// has the server keep a word, so a server that cannot be written to is refused
+// suits returns why a server cannot be a new node of the set, or nil. It makes
+// the server store a word, so a server that cannot be written to is rejected
 // before anything is decided.
 //
-// Invariant: a node that enters is of no set, or has left this one.
+// Invariant: a node that enters belongs to no set, or has left this one.
 func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Configuration, runs map[string]string) error {
 	has, run, err := x.keeps(ctx, a)
 	switch {

@@ -1,7 +1,7 @@
 package operator
 
-// This file owns the words about an exchange: its progress, the state of the
-// set in an error, and why a change is unfit. No step depends on them.
+// Texts about an exchange: its progress, the state of the set in an error, and
+// why a change is unfit. No step depends on them.
 
 import (
 	"fmt"
@@ -43,9 +43,9 @@ var awaits = map[change.OperatorAwait]string{
 	change.AwaitFollowed: "the clients to follow; keep the removed servers running until then",
 }
 
-// state says how far the set has come, for an error. It reads the configuration
-// of this moment and not that of the last round. A step may have been decided
-// since, and an operator acts on what the error says.
+// state describes how far the set has come, for an error. It reads the current
+// configuration instead of the last round's, because a step may have been
+// decided since, and an operator acts on the error.
 func (x *exchange) state() string {
 	c := x.config()
 	if c == nil {
@@ -67,9 +67,8 @@ func following(left time.Duration) string {
 		(left + time.Second - 1).Truncate(time.Second))
 }
 
-// unfit says why the change makes no sense for the set: it puts into words what
-// nodeset.Configuration.Fits has found. That looks at stable sets only, so
-// each of its members stays.
+// unfit explains why the change makes no sense for the set, as found by Fits.
+// That checks stable sets only, so each of the set's members stays.
 func (x *exchange) unfit() string {
 	c := x.o.Config()
 	for _, m := range x.goal.Add {

@@ -1,7 +1,7 @@
 package operator
 
-// This file owns how a call runs: change.Operator gets its events, until the
-// call ends with nothing, or with an error. The steps are in step.go.
+// The loop of a call: change.Operator gets its events until the call ends. The
+// steps are in step.go.
 
 import (
 	"context"
@@ -60,8 +60,8 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	return nil
 }
 
-// run gives the call its events until it is over. At its end nothing of it is
-// under way any more.
+// run passes events to the call until it is over. At its end, nothing of the
+// call is still running.
 func (x *exchange) run(ctx context.Context) error {
 	x.tells = make(chan func())
 	x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -97,7 +97,7 @@ func (x *exchange) run(ctx context.Context) error {
 	}
 }
 
-// ended is the error of a call that is over.
+// ended returns the error of a finished call.
 func (x *exchange) ended() error {
 	switch x.o.End() {
 	case change.OperatorDone:
@@ -110,7 +110,7 @@ func (x *exchange) ended() error {
 	return &Error{x.why(), x.state()}
 }
 
-// why is why a change was given up.
+// why returns why a change was given up.
 func (x *exchange) why() error {
 	switch o := &x.o; o.Why {
 	case change.WhySilent:

@@ -18,9 +18,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// carryOut begins the steps that the call wants. Each has a goroutine of its
-// own, so a node that does not answer costs a round its own timeout and no
-// more.
+// carryOut starts the steps that the call wants. Each has its own goroutine, so
+// a node that does not answer costs a round its own timeout and no more.
 func (x *exchange) carryOut() {
 	ctx, todo := x.steps, x.o.Out
 	x.o.Out = nil
@@ -35,7 +34,8 @@ func (x *exchange) carryOut() {
 	}
 }
 
-// step carries out one step, and returns what tells the call of it.
+// step carries out one step, and returns a function that reports its outcome to
+// the call.
 func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()) {
 	switch s.Kind {
 	case change.OperatorLook:
@@ -68,8 +68,8 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 	}
 }
 
-// refuses reports whether an error is a refusal that no other round changes. It
-// is kept for the error of the call.
+// refuses reports whether err is a permanent refusal. It is kept for the call's
+// error.
 func (x *exchange) refuses(addr string, err error) bool {
 	if err == nil || !fault.ForGood(err) {
 		return false
@@ -100,8 +100,8 @@ func decide(q *core.Quorum, c *nodeset.Configuration) {
 	q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(c) })
 }
 
-// says has a member that was looked at carry out a command, and waits for the
-// answer as long as that node takes. It returns the last text of the answer.
+// says runs a command on a member and returns the last text of the answer. It
+// waits as long as that node may take.
 func (x *exchange) says(ctx context.Context, m nodeset.Member, words ...string) (string, error) {
 	n := x.q.Nodes.At(m.Number)
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&x.set))
@@ -144,8 +144,9 @@ func (x *exchange) snapshot(ctx context.Context, m nodeset.Member, again bool) c
 	return change.Persistence{Known: true, Run: run, Saving: true}
 }
 
-// unsaved says whether an error is a node's refusal, which no other try
-// changes. The log says what an operator has to see to.
+// unsaved returns what is known of a member's disk after err. If the node
+// refuses permanently, it is Refused, and the log says what an operator must
+// look at.
 func (x *exchange) unsaved(m nodeset.Member, err error) change.Persistence {
 	e, refused := err.(resp.Error)
 	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {

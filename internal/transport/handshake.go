@@ -248,11 +248,11 @@ func short(s string) string {
 	return s
 }
 
-// aofNotReady: a server that has been a replica until a moment ago writes to
-// its append-only file only when that has been rewritten. Till then
-// fsync=always keeps nothing, and a restart brings back the memory of before,
-// with a marker that says that all is well. So nothing is to be confirmed by
-// it.
+// aofNotReady reports whether the server was a replica until a moment ago and
+// has not yet rewritten its append-only file. Until then it does not write to
+// that file, so fsync=always protects nothing: a restart brings back the
+// earlier data, with a marker that says that all is well. So the server must
+// confirm nothing.
 func (i *Info) aofNotReady() bool {
 	return i.AOFEnabled && i.FsyncAlways && i.Former != "" && i.Rewriting
 }
