@@ -72,12 +72,12 @@ func (m *Membership) lost(k int) {
 	n := &m.members[k]
 	n.fault = SetLost
 	switch {
-	case m.vouched(k):
+	case m.mayRejoin(k):
 		// Seen is what the node keeps now. The step is refused if that has
 		// changed meanwhile, so two clients that restore one node begin one
 		// life of it, and not two.
 		m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity, Config: m.config, Seen: n.has.Text})
-	case m.config.Stage != Stable && !m.word(-1):
+	case m.config.Stage != Stable && !m.confirmedByMajority(-1):
 		n.fault = SetBetween
 	}
 }
@@ -100,7 +100,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 	n := m.at(i)
 	n.up, n.again, n.met, n.has = true, false, true, m.committed(i, has)
 	if i < Seed {
-		m.said[i].next = RecordedNext{}
+		m.reports[i].next = RecordedNext{}
 	}
 	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
 		m.tend()
@@ -136,7 +136,7 @@ func (m *Membership) Verdict(i int) SetVerdict {
 		return wrong
 	}
 	n := m.at(i)
-	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config, Asks: n.fault == SetLost && m.word(-1)}
+	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config, Asks: n.fault == SetLost && m.confirmedByMajority(-1)}
 }
 
 // Up says that a connection is ready. The client may have learnt of another

@@ -5,49 +5,50 @@ import (
 	"slices"
 )
 
-// This file owns what the members say of the set, and how a client that counts
-// on a configuration follows its set to a later one by that.
-// Invariant: a client adopts a later configuration only when a majority of the
+// What the members report about the set, and how a client follows its set to a
+// later configuration because of these reports.
+// Invariant: a client adopts a later configuration only if a majority of the
 // members that decide what follows show it, or what followed it, or have it in
-// their registers. No configuration vouches for itself: what one node shows is
-// a question. So no address is dialled, and no password sent, that such a
-// majority has not named (RuleSetFollow).
+// their registers. No configuration confirms itself: what one node shows only
+// raises a question. So the client dials no address, and sends no password to
+// it, that such a majority has not named (RuleSetFollow).
 
-// memberWords are what the members that decide what follows have said, and what
-// they are asked.
-type memberWords struct {
+// memberReports holds the reports of the members that decide what follows, and
+// counts the questions to them.
+type memberReports struct {
 	*contacts
 
-	asked uint32                  // counts the questions to members, see vouched
-	said  [protocol.MaxNodes]said // by number
+	asked   uint32                          // counts the questions to members, see mayRejoin
+	reports [protocol.MaxNodes]memberReport // by number
 }
 
-// said is what is known by the words of one member.
-type said struct {
+// memberReport is what is known from the reports of one member, and about its
+// losses of data.
+type memberReport struct {
 	life     string // the life of its data in which it was last seen blank
-	since    uint32 // the number of the first question after that; 0: it was never seen so
-	answered uint32 // the last question to which it said the set
+	since    uint32 // the number of the first question after that; 0: it was never seen blank
+	answered uint32 // the last question to which it confirmed the set
 	next     RecordedNext
 }
 
-// RecordedNext is what a node's register says of what follows a configuration.
+// RecordedNext is what a node's register says about the successor of a
+// configuration.
 type RecordedNext struct {
-	Of      Stamp // the configuration that is followed
+	Of      Stamp // the configuration whose successor this is
 	Version protocol.Version
-	Config  *Configuration // nil: nothing
+	Config  *Configuration // nil: none is recorded
 }
 
-// newer returns the configuration that the client is to go on with, nil if none
-// is found.
-func (w *memberWords) newer() *Configuration {
+// newer returns the configuration that the client must go on with, or nil.
+func (w *memberReports) newer() *Configuration {
 	if w.config == nil {
 		return nil
 	}
-	// The later configurations that members show which decide what follows, the
-	// latest first: one for each of these members.
+	// The later configurations that the deciding members show, one for each
+	// member, the latest first.
 	var shown []*Configuration
 	for _, member := range w.config.Members {
-		if c := w.members[member.Number].has.Recorded(); member.Role != Enters && w.speaks(member.Number) && c.Stamp.Epoch() > w.config.Stamp.Epoch() {
+		if c := w.members[member.Number].has.Recorded(); member.Role != Enters && w.isCredible(member.Number) && c.Stamp.Epoch() > w.config.Stamp.Epoch() {
 			shown = append(shown, c)
 		}
 	}
@@ -59,35 +60,37 @@ func (w *memberWords) newer() *Configuration {
 	return w.decided(shown)
 }
 
-// speaks reports whether what the server at the address of member k keeps is
-// that member's word on what follows: it is connected, of this set, and the
-// member, or was the member and has entered again as another one. A server with
-// the data of another member is not: that one would speak twice.
-func (w *memberWords) speaks(k int) bool {
+// isCredible reports whether the record of the server at member k's address
+// counts as that member's report on what follows. The server must be connected
+// and in this set. It must be the member, or have been the member and entered
+// again as another one. A server with another member's data does not count:
+// that member would count twice.
+func (w *memberReports) isCredible(k int) bool {
 	n, member := &w.members[k], w.config.Numbered(k)
 	c := n.has.Recorded()
 	return n.up && c != nil && c.Kin(w.config) && (n.has.Identity == member.Identity || w.config.Member(n.has.Identity) < 0)
 }
 
-// decided returns what the registers of the members say was decided to follow,
-// nil if that is not known: a majority serves it, or has it in its register,
-// and either one serves it or all of these have it of one version.
-// Invariant: members that have one value of different versions prove nothing.
+// decided returns the successor that was decided according to the members'
+// registers, or nil if that is not known. A majority must serve it or have it
+// in its register, and one member must serve it or all of the registers must
+// have the same version.
+// Invariant: members that have one value in different versions prove nothing.
 // Another value may have been proposed in between, and be decided later
 // (RuleSetVersion).
-func (w *memberWords) decided(shown []*Configuration) *Configuration {
+func (w *memberReports) decided(shown []*Configuration) *Configuration {
 	deciders := w.config.Deciders()
-	for k := range w.said {
-		next := &w.said[k].next
+	for k := range w.reports {
+		next := &w.reports[k].next
 		if deciders&(1<<k) == 0 || next.Of != w.config.Stamp || next.Config == nil || next.Config.Stamp.Epoch() != w.config.Stamp.Epoch()+1 {
 			continue
 		}
 		serves := slices.ContainsFunc(shown, func(c *Configuration) bool { return c.Stamp == next.Config.Stamp })
 		have := w.config.numbers(func(o *Member) bool {
-			if !w.speaks(o.Number) {
+			if !w.isCredible(o.Number) {
 				return false
 			}
-			has := &w.said[o.Number].next
+			has := &w.reports[o.Number].next
 			recorded := has.Of == next.Of && has.Config != nil && has.Config.Stamp == next.Config.Stamp &&
 				(serves || has.Version == next.Version) //mutant:RuleSetVersion
 			return recorded || w.members[o.Number].has.Stamp() == next.Config.Stamp

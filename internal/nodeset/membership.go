@@ -26,23 +26,23 @@ import (
 // concurrent use.
 type Membership struct {
 	contacts
-	memberWords
+	memberReports
 	recorder
 
 	stood   [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
 	others  uint32                    // numbers that stand for another member than before, since Group was called
-	skipped bool                      // the configuration has begun to count since a claim of before may have been admitted without its nodes
+	skipped bool                      // the configuration has begun to count since an earlier claim may have been admitted without its nodes
 	known   int                       // numbers up to here were members
 }
 
 func NewMembership(list []string) *Membership {
 	m := &Membership{contacts: contacts{list: slices.Clone(list), seeds: make([]contact, len(list))}}
-	m.memberWords.contacts, m.recorder.contacts = &m.contacts, &m.contacts
+	m.memberReports.contacts, m.recorder.contacts = &m.contacts, &m.contacts
 	return m
 }
 
-// adopt has the client count on a configuration. What its members are is judged
-// by new connections.
+// adopt makes the client count on a configuration. New connections judge what
+// the servers of its members are.
 func (m *Membership) adopt(by int, c *Configuration) {
 	was := m.config
 	m.config, m.last = c, c
@@ -78,14 +78,14 @@ func (m *Membership) adopt(by int, c *Configuration) {
 	m.tend()
 }
 
-// blank has nothing be known of what a number stands for.
+// blank resets what is known of the member with a number.
 func (m *Membership) blank(k int, fault SetFault) {
-	m.members[k], m.said[k] = contact{fault: fault}, said{}
+	m.members[k], m.reports[k] = contact{fault: fault}, memberReport{}
 }
 
-// forget has the client count on no set any more: each member that decides what
-// follows has lost its data, or is of another set by now. It then does as a
-// client that starts, whose list is theirs.
+// forget makes the client count on no set: each member that decides what
+// follows has lost its data, or is in another set by now. The client then
+// behaves like one that starts with the members' addresses as its list.
 func (m *Membership) forget() {
 	if m.config == nil {
 		return
@@ -113,24 +113,24 @@ func (m *Membership) forget() {
 	m.Relist(list)
 }
 
-// Decide says that a configuration follows which the client counts on: this
-// client has decided it, or read that it was decided.
+// Decide takes a successor of the client's configuration: this client has
+// decided it, or has read that it was decided.
 func (m *Membership) Decide(c *Configuration) {
 	if m.config != nil && c.Stamp.Epoch() > m.config.Stamp.Epoch() {
 		m.adopt(-1, c)
 	}
 }
 
-// Told says what member k keeps, as it was asked by the SetAction of that
+// HandleReport takes what member k keeps, as it was asked by the SetAction of that
 // number.
-func (m *Membership) Told(k int, ask uint32, has NodeSet, next RecordedNext) {
-	if c := m.told(k, ask, has, next); c != nil {
+func (m *Membership) HandleReport(k int, ask uint32, has NodeSet, next RecordedNext) {
+	if c := m.handleReport(k, ask, has, next); c != nil {
 		m.adopt(-1, c)
 	}
 }
 
-// Recorded says that this client has carried out a Recording. The nodes without
-// a vote are judged again, which may have one now.
+// Recorded takes a Recording that this client has carried out. Nodes without a
+// vote are judged again, because they may have one now.
 func (m *Membership) Recorded(r *Recording) {
 	if m.config == nil {
 		m.adopt(-1, r.Config)
@@ -139,7 +139,7 @@ func (m *Membership) Recorded(r *Recording) {
 }
 
 // Group returns which nodes the client asks, and which of them make a quorum.
-// It says RestartJoining and Others once.
+// It reports RestartJoining and Others only once.
 func (m *Membership) Group() protocol.Group {
 	if m.config == nil {
 		return protocol.Group{}

@@ -217,8 +217,8 @@ func (c *Clocks) Wake() protocol.Time {
 	return w
 }
 
-// IncarnationBegan says that another incarnation of a node has begun, with the
-// clock as it is. Its guard time outlasts all leases of before.
+// IncarnationBegan starts over with a node's clock, because the node has begun
+// another incarnation. Its guard time outlasts all earlier leases.
 func (c *Clocks) IncarnationBegan(node int) {
 	c.bounds[node].Forget(0)
 	if c.cases[node].open {

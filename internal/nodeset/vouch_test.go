@@ -118,7 +118,7 @@ func TestAWordThatIsOver(t *testing.T) {
 	p.drop(2)
 	p.Kept(2, nodeset.NodeSet{Life: "one"})
 	p.Kept(7, nodeset.NodeSet{Life: "one"})
-	p.Told(7, 1, nodeset.NodeSet{}, nodeset.RecordedNext{})
+	p.HandleReport(7, 1, nodeset.NodeSet{}, nodeset.RecordedNext{})
 	p.act()
 	assert.Empty(t, p.asks, "the connection has ended")
 }
@@ -133,7 +133,7 @@ func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 		"it has moved on": recordedAt(joint, "A"), "it has lost its data": {}, "it is another member": recordedAt(set, "B"),
 	} {
 		p := newWorld().serve(set, abc...).start(abc...).settle(t)
-		p.Told(0, 1, says, nodeset.RecordedNext{})
+		p.HandleReport(0, 1, says, nodeset.RecordedNext{})
 		p.act()
 		assert.Nil(t, p.conns[0], what)
 		assert.NotNil(t, p.conns[1], what)

@@ -184,7 +184,7 @@ func (p *party) answer() {
 	if s := p.conns[a.Node]; s != nil && s.up {
 		next := s.next[p.Stamp()]
 		next.Of = p.Stamp()
-		p.Told(a.Node, a.Ask, s.shows(), next)
+		p.HandleReport(a.Node, a.Ask, s.shows(), next)
 		p.act()
 	}
 }

@@ -150,7 +150,7 @@ func (s *members) ask(i int, number uint32) {
 		if err != nil || unread != nil || !ok || flow.Text(v, 0) != before {
 			return
 		}
-		s.Change(-1, func(m *nodeset.Membership) { m.Told(i, number, has, next) })
+		s.Change(-1, func(m *nodeset.Membership) { m.HandleReport(i, number, has, next) })
 	}})
 }
 

@@ -266,11 +266,11 @@ type naming struct {
 // promised.
 type recorder struct {
 	*members
-	One       chan struct{}  // full while a set is recorded: one at a time
-	recording bool           // record runs
-	declaring int            // calls of Bootstrap that run: these record, and nothing else does
-	said      string         // what record has warned of last; its own
-	promised  nodeset.Ballot // the highest one that a recording has met
+	One        chan struct{}  // full while a set is recorded: one at a time
+	recording  bool           // record runs
+	declaring  int            // calls of Bootstrap that run: these record, and nothing else does
+	lastWarned string         // what record last warned of; only record uses it
+	promised   nodeset.Ballot // the highest one that a recording has met
 }
 
 // Usable reports whether a claim can begin.
@@ -279,9 +279,9 @@ func (s *members) Usable() bool { return s.Config.Load() != nil && s.Home() != "
 
 func (s *members) Home() script.Home { return s.Named.Load().Home }
 
-// MarkerKey is the key of the marker that this client's requests go by. Each
-// caller takes it for one command. If the set goes on meanwhile, the command
-// names the marker of before, which the node has no more: no answer to it
+// MarkerKey is the key of the marker that this client's requests name. A caller
+// must use it for one command only. If the set moves on meanwhile, the command
+// names the earlier marker, which the node no longer has, so no answer to it
 // counts (rule 1).
 func (s *members) MarkerKey() string { return s.Home().Marker(s.ps.Set.Prefix) }
 
@@ -306,12 +306,12 @@ func (s *members) list() []string {
 // node. It is safe for concurrent use; mu guards it. An episode begins when a
 // node is down or the Quorum begins, and ends when a quorum is connected.
 type reach struct {
-	ps    *Peers
-	mu    sync.Mutex
-	timer *time.Timer   // runs while an episode lasts
-	armed bool          // the timer runs
-	pause time.Duration // until the next look
-	said  string        // what the last line of this episode said
+	ps       *Peers
+	mu       sync.Mutex
+	timer    *time.Timer   // runs while an episode lasts
+	armed    bool          // the timer runs
+	pause    time.Duration // until the next look
+	lastLine string        // the gist of this episode's last line
 }
 
 // recovering logs once per episode that there is no quorum until the guard time

@@ -34,7 +34,7 @@ func (r *reach) begin() {
 	if r.armed || r.ps.IsClosed() {
 		return
 	}
-	r.armed, r.pause, r.said = true, reachPause, ""
+	r.armed, r.pause, r.lastLine = true, reachPause, ""
 	if r.timer == nil {
 		r.timer = time.AfterFunc(r.pause, r.look)
 	} else {
@@ -134,8 +134,8 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 	if r.armed = !closed && missing != nil; !r.armed {
 		return false
 	}
-	if said := report.Gist(missing); said != r.said {
-		r.said, say = said, true
+	if gist := report.Gist(missing); gist != r.lastLine {
+		r.lastLine, say = gist, true
 		defer func() { r.pause = min(2*r.pause, longestPause) }()
 	}
 	r.timer.Reset(r.pause)

@@ -181,10 +181,10 @@ func (s *recorder) news(err error) *fault.Failure {
 		return nil
 	}
 	gist := f.Error() + report.Gist(f)
-	if gist == s.said {
+	if gist == s.lastWarned {
 		return nil
 	}
-	s.said = gist
+	s.lastWarned = gist
 	return f
 }
 

@@ -179,7 +179,7 @@ func (l *Link) attended(m *Message) {
 	case thatMark:
 		p.CarryOut(p.Client.Marked(now, l.No, m.try, m.ans.Incarnation, true))
 	case theSet:
-		p.Members.Told(l.No, m.try, m.set, m.next)
+		p.Members.HandleReport(l.No, m.try, m.set, m.next)
 		p.Regroup()
 	case moves:
 		l.stepped(m)
