@@ -112,7 +112,7 @@ func (q *Quorum) For(name string) *Quorum {
 	if q.buckets == nil {
 		return q
 	}
-	// No lock where the bucket has begun: all uses but the first.
+	// No lock is needed after the first use of the bucket.
 	b := script.BucketOf(name)
 	if had := q.buckets.all[b].Load(); had != nil {
 		return had
@@ -148,8 +148,9 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	return made, nil
 }
 
-// begun may miss a bucket that begins meanwhile. close has set closed before it
-// looks, so begin closes such a bucket.
+// begun returns the buckets that have begun. It may miss one that begins at the
+// same time. close sets closed before it calls begun, so begin closes such a
+// bucket.
 func (s *buckets) begun() (all []*Quorum) {
 	for i := range s.all {
 		if b := s.all[i].Load(); b != nil {
@@ -173,7 +174,7 @@ func (s *buckets) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// each calls f for every bucket, and begins those that have not begun.
+// each calls f for every bucket, and starts those that have not begun.
 func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
 	room := make(chan struct{}, 16) // that many at a time: each has a connection to each node
@@ -200,9 +201,9 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	return nil
 }
 
-// Ready waits until a majority of the nodes is connected. It gives up when the
-// context ends, or when so many have failed for good that this cannot be. With
-// buckets the first one must have a majority: a bucket begins with its first
+// Ready waits until a majority of the nodes is connected. It fails if ctx ends,
+// or if too many nodes have failed permanently. With buckets it waits for a
+// majority of the first bucket only, since the others begin with their first
 // name.
 func (q *Quorum) Ready(ctx context.Context) error {
 	if q.buckets != nil {
@@ -212,8 +213,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 }
 
 // Serving returns nil if a quorum is connected and votes, as far as this
-// process knows, else what is known of the nodes. It waits for no node. It has
-// nodes tried that have not been for a while, for the next call to know.
+// process knows, otherwise what is known of the nodes. It does not wait for a
+// node. It starts a connection attempt to nodes that have not been tried for a
+// while, so that the next call knows more.
 func (q *Quorum) Serving() error {
 	if q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
@@ -232,8 +234,8 @@ func (q *Quorum) Serving() error {
 	return q.Peers.Serving()
 }
 
-// Bootstrap has brand-new nodes record that they are the set of this client's
-// list, and vote at once. Nodes that have recorded a set keep it.
+// Bootstrap makes brand-new nodes record that they are the set of this client's
+// list, so that they vote at once. Nodes that have recorded a set keep it.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	_, err := q.Record(ctx)
 	return err
@@ -259,9 +261,9 @@ func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 	return some.Load(), err
 }
 
-// AwaitRepairs waits until every repair under way has been attempted once, ctx
-// ends, or ten node timeouts have passed: a process that is about to end does
-// not leave a repair half-done.
+// AwaitRepairs waits until every repair in progress has been attempted once,
+// ctx ends, or ten node timeouts have passed, so that a process that is about
+// to end does not leave a repair half done.
 func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	if q.buckets != nil {
 		for _, b := range q.buckets.begun() {
@@ -299,9 +301,10 @@ func (q *Quorum) Size() int {
 	return q.Count()
 }
 
-// Close ends the client, see end. A second call waits until the first has done
-// so, and fails with ErrClosed. It waits for a channel: while a goroutine waits
-// for a lock, the time of a testing/synctest bubble stands still.
+// Close ends the client, see end. A second call waits until the first has
+// finished, and fails with ErrClosed. It waits on a channel and not on a lock:
+// while a goroutine waits for a lock, the time of a testing/synctest bubble
+// stands still.
 func (q *Quorum) Close(ctx context.Context) error {
 	first := q.closes.CompareAndSwap(false, true)
 	switch {

@@ -21,9 +21,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Pending is an acquisition under way. It outlives any one context, so that a
-// place in the queue can be passed on inside the process.
-// It is not safe for concurrent use: one goroutine at a time waits or cancels.
+// Pending is an acquisition in progress. It outlives any one context, so that a
+// place in the queue can be handed on inside the process.
 type Pending struct {
 	q     *claims
 	spec  *Spec
@@ -256,7 +255,7 @@ func (h Hold) Bound() {
 //	return h.Valid()
 //
 // The deadline may have passed by then, and an answer from just before it may
-// renew the claim all the same.
+// still renew the claim.
 func (h Hold) Shrink(weight uint64) (held bool) {
 	h.a.event(func(c *process.Attempt, now protocol.Time) {
 		c.Shrink(now, weight)

@@ -76,7 +76,7 @@ type Single struct {
 
 	mu    sync.Mutex
 	lease *Lease // nil: it is not held yet
-	ended bool   // by itself
+	ended bool   // Ended has been called
 }
 
 // Take returns the lease of the claim, which may have ended already. It is

@@ -29,10 +29,10 @@ type Onlooker struct{ q *Quorum }
 // Onlooker returns an Onlooker for the nodes of this client.
 func (q *Quorum) Onlooker() Onlooker { return Onlooker{q} }
 
-// Configuration waits until one is known that this client counts on, for as
-// long as ctx lasts. It fails before only where no waiting helps: the list is
-// that of no set, so many nodes refuse for good that none can be found, or the
-// Quorum is closed. Brand-new nodes may still record their set.
+// Configuration waits until this client counts on a configuration, or ctx ends.
+// It fails earlier only if waiting cannot help: the list is not that of a set,
+// too many nodes refuse permanently, or the Quorum is closed. Brand-new nodes
+// may still record their set, so it waits for them.
 func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	for q := o.first(); ; {
 		changed := q.Members.WaitForSet()
@@ -131,8 +131,8 @@ func (o Onlooker) ask(ctx context.Context, question Question) ([]Said, protocol.
 	return said, sets
 }
 
-// Parts returns onlookers of all names: o alone, or one for each bucket. Those
-// that have not begun begin.
+// Parts returns onlookers that together see all names: o alone, or one for each
+// bucket. Buckets that have not begun are started.
 func (o Onlooker) Parts() (all []Onlooker, err error) {
 	if o.q.buckets == nil {
 		return []Onlooker{o}, nil

@@ -148,7 +148,7 @@ func (q *Quorum) end(ctx context.Context) error {
 		a.claim.Leave(now)
 		a.stepUnlock(now, closing)
 	}
-	// No lock of an attempt is held: a batch under way may need it.
+	// No lock of an attempt is held here: a batch in progress may need it.
 	q.ticks.Close()
 	q.deadlines.Close()
 	q.Driver.Stop()

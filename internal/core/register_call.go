@@ -79,7 +79,8 @@ var (
 		"correct the clock or, if it is correct, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set; the other nodes will repair it")
 )
 
-// The caller of start fills in what the call is about, and holds no lock.
+// start begins the operation. Its caller has filled in what the call is about,
+// and holds no lock.
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{}, 1)
@@ -117,14 +118,14 @@ func (i *registerCall) wait(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch outcome := i.in.Outcome(); {
-	case i.err != nil: // also where an answer after the end of its hold has settled it
+	case i.err != nil: // even if an answer after the end of its hold has settled it
 		return i.failure(i.err)
 	case outcome == lease.Superseded:
 		if slices.Contains(i.errs, errHidden) {
 			return i.failure(fault.ErrLost) // no later run can help
 		}
 		return &fault.Failure{Err: fault.ErrLost}
-	// No node that waits can change this: so many refuse for good.
+	// Waiting cannot help: too many nodes refuse permanently.
 	case outcome == lease.Refused:
 		return i.failure(fault.ErrNoQuorum)
 	}
@@ -154,8 +155,9 @@ func (i *registerCall) failure(err error) *fault.Failure {
 	return f
 }
 
-// end gives up what is not decided yet. Requests that a link has are sent all
-// the same: a node may have got the first of them already.
+// end gives the operation up if it is not decided yet. Requests that a link
+// already has are still sent, and a node may have got the first of them
+// already.
 func (i *registerCall) end(err error) {
 	i.mu.Lock()
 	if !i.over {
@@ -165,8 +167,8 @@ func (i *registerCall) end(err error) {
 	i.mu.Unlock()
 }
 
-// finish is called once, with i.mu held.
-// Answers that come later find over, and are dropped.
+// finish is called once, with i.mu held. Answers that come later find over set,
+// and are dropped.
 func (i *registerCall) finish() {
 	i.over = true
 	i.in.End()
@@ -289,8 +291,8 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	now := i.q.Now()
 	switch {
 	case i.over:
-	// The node has not carried the request out. It goes again behind the
-	// scripts, and the RegisterOp goes on to count it as under way.
+	// The node has not carried the request out. It is sent again after the
+	// scripts, and the RegisterOp keeps treating it as in flight.
 	case flow.IsNoScript(err) && c.loads < flow.MaxLoads:
 		c.loads++
 		i.q.Nodes.At(node).Reload(c)

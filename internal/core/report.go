@@ -86,7 +86,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	if !n.Seed() {
 		q.repairs.await(ctx, n) // which began with the connection
 	}
-	if r.Err = n.Unfit(); r.Err == nil && n.Seed() { // the set has become known meanwhile, and the connection ends
+	if r.Err = n.Unfit(); r.Err == nil && n.Seed() { // the set has become known in the meantime, and the connection is ending
 		r.Err = fault.ErrRejudged
 	}
 	r.Standing = q.Members.Standing(n.Index)

@@ -248,7 +248,7 @@ func (p *peer) distrustPushes() { p.pushUnsure = true } //mutant:RulePushOnce
 // member (RuleSetNumber).
 func (v *State) forgetOthers(now protocol.Time, others uint32) { //mutant:RuleSetNumber
 	for i := range v.peers {
-		if p := &v.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
+		if p := &v.peers[i]; others&(1<<i) != 0 { // the outstanding answer is of the earlier member too
 			*p = peer{ackSent: now, pendingSince: p.pendingSince, askAt: now}
 		}
 	}

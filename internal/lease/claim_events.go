@@ -126,7 +126,8 @@ func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 	}
 }
 
-// Fail takes a request that will not be answered, for good or for now.
+// Fail records that r will not be answered. forGood says that the node refuses
+// permanently.
 func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 	c.expire(now)
 	p := &c.State.peers[r.Node]
@@ -138,16 +139,16 @@ func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
 	c.advance(now)
 }
 
-// Up says that a node's connection has come (back): ask it at once.
+// Up records that the connection to a node is back. The node is asked at once.
 func (c *Claim) Up(now protocol.Time, node int) {
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) { // it may not count on the node yet: see Regroup
 		return
 	}
 	p := &c.State.peers[node]
 	if p.pendingSince == 0 {
-		p.refused = false // what was for good may have ended with the connection
+		p.refused = false // the reason may have ended with the connection
 	}
-	p.ask(now) // what was pushed after a request that is out had been executed may be lost, too
+	p.ask(now) // a push may be lost even if it was sent after the unanswered request was executed
 	c.advance(now)
 }
 
@@ -166,8 +167,8 @@ func (c *Claim) Down(now protocol.Time, node int) {
 	c.advance(now)
 }
 
-// MarkSlow says that a node does not answer others either: it is asked like the
-// others, and not waited for.
+// MarkSlow records that a node does not answer other requests either: the claim
+// asks it like the others, but does not wait for it.
 func (c *Claim) MarkSlow(now protocol.Time, node int) {
 	c.expire(now)
 	if p := &c.State.peers[node]; !c.State.phase.Final() && p.pendingSince != 0 {
@@ -271,7 +272,7 @@ func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 	c.advance(now)
 }
 
-// Leave withdraws the claim everywhere (rule 7).
+// Leave withdraws the claim from all nodes (rule 7).
 func (c *Claim) Leave(now protocol.Time) {
 	if c.expire(now); !c.State.phase.Final() {
 		c.State.deadline = min(c.State.deadline, now) // it was held until now

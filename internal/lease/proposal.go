@@ -14,7 +14,7 @@ type Config struct {
 	Drift       time.Duration    // how much earlier than the node the client takes a lease to end
 	Window      protocol.Window  // how far tickets may be from the nodes' clocks
 	Absent      uint32           // nodes that are asked nothing, a bit for each
-	Nodes       uint8            // that are known; those without a vote, too
+	Nodes       uint8            // how many nodes are known, including those without a vote
 	Try         bool             // do not wait: Busy instead
 	ShortHold   bool             // the lock is usually given back at once: see Fanout
 	NoRenewal   bool             // do not renew: see StopRenewal
@@ -48,7 +48,7 @@ func (c *Config) nextBeat(now protocol.Time) protocol.Time {
 	return at
 }
 
-// Phase is where an attempt stands. The package's comment has the diagram.
+// Phase is the state of an attempt. The comment of the package has the diagram.
 type Phase uint8
 
 // The phases. From Lost on they are final: "lost is final, nothing revives it".
@@ -60,7 +60,7 @@ const (
 	Left                  // released, or cancelled
 	Busy                  // a try that others were ahead of
 	NoQuorum              // a try that fewer than q nodes answered
-	Rejected              // so many nodes refuse for good that q cannot be reached
+	Rejected              // too many nodes refuse permanently for q to be reached
 	Expired               // abandoned: start again with a new id and a new T0
 	TooHeavy              // a Resize has left fewer permits than it asks for
 )
@@ -103,8 +103,8 @@ func (v *State) StopRenewal() { v.NoRenewal = true }
 
 func (v *State) Muted() bool { return v.NoRenewal }
 
-// Postpone says that there is no room for any of the joins at their nodes yet,
-// so the attempt has not begun. It is not abandoned before it has (rule 2): it
+// Postpone records that no node has room for a join yet, so the attempt has not
+// begun. An attempt is not abandoned before it has begun (rule 2): otherwise it
 // would start again at the end of the queue for room.
 func (v *State) Postpone() {
 	if v.phase == Joining {

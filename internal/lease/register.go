@@ -21,7 +21,7 @@ const (
 	Settled                     // a majority has the value, or has agreed on what was read
 	Inconclusive                // a read that found a value on a minority, and a later run that keeps it from a majority
 	Superseded                  // an open or a put that a later run has superseded
-	Refused                     // so many nodes refuse for good that q cannot be reached
+	Refused                     // too many nodes refuse permanently for q to be reached
 )
 
 // RegisterOp is one operation on a record. It asks all nodes, repeats its

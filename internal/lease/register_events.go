@@ -195,8 +195,8 @@ func (q *RegisterOp) Supersede() {
 	}
 }
 
-// forgetOthers is that of a claim: what these numbers said is as if they had
-// not been asked.
+// forgetOthers is like State.forgetOthers: what was said under these numbers is
+// dropped, as if those nodes had not been asked.
 func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
 	if others == 0 || q.outcome != Asking { //mutant:RuleSetNumber=true
 		return

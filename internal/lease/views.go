@@ -42,7 +42,7 @@ type peer struct {
 	incarnation  protocol.Incarnation // ... in this incarnation
 	ackSent      protocol.Time        // s of the newest acknowledgement; older ones are ignored
 	pendingSince protocol.Time        // s of the request that is out; 0: none
-	askAt        protocol.Time        // when it is asked again; 0 and Never: not by itself
+	askAt        protocol.Time        // when it is asked again; 0 and Never: not without an event
 	extraOrNil   *peerExtra           // nil: all of its fields are zero
 
 	held       bool  // the node said that it holds the claim
@@ -257,7 +257,7 @@ type ballot struct {
 // at returns the ballot of a moment, which rule 3 needs.
 func (v *State) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
 
-// where returns the nodes whose views match.
+// where returns the nodes whose views match, a bit for each.
 func (v *State) where(match func(*peer) bool) (nodes uint32) {
 	for i := range v.peers {
 		if match(&v.peers[i]) {
