@@ -102,6 +102,8 @@ func (q *claims) tick(due []wake.Alarm[attempt]) {
 	}
 }
 
+// tick passes the time to the claim, which sends what is due. Without a Flush
+// if how is unflushed.
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -298,6 +300,7 @@ func (a *attempt) warn(now protocol.Time) protocol.Time {
 	return protocol.Never
 }
 
+// reportLoss logs a loss and tells the observer.
 func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.Set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",

@@ -125,6 +125,7 @@ func (q *Quorum) For(name string) *Quorum {
 	return made
 }
 
+// begin starts a bucket, unless it has begun, and returns it.
 func (s *buckets) begin(b int) (*Quorum, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,6 +161,7 @@ func (s *buckets) begun() (all []*Quorum) {
 	return all
 }
 
+// close closes all buckets that have begun, and lets no other begin open.
 func (s *buckets) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -97,6 +97,8 @@ func (s *Single) Ended() {
 	s.end()
 }
 
+// end ends the lease if it has been taken and Ended has been called. Called
+// with s.mu held.
 func (s *Single) end() {
 	if s.lease == nil || !s.ended {
 		return
@@ -178,6 +180,7 @@ func (l *Lease) Want() {
 	l.want()
 }
 
+// want is Want with l.mu held.
 func (l *Lease) want() {
 	switch {
 	case l.cause != nil || l.wanted == closed:
@@ -337,6 +340,7 @@ func (l *Lease) Lost() error {
 	return l.lost()
 }
 
+// lost is Lost with l.mu held.
 func (l *Lease) lost() error {
 	if errors.Is(l.cause, fault.ErrReleased) {
 		return nil

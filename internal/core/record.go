@@ -126,6 +126,8 @@ func (r *Register) run(ctx context.Context, h Hold, work func(io lease.RunIO) bo
 	return io.rec, io.err
 }
 
+// read carries out one read, without a Run. If watch is not zero, the nodes
+// also note the watch that it names.
 func (r *Register) read(ctx context.Context, in lease.RegisterOp, watch protocol.Terms) (Record, error) {
 	if err := r.q.Members.Await(ctx, false); err != nil {
 		return Record{}, err
@@ -177,6 +179,7 @@ func (r *Register) Erase(ctx context.Context, h Hold, seq uint64, keep time.Dura
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}})
 }
 
+// begin starts a put and waits until it is decided.
 func (r *Register) begin(ctx context.Context, h Hold, in lease.RegisterOp) error {
 	if r.q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}

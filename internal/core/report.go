@@ -55,6 +55,8 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	return nil
 }
 
+// checkNode makes the report of Check about one node. It asks again for a
+// moment while the connection to the node is being replaced.
 func (o Onlooker) checkNode(ctx context.Context, n *peers.Node) report.Node {
 	// Ten node timeouts bound all of its questions together.
 	ctx, cancel := context.WithTimeout(ctx, 10*o.q.Set.NodeTimeout)

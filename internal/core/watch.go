@@ -84,6 +84,7 @@ func (w *Watch) end() {
 	}
 }
 
+// look makes the watch read soon.
 func (w *Watch) look() { w.signal(w.soon) }
 
 // A signal that has not been received yet stands for this one.

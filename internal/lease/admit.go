@@ -109,6 +109,7 @@ func (b ballot) fitsNow() bool {
 	return b.fitsIn(b.s.Sets.Present) && (b.s.Sets.Next == 0 || b.fitsIn(b.s.Sets.Next))
 }
 
+// fitsIn is fitsNow for one set of nodes.
 func (b ballot) fitsIn(set uint32) bool {
 	if equal, sum := b.equalDigests(set); equal >= protocol.NeedOf(set) && (b.s.newestLimit() == 0 || sum+b.s.Weight <= b.capacity()) {
 		return true
@@ -289,6 +290,7 @@ func (b ballot) agreed() *peerExtra {
 	return a
 }
 
+// agreedIn is agreed for one set of nodes.
 func (b ballot) agreedIn(set uint32) *peerExtra {
 	var views []*peerExtra
 	for i := range b.s.peers {

@@ -232,6 +232,8 @@ func (p *peer) takeVote(v *State, m protocol.Push) bool {
 	return true
 }
 
+// resized records the number of permits that a node knows, if its Resize is
+// newer.
 func (p *peer) resized(limit uint64, at protocol.Ticket) {
 	if at > p.extra().limitAt {
 		m := p.mutableExtra()

@@ -79,6 +79,7 @@ func (v *State) Raised() bool { return v.raised }
 // now: T0 must not be older than the attempt (rule 2).
 func (v *State) Begin(now protocol.Time, t0 protocol.Ticket) { v.ticket, v.began = t0, now }
 
+// Postponed reports whether the attempt has not begun: see Postpone.
 func (v *State) Postponed() bool { return v.began == protocol.Never.Add(-v.TTL) }
 
 // next returns T of another settling round: top or a higher ticket.
@@ -101,6 +102,7 @@ func (v *State) next(top protocol.Ticket) protocol.Ticket {
 // so it works while no node can be reached. Only Shrink and Renew still send.
 func (v *State) StopRenewal() { v.NoRenewal = true }
 
+// Muted reports whether the claim is not renewed.
 func (v *State) Muted() bool { return v.NoRenewal }
 
 // Postpone records that no node has room for a join yet, so the attempt has not

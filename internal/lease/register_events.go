@@ -85,6 +85,7 @@ func (q *RegisterOp) ask(now protocol.Time, i int) {
 	q.Out = append(q.Out, r)
 }
 
+// Answer takes in the answer of a node to r.
 func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) {
 	p := &q.peers[r.Node]
 	if p.from != 0 && r.Sent <= p.from {
@@ -132,6 +133,8 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 	q.advance(now)
 }
 
+// collect takes the value and the promise of an answer if they are the newest
+// so far.
 func (q *RegisterOp) collect(p *registerPeer) {
 	if p.entry.Version.Compare(q.newest.Version) > 0 {
 		q.newest = p.entry.Stored
@@ -231,6 +234,7 @@ func (q *RegisterOp) Tick(now protocol.Time) {
 	}
 }
 
+// Wake returns when the operation wants a Tick.
 func (q *RegisterOp) Wake() protocol.Time {
 	w := protocol.Never
 	if q.outcome != Asking {

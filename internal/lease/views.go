@@ -69,6 +69,8 @@ func (p *peer) ask(now protocol.Time) {
 	}
 }
 
+// neverSent reports whether the node has never been sent a request of the
+// claim.
 func (p *peer) neverSent() bool {
 	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
@@ -101,6 +103,8 @@ func (p *peer) extra() *peerExtra {
 	return p.extraOrNil
 }
 
+// mutableExtra returns the extra for writing, and allocates it if there is
+// none.
 func (p *peer) mutableExtra() *peerExtra {
 	if p.extraOrNil == nil {
 		p.extraOrNil = new(peerExtra)
@@ -169,6 +173,8 @@ func (v *State) Waiters() bool {
 // member of the configuration that the claim uses.
 func (v *State) Asks(node int) bool { return node < len(v.peers) && v.Absent&(1<<node) == 0 }
 
+// Untouched reports whether the node has never been sent a request of the
+// claim.
 func (v *State) Untouched(node int) bool { return v.peers[node].neverSent() }
 
 // running reports whether the node holds the claim as far as this client knows.
@@ -219,6 +225,8 @@ func (v *State) exact(now protocol.Time) (nodes uint32) {
 	return nodes
 }
 
+// Node reports whether a node is known to hold the claim, and whether it votes
+// for it.
 func (v *State) Node(i int, now protocol.Time) (holds, votes bool) {
 	p := &v.peers[i]
 	return p.running(v, now), p.vote && p.usable(v, now)
@@ -267,6 +275,8 @@ func (v *State) where(match func(*peer) bool) (nodes uint32) {
 	return nodes
 }
 
+// newestLimit returns the newest Resize that any node knows of, 0 if there is
+// none.
 func (v *State) newestLimit() (newest protocol.Ticket) {
 	for i := range v.peers {
 		newest = max(newest, v.peers[i].extra().limitAt)
@@ -296,6 +306,7 @@ func (v *State) placeEnds() protocol.Time {
 	return v.quorumDeadline(v.where(func(p *peer) bool { return p.held }))
 }
 
+// setDeadline is quorumDeadline for one set.
 func (v *State) setDeadline(set, nodes uint32) protocol.Time {
 	var buf [9]protocol.Time
 	ends := buf[:0]
