@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,11 +252,20 @@ func TestANodeThatLeaves(t *testing.T) {
 	e2e.OpenAt(t, list, timing, quorate.WithObserver(observer))
 	shows := func(up map[int]float64) {
 		t.Helper()
-		want := map[string]float64{}
+		want := map[string]float64{"quorate.lock.bare": 0}
 		for i, v := range up {
-			want["quorate.node.up "+c.Node(i).Addr()], want["quorate.node.refuses "+c.Node(i).Addr()] = v, 0
+			a := c.Node(i).Addr()
+			want["quorate.node.up "+a], want["quorate.node.refuses "+a], want["quorate.node.votes "+a] = v, 0, 0
 		}
-		require.True(t, e2e.Eventually(func() bool { return maps.Equal(want, s.metrics()) }), "%v", s.metrics())
+		require.True(t, e2e.Eventually(func() bool {
+			got := s.metrics()
+			for name := range got {
+				if strings.HasPrefix(name, "quorate.node.votes ") { // 1 once the node's guard time is over
+					got[name] = 0
+				}
+			}
+			return maps.Equal(want, got)
+		}), "%v", s.metrics())
 	}
 	shows(map[int]float64{0: 1, 1: 1, 2: 1})
 	require.NoError(t, c.Node(2).Kill())

@@ -133,7 +133,7 @@ func TestExchangeThatIsRefusedForGood(t *testing.T) {
 	err := Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: 6 * time.Second}})
 	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	assert.ErrorContains(t, err, " refuses: ")
+	assert.ErrorContains(t, err, " refused: ")
 	assert.Equal(t, was, config(operator).Stamp)
 }
 
