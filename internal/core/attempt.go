@@ -102,8 +102,8 @@ func (q *claims) tick(due []wake.Alarm[attempt]) {
 	}
 }
 
-// tick passes the time to the claim, which sends what is due. Without a Flush
-// if how is unflushed.
+// tick passes the time to the claim, which sends what is due. If how is
+// unflushed, the caller flushes the links.
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.Now()

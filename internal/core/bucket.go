@@ -161,7 +161,7 @@ func (s *buckets) begun() (all []*Quorum) {
 	return all
 }
 
-// close closes all buckets that have begun, and lets no other begin open.
+// close closes all buckets. A bucket that begins later is closed at once.
 func (s *buckets) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -52,7 +52,7 @@ func (h blockingHandler) Handle(_ context.Context, r slog.Record) error {
 }
 
 // A logger blocks as it hears of a loss that the scheduler of renewals was the
-// first to find. Other holds are renewed all the same.
+// first to find. Other holds are still renewed.
 func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

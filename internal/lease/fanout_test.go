@@ -127,7 +127,7 @@ func TestFanoutKnowsTheRoute(t *testing.T) {
 	route(t)
 }
 
-// route holds a node's distance to the shortest of its answers of late.
+// route holds a node's distance to the shortest of its recent answers.
 func route(t assert.TestingT) {
 	f := lease.NewFanout(1)
 	now := protocol.Time(0)

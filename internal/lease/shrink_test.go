@@ -14,7 +14,7 @@ import (
 // A holder gives back a part of its weight while a node is within its guard
 // time. The node votes again before the holder's lease there ends: another
 // client has shown a longer guard time, which ends soon. The node learns the
-// new weight all the same.
+// new weight nevertheless.
 func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

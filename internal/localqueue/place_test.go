@@ -38,7 +38,7 @@ func (c *watchedContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// The nodes refuse a claim for good, and its caller's context ends at the same
+// The nodes refuse a claim permanently, and its caller's context ends at the same
 // time. The next caller makes an attempt of its own: there is no place at the
 // nodes to take over.
 func TestNextCallerDoesNotWaitForAnAttemptThatHasEnded(t *testing.T) {

@@ -131,7 +131,7 @@ func TestDowngradeOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	}
 }
 
-// looksLost has a claim that is held look as if its deadline were long past. An
+// looksLost makes a claim that is held look as if its deadline were long past. An
 // answer from just before that renews it: see Hold.Renew.
 func looksLost(h core.Hold) {
 	deadline := reflect.ValueOf(h).FieldByName("a").Elem().FieldByName("standing").Addr().UnsafePointer()

@@ -125,7 +125,7 @@ func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, forGood bool) {
 	a.fail(now, r, forGood)
 }
 
-// fail is Fail for a request that the node has not carried out.
+// fail is Fail without noting that the node may have carried r out.
 func (a *Attempt) fail(now protocol.Time, r *protocol.Request, forGood bool) {
 	a.outbox.landed(r)
 	if r.Op == protocol.OpLeave {
