@@ -16,9 +16,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// compareAnswer wants all the same, save for Wait: on a wall clock it is off by
-// the unknown part of a millisecond, and without a redlock key, and behind many waiters, it rests on
-// a lower bound of the soonest expiry where the model knows the very moment.
+// compareAnswer checks that the answers are equal except for Wait. On a wall
+// clock, Wait is off by the unknown part of a millisecond. Without a redlock
+// key, and behind many waiters, it depends on a lower bound of the next expiry,
+// while the model knows the exact moment.
 func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond
 	low, high := want.Wait-slack, want.Wait+slack
@@ -35,7 +36,7 @@ func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error 
 	return nil
 }
 
-// compareClock wants the time of the request.
+// compareClock checks that the answer has the time of the request.
 func (s *sequence) compareClock(got int64) error {
 	if millis := got / 1000; millis < s.now || millis > s.now+s.slack {
 		return fmt.Errorf("clock %d, want %d", millis, s.now)
@@ -43,9 +44,9 @@ func (s *sequence) compareClock(got int64) error {
 	return nil
 }
 
-// comparePushes wants the same pushes to the same owners in the same order; but
-// the watchers of a record get them in the order in which their watches end,
-// and the last millisecond of that is the clock's.
+// comparePushes checks that the same owners get the same pushes in the same
+// order. The watchers of a record are an exception: they get them in the order
+// in which their watches end, which depends on the clock's last millisecond.
 func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error {
 	outs = slices.Clone(outs)
 	for i := range outs {
@@ -80,8 +81,8 @@ func (s *sequence) comparePlain(got string) error {
 	return nil
 }
 
-// sameEntry compares records: what is left of a time may be off by the unknown
-// part of a millisecond.
+// sameEntry compares records. Times left may be off by the unknown part of a
+// millisecond.
 func (s *sequence) sameEntry(got, want *protocol.Entry) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond
 	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {
@@ -97,7 +98,8 @@ func (s *sequence) sameEntry(got, want *protocol.Entry) error {
 	return nil
 }
 
-// empty wants a name that all claims have left to be down to its fence.
+// empty checks that only the fence is left of a name after all claims have
+// left.
 func (s *sequence) empty(ctx context.Context) error {
 	if claims := s.node.Claims(s.now); len(claims) > 0 {
 		// A claim whose id was renewed by its actor without a leave taken: none
@@ -125,8 +127,7 @@ func (s *sequence) empty(ctx context.Context) error {
 	return nil
 }
 
-// words undoes the encoding of a command, for a client that wants to do it
-// itself.
+// words decodes a command, for a client that encodes commands itself.
 func words(command []byte) ([]any, error) {
 	v, err := resp.NewReader(strings.NewReader(string(command))).Read()
 	if err != nil {
@@ -139,7 +140,7 @@ func words(command []byte) ([]any, error) {
 	return args, nil
 }
 
-// values is a reply as the library's own connection would have read it.
+// values converts a reply to what the library's own connection would have read.
 func values(cmd *redis.Cmd) ([]resp.Value, error) {
 	if err := cmd.Err(); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
-// Package conformance holds the scripts on a Redis, or on something that says
-// it is one, to the reference node: the same random requests must get the same
-// answers and set off the same pushes, in the same order.
+// Package conformance compares the scripts on a Redis, or on a server that
+// claims to be one, with the reference node: the same random requests must get
+// the same answers and cause the same pushes, in the same order.
 package conformance
 
 import (
@@ -15,10 +15,10 @@ import (
 
 // Run runs the sequences and reports the first few that differ.
 //
-// On a wall clock it is not known to the millisecond when a script ran, so the
-// model is given the node's TIME from just before, and a sequence that comes
-// near a moment at which something ends is abandoned, not judged. Another one
-// takes its place: on a busy machine most of them come near one.
+// On a wall clock, it is not known to the millisecond when a script ran. So the
+// model gets the node's TIME from just before. A sequence that comes near a
+// moment at which something expires is abandoned and replaced by another one.
+// On a busy machine, most sequences come near such a moment.
 func Run(t testing.TB, cfg Config) {
 	t.Helper()
 	if cfg.Steps == 0 {

@@ -1,10 +1,10 @@
 package conformance
 
-// This file owns the steps of a sequence that reach the server: each is carried
-// out on the server and on the model at one time, and the two are compared.
-// Invariant: the model gets the time that the server had. A step whose outcome
-// depends on a millisecond more or less abandons the sequence (errNear), so a
-// difference is never a matter of chance.
+// The steps of a sequence that reach the server. Each runs on the server and on
+// the model at the same time, and the two are compared.
+// Invariant: the model gets the server's time. If the outcome of a step depends
+// on a millisecond more or less, the sequence is abandoned (errNear), so a
+// difference is never a coincidence.
 
 import (
 	"context"
@@ -115,7 +115,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	return s.comparePlain(plain)
 }
 
-// evict is an operator's word on the claim with some ticket.
+// evict lets an operator evict the claim with some ticket.
 func (s *sequence) evict(ctx context.Context) error {
 	t := protocol.Ticket(1)
 	if all := s.node.Claims(s.now); len(all) > 0 {
@@ -153,7 +153,7 @@ const (
 		return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
 )
 
-// foreign is another Redlock client, or a human, at the redlock key.
+// foreign lets another Redlock client, or a person, change the redlock key.
 func (s *sequence) foreign(ctx context.Context) error {
 	if s.rng.IntN(2) == 0 {
 		_, _, plain, err := s.exchange(ctx, []any{"DEL", s.keys.Plain()})
@@ -188,7 +188,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 	return s.comparePlain(plain)
 }
 
-// forget takes the node's memory away.
+// forget deletes the node's data.
 func (s *sequence) forget(ctx context.Context) error {
 	k := s.keys
 	if s.cfg.Advance != nil {
@@ -200,7 +200,7 @@ func (s *sequence) forget(ctx context.Context) error {
 	return err
 }
 
-// del deletes those keys, and all else that the node keeps.
+// del deletes these keys and everything else that the node stores.
 func (s *sequence) del(keys ...string) []any {
 	command := []any{"DEL", s.keys.Marker(), s.keys.Record(), s.keys.Watchers(), s.beside(), script.SetKey(s.prefix)}
 	for _, k := range keys {
@@ -209,7 +209,7 @@ func (s *sequence) del(keys ...string) []any {
 	return command
 }
 
-// found has the node record its set. With ready it votes at once.
+// found makes the node record its set. With ready it votes at once.
 func (s *sequence) found(ctx context.Context, ready bool) error {
 	for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
 		step := nodeset.RecordStep{Kind: kind, Ballot: "1", Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
@@ -230,8 +230,8 @@ func (s *sequence) found(ctx context.Context, ready bool) error {
 	return s.compareMarker(ctx)
 }
 
-// compareMarker wants the incarnation of the model, and a new one for each
-// life.
+// compareMarker checks that the node has the model's incarnation, and a new one
+// in each life.
 func (s *sequence) compareMarker(ctx context.Context) error {
 	var got protocol.Incarnation
 	_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &got)
@@ -241,13 +241,13 @@ func (s *sequence) compareMarker(ctx context.Context) error {
 	return nil
 }
 
-// random is where the node takes a new incarnation from.
+// random returns the value from which the node makes a new incarnation.
 func (s *sequence) random() (id protocol.ID) {
 	binary.BigEndian.PutUint64(id[:], s.rng.Uint64())
 	return id
 }
 
-// age has the node have served for long.
+// age makes the node look as if it had served for a long time.
 func (s *sequence) age(ctx context.Context) error {
 	inc, _ := s.node.Incarnation()
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Marker(), fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
@@ -302,9 +302,8 @@ func (s *sequence) pass(d time.Duration) error {
 	return nil
 }
 
-// hang has the node stand still for longer than a short lease lasts. Then some
-// of its claims come back, each to its place, as the patient requests of clients
-// have them.
+// hang stops the node for longer than a short lease lasts. Then some of its
+// claims come back, each to its place, because clients send patient requests.
 func (s *sequence) hang(ctx context.Context) error {
 	claims := s.node.Claims(s.now)
 	if err := s.pass(time.Duration(60+s.rng.IntN(60)) * time.Millisecond); err != nil {

@@ -1,6 +1,6 @@
 package conformance
 
-// This file owns the order of a sequence: which step comes next.
+// The order of a sequence: which step comes next.
 
 import (
 	"context"
@@ -34,8 +34,8 @@ func (s *sequence) run(ctx context.Context) error {
 	return s.empty(ctx)
 }
 
-// gather has all actors join, and the first leave again: there is much to do
-// for the next.
+// gather lets all actors join and the first one leave again, which gives the
+// next step much to do.
 func (s *sequence) gather(ctx context.Context) error {
 	if s.node.Recovering(s.now) > 0 {
 		return nil // it would not vote

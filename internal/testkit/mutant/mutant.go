@@ -1,17 +1,17 @@
-// Package mutant switches rules off, to see a test notice. A mutant is the
-// library without one rule.
+// Package mutant switches rules off, to see whether a test notices. A mutant is
+// the library without one rule.
 //
 // Production code has no switches. A comment marks the condition or the
-// statement that a rule consists of:
+// statement that implements a rule:
 //
 //	if now.Sub(c.began) >= c.TTL { //mutant:RuleAbandon
 //
 // Package overlay writes copies of the marked files in which each marked place
-// asks On. A build with
+// calls On. A build with
 //
 //	go test -tags mutants -overlay=$(go run ./internal/testkit/mutant/overlay)
 //
-// compiles the copies. Every other build has nothing of this: no import, no
+// compiles the copies. Every other build contains none of this: no import, no
 // call, no field.
 package mutant
 
@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 )
 
-// Rule is a rule that a build with the overlay can leave out, or a constant that
-// the build can halve or double.
+// Rule is a rule that a build with the overlay can leave out, or a constant
+// that it can halve or double.
 type Rule struct {
 	Name    string
 	Without string // what the rule says, and after the colon what happens without it
@@ -44,7 +44,8 @@ func list() (all []Rule) {
 	return all
 }
 
-// Place returns the place of a rule in All, -1 if there is no rule of that name.
+// Place returns the index of a rule in All, or -1 if there is no rule of that
+// name.
 func Place(name string) int {
 	for i, r := range All {
 		if r.Name == name {
@@ -54,11 +55,11 @@ func Place(name string) int {
 	return -1
 }
 
-// On reports whether a rule is on. Copies in the overlay call On, with the
-// rule's place in All.
+// On reports whether a rule is on. Copies in the overlay call it with the
+// rule's index in All.
 func On(place int) bool { return !off[place].Load() }
 
-// Scaled returns v, or half or twice of v. Copies in the overlay call it.
+// Scaled returns v, half of v or twice v. Copies in the overlay call it.
 func Scaled[T ~int64](place int, v T) T {
 	switch scaled[place].Load() {
 	case -2:
@@ -70,8 +71,8 @@ func Scaled[T ~int64](place int, v T) T {
 }
 
 // Off switches rules off in this process until restore is called. The name
-// half.X halves the constant X, and twice.X doubles it. No other test runs
-// meanwhile: the switches are the process's.
+// half.X halves the constant X, and twice.X doubles it. No other test may run
+// meanwhile, because the switches apply to the whole process.
 func Off(names ...string) (restore func()) {
 	if !Overlaid && len(names) > 0 {
 		panic("this build has no mutants: see internal/testkit/mutant")
@@ -106,11 +107,11 @@ func set(name string) (restore func()) {
 	return func() { off[i].Store(false); scaled[i].Store(0) }
 }
 
-// IsConstant reports whether a name of the list is that of a constant.
+// IsConstant reports whether a name in the list is the name of a constant.
 func IsConstant(name string) bool { return strings.HasPrefix(name, "Const") }
 
-// Honest returns what f returns with all rules on. A judge calls the code that
-// it judges by Honest.
+// Honest calls f with all rules on and returns its result. A judge uses it to
+// call the code that it judges.
 func Honest[T any](f func() T) T {
 	for i := range All {
 		if off[i].Swap(false) {

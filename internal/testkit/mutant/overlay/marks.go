@@ -26,14 +26,14 @@ const (
 	overlaid    = "internal/testkit/mutant/overlaid.go"
 )
 
-// overlay is what the marks of a module make of it.
+// overlay is the result of reading all marks of a module.
 type overlay struct {
 	copies map[string][]byte          // by the file's path below the root
 	marked map[string]map[string]bool // rules, and the files with their marks
 }
 
 // read reads all marks below a directory. Its error names each mark that marks
-// nothing or an unknown rule, and each rule that no mark names.
+// nothing or an unknown rule, and each rule that has no mark.
 func read(root string) (*overlay, error) {
 	o := &overlay{map[string][]byte{overlaid: []byte("package mutant\n\nconst Overlaid = true\n")}, map[string]map[string]bool{}}
 	var wrong []error
@@ -76,8 +76,8 @@ type file struct {
 	marked map[string]map[string]bool
 }
 
-// edit puts text at an offset. Edits keep the lines: a failure in a copy has the
-// line of the original.
+// edit inserts text at an offset. Edits preserve line numbers, so a failure in
+// a copy shows the line of the original.
 type edit struct {
 	at   int
 	text string
@@ -113,7 +113,7 @@ func (f *file) put(at token.Pos, text string) {
 	f.edits = append(f.edits, edit{f.tree.Offset(at), text})
 }
 
-// mark does what one mark asks for.
+// mark applies one mark.
 func (f *file) mark(parsed *ast.File, c *ast.Comment) error {
 	rules, value, _ := strings.Cut(strings.TrimPrefix(c.Text, prefix), "=")
 	m := mark{file: f, value: value, end: c.Pos(), line: f.tree.Line(c.Pos())}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// mark is a mark while what it marks is looked for, from the outside in.
+// mark is a mark while the node that it marks is being searched, from the
+// outside in.
 type mark struct {
 	*file
 	line     int
@@ -19,7 +20,7 @@ type mark struct {
 	done     bool
 }
 
-// begins reports whether n is the first on the line.
+// begins reports whether n is the first node on the line.
 func (m *mark) begins(n ast.Node) bool {
 	if m.tree.Line(n.Pos()) != m.line {
 		return false
@@ -28,7 +29,8 @@ func (m *mark) begins(n ast.Node) bool {
 	return before == "" || before == "} else" // else if
 }
 
-// alone reports whether the line has nothing after n but what goes on or closes.
+// alone reports whether nothing follows n on the line except what continues or
+// closes.
 func (m *mark) alone(n ast.Node) bool {
 	return n.End() <= m.end && strings.Trim(m.between(n.End(), m.end), " \t&|(){},:") == ""
 }
@@ -37,14 +39,14 @@ func (m *mark) between(from, to token.Pos) string {
 	return string(m.text[m.tree.Offset(from):m.tree.Offset(to)])
 }
 
-// around puts text before and after n.
+// around inserts text before and after n.
 func (m *mark) around(n ast.Node, before, after string) {
 	m.put(n.Pos(), before)
 	m.put(n.End(), after)
 	m.done = true
 }
 
-// visit marks n, or what of n begins on the line.
+// visit marks n, or the part of n that begins on the line.
 func (m *mark) visit(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -98,7 +100,8 @@ func (m *mark) visit(n ast.Node) {
 	}
 }
 
-// condition makes a condition say something else: the mark's value, or without.
+// condition replaces a condition, if the rule is off, by the mark's value or by
+// without.
 func (m *mark) condition(cond ast.Expr, without string) {
 	if m.constant {
 		return
@@ -109,7 +112,8 @@ func (m *mark) condition(cond ast.Expr, without string) {
 	m.around(cond, "("+m.on+" && (", fmt.Sprintf(") || !%s && (%s))", m.on, without))
 }
 
-// skip puts the mark's value in the place of a statement, or nothing.
+// skip replaces a statement, if the rule is off, by the mark's value or by
+// nothing.
 func (m *mark) skip(n ast.Node) { m.around(n, "if "+m.on+" { ", " } else { "+m.value+" }") }
 
 func (m *mark) scale(value ast.Expr) {
