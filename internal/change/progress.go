@@ -7,8 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns how far a change has come: what it waits for, how the call has
-// ended, and why the change was given up.
+// The progress of a change: what it waits for, and how the call has ended.
 
 // OperatorAwait is what a change waits for.
 type OperatorAwait uint8

@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the connections of a client: which of them are to be there,
-// what each has shown, and which set those to the addresses of its list show.
+// A client's connections: which of them should exist, what each has shown, and
+// which set the addresses of its list show.
 
 // contacts are the connections to the members of a configuration and to the
 // addresses of a list.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// This file owns what a node keeps of its set, and the text of that.
+// What a node stores about its set, and the text form of that.
 
 // SetPhase is how far the recording of a set has come at a node.
 type SetPhase uint8

@@ -1,9 +1,9 @@
 package peers
 
-// This file owns the process.Client, which decides which replies count, whether
-// clocks have parted and which nodes are repaired. This file gives it the time
-// and the nodes' answers, and does what it says.
-// Invariant: what the Client says is carried out without the Client's lock
+// The process.Client, which decides which replies count, whether clocks have
+// parted and which nodes are repaired. This file gives it the time and the
+// nodes' answers, and carries out its actions.
+// Invariant: the Client's actions are carried out without the Client's lock
 // held.
 
 import (

@@ -1,10 +1,10 @@
 package peers
 
-// This file owns what a connection asks a node before it is used, what makes a
-// server unfit to be a node, and the marker, in which a node keeps what it must
-// know after a restart. A handshake is two steps: the questions of probe, then
-// what hello makes of the answers. No request of a claim is sent before both
-// have ended.
+// The handshake: what a connection asks a node before it is used, what makes a
+// server unfit to be a node, and the marker, in which a node stores what it
+// must know after a restart. A handshake has two steps: the queries of probe,
+// then what hello makes of the answers. No request of a claim is sent before
+// both are complete.
 
 import (
 	"cmp"

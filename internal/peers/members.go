@@ -1,12 +1,12 @@
 package peers
 
-// This file owns what members does: it passes events to nodeset.Membership, and
-// has the outcome reach claims, requests and connections in an order. quorum.go
-// has the words for its verdicts, members_node.go what a new connection does
-// with them, members_wait.go what calls wait for. recording.go has the nodes
-// record their set.
+// Events of members: each goes to nodeset.Membership, and its outcome reaches
+// claims, requests and connections in a fixed order. quorum.go has the texts of
+// verdicts, members_node.go what a new connection does with them, and
+// members_wait.go what calls wait for. recording.go makes the nodes record
+// their set.
 // Invariant: see members. No decision is made here: each event goes through
-// change to nodeset.Membership.
+// Change to nodeset.Membership.
 
 import (
 	"cmp"

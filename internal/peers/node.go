@@ -1,8 +1,8 @@
 package peers
 
-// This file owns the events of a node's connection: the handshake, up, down,
-// and pushes. The link calls hello, up, down and push on its own goroutines,
-// which must not wait for the node.
+// Events of a node's connection: handshake, up, down and pushes. The link calls
+// hello, up, down and push on its own goroutines, which must not wait for the
+// node.
 
 import (
 	"errors"

@@ -1,7 +1,6 @@
 package peers
 
-// This file owns how a client's nodes begin, the list of them, and how each
-// begins and ends.
+// The list of a client's nodes, and how each node begins and ends.
 
 import (
 	"context"

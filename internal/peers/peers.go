@@ -1,7 +1,7 @@
 package peers
 
-// This file owns the state of a client's nodes, part by part, with the lock of
-// each and what is read of it. What the parts do stands in the other files.
+// The state of a client's nodes, part by part, with the lock of each part. The
+// other files contain what the parts do.
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 package peers
 
-// This file owns whether a majority of the nodes can be asked, and the words
-// for what is wrong with a set or a member of it.
+// Whether a majority of the nodes can be reached, and the texts about what is
+// wrong with a set or one of its members.
 
 import (
 	"cmp"

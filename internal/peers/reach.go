@@ -1,8 +1,7 @@
 package peers
 
-// This file owns what is said where too few nodes are connected or vote, in the
-// log and to a probe, and what of it buckets say once. Nothing else depends on
-// it.
+// Messages about too few connected or voting nodes, in the log and to a probe,
+// and how buckets avoid repeating them. Nothing else depends on this file.
 
 import (
 	"cmp"
