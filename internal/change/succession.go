@@ -8,13 +8,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns one try to have the nodes decide what follows a configuration:
-// an operator that proposes it, or a client that has to know it for a repair.
+// One attempt to have the nodes decide the successor of a configuration, by an
+// operator that proposes it, or by a client that has to know it for a repair.
 //
-// What follows is decided by a register under a lock, both at the nodes that
-// stay or leave. Without that an exchange whose new nodes cannot be reached
-// could not be undone. So two operators that exchange nodes at the same time
-// agree on each step, and each carries on what the other one decided.
+// The successor is decided by a register under a lock, both at the nodes that
+// stay or leave. Otherwise an exchange could not be undone if its new nodes
+// cannot be reached. So two operators that exchange nodes at the same time
+// agree on each step, and each one carries out what the other one decided.
 
 // Succession is the Run that has the nodes decide which configuration follows
 // another one, or reads what was decided before. Its name, and its record's, is

@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a set of nodes is: the configuration that its nodes have
-// recorded, and the order of configurations. docs/internals/protocol.md, "Sets
-// of nodes", states the rules and proves them.
+// What a set of nodes is: the configuration that its nodes have recorded, and
+// the order of configurations. docs/internals/protocol.md, "Sets of nodes",
+// states the rules and proves them.
 
 // Ballot orders what several clients propose. Two are never equal, and a later
 // one is higher. It is 11 hexadecimal digits of milliseconds and 8 of chance,

@@ -4,13 +4,13 @@ import (
 	"slices"
 )
 
-// This file owns how a set is recorded: by all nodes of a list, or by none.
+// How a set is recorded: by all nodes of a list, or by none.
 //
 //	promise -----------------> accept ---------------> commit ---------> recorded
 //	all nodes, no other set    all nodes               all nodes
 //
 // It is Paxos whose quorum is all nodes of a list. Two lists with a common node
-// cannot both succeed: that node accepts the one with the later promise only. A
+// cannot both succeed: that node only accepts the one with the later promise. A
 // majority is not enough: ABC would be recorded by A and C, and ABD by B and D.
 //
 // A node that has accepted a set serves no request until all have, so no claim

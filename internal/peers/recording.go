@@ -1,7 +1,7 @@
 package peers
 
-// This file owns how the nodes record their set: nodeset.Membership says when,
-// and nodeset.Recording how.
+// How the nodes record their set: nodeset.Membership says when, and
+// nodeset.Recording how.
 
 import (
 	"cmp"

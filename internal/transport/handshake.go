@@ -1,7 +1,7 @@
 package transport
 
-// This file owns the first bytes of a connection, before it carries commands,
-// and what a node is asked about itself then.
+// The first bytes of a connection, before it carries commands, and what the
+// node is asked about itself.
 
 import (
 	"errors"

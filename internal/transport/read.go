@@ -1,11 +1,12 @@
 package transport
 
-// This file owns the goroutines of a connection, and the turns at reading it:
-// of its reader goroutine, and of callers that are alone with the node. To wake
-// another goroutine may take longer than all else that a client does for a
-// lock, and a caller that reads its own answer need not be woken.
-// Invariant: one goroutine at a time reads a connection. It has given each
-// answer to its receiver before it or another one reads the next.
+// The goroutines of a connection, and who reads it: its reader goroutine, or a
+// caller that is alone with the node. Waking another goroutine may take longer
+// than everything else that a client does for a lock, and a caller that reads
+// its own answer need not be woken.
+// Invariant: one goroutine at a time reads a connection. It passes each answer
+// to its receiver before the next answer is read, by it or by another
+// goroutine.
 
 import (
 	"bufio"

@@ -1,8 +1,8 @@
 package transport
 
-// This file owns when a connection is opened, given up and opened again.
+// When a connection is opened, given up and opened again.
 // Invariant: at most one connection carries commands. The next one is opened
-// when all commands of the last one are settled.
+// once all commands of the last one are settled.
 
 import (
 	"cmp"

@@ -1,10 +1,10 @@
 package transport
 
-// This file owns a node that is a Sentinel set: how its Sentinels are asked for
-// the master, and which answer counts.
-// Invariant: nothing is dialled but the Sentinels of the list, and an address
-// that a majority of that list has named. A Sentinel that lies would otherwise
-// get the master's password.
+// Nodes that are a Sentinel set: how its Sentinels are asked for the master,
+// and which answer counts.
+// Invariant: the only addresses dialled are the Sentinels of the list and an
+// address that a majority of them has named. Otherwise a malicious Sentinel
+// would get the master's password.
 
 import (
 	"context"
