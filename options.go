@@ -177,8 +177,8 @@ func WithRetention(d time.Duration) Option {
 // WithPrefix sets the prefix of the library's own keys. All clients that share
 // names must use the same prefix. The redlock key of a mutex is the name
 // itself, whatever the prefix, because other Redlock clients look there. The
-// default is "quorate". The prefix must be 1 to 1024 bytes long, without
-// braces, blanks or line ends.
+// default is "quorate". The prefix must be 1 to 1024 bytes long, and must
+// not contain braces, spaces or line breaks.
 func WithPrefix(p string) Option {
 	return setting{func(s *setup.Settings) { s.Prefix = p }}
 }
@@ -186,7 +186,7 @@ func WithPrefix(p string) Option {
 // WithOwner sets a label for this process, for example a service, a pod or a
 // release. [Holder], package inspect and "quorate inspect" show it next to the
 // host and the process. By default there is no label. A label is at most 64
-// printable ASCII characters, without blanks or colons.
+// printable ASCII characters, without spaces or colons.
 func WithOwner(label string) Option {
 	return setting{func(s *setup.Settings) { s.Label = label }}
 }

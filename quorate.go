@@ -165,7 +165,7 @@ func (q *Quorum) closeOwn() {
 
 // Bootstrap declares that the nodes are brand-new, that is, no client has ever
 // used them. They record that they are the set of this list, and vote at once.
-// It is for tests, CI, and a first deployment that does not want to wait.
+// Use it in tests, in CI, or for a first deployment when you do not want to wait.
 // Production never needs it, so do not call it at every start: nodes that have
 // all lost their data look brand-new, and would vote despite a holder that they
 // have forgotten. Nodes that have recorded a set keep it: the call changes

@@ -61,7 +61,7 @@ type SetReport struct {
 	Also map[string][]string // additional addresses of members, keyed by their address in Members; nil if there are none
 }
 
-// Stage is the progress of a change of the set.
+// Stage says how far a change to the set has got.
 type Stage string
 
 // The stages.

@@ -74,7 +74,7 @@ const MaxValue = 512 << 10
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
-// settings of q. New panics if an option is wrong or nil, or if the zero value
+// settings of q. New panics if an option is invalid or nil, or if the zero value
 // of T cannot be encoded.
 func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) *Group[T] {
 	_, err := json.Marshal(new(T))
@@ -89,7 +89,7 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 
 // Do returns the recorded result of key if it is younger than fresh, or the
 // result of a load that was in progress when Do was called. Otherwise it calls
-// f, unless another caller is already loading: then Do waits for that load.
+// f, unless another caller is already loading, in which case Do waits for that load.
 // With fresh = 0, only callers that are already waiting share the result. Do
 // panics if fresh is negative. Ages are measured by the nodes' clocks, which
 // may differ by up to [quorate.WithSkew], so a result may be older than fresh

@@ -90,7 +90,7 @@ type term struct {
 // Options: [WithID], [WithValue], [WithOneTerm], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
 // and [quorate.WithWarning]. The last five default to the settings of q. New
-// panics if an option is wrong or nil. Every call reports an invalid name
+// panics if an option is invalid or nil. Every call reports an invalid name
 // (empty, longer than 1024 bytes, or with braces), ID (longer than [MaxID], not
 // UTF-8) or value (longer than [MaxValue], not UTF-8).
 func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election {

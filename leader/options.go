@@ -70,7 +70,7 @@ type own struct {
 	set                  func(*settings)
 }
 
-// Apply leaves the settings of other primitives as they are, see apply.
+// Apply leaves the settings of other primitives unchanged; see apply.
 func (own) Apply(*setup.Settings) {}
 
 // WithID sets the ID under which others see this participant when it leads. The

@@ -64,7 +64,7 @@ type Mutex struct {
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal], [quorate.WithWarning] and [quorate.WithLinger]. The
-// defaults are the settings of q. New panics if an option is wrong or nil. If
+// defaults are the settings of q. New panics if an option is invalid or nil. If
 // the name is invalid, every call that would lock reports it.
 func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Mutex {
 	c := core.CoreOf(q).For(name)

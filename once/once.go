@@ -72,7 +72,7 @@ type Once struct {
 // Options: [KeepFor], [WithDurable], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
 // and [quorate.WithWarning]. The last five default to the settings of q. New
-// panics if an option is wrong or nil. If the name is invalid, every call
+// panics if an option is invalid or nil. If the name is invalid, every call
 // reports it.
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)

@@ -44,7 +44,7 @@ type own struct {
 	set                func(*settings)
 }
 
-// Apply leaves the settings of other primitives as they are, see apply.
+// Apply leaves the settings of other primitives unchanged; see apply.
 func (own) Apply(*setup.Settings) {}
 
 // KeepFor sets how long the nodes remember that the work is done. After that,

@@ -48,9 +48,9 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2),
 	}
 }
 
-// ValueContext is like [Value] with a context. Where the function made by Value
-// panics, this function returns an error: the error of f, or an error as
-// returned by [Once.DoContext]. The error matches [quorate.ErrInvalid] and
+// ValueContext is like [Value] with a context. Where Value's function would
+// panic, this one returns an error: f's own, or one that [Once.DoContext] would
+// return. The error matches [quorate.ErrInvalid] and
 // names the type if the value cannot be encoded, is larger than [MaxValue], or
 // cannot be decoded. It also matches [ErrNotRecorded] if f has already run.
 func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error),

@@ -69,7 +69,7 @@ type choices struct {
 	zone           *time.Location // nil: not given
 }
 
-// Apply leaves the settings of other primitives as they are, see New.
+// Apply leaves the settings of other primitives unchanged; see New.
 func (own) Apply(*setup.Settings) {}
 
 // WithRetry makes a later call of [Period.Do] in the same period run the
@@ -84,9 +84,9 @@ func WithOffset(d time.Duration) quorate.PeriodOption {
 	return own{set: func(c *choices) { c.offset = d }}
 }
 
-// WithZone sets the time zone of the times of a schedule. It is for
-// [NewScheduled]; the default is UTC. The schedule is asked for the times that
-// clocks on the wall show, and must not have a time zone of its own.
+// WithZone sets the time zone for a schedule's times. It is for
+// [NewScheduled]; the default is UTC. The schedule is asked for wall-clock
+// times, and must not have a time zone of its own.
 //
 // When clocks go forward, times that they skip are the moment of the change.
 // When they go back, times that they show twice are the first of the two. Only
@@ -120,7 +120,7 @@ const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 // Options: [WithRetry], [WithOffset], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
 // and [quorate.WithWarning]. The last five default to the settings of q. New
-// panics if an option is wrong or nil, or if every is below 10 ms, above fifty
+// panics if an option is invalid or nil, or if every is less than 10 ms, more than 50
 // years, or not a whole number of milliseconds. Every call reports an invalid
 // name (empty, longer than 1024 bytes, or with braces) with
 // [quorate.ErrInvalid].
@@ -163,7 +163,7 @@ type Schedule interface {
 // rounded up to milliseconds.
 //
 // There are two more options: [WithZone] and [WithCatchUp]. NewScheduled panics
-// if an option is wrong or nil, or if s is nil. Every call reports, with
+// if an option is invalid or nil, or if s is nil. Every call reports, with
 // [quorate.ErrInvalid], an invalid name and a schedule that never fires, fires
 // again within 10 ms, or counts from the time at which it is asked.
 func NewScheduled(q *quorate.Quorum, name string, s Schedule, opts ...quorate.PeriodOption) *Period {

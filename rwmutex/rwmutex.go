@@ -73,7 +73,7 @@ type RWMutex struct {
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal], [quorate.WithWarning] and [quorate.WithLinger]. The
 // defaults are the settings of q. With WithLinger, most read locks of data that
-// is mostly read cost no round trip. New panics if an option is wrong or nil.
+// is mostly read cost no round trip. New panics if an option is invalid or nil.
 // If the name is invalid, every call that would lock reports it.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex

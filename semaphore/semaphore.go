@@ -69,7 +69,7 @@ type Weighted struct {
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
-// settings of q. NewWeighted panics if an option is wrong or nil. If n or the
+// settings of q. NewWeighted panics if an option is invalid or nil. If n or the
 // name is invalid, every Acquire reports it.
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.SharedOption) *Weighted {
 	c := core.CoreOf(q).For(name)

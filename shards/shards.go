@@ -58,7 +58,7 @@ const most = 100
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
-// settings of q. New panics if n or an option is wrong. [Shards.Run] reports an
+// settings of q. New panics if n or an option is invalid. [Shards.Run] reports an
 // invalid name (empty, longer than 1016 bytes, or with braces) with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *Shards {

@@ -123,6 +123,10 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 	top.shows("job:held mutex process")
 	top.press("q")
 	assert.Equal(t, 0, top.status())
+	watch := start(t, nodes(list, []string{"watch", "job:held"})...)
+	watch.says("(first), token ")
+	watch.signal(syscall.SIGINT)
+	assert.Equal(t, 0, watch.status(), &watch.err)
 	var seen struct{ Holders []struct{ Token string } }
 	require.NoError(t, json.Unmarshal([]byte(run("inspect", "job:held", "--json")), &seen))
 	require.Len(t, seen.Holders, 1)

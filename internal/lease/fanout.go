@@ -48,9 +48,9 @@ func NewFanout(nodes int) *Fanout {
 }
 
 const (
-	// deferDelay is how much longer than such nodes usually take the first
-	// nodes are given before the deferred nodes are asked. A lock that is held
-	// for less than that is never known at any other node.
+	// deferDelay is how long after three times the usual answer time the
+	// deferred nodes are asked. A lock that is held for less than that is never
+	// known at any other node.
 	deferDelay = 500 * time.Microsecond
 	// slowMargin is how much longer than others a node may take and still be
 	// one of the first.
@@ -126,13 +126,14 @@ type Deferral struct {
 	After time.Duration
 }
 
-// Defer returns the nodes that an attempt asks later, and for how long it waits
-// with them. It defers none in these cases: other claims have recently been met
+// Defer returns the nodes that an attempt asks later, and how long after the
+// first ones. It defers none in these cases: other claims have recently been met
 // at the name (contended); the hold is not given back at once; the hold is not
-// renewed, so a deferred node would give no lease; nodes are being exchanged;
+// renewed, so a deferred node would give no lease; nodes are being exchanged; a
+// quorum is all nodes; the attempt is one of those that measure (probeEvery);
 // or less than a quorum of nodes is busy, since one slow node must not cause
-// the others to be deferred. Unhealthy nodes are asked at once, as they may
-// have recovered, but not waited for.
+// the others to be deferred. Unhealthy and recovering nodes are asked at once,
+// but do not count among the first.
 func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Deferral) {
 	n, members := len(f.all()), c.Sets.All()
 	need := protocol.NeedOf(members)
@@ -189,7 +190,8 @@ func allow(trip, timeout, ttl time.Duration) time.Duration {
 
 // QuorumTimeout returns how long to wait for a node that is needed for a
 // quorum. The farthest node of the nearest healthy quorum decides. No call
-// waits for nodes that are farther away.
+// waits for nodes that are farther away. Usually no node is far away: then the
+// result is timeout, without sorting.
 func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
 	far := false
 	for i := range f.all() {

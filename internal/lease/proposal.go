@@ -11,7 +11,7 @@ type Config struct {
 	protocol.Terms
 	Sets        protocol.Quorums // the zero value: a majority of Nodes
 	NodeTimeout time.Duration    // how long an answer is waited for before the node counts as silent
-	Drift       time.Duration    // how much earlier than the node the client takes a lease to end
+	Drift       time.Duration    // how much earlier than the node the client assumes that a lease ends
 	Window      protocol.Window  // how far tickets may be from the nodes' clocks
 	Absent      uint32           // nodes that are asked nothing, a bit for each
 	Nodes       uint8            // how many nodes are known, including those without a vote
@@ -21,7 +21,7 @@ type Config struct {
 	Succession  bool             // of the register of SuccessorName
 }
 
-// Drift returns how much earlier than a node a client takes a lease to end: 1%
+// Drift returns how much earlier than a node a client assumes that a lease ends: 1%
 // of the ttl for clocks that run at different speeds, 2% for jumps of the
 // node's clock that other clients cannot notice, 2 ms for the node's
 // resolution.

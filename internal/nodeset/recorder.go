@@ -59,7 +59,8 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 }
 
 // others returns the other addresses that the last configuration lists for the
-// server at addr. They matter if all servers lose their data: a client that
+// server at addr, without those of the list: each of these gets a member of its
+// own. They matter if all servers lose their data: a client that
 // reaches a server only by another address would otherwise lose that server.
 func (r *recorder) others(addr string) []string {
 	if r.last == nil || r.last.Place(addr) < 0 {

@@ -79,8 +79,9 @@ func (a *Attempt) MarkWaiting(r *protocol.Request) {
 	}
 }
 
-// Departed records that a link was handed r, which has not moved since. sent
-// says whether the node may get the request; if not, a failure follows.
+// Departed records that a link was handed r, the same pointer as in
+// MarkWaiting. sent says whether the node may get the request; if not, a call of
+// Fail follows.
 func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 	if a.outbox.waitingAt(r.Node) == r {
 		a.outbox.unsent[r.Node] = nil
@@ -89,6 +90,8 @@ func (a *Attempt) Departed(r *protocol.Request, sent bool) {
 		return
 	}
 	if a.State.Postponed() {
+		// Another node had no room in this step, but this one has: the attempt
+		// begins, with the ticket that it has just proposed.
 		a.Claim.State.Begin(r.Sent, a.State.Ticket())
 	}
 	bit := uint32(1) << r.Node

@@ -50,10 +50,12 @@ func (g *Group) Past(succession bool, name string) bool {
 }
 
 // Successors begins the names of the registers that decide the next
-// configuration.
+// configuration. It is stored at the nodes and reserved: to change it would
+// split a running set.
 const Successors = "quorate set "
 
-// IsSuccessor reports whether name is the name of such a register.
+// IsSuccessor reports whether name is a register that decides the configuration
+// after another one.
 func IsSuccessor(name string) bool { return strings.HasPrefix(name, Successors) }
 
 // Brings reports whether a node that lost its data has to get a name in its

@@ -21,8 +21,8 @@ const (
 	maxPortions  = 100_000 // of at least 1,000 keys each, on a server that is not broken
 )
 
-// repairBatch is how many names are brought at a time: the connection of the
-// node must not break.
+// repairBatch is the most names that are copied at a time: with all at once the
+// node's connection would break.
 const repairBatch = 64
 
 var (
@@ -143,7 +143,7 @@ func (a *Attempt) begin(m *Marker) {
 		k.listed, k.names, k.batch = false, nil, 0 //mutant:RuleRepairRestart
 	}
 	if k.batch == 0 {
-		k.batch = a.most()
+		k.batch = maxBatch()
 	}
 	a.wait = m.Wait
 }
@@ -273,7 +273,7 @@ func (a *Attempt) bring(io IO) error {
 		}
 		return why
 	}
-	k.batch = min(2*k.batch, a.most())
+	k.batch = min(2*k.batch, maxBatch())
 	return nil
 }
 
@@ -298,7 +298,8 @@ func (a *Attempt) bringName(io IO, name string) error {
 	}
 }
 
-// most is how many names are copied at a time.
-func (a *Attempt) most() int {
+// maxBatch is the most names that are copied at a time. It is a function for the
+// sake of its mutant.
+func maxBatch() int {
 	return repairBatch //mutant:RuleRepairBound=1 << 30
 }

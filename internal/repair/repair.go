@@ -149,9 +149,9 @@ func (r *Repair) Up(now protocol.Time, node int) {
 	r.Look(now, node) //mutant:RuleRepairMeet
 }
 
-// RetryNow retries paused nodes at once, because their guard times may have
-// been ended. An attempt under way may rest on older information, so another
-// one follows it at once.
+// RetryNow retries paused nodes at once: guard times may have ended, or the set
+// has changed. If an attempt under way ends waiting for a guard time, the next
+// one follows at once.
 func (r *Repair) RetryNow(now protocol.Time) {
 	for i := range r.nodes {
 		switch n := &r.nodes[i]; n.stage {
@@ -187,7 +187,7 @@ func (r *Repair) Down(_ protocol.Time, node int) {
 		n.attempt.over.Store(true)
 		return
 	}
-	n.idle()
+	n.reset()
 }
 
 // Close ends the repairs. Attempts under way end after their current question,
@@ -209,10 +209,12 @@ func (r *Repair) begin(i int) {
 	r.Out = append(r.Out, Task{Attempt: n.attempt})
 }
 
-// Ended takes an attempt that has ended. It returns what to log, or nil.
+// Ended records how an attempt ended, and starts or schedules the next one if
+// one is needed. It returns what to log, or nil.
 func (r *Repair) Ended(now protocol.Time, a *Attempt) (report *Report) {
 	n := &r.nodes[a.Node]
-	if n.attempted, n.known = true, a.known; a.caughtUp {
+	n.attempted, n.known = true, a.known
+	if a.caughtUp {
 		n.known = progress{}
 	}
 	if a.marked {
@@ -222,7 +224,7 @@ func (r *Repair) Ended(now protocol.Time, a *Attempt) (report *Report) {
 		return r.pauseAfter(now, a)
 	}
 	again := n.again && n.up
-	if n.idle(); again {
+	if n.reset(); again {
 		r.Look(now, a.Node)
 	}
 	return report
@@ -255,5 +257,5 @@ func (r *Repair) pauseAfter(now protocol.Time, a *Attempt) (report *Report) {
 	return report
 }
 
-// idle ends the repair but keeps what was listed.
-func (n *nodeRepair) idle() { *n = nodeRepair{up: n.up, known: n.known} }
+// reset ends the repair, but keeps the connection and what was listed.
+func (n *nodeRepair) reset() { *n = nodeRepair{up: n.up, known: n.known} }

@@ -248,7 +248,9 @@ func TestRepairEndsWithTheConnection(t *testing.T) {
 // client busy, whether it lists names or none. Cursors that go round in a circle
 // are noticed at once.
 func TestEndlessList(t *testing.T) {
-	for _, c := range []struct{ names, circle, most int }{{1000, 1 << 20, 200}, {0, 1 << 20, maxPortions}, {1, 7, 16}, {0, 1, 2}} {
+	for _, c := range []struct{ names, circle, most int }{
+		{1000, 1 << 20, 200}, {0, 1 << 20, maxPortions}, {1, 7, 16}, {0, 1, 2},
+	} {
 		n := newNodes(t)
 		portions := 0
 		n.list = func(node int, _ string) ([]string, string, error) {

@@ -61,6 +61,7 @@ func (a Address) Prepare(f func(*redis.Options) error) error {
 // clusterName is the prefix of a cluster's name.
 const clusterName = "cluster:"
 
+// IsCluster reports whether a is that of a whole Redis Cluster.
 func (a Address) IsCluster() bool { return a.cluster != nil }
 
 // IsCluster reports whether c is the client of a Redis Cluster.
