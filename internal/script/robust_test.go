@@ -368,3 +368,14 @@ func TestEncodingAllocatesNothing(t *testing.T) {
 		buf = script.AppendCommand(buf[:0], k, &terms, "owner", time.Second, time.Minute, join(1<<51))
 	}))
 }
+
+// Fences are compared as texts. One with more digits than the ticket is above it,
+// though the text sorts below.
+func TestFenceWithMoreDigits(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	n.do(t, n.terms(1, 1), join(1000))
+	n.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpLeave})
+	assert.Greater(t, n.do(t, n.terms(2, 1), join(999)).Ticket, protocol.Ticket(1000))
+}
