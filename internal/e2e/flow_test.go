@@ -53,7 +53,7 @@ func TestManyLeasesSurviveAReconnect(t *testing.T) {
 	c := redistest.Start(t, 3)
 	seen := &tally{}
 	const ttl = time.Minute // a machine with much else to do may take half of that for all locks
-	q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithObserver(seen))
+	q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithNodeTimeout(10*time.Second), quorate.WithObserver(seen))
 	late := lateness.Measure(t)
 	ms := make([]*mutex.Mutex, leases)
 	var all sync.WaitGroup

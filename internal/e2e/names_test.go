@@ -91,6 +91,7 @@ func TestLockOfAnotherType(t *testing.T) {
 		for range 2 {
 			require.NoError(t, e2e.Receive(t, got))
 		}
+		require.True(t, e2e.Eventually(func() bool { return node.Exists(t.Context(), "m").Val() == 0 }), "both releases arrived")
 	}
 	e2e.Clean(t, c)
 }
