@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -106,7 +105,7 @@ func (b ballot) saveAdmitted() {
 
 // fitsNow is fits judged by what is known now, in each of the sets.
 func (b ballot) fitsNow() bool {
-	return b.fitsIn(b.s.Sets.Present) && (b.s.Sets.Next == 0 || b.fitsIn(b.s.Sets.Next))
+	return b.s.Sets.Each(b.fitsIn)
 }
 
 // fitsIn is fitsNow for one set of nodes.
@@ -217,17 +216,23 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 // between the listed views of a quorum. For a holder all listed views must
 // agree, since any node may go away and the others must still admit it.
 func (b ballot) deepenLists() {
-	for _, set := range b.s.Sets.Sets() {
-		listed, same := b.comparable(set)
-		need := protocol.NeedOf(set)
-		if b.s.phase == Holding {
-			need = max(need, listed)
-		}
-		if set != 0 && listed >= protocol.NeedOf(set) && same < need {
-			b.s.lists = min(b.s.lists+1, fullDepth)
-			return
-		}
+	if !b.s.Sets.Each(b.listsAgree) {
+		b.s.lists = min(b.s.lists+1, fullDepth)
 	}
+}
+
+// listsAgree reports whether lists that go back further would not help in a
+// set.
+func (b ballot) listsAgree(set uint32) bool {
+	listed, same := b.comparable(set)
+	need := protocol.NeedOf(set)
+	if listed < need {
+		return true
+	}
+	if b.s.phase == Holding {
+		need = listed
+	}
+	return same >= need
 }
 
 // comparable returns how many voting views are listed, and the largest number
@@ -277,32 +282,17 @@ func (b ballot) capacity() uint64 {
 // Limit returns how many permits there are as far as is known.
 func (v *State) Limit(now protocol.Time) uint64 { return v.at(now).capacity() }
 
-// agreed returns the view with the newest Resize that q usable views know of,
-// in each of the sets; nil while there are fewer views.
+// agreed returns a view with the newest Resize that q usable views know of; nil
+// while there are fewer views.
 func (b ballot) agreed() *peerExtra {
-	a := b.agreedIn(b.s.Sets.Present)
-	if a == nil || b.s.Sets.Next == 0 {
-		return a
-	}
-	if next := b.agreedIn(b.s.Sets.Next); next == nil || next.limitAt < a.limitAt {
-		return next
-	}
-	return a
-}
-
-// agreedIn is agreed for one set of nodes.
-func (b ballot) agreedIn(set uint32) *peerExtra {
-	var views []*peerExtra
+	usable := b.s.exact(b.now)
+	at, ok := protocol.Reached(b.s.Sets, usable, func(i int) protocol.Ticket { return b.s.peers[i].extra().limitAt })
 	for i := range b.s.peers {
-		if p := &b.s.peers[i]; set&(1<<i) != 0 && p.usable(b.s, b.now) {
-			views = append(views, p.extra())
+		if m := b.s.peers[i].extra(); ok && usable&(1<<i) != 0 && m.limitAt == at {
+			return m
 		}
 	}
-	if len(views) < protocol.NeedOf(set) {
-		return nil
-	}
-	slices.SortFunc(views, func(a, b *peerExtra) int { return cmp.Compare(b.limitAt, a.limitAt) })
-	return views[protocol.NeedOf(set)-1]
+	return nil
 }
 
 // tooHeavy reports whether all views agree that there are fewer permits than

@@ -3,7 +3,6 @@ package lease
 import (
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -17,11 +16,9 @@ import (
 
 // attestingQuorum reports whether the nodes that have answered can attest that
 // there is nothing newer: q nodes that are caught up, or all nodes, since then
-// no other node is left to ask. While nodes are exchanged, the nodes of the old
-// set decide that, because the new ones may not have been brought everything
-// yet.
+// no other node is left to ask.
 func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
-	caughtUp, all, set := uint32(0), uint32(0), q.Sets.Present
+	caughtUp, all := uint32(0), uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
 		if !p.answered || !counts(p) ||
@@ -34,7 +31,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 			caughtUp |= 1 << i
 		}
 	}
-	return q.Sets.Met(all) && (protocol.Most(set, caughtUp) || all&set == set)
+	return q.Sets.Met(all) && (q.Sets.Attested(caughtUp) || q.Sets.AllAttested(all))
 }
 
 // CanListNames reports whether the other nodes that have listed their names
@@ -49,7 +46,7 @@ func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed u
 	}
 	others := sets.Present &^ (1 << node)
 	lacking := bits.OnesCount32(others &^ listed)
-	return protocol.Most(sets.Present, caughtUp) ||
+	return sets.Attested(caughtUp) ||
 		lacking == 0 //mutant:RuleEveryList=lacking <= 1
 }
 
@@ -228,51 +225,30 @@ func (q *RegisterOp) Newest() protocol.Stored { return q.newest }
 // nodes have not answered it is not: a claim may be held although too few nodes
 // are known to hold it.
 func (q *RegisterOp) Left() (left time.Duration, certain bool) {
-	left, certain = math.MaxInt64, true
-	// While both sets count a claim is held only by a majority of each. So it
-	// has ended when one of them shows that, and what is left is the shorter of
-	// the two.
-	for _, set := range q.Sets.Sets() {
-		if set == 0 {
-			continue
-		}
-		switch l, ok := q.leftIn(set); {
-		case ok && l == 0:
-			return 0, true
-		default:
-			left, certain = min(left, l), certain && ok
-		}
-	}
-	return left, certain
-}
-
-// leftIn is Left for one set of nodes.
-func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
-	var lefts []time.Duration
-	dead := uint32(0)
+	held, dead := uint32(0), uint32(0)
+	left = math.MaxInt64
 	for i := range q.peers {
-		p := &q.peers[i]
-		switch {
-		case set&(1<<i) == 0 || !p.answered:
+		switch p := &q.peers[i]; {
+		case q.Sets.All()&(1<<i) == 0 || !p.answered:
 		case p.entry.Version.Run(q.newest.Version) == 0 && p.entry.Left > 0:
-			lefts = append(lefts, p.entry.Left)
+			held |= 1 << i
+			left = min(left, p.entry.Left)
 		default:
 			dead |= 1 << i
 		}
 	}
-	switch {
-	// The lease as a majority has it is the q-th longest. Where so many have
-	// dropped the claim, or never had it, that the others are no majority, it
-	// has ended, whatever these say.
-	case len(lefts) >= protocol.NeedOf(set):
-		slices.Sort(lefts)
-		return lefts[len(lefts)-protocol.NeedOf(set)], true
-	case !protocol.Most(set, ^dead):
+	// The claim has ended if so many nodes have dropped it, or never had it, that
+	// the others are no quorum, whatever these say.
+	if q.Sets.Blocked(dead) {
 		return 0, true
-	case len(lefts) == 0:
+	}
+	if l, ok := protocol.Reached(q.Sets, held, func(i int) time.Duration { return q.peers[i].entry.Left }); ok {
+		return l, true
+	}
+	if !q.Sets.Each(func(set uint32) bool { return set&held != 0 }) {
 		return 0, false
 	}
-	return slices.Min(lefts), false
+	return left, false
 }
 
 // Adopt is rule 1 of the record. It returns the value that an open has found,

@@ -137,7 +137,7 @@ type Deferral struct {
 func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Deferral) {
 	n, members := len(f.all()), c.Sets.All()
 	need := protocol.NeedOf(members)
-	if c.Sets.Next != 0 || members|c.Absent != 1<<n-1 { // nodes are being exchanged
+	if c.Sets.Exchanging() || members|c.Absent != 1<<n-1 { // nodes are being exchanged
 		return d
 	}
 	if l.Busy < need || !c.ShortHold || contended || c.NoRenewal || need == bits.OnesCount32(members) || c.ID[3]%probeEvery == 0 {

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -291,12 +290,9 @@ func (v *State) MissedResize(a *protocol.Answer) bool {
 }
 
 // quorumDeadline returns when the leases of these nodes cease to be those of a
-// quorum: the q-th longest lease of each set, and the earlier of the two.
+// quorum.
 func (v *State) quorumDeadline(nodes uint32) protocol.Time {
-	at := v.setDeadline(v.Sets.Present, nodes)
-	if v.Sets.Next != 0 {
-		at = min(at, v.setDeadline(v.Sets.Next, nodes))
-	}
+	at, _ := protocol.Reached(v.Sets, nodes, func(i int) protocol.Time { return v.peers[i].leaseEnds(v) })
 	return at
 }
 
@@ -306,58 +302,36 @@ func (v *State) placeEnds() protocol.Time {
 	return v.quorumDeadline(v.where(func(p *peer) bool { return p.held }))
 }
 
-// setDeadline is quorumDeadline for one set.
-func (v *State) setDeadline(set, nodes uint32) protocol.Time {
-	var buf [9]protocol.Time
-	ends := buf[:0]
-	for i := range v.peers {
-		if set&nodes&(1<<i) != 0 {
-			ends = append(ends, v.peers[i].leaseEnds(v))
-		}
-	}
-	if len(ends) < protocol.NeedOf(set) {
-		return 0
-	}
-	slices.Sort(ends)
-	return ends[len(ends)-protocol.NeedOf(set)]
-}
-
 // hinted returns when enough nodes may vote for the claim to have q votes, by
 // their hints: each node says when the leases ahead of the claim end there.
 // Only nodes that hold the claim at T are used, since a vote at another ticket
 // does not count.
 func (v *State) hinted() protocol.Time { //mutant:RuleHint=protocol.Never
-	at, votes := protocol.Time(0), uint32(0)
+	votes, hints := uint32(0), uint32(0)
 	for i := range v.peers {
-		if p := &v.peers[i]; p.held && p.vote && p.ticket == v.ticket {
+		switch p := &v.peers[i]; {
+		case !p.held || p.ticket != v.ticket:
+		case p.vote:
 			votes |= 1 << i
+		case p.pendingSince == 0 && p.hinted:
+			hints |= 1 << i
 		}
 	}
 	if v.Sets.Met(votes) {
 		return protocol.Never
 	}
-	for _, set := range v.Sets.Sets() {
-		if set == 0 {
-			continue
+	// The first moment at which q nodes vote is the q-th lowest, with 0 for a
+	// node that votes now. Reached takes the q-th highest.
+	at, ok := protocol.Reached(v.Sets, votes|hints, func(i int) protocol.Time {
+		if votes&(1<<i) != 0 {
+			return 0
 		}
-		need := protocol.NeedOf(set) - bits.OnesCount32(set&votes)
-		var buf [9]protocol.Time
-		hints := buf[:0]
-		for i := range v.peers {
-			if p := &v.peers[i]; set&(1<<i) != 0 && p.held && p.ticket == v.ticket && !p.vote && p.pendingSince == 0 && p.hinted {
-				hints = append(hints, p.askAt)
-			}
-		}
-		switch {
-		case need <= 0:
-		case len(hints) < need:
-			return protocol.Never
-		default:
-			slices.Sort(hints)
-			at = max(at, hints[need-1])
-		}
+		return -v.peers[i].askAt
+	})
+	if !ok {
+		return protocol.Never
 	}
-	return at
+	return -at
 }
 
 // lapsed reports whether the newest answer of the node says that the leases

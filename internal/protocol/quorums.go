@@ -1,6 +1,10 @@
 package protocol
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
 
 // Which nodes make a quorum.
 //
@@ -31,8 +35,13 @@ func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
 
 // Attested reports whether nodes include a majority of those that can attest
 // that something is not recorded. During an exchange, these are the nodes of
-// the set before it.
+// the set before it, because the new ones may not have been brought everything
+// yet.
 func (q Quorums) Attested(nodes uint32) bool { return Most(q.Present, nodes) }
+
+// AllAttested reports whether nodes include all of those that can attest, so no
+// other node is left to ask.
+func (q Quorums) AllAttested(nodes uint32) bool { return q.Present&^nodes == 0 }
 
 // Any reports whether nodes include a majority of at least one of the sets.
 func (q Quorums) Any(nodes uint32) bool {
@@ -59,8 +68,41 @@ func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
 // It is for messages.
 func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }
 
-// Sets returns the sets. The second one is empty if there is only one.
-func (q Quorums) Sets() [2]uint32 { return [2]uint32{q.Present, q.Next} }
+// Each reports whether cond is true of each set.
+func (q Quorums) Each(cond func(set uint32) bool) bool {
+	return cond(q.Present) && (q.Next == 0 || cond(q.Next))
+}
+
+// Exchanging reports whether there are two sets.
+func (q Quorums) Exchanging() bool { return q.Next != 0 }
+
+// Reached returns the highest value that a quorum of these nodes has or
+// exceeds: of each set the q-th highest value, and the lower one of the two. It
+// returns false if these nodes make no quorum.
+//
+// Take nodes A, B and C with leases that end at 5, 9 and 7. Two of them keep the
+// claim until 7.
+func Reached[T cmp.Ordered](q Quorums, nodes uint32, value func(node int) T) (v T, ok bool) {
+	if !q.Met(nodes) {
+		return v, false
+	}
+	v = reachedIn(q.Present, nodes, value)
+	if q.Next != 0 {
+		v = min(v, reachedIn(q.Next, nodes, value))
+	}
+	return v, true
+}
+
+// reachedIn is Reached for one set.
+func reachedIn[T cmp.Ordered](set, nodes uint32, value func(node int) T) T {
+	var buf [9]T
+	values := buf[:0]
+	for rest := set & nodes; rest != 0; rest &= rest - 1 {
+		values = append(values, value(bits.TrailingZeros32(rest)))
+	}
+	slices.Sort(values)
+	return values[len(values)-NeedOf(set)]
+}
 
 // Most reports whether nodes include a majority of set.
 func Most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }

@@ -29,3 +29,22 @@ func TestAQuorumIsAMajorityOfEachSet(t *testing.T) {
 	assert.EqualValues(t, 0b11111, q.All())
 	assert.Equal(t, 2, q.Need())
 }
+
+func TestReached(t *testing.T) {
+	t.Parallel()
+	ends := []int{5, 9, 7, 1, 8}
+	value := func(node int) int { return ends[node] }
+	reached := func(q protocol.Quorums, nodes uint32) any {
+		if v, ok := protocol.Reached(q, nodes, value); ok {
+			return v
+		}
+		return nil
+	}
+	assert.Equal(t, 7, reached(protocol.Majority(3), 0b111), "two of 5, 9 and 7")
+	assert.Equal(t, 5, reached(protocol.Majority(3), 0b101), "5 and 7")
+	assert.Nil(t, reached(protocol.Majority(3), 0b001))
+	q := protocol.Quorums{Present: 0b00111, Next: 0b11100} // ABC, and then CDE
+	assert.Equal(t, 7, reached(q, 0b11111), "A, B and C give 7, and C, D and E too")
+	assert.Equal(t, 1, reached(q, 0b01111), "C and D give 1")
+	assert.Nil(t, reached(q, 0b00111), "of the next set there is only C")
+}

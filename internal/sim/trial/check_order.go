@@ -26,15 +26,14 @@ import (
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it a claim of before since.
 func (c *checker) passed(w *Schedule, a *world.Attempt) {
-	for _, set := range a.State.Sets.Sets() {
-		if set != 0 {
-			c.passedIn(w, a, protocol.Quorums{Present: set})
-		}
-	}
+	a.State.Sets.Each(func(set uint32) bool {
+		c.passedIn(w, a, set)
+		return true
+	})
 }
 
 // passedIn is passed for one set of nodes.
-func (c *checker) passedIn(w *Schedule, a *world.Attempt, set protocol.Quorums) {
+func (c *checker) passedIn(w *Schedule, a *world.Attempt, set uint32) {
 	sum := a.State.Weight
 	var before []string
 	for t := range w.Participants() {
@@ -57,7 +56,7 @@ func (c *checker) passedIn(w *Schedule, a *world.Attempt, set protocol.Quorums) 
 				}
 			}
 		}
-		if set.Met(nodes) {
+		if protocol.Most(set, nodes) {
 			sum += weight
 			before = append(before, fmt.Sprintf("%v (%s)", e, world.PhaseName(e.Seen)))
 		}
