@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -566,4 +567,23 @@ func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
 	r := p.recording(false, nodeset.SetRetire)
 	assert.Equal(t, nodeset.RecordOther, r.Outcome)
 	assert.True(t, r.Begun)
+}
+
+// What others disturb is tried ever more rarely: all connections of a list go on
+// for longer than a recording takes, and of two clients one begins alone.
+func TestPausesDouble(t *testing.T) {
+	const nodeTimeout = 80 * time.Millisecond
+	for _, of := range []struct {
+		next    func(was, nodeTimeout time.Duration) time.Duration
+		longest time.Duration
+	}{{nodeset.JudgePause, 5 * nodeTimeout}, {nodeset.RecordPause, 32 * nodeTimeout}} {
+		pause := of.next(0, nodeTimeout)
+		assert.Equal(t, nodeTimeout/4, pause)
+		for pause < of.longest {
+			was := pause
+			pause = of.next(was, nodeTimeout)
+			assert.Equal(t, min(2*was, of.longest), pause)
+		}
+		assert.Equal(t, of.longest, of.next(pause, nodeTimeout))
+	}
 }

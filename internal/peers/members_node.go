@@ -107,15 +107,11 @@ func (n *Node) serves(m *nodeset.Membership) bool {
 	return !n.Dropped.Load() && n.Addr == m.Addr(n.Index)
 }
 
-// judgeAgain schedules another judgement of a node without a vote. Whatever is
-// under way takes a few round trips, so the first pauses are short.
+// judgeAgain schedules another judgement of a node without a vote.
 // Invariant: there is only one pause at a time, whatever ends the connection.
 func (n *Node) judgeAgain() {
 	ps := n.ps
-	longest := 5 * ps.Set.NodeTimeout
-	if n.pause = min(2*n.pause, longest); n.pause == 0 {
-		n.pause = ps.Set.NodeTimeout / 4
-	}
+	n.pause = nodeset.JudgePause(n.pause, ps.Set.NodeTimeout)
 	n.later = time.AfterFunc(n.pause, func() {
 		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Again(n.Index) })
 	})

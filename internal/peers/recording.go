@@ -147,7 +147,8 @@ func refusedForGood(err error) bool {
 // the same moment, and supersede the others, or an operator. So it waits for a
 // random time first, and longer after each failure.
 func (s *recorder) record() {
-	for pause := s.ps.Set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.ps.Set.NodeTimeout) {
+	for pause := time.Duration(0); s.stillDue(); {
+		pause = nodeset.RecordPause(pause, s.ps.Set.NodeTimeout)
 		select {
 		case <-time.After(pause/2 + mathrand.N(pause/2)):
 		case <-s.ps.Over:

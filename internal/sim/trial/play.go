@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/lease"
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/world"
@@ -89,6 +90,9 @@ func (w *Schedule) bound() time.Duration {
 	wait := 2*w.LongestGuard() + 4*w.TTL
 	if w.Rival != nil {
 		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
+	}
+	if w.Procs[0].Members != nil {
+		wait += 2 * nodeset.LongestRecordPause(w.NodeTimeout) // while faults go on, tries fail, and their pauses double
 	}
 	return wait + time.Duration(len(w.Procs)*w.Parts*max(1, w.Callers)+2)*each
 }

@@ -120,7 +120,7 @@ func (f *follower) join() {
 	f.grouped, f.recording = nil, false
 	f.p.begin()
 	for _, l := range f.p.Links {
-		l.Up, l.open, l.No = false, false, -1
+		l.Up, l.open, l.No, l.pause = false, false, -1, 0
 		l.Gen++
 	}
 	f.Tend()
@@ -153,18 +153,26 @@ func (f *follower) Tend() {
 // nodeset.Membership says so. Another process may do so as well, and an answer
 // may be lost: it looks again after a while.
 func (f *follower) records() {
-	p, w := f.p, f.p.World
+	w := f.p.World
 	if f.recording || !f.Members.Due() || w.over() || w.Wire != nil {
 		return
 	}
 	f.recording = true
-	p.Later(w.Around(w.NodeTimeout), func() {
+	f.recordAfter(nodeset.RecordPause(0, w.NodeTimeout))
+}
+
+// recordAfter has the process record the set after a random part of a pause,
+// and for as long as that is due.
+func (f *follower) recordAfter(pause time.Duration) {
+	p, w := f.p, f.p.World
+	p.Later(pause/2+time.Duration(w.RNG.Int64N(int64(pause/2))), func() {
 		if r := f.Members.Record(f.Ballot(), p.Own, false, f.Chance); r != nil {
 			f.recordSteps(r)
 		}
 		p.Later(w.Around(2*w.NodeTimeout), func() {
-			f.recording = false
-			f.records()
+			if f.recording = f.Members.Due() && !w.over(); f.recording {
+				f.recordAfter(nodeset.RecordPause(pause, w.NodeTimeout))
+			}
 		})
 	})
 }

@@ -88,6 +88,7 @@ type Link struct {
 	open       bool // it carries steps of the set's register, and questions about it
 	ending     bool // see tend
 	Gen        uint32
+	pause      time.Duration        // before the node is judged again; 0: it counts as a member
 	known      protocol.Time        // since when the process knows the node's incarnation
 	leapt      time.Duration        // by how much the node's clock had jumped when the process last heard of it
 	votes      protocol.Incarnation // that the node voted with last
@@ -244,7 +245,7 @@ func (l *Link) Connect() {
 		return
 	}
 	w.Log("link %s-%d is up", l.Proc.Name, l.Index)
-	l.PushCut = false
+	l.PushCut, l.pause = false, 0
 	l.Ask(Hello, 0)
 	leaves := l.leaves
 	l.leaves = nil
@@ -271,7 +272,8 @@ func (l *Link) timed() bool {
 // counts as no member.
 func (l *Link) again() {
 	w, p, gen := l.Proc.World, l.Proc, l.Gen
-	p.Later(w.Around(w.NodeTimeout), func() {
+	l.pause = nodeset.JudgePause(l.pause, w.NodeTimeout)
+	p.Later(l.pause, func() {
 		if l.Gen == gen && l.open && !l.Up && !w.over() {
 			p.Members.Again(l.No)
 			p.Regroup()
