@@ -79,3 +79,28 @@ func TestBeatInABatch(t *testing.T) {
 	assert.Equal(t, "0", one(short, protocol.OpBeat))
 	assert.Equal(t, before, c.Get(ctx, n.keys.State()).Val())
 }
+
+// A join among many compares fences as texts, too: it gets no ticket below a
+// fence that has more digits.
+func TestFenceWithMoreDigitsInABatch(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	for _, capacity := range []uint64{1, 1 << 30} {
+		n := newNode(c)
+		n.keys = script.NewKeys("test", strconv.FormatUint(capacity, 10)).At(home)
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
+		one := func(id uint64, op protocol.Op, ticket protocol.Ticket) string {
+			terms, r := n.terms(id, capacity), protocol.Request{Op: op, Ticket: ticket}
+			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
+			reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
+			require.NoError(t, err)
+			return strings.Fields(reply)[script.BatchHead]
+		}
+		require.Equal(t, "1", one(1, protocol.OpJoin, 1000))
+		require.Equal(t, "1", one(1, protocol.OpLeave, 1000))
+		assert.Equal(t, "0", one(2, protocol.OpJoin, 999), "capacity %d", capacity)
+		assert.Greater(t, n.do(t, n.terms(2, capacity), join(999)).Ticket, protocol.Ticket(1000))
+		require.Equal(t, "1", one(2, protocol.OpLeave, n.do(t, n.terms(2, capacity), protocol.Request{Op: protocol.OpBeat}).Ticket))
+		assert.Equal(t, "1", one(3, protocol.OpJoin, 5000), "as many digits, and above")
+	}
+}
