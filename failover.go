@@ -11,7 +11,7 @@ import (
 // first Sentinel to answer names, and sends it the password. NewFailoverClient
 // asks all Sentinels of o at once, and connects only to a master that a
 // majority of them names. List at least three Sentinels: with two, both must
-// answer.
+// answer. A Sentinel that is listed in two spellings counts once.
 //
 // With TLS, a server's certificate must be valid for o.TLSConfig.ServerName. If
 // ServerName is empty or is the host of a Sentinel, the certificate must be

@@ -13,15 +13,12 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-
-	"github.com/quorate/quorate/internal/resp"
 )
 
 // SentinelPrefix begins the address of each node that is a Sentinel set.
@@ -165,14 +162,18 @@ func (a *asker) close() {
 // none (an empty one), or an error.
 type said struct {
 	sentinel int
+	server   string // that has answered
 	master   string
 	err      error
+	first    string // the address under which the server has already counted, if the list has it twice
 }
 
 // masterAddr returns the address of the master. It returns as soon as a
 // majority of the list names one, so no Sentinel that hangs delays it, and
 // waits for at most timeout. Questions that are still under way end by
 // themselves within that time.
+// Invariant: a server counts once, however often the list has it. Otherwise one
+// malicious Sentinel that is listed by its name and by its IP would be two.
 func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -180,15 +181,21 @@ func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, 
 	if !a.begin(timeout, answers) {
 		return "", ErrClosed
 	}
-	votes := map[string]int{}
+	votes, counted := map[string]int{}, map[string]string{}
 	for range a.addrs {
 		select {
 		case s := <-answers:
 			heard[s.sentinel] = &s
-			if s.err == nil {
-				votes[s.master]++
+			if s.err != nil {
+				continue
 			}
-			if s.err == nil && 2*votes[s.master] > len(a.addrs) {
+			vote := 1
+			if s.first = counted[s.server]; s.first != "" {
+				vote = 0
+			} else {
+				counted[s.server] = a.addrs[s.sentinel]
+			}
+			if votes[s.master] += vote; 2*votes[s.master] > len(a.addrs) {
 				return a.decided(s.master)
 			}
 		case <-ctx.Done():
@@ -209,8 +216,9 @@ func (a *asker) begin(timeout time.Duration, answers chan<- said) bool {
 		a.all.Go(func() {
 			ctx, cancel := context.WithTimeout(a.ctx, timeout)
 			defer cancel()
-			master, err := a.ask(ctx, addr)
-			answers <- said{i, master, err}
+			s := said{sentinel: i}
+			s.server, s.master, s.err = a.ask(ctx, addr)
+			answers <- s
 		})
 	}
 	return true
@@ -243,6 +251,8 @@ func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
 			e.say("%s has not answered: %w", addr, context.DeadlineExceeded) // so the next attempt is more patient
 		case s.err != nil:
 			e.say("%s: %w", addr, s.err)
+		case s.first != "":
+			e.say("%s is the same server as %s, so it counts once: list each Sentinel once", addr, s.first)
 		case s.master == "":
 			e.say("%s knows no master of that name", addr)
 		default:
@@ -268,87 +278,3 @@ func (e *noMajorityError) Error() string {
 }
 
 func (e *noMajorityError) Unwrap() []error { return e.each }
-
-// sentinelConn is a connection to a Sentinel, used by one question at a time.
-type sentinelConn struct {
-	nc net.Conn
-	rd *resp.Reader
-}
-
-// ask asks one Sentinel, on the connection that is left of an earlier question
-// if that still works.
-func (a *asker) ask(ctx context.Context, addr string) (string, error) {
-	a.mu.Lock()
-	c := a.idle[addr]
-	delete(a.idle, addr)
-	a.mu.Unlock()
-	if c != nil {
-		if master, err := a.put(ctx, addr, c, nil); err == nil || ctx.Err() != nil {
-			return master, err
-		}
-	}
-	nc, err := a.dial(ctx, addr)
-	if err != nil {
-		return "", err
-	}
-	steps, err := login(ctx, a.login)
-	if err != nil {
-		discard(nc)
-		return "", err
-	}
-	return a.put(ctx, addr, &sentinelConn{nc, resp.NewReader(nc)}, steps)
-}
-
-// put puts the question on a connection, behind the login of a new one, and
-// keeps the connection unless that failed.
-func (a *asker) put(ctx context.Context, addr string, c *sentinelConn, login []loginStep) (string, error) {
-	stop := context.AfterFunc(ctx, func() { discard(c.nc) })
-	master, err := c.question(a.master, login)
-	if !stop() && err != nil {
-		err = context.Cause(ctx)
-	}
-	a.mu.Lock()
-	had := a.idle[addr]
-	if err == nil && ctx.Err() == nil && had == nil {
-		a.idle[addr] = c
-	}
-	kept := a.idle[addr] == c
-	a.mu.Unlock()
-	if !kept {
-		discard(c.nc)
-	}
-	return master, err
-}
-
-// question returns the address of the master, or an empty one if the Sentinel
-// knows none of that name.
-func (c *sentinelConn) question(name string, login []loginStep) (string, error) {
-	out := appendSteps(nil, login)
-	if _, err := c.nc.Write(resp.AppendCommand(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)); err != nil {
-		return "", err
-	}
-	for _, sent := range login {
-		if _, err := c.rd.Read(); err != nil && !sent.accepts(err) {
-			return "", sent.refused(err)
-		}
-	}
-	v, err := c.rd.Read()
-	switch {
-	case err != nil:
-		return "", loginStep{words: []string{"SENTINEL"}}.refused(err)
-	case len(v) == 1 && v[0].Str == nil:
-		return "", nil
-	case len(v) != 2:
-		return "", errNoAddress
-	}
-	host, port := strings.ToLower(string(v[0].Str)), string(v[1].Str)
-	odd := func(r rune) bool { return r <= ' ' || r > '~' }
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || len(host) > maxHost || strings.ContainsFunc(host, odd) {
-		return "", errNoAddress
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-const maxHost = 253 // the longest name of a host
-
-var errNoAddress = errors.New("did not answer with a master's address: is it a Sentinel?")

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -132,6 +133,36 @@ func TestSentinelsThatSayNothing(t *testing.T) {
 			require.NoError(t, shut(l))
 		})
 	}
+}
+
+// A Sentinel that is listed in several spellings counts once: it lies, and the
+// others are fewer than its spellings. The error says so.
+func TestSentinelListedTwice(t *testing.T) {
+	t.Parallel()
+	var contacts atomic.Int32
+	trap := redistest.Serve(t, func(net.Conn) { contacts.Add(1) })
+	dialer := func(ctx context.Context, network, addr string) (net.Conn, error) { // to a proxy, for example
+		return new(net.Dialer).DialContext(ctx, network, strings.Replace(addr, ".:", ":", 1))
+	}
+	for _, c := range []struct {
+		spellings [2]string
+		dialer    func(ctx context.Context, network, addr string) (net.Conn, error)
+	}{
+		{[2]string{"127.0.0.1", "localhost"}, nil},
+		{[2]string{"localhost", "LocalHost"}, nil},
+		{[2]string{"localhost", "LocalHost"}, dialer},
+		{[2]string{"localhost", "localhost."}, dialer},
+	} {
+		g := newGuards(t, 2, named(t, trap))
+		g.tell("*-1\r\n", 1)
+		_, port, err := net.SplitHostPort(g.addrs[0])
+		require.NoError(t, err)
+		list := []string{g.addrs[1], c.spellings[0] + ":" + port, c.spellings[1] + ":" + port}
+		client := transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: list, Dialer: c.dialer, DialerRetries: 1})
+		require.ErrorContains(t, client.Ping(t.Context()).Err(), "so it counts once: list each Sentinel once", c.spellings)
+		assert.NoError(t, client.Close())
+	}
+	assert.Zero(t, contacts.Load())
 }
 
 // With most Sentinels gone the master that they named last is connected to
