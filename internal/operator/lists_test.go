@@ -184,7 +184,13 @@ func TestMemberMoves(t *testing.T) {
 	}
 	kept()
 	first.Release()
-	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: to}}), "has that address already")
+	// The call again, and one with a typing error.
+	for _, from := range []string{c.Addrs()[0], "10.0.0.7:6379"} {
+		err := Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to}})
+		require.ErrorIs(t, err, fault.ErrInvalid)
+		assert.ErrorContains(t, err, from+" is not a node of the set, which is "+strings.Join(want, " ")+
+			"; "+to+" is, so if this move was made before, there is nothing left to do")
+	}
 }
 
 // A member gets a second address. A client whose list names that dials it, and

@@ -139,10 +139,11 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	}
 	from, to := c.Place(old[0]), moved[0]
 	if from < 0 {
+		err := notMember(old[0], c)
 		if c.Place(to.Name()) >= 0 {
-			return fmt.Errorf("%w: %s has that address already", fault.ErrInvalid, to.Name())
+			err = fmt.Errorf("%w; %s is, so if this move was made before, there is nothing left to do", err, to.Name())
 		}
-		return notMember(old[0], c)
+		return err
 	}
 	member := &c.Members[from]
 	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
