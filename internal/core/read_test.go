@@ -82,7 +82,7 @@ func TestPushBesideACallerThatReads(t *testing.T) {
 			}
 			next <- h
 		}()
-		for range 100 {
+		for range 40 {
 			o, err := q.Acquire(ctx, other, false, nil)
 			require.NoError(t, err)
 			o.Release()

@@ -128,7 +128,7 @@ func TestBootstrapAtANodeThatCannotWrite(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
-	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second), quorate.WithNodeTimeout(500*time.Millisecond))
+	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(2*time.Second), quorate.WithNodeTimeout(500*time.Millisecond))
 	err := q.Bootstrap(t.Context())
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.ErrorContains(t, err, c.Node(1).Addr()+" NOREPLICAS")
