@@ -271,8 +271,10 @@ func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) 
 	// Called without a.mu, since the answers that make the condition true need
 	// it. Whoever sends on woken has checked cond under a.mu.
 	a.only.Read(w.woken)
-	if len(w.woken) > 0 { // Read has handled the answer, so no timer is needed
+	select {
+	case <-w.woken: // Read has handled the answer, so no timer is needed
 		return true
+	default: // len(w.woken) would not order what cond has written before what the caller reads
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
