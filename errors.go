@@ -115,7 +115,7 @@ func (e *Error) count() string {
 			votes++
 		}
 	}
-	return fault.Standing(up, e.Votes+e.blank+len(e.Nodes), votes, e.Needed)
+	return fault.VoteSummary(up, e.Votes+e.blank+len(e.Nodes), votes, e.Needed)
 }
 
 // Unwrap returns Err and the errors of the nodes.

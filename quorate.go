@@ -125,7 +125,7 @@ func (q *Quorum) mustCore() *core.Quorum {
 
 func settings(opts []Option) (setup.Settings, error) {
 	set := setup.Defaults()
-	if err := setup.Change(&set, opts); err != nil {
+	if err := setup.Apply(&set, opts); err != nil {
 		return set, fmt.Errorf("quorate: %w", err)
 	}
 	if set.Logger == nil {

@@ -190,7 +190,7 @@ func nodeReport(n *report.Node) NodeReport {
 	r := NodeReport{
 		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
 		Recovering: n.Recovering, Refuses: n.Refuses, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
-		Membership: Membership(n.Standing), Number: n.Index,
+		Membership: Membership(n.Membership), Number: n.Index,
 	}
 	if n.Index >= nodeset.Seed {
 		r.Number = -1

@@ -26,7 +26,7 @@ func TestLossThatTheLeaseDoesNotTellYet(t *testing.T) {
 		lease, err := q.AcquireLease(t.Context(), spec, false, new(core.Single))
 		require.NoError(t, err)
 		synctest.Wait() // a later answer would move the deadline
-		standing := reflect.ValueOf(lease.Hold()).FieldByName("a").Elem().FieldByName("standing").Addr().UnsafePointer()
+		standing := reflect.ValueOf(lease.Hold()).FieldByName("a").Elem().FieldByName("packed").Addr().UnsafePointer()
 		(*atomic.Int64)(standing).Store(4) // its deadline is long past
 		_, err = l.run(t.Context(), lease, func(context.Context) (int, error) { return 1, nil })
 		assert.Equal(t, errLostBefore, err)

@@ -323,6 +323,6 @@ func (l *lister) entry(ctx context.Context, name string) *Entry {
 func nameOf(key string) (name string, ok bool) {
 	_, name, ours := strings.Cut(key, ":{")
 	name, end, whole := strings.Cut(name, "}")
-	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessor(name)
+	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessorRegister(name)
 	return name, ok
 }

@@ -91,7 +91,7 @@ func TestAllOfMany(t *testing.T) {
 			c.Delay(i, trip)
 		}
 		var names []string
-		for i := range 2*core.Places + 100 {
+		for i := range 2*core.MaxStarting + 100 {
 			names = append(names, fmt.Sprint("name ", i))
 		}
 		g := mutex.All(q, names...)

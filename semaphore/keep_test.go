@@ -21,7 +21,7 @@ func TestReleaseOfAHoldThatIsRenewedAsItIsListed(t *testing.T) {
 		require.NoError(t, err)
 		hold := l.lease.Hold()
 		synctest.Wait() // a later answer would move the deadline
-		standing := reflect.ValueOf(hold).FieldByName("a").Elem().FieldByName("standing").Addr().UnsafePointer()
+		standing := reflect.ValueOf(hold).FieldByName("a").Elem().FieldByName("packed").Addr().UnsafePointer()
 		(*atomic.Int64)(standing).Store(2) // as it was before the renewal, long past
 		s.keep(l)
 		require.NoError(t, hold.Renew(t.Context()))

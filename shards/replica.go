@@ -285,7 +285,7 @@ func (r *replica) hold(ctx context.Context, shard int, h *core.Lease) (wait time
 // may be old: two that passed the claim on to each other would leave the shard
 // idle. So it asks before it passes it on.
 func (r *replica) others(ctx context.Context, shard int, h *core.Lease) bool {
-	if p, _ := r.part(shard); p == owner || !h.Hold().Standing().Waiters {
+	if p, _ := r.part(shard); p == owner || !h.Hold().HoldState().Waiters {
 		return false
 	}
 	_, _ = r.divide(ctx)
@@ -309,7 +309,7 @@ func (r *replica) wanted(inner context.Context, shard int, h *core.Lease, return
 		var after <-chan time.Time
 		waits := false
 		if p != owner { // a push may be lost, so it looks again and again
-			waits = h.Hold().Standing().Waiters
+			waits = h.Hold().HoldState().Waiters
 			grace.Reset(r.s.look())
 			after = grace.C
 		}

@@ -170,7 +170,7 @@ func judge(r quorate.Report) nodesState {
 	}
 	for i := range r.Nodes {
 		switch n := &r.Nodes[i]; {
-		case n.Err != nil && fault.ForGood(n.Err):
+		case n.Err != nil && fault.Permanent(n.Err):
 			return nodesDiffer
 		case n.Membership == quorate.NodeUnknown || n.Err != nil && !fault.IsVerdict(n.Err):
 			state = nodesSilent

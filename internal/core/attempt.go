@@ -24,12 +24,12 @@ import (
 )
 
 // start creates an attempt and sends its joins. The caller holds no lock, and
-// has a place of the intake, which the attempt takes over (unless the spec
-// needs none). It waits for no node. An unhealthy node gets the join too, but
-// no decision waits for its answer.
+// has acquired startLimiter for the attempt, unless the spec needs no limit. It
+// waits for no node. An unhealthy node gets the join too, but no decision waits
+// for its answer.
 func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	id := markKind(peers.NewID(), s.Kind)
-	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, place: !s.decidesSuccessor}
+	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, counted: !s.decidesSuccessor}
 	a.alarms.Init(a)
 	if q.Set.Trace != nil {
 		a.seen = new(seen)
@@ -183,9 +183,9 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 		a.q.telling.Add(1)
 	}
 	nodes := a.enqueueAll(send)
-	if a.place && !a.claim.AwaitsFirstAnswers() {
-		a.place = false
-		a.q.intake.leave()
+	if a.counted && !a.claim.AwaitsFirstAnswers() {
+		a.counted = false
+		a.q.starts.release()
 	}
 	a.follow(news, now)
 	a.wakeWaits()
@@ -222,10 +222,10 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 // publish stores until when the claim holds, and whether others wait for it,
 // for readers that take no lock. Called with a.mu held.
 func (a *attempt) publish(news process.News) {
-	s := standing(0)
+	s := packedState(0)
 	switch {
 	case news.Phase == lease.Holding:
-		if s = standing(a.claim.Deadline()) &^ standingBits; a.claim.State.Waiters() {
+		if s = packedState(a.claim.Deadline()) &^ packedBits; a.claim.State.Waiters() {
 			s |= waited
 		}
 		if a.claim.State.Muted() {
@@ -236,7 +236,7 @@ func (a *attempt) publish(news process.News) {
 	case news.Phase == lease.Left && a.q.IsClosed():
 		s = shut
 	}
-	a.standing.Store(int64(s))
+	a.packed.Store(int64(s))
 }
 
 // follow sets the timers for the current phase of the claim, and wakes the

@@ -280,7 +280,7 @@ func TestACallThatWaitsRecordsALostSet(t *testing.T) {
 		}
 		got <- err
 	}()
-	require.Eventually(t, func() bool { return first.Standing().Waiters }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return first.HoldState().Waiters }, time.Minute, time.Millisecond)
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Kill())
 	}

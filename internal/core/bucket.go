@@ -42,7 +42,7 @@ func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	if err := checkClients(clients, &set); err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(clients, setup.IsCluster) {
+	if !slices.ContainsFunc(clients, setup.IsClusterClient) {
 		return open(clients, set)
 	}
 	// The first bucket begins at once, so that clients that cannot be used are

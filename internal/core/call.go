@@ -94,13 +94,13 @@ func (c *call) free() {
 
 var errTooLate = errors.New("the node was too slow to take the release before the lease expired")
 
-// Transmit: see [flow.Queued]. process.Client.Depart decides what the claim
+// Transmit: see [flow.Queued]. process.Client.Sending decides what the claim
 // wants by now. It runs on the goroutine of pump, and takes a.mu.
 func (c *call) Transmit(l *flow.Connection) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.q.Driver.Client.Depart(a.q.Now(), &a.claim, a.spec.shared, &c.req) {
+	if !a.q.Driver.Client.Sending(a.q.Now(), &a.claim, a.spec.shared, &c.req) {
 		if !c.req.Withdrawn {
 			a.note(c.req.Node, errTooLate)
 			a.wakeWaits()
@@ -108,7 +108,7 @@ func (c *call) Transmit(l *flow.Connection) bool {
 		c.free()
 		return true
 	}
-	// Depart has set when the request was sent, which changes when the claim
+	// Sending has set when the request was sent, which changes when the claim
 	// must be woken.
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.Set(&a.alarms, a.claim.Wake())
@@ -118,7 +118,7 @@ func (c *call) Transmit(l *flow.Connection) bool {
 		a.claim.MarkWaiting(&c.req)
 		return false
 	}
-	a.claim.Departed(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
+	a.claim.Sent(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
 	return true
 }
 
@@ -134,12 +134,12 @@ func (a *attempt) enqueue(r *protocol.Request) (flush bool) {
 		took = n.Link.Append(c, flow.Urgency(r.Class))
 	}
 	if took != transport.Full {
-		a.claim.Departed(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
+		a.claim.Sent(&c.req, took == transport.Taken) // a.mu keeps Reply from freeing c
 		return took == transport.Taken
 	}
 	a.claim.MarkWaiting(&c.req)
 	if !n.Put(r.Class, c) { // the Quorum is closing, so the answer is an error
-		a.claim.Departed(&c.req, false)
+		a.claim.Sent(&c.req, false)
 		n.Link.Append(c, transport.Certain)
 		return true
 	}

@@ -98,30 +98,30 @@ func (r *registry[K, V]) list() []V {
 	return slices.Collect(maps.Values(r.all))
 }
 
-// Places is how many attempts of a process may be waiting for their first
+// MaxStarting is how many attempts of a process may be waiting for their first
 // answers. With nodes that take 100 ms to answer this allows 10,000 locks a
 // second, and starting that many attempts takes a few milliseconds. If 30,000
 // callers lock at the same moment without this limit, all would run before the
 // reader goroutines are scheduled again: holds are not renewed, and connections
 // are given up.
-const Places = 1024
+const MaxStarting = 1024
 
-// intake contains the places that are taken. Callers of further attempts wait
-// in the order of the channel.
-// Invariant: a place that is taken is given back exactly once, when
-// AwaitsFirstAnswers is false for its attempt.
-type intake chan struct{}
+// startLimiter lets MaxStarting attempts start at a time. Callers of further
+// attempts wait in the order of the channel.
+// Invariant: each successful tryAcquire or acquire is followed by exactly one
+// release, when AwaitsFirstAnswers is false for the attempt.
+type startLimiter chan struct{}
 
-func (i intake) take() bool {
+func (l startLimiter) tryAcquire() bool {
 	select {
-	case i <- struct{}{}:
+	case l <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func (i intake) leave() { <-i }
+func (l startLimiter) release() { <-l }
 
 // claims is what the claims of a Quorum share.
 type claims struct {
@@ -129,7 +129,7 @@ type claims struct {
 	ticks, deadlines *wake.Scheduler[attempt]
 
 	attempts registry[protocol.ID, *attempt]
-	intake   intake
+	starts   startLimiter
 	pauses   pauses
 	waiting  atomic.Int64 // how many claims wait for their turn
 	telling  atomic.Int32 // how many Ended callbacks are running; their leaves are sent afterwards
@@ -169,19 +169,19 @@ type attempt struct {
 	owner Owner       // nil: no callbacks
 	only  *peers.Node // the node of a set of one while it is not busy, nil otherwise: see [transport.Transport]
 
-	standing atomic.Int64 // a standing, for readers without mu
+	packed atomic.Int64 // a packedState, for readers without mu
 
-	mu     sync.Mutex
-	claim  process.Attempt
-	since  protocol.Time // when the caller got the hold
-	done   chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
-	ends   *time.Timer   // WithMaxHold
-	errs   map[int]error // by node: its newest objection to the claim
-	waits  []waiter      // goroutines that wait for a condition
-	place  bool          // it has a place of the intake
-	warned bool          // the application was warned that little of the lease is left
-	bare   bool          // the hold rested on a bare majority at its last beat
-	seen   *seen         // for the tracer; nil: there is none
+	mu      sync.Mutex
+	claim   process.Attempt
+	since   protocol.Time // when the caller got the hold
+	done    chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
+	ends    *time.Timer   // WithMaxHold
+	errs    map[int]error // by node: its newest objection to the claim
+	waits   []waiter      // goroutines that wait for a condition
+	counted bool          // startLimiter counts it
+	warned  bool          // the application was warned that little of the lease is left
+	bare    bool          // the hold rested on a bare majority at its last beat
+	seen    *seen         // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]
 }
@@ -225,7 +225,7 @@ func (a *attempt) note(node int, err error) {
 // lets the cache misses overlap. The result has no meaning: it keeps the
 // compiler from removing the reads.
 func (a *attempt) touch() bool {
-	return a.spec.quiet() && a.standing.Load() > int64(a.alarms.At(wake.Ticks))
+	return a.spec.quiet() && a.packed.Load() > int64(a.alarms.At(wake.Ticks))
 }
 
 // seen is what an attempt records for the tracer; a.mu guards it.
@@ -320,18 +320,18 @@ var none Hold
 func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
 
 // Valid reports whether the claim is held now.
-func (h Hold) Valid() bool { return h.Standing().Valid }
+func (h Hold) Valid() bool { return h.HoldState().Valid }
 
-// standing is the state of a claim in one word that readers load without mu:
+// packedState is the state of a claim in one word that readers load without mu:
 // until when it is held (0 if it is not), and two bits that replace the last
 // nanoseconds.
-type standing int64
+type packedState int64
 
 const (
-	waited    standing = 1 << iota // another claim waits behind it
-	unrenewed                      // it is no longer renewed
+	waited    packedState = 1 << iota // another claim waits behind it
+	unrenewed                         // it is no longer renewed
 
-	standingBits = waited | unrenewed
+	packedBits = waited | unrenewed
 
 	// The values of a hold that was ended by an operator (evicted) or by Close
 	// (shut).
@@ -339,13 +339,13 @@ const (
 	shut    = waited | unrenewed
 )
 
-func (s standing) until() protocol.Time { return protocol.Time(s &^ standingBits) }
+func (s packedState) until() protocol.Time { return protocol.Time(s &^ packedBits) }
 
 // Cause returns why a hold that is no longer valid has ended, if it was not
 // released: ErrLost, ErrEvicted or ErrClosed. Its owner may not have been
 // called yet.
 func (h Hold) Cause() error {
-	switch standing(h.a.standing.Load()) {
+	switch packedState(h.a.packed.Load()) {
 	case evicted:
 		return fault.ErrEvicted
 	case shut:
@@ -361,11 +361,11 @@ func (h Hold) ValidUntil() time.Time {
 	return h.a.q.Clock.When(h.a.claim.Deadline())
 }
 
-// Standing returns the current state of the claim. It takes no lock, since
+// HoldState returns the current state of the claim. It takes no lock, since
 // every hand-over inside the process calls it. One word holds both the deadline
 // and the waiters, so the two are consistent.
-func (h Hold) Standing() process.Standing {
-	s, now, fixed := standing(h.a.standing.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
+func (h Hold) HoldState() process.HoldState {
+	s, now, fixed := packedState(h.a.packed.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
 	valid, over := now < s.until(), s.until() == 0
-	return process.Standing{At: now, Valid: valid, Over: over, Usable: valid && !fixed && s&unrenewed == 0, Fixed: fixed, Waiters: s&waited != 0 && !over}
+	return process.HoldState{At: now, Valid: valid, Over: over, Usable: valid && !fixed && s&unrenewed == 0, Fixed: fixed, Waiters: s&waited != 0 && !over}
 }

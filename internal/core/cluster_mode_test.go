@@ -27,5 +27,5 @@ func clusterModeIsForGood(t *testing.T) bool {
 	n := q.Node(nodeset.Seed)
 	n.Tried(t.Context())
 	err = n.Err()
-	return err != nil && fault.ForGood(err)
+	return err != nil && fault.Permanent(err)
 }

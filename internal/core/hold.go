@@ -28,7 +28,7 @@ type Pending struct {
 	spec  *Spec
 	try   bool
 	owner Owner
-	a     *attempt // nil: it has not begun, because no set is known or no place was free
+	a     *attempt // nil: it has not begun, because no set is known or too many attempts are starting
 }
 
 // Begin starts an acquisition, without waiting for a node. o may be nil.
@@ -40,30 +40,30 @@ func (q *claims) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 		return nil, &fault.Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o}
-	if q.Members.Serves(try) && (s.decidesSuccessor || q.intake.take()) {
+	if q.Members.Serves(try) && (s.decidesSuccessor || q.starts.tryAcquire()) {
 		p.a = q.start(s, try, o)
 	}
 	return p, nil
 }
 
-// start is the slow path of Begin: it waits until the set is known and a place
-// is free, then starts an attempt. A claim that decides a change of the set
-// takes no place, as those holding places may be waiting for that change. It
-// checks the settings again, because the set may have changed since Begin. The
-// attempt takes over the place; on error start has given it back.
+// start is the slow path of Begin: it waits until the set is known and another
+// attempt may start, then starts it. A claim that decides a change of the set
+// is not counted, because the attempts that are counted may be waiting for that
+// change. start checks the settings again, because the set may have changed
+// since Begin.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
 	if err := p.q.Members.Await(ctx, p.try); err != nil {
 		return err
 	}
 	if !p.spec.decidesSuccessor {
-		if err := p.q.intake.enter(ctx, p.q.Peers, p.try); err != nil {
+		if err := p.q.starts.acquire(ctx, p.q.Peers, p.try); err != nil {
 			return err
 		}
 	}
 	if err := p.q.Members.CheckSettings(p.spec.Set); err != nil {
 		if !p.spec.decidesSuccessor {
-			p.q.intake.leave()
+			p.q.starts.release()
 		}
 		return &fault.Failure{Err: err}
 	}
@@ -71,27 +71,27 @@ func (p *Pending) start(ctx context.Context) error {
 	return nil
 }
 
-var errCrowded = fmt.Errorf("%d locks of this process are waiting for their first answers, and this one waits behind them", Places)
+var errCrowded = fmt.Errorf("%d locks of this process are waiting for their first answers, and this one waits behind them", MaxStarting)
 
-// enter waits for a place. It fails if ctx ends or the Quorum closes. A try
-// waits no longer than a node may take to answer.
-func (i intake) enter(ctx context.Context, ps *peers.Peers, try bool) error {
-	if i.take() {
+// acquire waits until another attempt may start. It fails if ctx ends or the
+// Quorum closes. A try waits no longer than a node may take to answer.
+func (l startLimiter) acquire(ctx context.Context, ps *peers.Peers, try bool) error {
+	if l.tryAcquire() {
 		return nil
 	}
 	var late <-chan time.Time
 	if try {
-		timer := time.NewTimer(ps.Driver.Furthest(&ps.Set))
+		timer := time.NewTimer(ps.Driver.LongestTimeout(&ps.Set))
 		defer timer.Stop()
 		late = timer.C
 	}
 	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: ps.Driver.Client.Group().Sets.Need()}
 	select {
-	case i <- struct{}{}: // Close may have begun, and has listed the attempts that it ends
+	case l <- struct{}{}: // Close may have begun, and has listed the attempts that it ends
 		if !ps.IsClosed() {
 			return nil
 		}
-		i.leave()
+		l.release()
 		f.Err = fault.ErrClosed
 	case <-late:
 	case <-ctx.Done():
@@ -187,7 +187,7 @@ func (p *Pending) failure(ctx context.Context) error {
 func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
 // Begun reports whether the nodes have been asked. If not, Wait starts the
-// attempt once a set is known and this process has a free place.
+// attempt once a set is known and startLimiter admits it.
 func (p *Pending) Begun() bool { return p.a != nil }
 
 // Cancel withdraws the claim from every node, without waiting for them. The
@@ -213,8 +213,8 @@ func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (Hold,
 
 // Pass hands the claim to another holder of this process, if it is usable. The
 // time of WithMaxHold starts again for that holder.
-func (h Hold) Pass() process.Standing {
-	s := h.Standing()
+func (h Hold) Pass() process.HoldState {
+	s := h.HoldState()
 	if s.Usable && h.a.ends != nil && !h.a.ends.Reset(h.a.spec.Set.MaxHold) {
 		h.a.ends.Stop()
 		s.Usable = false // its renewal has just been stopped
@@ -272,7 +272,7 @@ func (h Hold) Release() { h.a.leave() }
 // the release or was never asked. Both count as Votes of the error.
 func (h Hold) Released(ctx context.Context) error {
 	a := h.a
-	a.until(ctx, a.q.Driver.Furthest(a.spec.Set), func() bool {
+	a.until(ctx, a.q.Driver.LongestTimeout(a.spec.Set), func() bool {
 		free, all := a.claim.Free()
 		return a.claim.State.Sets.Met(free) || all
 	})
@@ -304,7 +304,7 @@ func (h Hold) Renew(ctx context.Context) error {
 		c.Renew(now)
 	})
 	phase := lease.Holding
-	renewed := a.until(ctx, 2*a.q.Driver.Furthest(a.spec.Set), func() bool {
+	renewed := a.until(ctx, 2*a.q.Driver.LongestTimeout(a.spec.Set), func() bool {
 		phase = a.claim.State.Phase()
 		return phase != lease.Holding || a.claim.Deadline() >= want
 	})

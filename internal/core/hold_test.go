@@ -26,10 +26,10 @@ func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
 	h := Hold{&attempt{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}}
 	assert.Equal(t, fault.ErrLost, h.Cause())
-	for ends, cause := range map[standing]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
-		h.a.standing.Store(int64(ends))
-		s := h.Standing()
-		assert.Equal(t, process.Standing{At: s.At, Over: true}, s)
+	for ends, cause := range map[packedState]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
+		h.a.packed.Store(int64(ends))
+		s := h.HoldState()
+		assert.Equal(t, process.HoldState{At: s.At, Over: true}, s)
 		assert.Equal(t, cause, h.Cause())
 	}
 }

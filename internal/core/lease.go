@@ -165,9 +165,9 @@ func (l *Lease) Wanted() <-chan struct{} {
 	if l.wanted == nil {
 		l.wanted = make(chan struct{})
 	}
-	// Invariant: this is checked after the channel was made. Standing shows a
+	// Invariant: this is checked after the channel was made. HoldState shows a
 	// waiter before Want is called.
-	if l.hold.Standing().Waiters {
+	if l.hold.HoldState().Waiters {
 		l.want()
 	}
 	return l.wanted

@@ -59,7 +59,7 @@ func loss(t *testing.T) (first, left bool) {
 	l, err := q.AcquireLease(t.Context(), s, false, &Single{OnEnd: func() { first = kept() }})
 	require.NoError(t, err)
 	require.True(t, kept())
-	l.Hold().a.event(func(c *process.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	l.Hold().a.event(func(c *process.Attempt, now protocol.Time) { c.ShortenLeases(now, 1, time.Hour) })
 	return first, !kept()
 }
 
@@ -160,7 +160,7 @@ func TestContextOfARenewedClaimGoesOn(t *testing.T) {
 	t.Parallel()
 	h := held(t, idle(t, redistest.Start(t, 1)), "n")
 	ctx := h.Lease(0).Context()
-	h.a.standing.Store(int64(unrenewed)) // the deadline before the renewal, long past
+	h.a.packed.Store(int64(unrenewed)) // the deadline before the renewal, long past
 	require.False(t, h.Valid())
 	assert.NoError(t, ctx.Err())
 	assert.True(t, h.Valid())
@@ -176,7 +176,7 @@ func TestDeriveFromAnEndedContextOfALeaseThatIsOver(t *testing.T) {
 	outer, stopOuter := l.Derive(t.Context())
 	inner, stop := l.Derive(outer)
 	stop()
-	h.a.event(func(c *process.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	h.a.event(func(c *process.Attempt, now protocol.Time) { c.ShortenLeases(now, 1, time.Hour) })
 	require.False(t, h.Valid())
 	derived := make(chan context.Context, 1)
 	go func() {

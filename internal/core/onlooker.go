@@ -110,7 +110,7 @@ func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.
 // a claim waits for its farthest node.
 func (o Onlooker) ask(ctx context.Context, question Question) ([]Said, protocol.Quorums) {
 	q := o.q
-	ctx, cancel := context.WithTimeout(ctx, q.Driver.Furthest(&q.Set))
+	ctx, cancel := context.WithTimeout(ctx, q.Driver.LongestTimeout(&q.Set))
 	defer cancel()
 	sets, home := q.Driver.Sets(), q.Members.Home() // before the list: a node is made before claims count on it
 	keys := func(name string) script.Keys { return script.NewKeys(q.Set.Prefix, name).At(home) }

@@ -52,7 +52,7 @@ func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 		return &q.Set
 	}
 	set := q.Set
-	err := setup.Change(&set, opts)
+	err := setup.Apply(&set, opts)
 	if err == nil {
 		err = set.Check()
 	}

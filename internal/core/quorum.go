@@ -55,7 +55,7 @@ type buckets struct {
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	q := &Quorum{ended: make(chan struct{})}
 	q.Peers = peers.NewPeers(clients, set)
-	q.Claims, q.intake = q, make(intake, Places)
+	q.Claims, q.starts = q, make(startLimiter, MaxStarting)
 	if set.Connect == nil { // nodes of this process sleep with it
 		q.waker = wake.NewWaker()
 	}
@@ -160,7 +160,7 @@ func (q *Quorum) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
 	defer cancel()
-	return errors.Join(q.Nodes.Close(ctx, q.Driver.Furthest(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout), q.pauses.refusals())
+	return errors.Join(q.Nodes.Close(ctx, q.Driver.LongestTimeout(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout), q.pauses.refusals())
 }
 
 // wakeUps runs in a goroutine of the Quorum. Whenever the machine wakes up it

@@ -249,7 +249,7 @@ func (i *registerCall) enqueue(r *protocol.Request) (flush bool) {
 	if n.Put(r.Class, c) {
 		return false
 	}
-	i.in.Departed(&c.req) // the Quorum is closing, so the answer is an error
+	i.in.Sent(&c.req) // the Quorum is closing, so the answer is an error
 	n.Link.Append(c, transport.Certain)
 	return true
 }
@@ -260,13 +260,13 @@ func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	i := c.i
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.in.Depart(&c.req) {
+	if !i.in.Sending(&c.req) {
 		return true
 	}
 	if l.Link.Append(c, flow.Urgency(c.req.Class)) == transport.Full {
 		return false
 	}
-	i.in.Departed(&c.req)
+	i.in.Sent(&c.req)
 	return true
 }
 
@@ -297,9 +297,9 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		c.loads++
 		i.q.Nodes.At(node).Reload(c)
 	case err != nil:
-		i.q.Nodes.At(node).Suspect(err)
+		i.q.Nodes.At(node).TryAfterRefusal(err)
 		i.errs[node] = explain(i.spec, err)
-		i.in.Fail(now, c.req, fault.ForGood(err))
+		i.in.Fail(now, c.req, fault.Permanent(err))
 	case !verdict.Counts():
 		i.errs[node] = peers.Uncounted(verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)

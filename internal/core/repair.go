@@ -143,8 +143,8 @@ type asker struct {
 	node int
 }
 
-func (a asker) Group() protocol.Group { return a.q.Driver.Client.Group() }
-func (asker) ForGood(err error) bool  { return fault.ForGood(err) }
+func (a asker) Group() protocol.Group  { return a.q.Driver.Client.Group() }
+func (asker) Permanent(err error) bool { return fault.Permanent(err) }
 
 // Each runs f in a goroutine for each call, and returns when all have ended.
 func (a asker) Each(n int, f func(io repair.IO, k int)) {

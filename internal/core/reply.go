@@ -50,7 +50,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var do []process.Action
 	switch {
 	case err != nil:
-		q.Nodes.At(c.req.Node).Suspect(err)
+		q.Nodes.At(c.req.Node).TryAfterRefusal(err)
 		a.failed(&c.req, explain(a.spec, err))
 		if c.fail(now, err) {
 			a.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 // the request, and may be temporary.
 func forNow(err error) bool {
 	_, refused := errors.AsType[resp.Error](err)
-	return refused && !fault.ForGood(err)
+	return refused && !fault.Permanent(err)
 }
 
 // fail makes the request fail with err, or schedules it to be sent again after
@@ -85,7 +85,7 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 	a, n := c.a, c.a.q.Nodes.At(c.req.Node)
 	stays, _ := a.claim.State.Node(c.req.Node, now)
 	if !forNow(err) {
-		a.claim.Fail(now, &c.req, fault.ForGood(err))
+		a.claim.Fail(now, &c.req, fault.Permanent(err))
 	} else if pause := a.claim.Refused(now, &c.req); pause > 0 {
 		if a.q.pauses.put(c, n, pause) {
 			return true

@@ -91,7 +91,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	if r.Err = n.Unfit(); r.Err == nil && n.Seed() { // the set has become known in the meantime, and the connection is ending
 		r.Err = fault.ErrRejudged
 	}
-	r.Standing = q.Members.Standing(n.Index)
+	r.Membership = q.Members.Membership(n.Index)
 	if r.Err != nil {
 		return r
 	}
@@ -122,7 +122,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 		r.Refuses, r.Err = n.TryWrite(ctx)
 	}
 	if r.Err != nil {
-		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Standing: r.Standing, Server: r.Server}
+		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Membership: r.Membership, Server: r.Server}
 	}
 	if jump := n.Jump.Load(); jump != nil {
 		r.Jumped, r.JumpedAt = jump.By, jump.When
@@ -221,5 +221,5 @@ func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
 		return report.Survey{}, err
 	}
 	list := set.q.Clients.List()
-	return report.Merge(all[:], list, func(i int) bool { return setup.IsCluster(set.clients[i]) }, set.q.Set.Skew), nil
+	return report.Merge(all[:], list, func(i int) bool { return setup.IsClusterClient(set.clients[i]) }, set.q.Set.Skew), nil
 }

@@ -1,6 +1,6 @@
 // Package fault holds the library's errors and their texts. A Failure carries a
 // sentinel that says what went wrong and, for each node, that node's part in
-// it. No decision depends on an error's text, except in ForGood.
+// it. No decision depends on an error's text, except in Permanent.
 //
 //	fault.go  the sentinels, Failure, and waits that a context ended
 //	node.go   errors of a single node, and which of them are permanent
@@ -99,9 +99,9 @@ func (e *cutShort) Error() string { return e.ctx.Error() + " while waiting: " + 
 
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
-// Standing formats how many nodes are connected and how many of them can vote.
-// Every message that reports these numbers uses it.
-func Standing(connected, nodes, voting, needed int) string {
+// VoteSummary formats how many nodes are connected and how many of them can
+// vote. Every message that reports these numbers uses it.
+func VoteSummary(connected, nodes, voting, needed int) string {
 	return fmt.Sprintf("%d of %d nodes connected, %d can vote, %d needed", connected, nodes, voting, needed)
 }
 

@@ -133,11 +133,11 @@ func WriteRemedy(err error) string {
 	return ""
 }
 
-// ForGood reports whether a node's error is permanent, that is, waiting will
+// Permanent reports whether a node's error is permanent, that is, waiting will
 // not clear it. It matches the server's words, because Redis has no codes for
 // most of these errors. A text that is missing here costs time but is safe. A
 // text that is listed by mistake would fail a Lock that could have succeeded.
-func ForGood(err error) bool {
+func Permanent(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, ErrTooOld) || errors.Is(err, ErrSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, ErrNoInfo) || errors.Is(err, ErrClusterMode) || ClusterMode(err) {
 		return true
 	}
@@ -178,7 +178,7 @@ func ForGood(err error) bool {
 // down: the server returned an error, or this client found it unusable.
 func Refused(err error) bool {
 	_, answered := errors.AsType[resp.Error](err)
-	return answered || ForGood(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
+	return answered || Permanent(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
 }
 
 const NeedsEffects = "its scripts cannot write after reading the clock; use Redis 5.0 or later, or Valkey"

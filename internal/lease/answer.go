@@ -246,11 +246,11 @@ func (p *peer) resized(limit uint64, at protocol.Ticket) {
 // votes, and a push is a reason to ask: docs/internals/protocol.md, "Pushes".
 func (p *peer) distrustPushes() { p.pushUnsure = true } //mutant:RulePushOnce
 
-// forgetOthers drops what was said under a number that now stands for another
-// member (RuleSetNumber).
-func (v *State) forgetOthers(now protocol.Time, others uint32) { //mutant:RuleSetNumber
+// forgetReassigned drops what was said under a number that now stands for
+// another member (RuleSetNumber).
+func (v *State) forgetReassigned(now protocol.Time, reassigned uint32) { //mutant:RuleSetNumber
 	for i := range v.peers {
-		if p := &v.peers[i]; others&(1<<i) != 0 { // the outstanding answer is of the earlier member too
+		if p := &v.peers[i]; reassigned&(1<<i) != 0 { // the outstanding answer is of the earlier member too
 			*p = peer{ackSent: now, pendingSince: p.pendingSince, askAt: now}
 		}
 	}

@@ -35,10 +35,10 @@ func (c *Claim) Tick(now protocol.Time) {
 	}
 }
 
-// Depart records that r, which has waited at this client for room at its node,
+// Sending records that r, which has waited at this client for room at its node,
 // is sent now. It returns r with a new s: "s is before the request left", and a
 // lease counted from before the wait would be shorter than necessary.
-func (c *Claim) Depart(now protocol.Time, r protocol.Request) protocol.Request {
+func (c *Claim) Sending(now protocol.Time, r protocol.Request) protocol.Request {
 	p := &c.State.peers[r.Node]
 	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
 	if r.Sent = now; r.Op == protocol.OpJoin {
@@ -126,15 +126,15 @@ func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 	}
 }
 
-// Fail records that r will not be answered. forGood says that the node refuses
-// permanently.
-func (c *Claim) Fail(now protocol.Time, r protocol.Request, forGood bool) {
+// Fail records that r will not be answered. permanent says that the node
+// refuses permanently.
+func (c *Claim) Fail(now protocol.Time, r protocol.Request, permanent bool) {
 	c.expire(now)
 	p := &c.State.peers[r.Node]
 	if c.State.phase.Final() || r.Op == protocol.OpLeave || p.pendingSince != r.Sent && !r.Merged {
 		return
 	}
-	p.refused = forGood
+	p.refused = permanent
 	p.noteSilence(&c.State, now)
 	c.advance(now)
 }
@@ -177,12 +177,12 @@ func (c *Claim) MarkSlow(now protocol.Time, node int) {
 	}
 }
 
-// Early records that the leases that some nodes gave, a bit for each, end
-// earlier by so much than the claim assumes, because clocks disagree: see
+// ShortenLeases records that the leases that some nodes gave, a bit for each,
+// end earlier by so much than the claim assumes, because clocks disagree: see
 // Clocks.
 // Invariant: the deadline that a holder keeps while nodes are exchanged moves
 // too. It rests on leases whose nodes may have forgotten the claim since.
-func (c *Claim) Early(now protocol.Time, nodes uint32, by time.Duration) {
+func (c *Claim) ShortenLeases(now protocol.Time, nodes uint32, by time.Duration) {
 	if c.expire(now); c.State.phase.Final() {
 		return
 	}
@@ -217,8 +217,8 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	for c.State.Nodes = uint8(max(int(c.State.Nodes), g.Nodes)); len(c.State.peers) < int(c.State.Nodes); {
 		c.State.peers = append(c.State.peers, peer{})
 	}
-	c.State.forgetOthers(now, g.Others)
-	if g.RestartJoining && c.State.phase == Joining && !c.State.Postponed() { //mutant:RuleNarrow
+	c.State.forgetReassigned(now, g.Reassigned)
+	if g.RestartJoining && c.State.phase == Joining && !c.State.NotStarted() { //mutant:RuleNarrow
 		c.End(now, Expired)
 		return
 	}

@@ -23,18 +23,18 @@ func TestPostponedAttempt(t *testing.T) {
 	c := started()
 	joins := slices.Clone(c.Out)
 	c.Out = nil
-	c.State.Postpone()
+	c.State.MarkNotStarted()
 	sent := protocol.Time(time.Hour)
 	c.Tick(sent)
 	if c.State.Phase() != Joining {
 		t.Fatalf("phase %d of an attempt that has not begun", c.State.Phase())
 	}
-	if !c.State.Postponed() {
+	if !c.State.NotStarted() {
 		t.Fatal("it has begun")
 	}
 	c.State.Begin(sent, 128)
 	for _, r := range joins[:2] {
-		r = c.Depart(sent, r)
+		r = c.Sending(sent, r)
 		if r.Ticket != 128 || r.Sent != sent {
 			t.Errorf("sent as %+v", r)
 		}
@@ -49,7 +49,7 @@ func TestPostponedAttempt(t *testing.T) {
 	// Once it has begun it is abandoned after a ttl, as any other.
 	c = started()
 	c.Out = nil
-	c.State.Postpone()
+	c.State.MarkNotStarted()
 	c.State.Begin(sent, 128)
 	if c.Tick(sent.Add(time.Minute)); c.State.Phase() != Expired {
 		t.Errorf("phase %d after a ttl", c.State.Phase())

@@ -85,7 +85,7 @@ func TestANumberOfAnotherMemberIsAskedAfterTheAnswer(t *testing.T) {
 	c := started()
 	join := c.Out[0]
 	c.Out = nil
-	c.Regroup(2, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
+	c.Regroup(2, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Reassigned: 0b001})
 	assert.Empty(t, c.Out)
 	c.Answer(3, join, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	assert.Zero(t, c.State.Votes(3))

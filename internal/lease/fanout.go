@@ -203,9 +203,9 @@ func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) tim
 	return allow(f.QuorumTrip(unhealthy), timeout, ttl)
 }
 
-// FurthestTimeout returns how long to wait for the answers of all nodes: the
+// LongestTimeout returns how long to wait for the answers of all nodes: the
 // longest NodeTimeout of any of them.
-func (f *Fanout) FurthestTimeout(timeout, ttl time.Duration) time.Duration {
+func (f *Fanout) LongestTimeout(timeout, ttl time.Duration) time.Duration {
 	longest := timeout
 	for i := range f.all() {
 		longest = max(longest, f.NodeTimeout(i, timeout, ttl))

@@ -173,6 +173,6 @@ func nearest(t assert.TestingT) {
 			longest = max(longest, min(2*trip, 2000*ms))
 		}
 		assert.Equal(t, c.want, f.QuorumTimeout(c.unhealthy, 200*ms, 8*time.Second), "%v %b", c.trips, c.unhealthy)
-		assert.Equal(t, longest, f.FurthestTimeout(200*ms, 8*time.Second))
+		assert.Equal(t, longest, f.LongestTimeout(200*ms, 8*time.Second))
 	}
 }

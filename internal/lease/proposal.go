@@ -79,8 +79,8 @@ func (v *State) Raised() bool { return v.raised }
 // now: T0 must not be older than the attempt (rule 2).
 func (v *State) Begin(now protocol.Time, t0 protocol.Ticket) { v.ticket, v.began = t0, now }
 
-// Postponed reports whether the attempt has not begun: see Postpone.
-func (v *State) Postponed() bool { return v.began == protocol.Never.Add(-v.TTL) }
+// NotStarted reports whether the attempt has not begun: see MarkNotStarted.
+func (v *State) NotStarted() bool { return v.began == protocol.Never.Add(-v.TTL) }
 
 // next returns T of another settling round: top or a higher ticket.
 func (v *State) next(top protocol.Ticket) protocol.Ticket {
@@ -105,10 +105,10 @@ func (v *State) StopRenewal() { v.NoRenewal = true }
 // Muted reports whether the claim is not renewed.
 func (v *State) Muted() bool { return v.NoRenewal }
 
-// Postpone records that no node has room for a join yet, so the attempt has not
-// begun. An attempt is not abandoned before it has begun (rule 2): otherwise it
-// would start again at the end of the queue for room.
-func (v *State) Postpone() {
+// MarkNotStarted records that no node has room for a join yet, so the attempt
+// has not begun. An attempt is not abandoned before it has begun (rule 2):
+// otherwise it would start again at the end of the queue for room.
+func (v *State) MarkNotStarted() {
 	if v.phase == Joining {
 		v.began = protocol.Never.Add(-v.TTL)
 	}

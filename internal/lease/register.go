@@ -8,8 +8,8 @@ import (
 
 // One operation on a record, and what becomes of the requests that it wants
 // sent. The requests are handled as outbox.go of package process handles those
-// of an Attempt, with the same Backlog: Goes, then Departed or MarkWaiting, and
-// Depart when the turn of a waiting request has come.
+// of an Attempt, with the same Backlog: Goes, then Sent or MarkWaiting, and
+// Sending when the turn of a waiting request has come.
 
 // Outcome is the result of a RegisterOp.
 // Invariant: an outcome is final. Answers that come later change nothing, so
@@ -119,15 +119,15 @@ func (o *recordOutbox) MarkWaiting(r *protocol.Request) {
 	o.unsent[r.Node] = r
 }
 
-// Depart reports whether r, whose turn has come, must still be sent. An erasure
-// is sent even if its operation is over, since the caller of Retire does not
-// wait for it.
-func (o *recordOutbox) Depart(r *protocol.Request) (ok bool) {
+// Sending reports whether r, whose turn has come, must still be sent. An
+// erasure is sent even if its operation is over, since the caller of Retire
+// does not wait for it.
+func (o *recordOutbox) Sending(r *protocol.Request) (ok bool) {
 	return !o.ended || r.Class == protocol.Renewals
 }
 
-// Departed records that a link was handed r. The link had room.
-func (o *recordOutbox) Departed(r *protocol.Request) {
+// Sent records that a link was handed r. The link had room.
+func (o *recordOutbox) Sent(r *protocol.Request) {
 	if o.unsent != nil && o.unsent[r.Node] == r {
 		o.unsent[r.Node] = nil
 	}

@@ -144,14 +144,14 @@ func (q *RegisterOp) collect(p *registerPeer) {
 	}
 }
 
-// Fail records that r will not be answered. forGood says that the node refuses
-// permanently.
-func (q *RegisterOp) Fail(now protocol.Time, r protocol.Request, forGood bool) {
+// Fail records that r will not be answered. permanent says that the node
+// refuses permanently.
+func (q *RegisterOp) Fail(now protocol.Time, r protocol.Request, permanent bool) {
 	p := &q.peers[r.Node]
 	if q.outcome != Asking || p.pendingSince != r.Sent {
 		return
 	}
-	p.pendingSince, p.refused = 0, forGood
+	p.pendingSince, p.refused = 0, permanent
 	q.retryLater(now, p, 0)
 	q.advance(now)
 }
@@ -182,7 +182,7 @@ func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
 	for q.Nodes = max(q.Nodes, g.Nodes); len(q.peers) < q.Nodes; {
 		q.peers = append(q.peers, registerPeer{})
 	}
-	q.forgetOthers(now, g.Others)
+	q.forgetReassigned(now, g.Reassigned)
 	for i := range q.peers {
 		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
 			p.askAt = now
@@ -198,16 +198,16 @@ func (q *RegisterOp) Supersede() {
 	}
 }
 
-// forgetOthers is like State.forgetOthers: what was said under these numbers is
-// dropped, as if those nodes had not been asked.
-func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
-	if others == 0 || q.outcome != Asking { //mutant:RuleSetNumber=true
+// forgetReassigned is like State.forgetReassigned: what was said under these
+// numbers is dropped, as if those nodes had not been asked.
+func (q *RegisterOp) forgetReassigned(now protocol.Time, reassigned uint32) {
+	if reassigned == 0 || q.outcome != Asking { //mutant:RuleSetNumber=true
 		return
 	}
 	q.newest, q.promise = protocol.Stored{}, protocol.Version{}
 	for i := range q.peers {
 		p := &q.peers[i]
-		if others&(1<<i) == 0 {
+		if reassigned&(1<<i) == 0 {
 			q.collect(p)
 			continue
 		}
@@ -219,9 +219,9 @@ func (q *RegisterOp) forgetOthers(now protocol.Time, others uint32) {
 	}
 }
 
-// Early records that answers are older than the clock of this process shows,
-// because that clock stood still.
-func (q *RegisterOp) Early(now protocol.Time, by time.Duration) {
+// AgeAnswers records that answers are older than the clock of this process
+// shows, because that clock stood still.
+func (q *RegisterOp) AgeAnswers(now protocol.Time, by time.Duration) {
 	for i := range q.peers {
 		q.peers[i].answerSent = q.peers[i].answerSent.Add(-by)
 	}

@@ -70,7 +70,7 @@ func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
 	switch c.State.phase {
 	case Joining:
 		began := c.State.began
-		if c.State.Postponed() {
+		if c.State.NotStarted() {
 			began = protocol.Never // however much time passes until there is room
 		}
 		b = c.State.AppendTime(b, began, now)

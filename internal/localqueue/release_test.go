@@ -66,7 +66,7 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	t.Parallel()
 	qs := queues(t, 2)
 	require.NoError(t, qs[0].Lock(t.Context(), Write, false))
-	deadline := reflect.ValueOf(qs[0].state.Held(Write)).FieldByName("a").Elem().FieldByName("standing").Addr().UnsafePointer()
+	deadline := reflect.ValueOf(qs[0].state.Held(Write)).FieldByName("a").Elem().FieldByName("packed").Addr().UnsafePointer()
 	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
 	_, err := qs[0].Unlock(Write)
 	assert.ErrorIs(t, err, fault.ErrLost)
@@ -119,7 +119,7 @@ func TestDowngradeOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	q, other := qs[0], qs[1]
 	require.NoError(t, q.Lock(t.Context(), Write, false))
 	held := q.state.Held(Write)
-	standing.Store((*atomic.Int64)(reflect.ValueOf(held).FieldByName("a").Elem().FieldByName("standing").Addr().UnsafePointer()))
+	standing.Store((*atomic.Int64)(reflect.ValueOf(held).FieldByName("a").Elem().FieldByName("packed").Addr().UnsafePointer()))
 	err := q.Downgrade()
 	standing.Store(nil)
 	require.NoError(t, held.Renew(t.Context()))
@@ -134,7 +134,7 @@ func TestDowngradeOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 // looksLost makes a claim that is held look as if its deadline were long past. An
 // answer from just before that renews it: see Hold.Renew.
 func looksLost(h core.Hold) {
-	deadline := reflect.ValueOf(h).FieldByName("a").Elem().FieldByName("standing").Addr().UnsafePointer()
+	deadline := reflect.ValueOf(h).FieldByName("a").Elem().FieldByName("packed").Addr().UnsafePointer()
 	(*atomic.Int64)(deadline).Store(4)
 }
 

@@ -285,7 +285,7 @@ func (h *history) check() string {
 			g := l.Group()
 			l.counted, l.sets = l.Stamp(), g.Sets
 			for k := range l.votes {
-				if g.Others&(1<<k) != 0 {
+				if g.Reassigned&(1<<k) != 0 {
 					delete(l.votes, k)
 				}
 			}

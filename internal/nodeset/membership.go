@@ -29,10 +29,10 @@ type Membership struct {
 	memberReports
 	recorder
 
-	stood   [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
-	others  uint32                    // numbers that stand for another member than before, since Group was called
-	skipped bool                      // the configuration has begun to count since an earlier claim may have been admitted without its nodes
-	known   int                       // numbers up to here were members
+	stood      [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
+	reassigned uint32                    // numbers that stand for another member than before, since Group was called
+	skipped    bool                      // the configuration has begun to count since an earlier claim may have been admitted without its nodes
+	known      int                       // numbers up to here were members
 }
 
 func NewMembership(list []string) *Membership {
@@ -66,7 +66,7 @@ func (m *Membership) adopt(by int, c *Configuration) {
 		m.do(k, SetAction{Begin: true})
 		if id := m.stood[k]; id != member.Identity {
 			if id != "" {
-				m.others |= 1 << k
+				m.reassigned |= 1 << k
 			}
 			m.stood[k] = member.Identity
 			m.blank(k, SetUnknown)
@@ -139,7 +139,7 @@ func (m *Membership) Recorded(r *Recording) {
 }
 
 // Group returns which nodes the client asks, and which of them make a quorum.
-// It reports RestartJoining and Others only once.
+// It reports RestartJoining and Reassigned only once.
 func (m *Membership) Group() protocol.Group {
 	if m.config == nil {
 		return protocol.Group{}
@@ -149,9 +149,9 @@ func (m *Membership) Group() protocol.Group {
 	m.known = max(m.known, bits.Len32(asked))
 	g := protocol.Group{
 		Nodes: m.known, Sets: c.Quorums(), Deciders: protocol.Quorums{Present: c.Deciders()}, Successor: SuccessorName(c.Stamp),
-		Others: m.others, RestartJoining: m.skipped, Window: protocol.WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LongestTTL(),
+		Reassigned: m.reassigned, RestartJoining: m.skipped, Window: protocol.WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LongestTTL(),
 	}
 	g.Absent = ^asked & (1<<g.Nodes - 1)
-	m.skipped, m.others = false, 0
+	m.skipped, m.reassigned = false, 0
 	return g
 }

@@ -334,7 +334,7 @@ func TestAClientFollowsAMajority(t *testing.T) {
 	assert.Equal(t, nodeset.SuccessorName(done.Stamp), g.Successor)
 	assert.True(t, g.RestartJoining)
 	assert.False(t, p.Group().RestartJoining, "it is said once")
-	assert.Zero(t, g.Others)
+	assert.Zero(t, g.Reassigned)
 	assert.Equal(t, 10*time.Second, g.LongestTTL)
 
 	// C is added once more, as a blank server.
@@ -417,8 +417,8 @@ func TestANumberThatIsGivenAgain(t *testing.T) {
 		p.drop(i)
 	}
 	assert.Equal(t, "BCD", sorted(p.settle(t).votes()))
-	assert.Equal(t, uint32(1), p.Group().Others)
-	assert.Zero(t, p.Group().Others, "it is said once")
+	assert.Equal(t, uint32(1), p.Group().Reassigned)
+	assert.Zero(t, p.Group().Reassigned, "it is said once")
 }
 
 // Where each member has lost its data the client counts on no set, and the

@@ -383,11 +383,11 @@ func TestEarly(t *testing.T) {
 		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	}
 	require.Equal(t, lease.Holding, c.State.Phase())
-	c.Early(3, 1, 50*time.Minute)
+	c.ShortenLeases(3, 1, 50*time.Minute)
 	assert.Equal(t, protocol.Time(1).Add(time.Hour), c.Deadline(), "two others remain")
-	c.Early(3, 2, 50*time.Minute)
+	c.ShortenLeases(3, 2, 50*time.Minute)
 	assert.Equal(t, protocol.Time(1).Add(10*time.Minute), c.Deadline())
-	c.Early(3, 7, 20*time.Minute)
+	c.ShortenLeases(3, 7, 20*time.Minute)
 	assert.Equal(t, lease.Lost, c.State.Phase())
 }
 
@@ -399,13 +399,13 @@ func TestEarlyWhileADeadlineIsKept(t *testing.T) {
 	for i := range 3 {
 		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	}
-	c.Early(3, 7, 10*time.Minute)
+	c.ShortenLeases(3, 7, 10*time.Minute)
 	require.Equal(t, protocol.Time(1).Add(50*time.Minute), c.Deadline())
 	c.Regroup(4, protocol.Group{Nodes: 6, Sets: protocol.Quorums{Present: 0b111000}})
 	require.Equal(t, protocol.Time(1).Add(50*time.Minute), c.Deadline(), "no new node has voted")
-	c.Early(5, 7, 20*time.Minute)
+	c.ShortenLeases(5, 7, 20*time.Minute)
 	assert.Equal(t, protocol.Time(1).Add(30*time.Minute), c.Deadline())
-	c.Early(6, 1, time.Hour)
+	c.ShortenLeases(6, 1, time.Hour)
 	assert.Equal(t, lease.Lost, c.State.Phase())
 }
 
@@ -418,12 +418,12 @@ func TestDoubtEndsWithTheNextAnswer(t *testing.T) {
 	for i := range 3 {
 		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, yes)
 	}
-	c.Early(3, 1, 2*time.Hour)
+	c.ShortenLeases(3, 1, 2*time.Hour)
 	require.Equal(t, lease.Holding, c.State.Phase())
 	assert.Equal(t, 2, c.State.Votes(4))
 	c.Answer(6, protocol.Request{Node: 0, Op: protocol.OpBeat, Sent: 5}, yes)
 	assert.Equal(t, 3, c.State.Votes(7))
-	c.Early(8, 3, 2*time.Hour)
+	c.ShortenLeases(8, 3, 2*time.Hour)
 	assert.Equal(t, lease.Lost, c.State.Phase(), "a majority is in doubt")
 }
 

@@ -71,7 +71,7 @@ func (x *exchange) step(ctx context.Context, s change.OperatorStep) (told func()
 // refuses reports whether err is a permanent refusal. It is kept for the call's
 // error.
 func (x *exchange) refuses(addr string, err error) bool {
-	if err == nil || !fault.ForGood(err) {
+	if err == nil || !fault.Permanent(err) {
 		return false
 	}
 	if x.refused == nil {
@@ -85,7 +85,7 @@ func (x *exchange) refuses(addr string, err error) bool {
 func (x *exchange) look(ctx context.Context, s change.OperatorStep) (change.MemberLook, error) {
 	wait, caughtUp, err := x.q.Look(ctx, s.Member.Number, s.Stamp)
 	if err != nil {
-		return change.MemberLook{Silent: true, Refused: fault.ForGood(err)}, err
+		return change.MemberLook{Silent: true, Refused: fault.Permanent(err)}, err
 	}
 	look := change.MemberLook{Wait: wait, CaughtUp: caughtUp}
 	if s.Disk {

@@ -77,9 +77,9 @@ func (d *driver) act(a *process.Action) {
 		if !d.ps.IsClosed() {
 			d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Down(now, a.Node) })
 		}
-	case process.ActEarly:
-		d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
-		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Early(now, a.By) })
+	case process.ActShortenLeases:
+		d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.ShortenLeases(now, a.Nodes, a.By) })
+		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.AgeAnswers(now, a.By) })
 	case process.ActTime:
 		for i, n := range d.ps.Nodes.All() {
 			// A node that is down is left out: probe asks it for the time when
@@ -197,9 +197,9 @@ func (n *Node) Timeout(s *setup.Settings) time.Duration {
 	return n.fanout.NodeTimeout(n.Index, s.NodeTimeout, s.TTL)
 }
 
-// Furthest is how long to wait for the answers of all nodes.
-func (d *driver) Furthest(s *setup.Settings) time.Duration {
-	return d.Client.Fanout().FurthestTimeout(s.NodeTimeout, s.TTL)
+// LongestTimeout is how long to wait for the answers of all nodes.
+func (d *driver) LongestTimeout(s *setup.Settings) time.Duration {
+	return d.Client.Fanout().LongestTimeout(s.NodeTimeout, s.TTL)
 }
 
 // Judge has the Client judge an answer. The caller holds no lock: what follows

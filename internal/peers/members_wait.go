@@ -33,7 +33,7 @@ func (s *members) Await(ctx context.Context, try bool) error {
 	caller := ctx
 	if try {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.ps.Driver.Furthest(&s.ps.Set))
+		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.ps.Driver.LongestTimeout(&s.ps.Set))
 		defer cancel()
 	}
 	// Nothing says that a node of the list refuses for good (see Ready).
@@ -161,7 +161,7 @@ const roundsToConnect = 5
 // waits for the time of two connections to each node at most.
 func (s *members) Settled(ctx context.Context) {
 	ps := s.ps
-	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*ps.Driver.Furthest(&ps.Set))
+	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*ps.Driver.LongestTimeout(&ps.Set))
 	defer cancel()
 	ps.Until(ctx, s.tried)
 }

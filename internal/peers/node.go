@@ -112,7 +112,7 @@ func (n *Node) down(err error) {
 // the ACL forbids the channel. The node still votes.
 func (n *Node) onSubscribeDown(err error) {
 	ps := n.ps
-	if !ps.IsClosed() && fault.ForGood(err) {
+	if !ps.IsClosed() && fault.Permanent(err) {
 		ps.Set.Logger.Warn("quorate: cannot subscribe to a node's pushes; waiters may learn of their turn a third of the TTL late", "node", n.Addr, "error", err)
 	}
 }

@@ -137,7 +137,7 @@ func blankNode(ps *Peers, i int, addr string) *Node {
 func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, error) {
 	n := blankNode(ps, i, addr)
 	n.client = c
-	if setup.IsCluster(c) {
+	if setup.IsClusterClient(c) {
 		n.Slot = script.SetKey(ps.Set.Prefix)
 	}
 	l, err := ps.Set.NewTransport(c, ps.connection(n))

@@ -55,7 +55,7 @@ func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fau
 			good |= 1 << i
 			continue
 		}
-		if fault.ForGood(err) {
+		if fault.Permanent(err) {
 			refused |= 1 << i
 		}
 		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fault.NamesAge(err)})
@@ -160,9 +160,9 @@ var standings = map[nodeset.SetFault]string{
 	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
 }
 
-// Standing describes a node's role in the set. It is empty if the node has
+// Membership describes a node's role in the set. It is empty if the node has
 // shown nothing.
-func (s *members) Standing(i int) string {
+func (s *members) Membership(i int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	has := s.known.Has(i)

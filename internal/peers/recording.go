@@ -139,7 +139,7 @@ func (s *recorder) hopeless() error {
 // refusedForGood reports whether an error names a node that refuses for good.
 func refusedForGood(err error) bool {
 	f, is := errors.AsType[*fault.Failure](err)
-	return is && slices.ContainsFunc(f.Nodes, func(n fault.NodeFailure) bool { return fault.ForGood(n.Err) })
+	return is && slices.ContainsFunc(f.Nodes, func(n fault.NodeFailure) bool { return fault.Permanent(n.Err) })
 }
 
 // record has the nodes record their set for as long as that is due. It is a

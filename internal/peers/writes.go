@@ -109,10 +109,10 @@ func (w *writes) forget() {
 	w.refuse = nil
 }
 
-// Suspect starts a trial of the node because it refused a claim with err. The
-// refusal may concern only that name, for example a key that the user has no
-// right to. The trial finds out.
-func (n *Node) Suspect(err error) {
+// TryAfterRefusal starts a trial of the node because it refused a claim with
+// err. The refusal may concern only that name, for example a key that the user
+// has no right to. The trial finds out.
+func (n *Node) TryAfterRefusal(err error) {
 	e, refused := errors.AsType[resp.Error](err)
 	if refused && e.Code() != "WRONGTYPE" && !flow.IsNoScript(err) {
 		n.tryAgain()

@@ -47,7 +47,7 @@ func (n *Name) Meet(others bool) {
 }
 
 // Step ends an event. It returns the requests to send, in order. The runtime
-// enqueues each request at its node and calls Departed or MarkWaiting for it,
+// enqueues each request at its node and calls Sent or MarkWaiting for it,
 // and then gives the slice to [lease.Free]. Requests that the claim wants sent
 // but that are not needed are left out: see outbox.
 func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
@@ -75,21 +75,21 @@ func (a *Attempt) MarkWaiting(r *protocol.Request) {
 	}
 	a.outbox.unsent[r.Node] = r
 	if a.outbox.sent == 0 { //mutant:RulePostpone
-		a.State.Postpone()
+		a.State.MarkNotStarted()
 	}
 }
 
-// Departed records that a link was handed r, the same pointer as in
+// Sent records that a link was handed r, the same pointer as in
 // MarkWaiting. sent says whether the node may get the request; if not, a call of
 // Fail follows.
-func (a *Attempt) Departed(r *protocol.Request, sent bool) {
+func (a *Attempt) Sent(r *protocol.Request, sent bool) {
 	if a.outbox.waitingAt(r.Node) == r {
 		a.outbox.unsent[r.Node] = nil
 	}
 	if !sent {
 		return
 	}
-	if a.State.Postponed() {
+	if a.State.NotStarted() {
 		// Another node had no room in this step, but this one has: the attempt
 		// begins, with the ticket that it has just proposed.
 		a.Claim.State.Begin(r.Sent, a.State.Ticket())
@@ -121,26 +121,26 @@ func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Du
 // Reached records that a node has carried out a request, or may have.
 func (a *Attempt) Reached(node int) { a.outbox.reached |= 1 << node }
 
-// Fail records that r will not be answered. forGood says that the node will not
-// answer such a request later either. The node may have carried r out.
-func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, forGood bool) {
+// Fail records that r will not be answered. permanent says that the node will
+// not answer such a request later either. The node may have carried r out.
+func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, permanent bool) {
 	a.Reached(r.Node)
-	a.fail(now, r, forGood)
+	a.fail(now, r, permanent)
 }
 
 // fail is Fail without noting that the node may have carried r out.
-func (a *Attempt) fail(now protocol.Time, r *protocol.Request, forGood bool) {
+func (a *Attempt) fail(now protocol.Time, r *protocol.Request, permanent bool) {
 	a.outbox.landed(r)
 	if r.Op == protocol.OpLeave {
 		a.outbox.left(r.Node, false)
 		return
 	}
-	a.Claim.Fail(now, *r, forGood)
+	a.Claim.Fail(now, *r, permanent)
 }
 
 // AwaitsFirstAnswers reports whether fewer than a quorum of nodes have answered
 // or failed while the attempt is joining. As long as it is true the attempt
-// occupies a place in the intake (core.Places). What the answers said does not
+// counts toward core.MaxStarting. What the answers said does not
 // matter: an attempt stuck behind rivals at its name must not keep other names
 // out.
 func (a *Attempt) AwaitsFirstAnswers() bool {

@@ -80,17 +80,17 @@ type ActionKind uint8
 // The kinds of an Action. The runtime carries actions out in the order in which
 // it gets them. Those from ActJumped on change nothing and are only reported.
 const (
-	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
-	ActAsk                             // give Up(Node) to every claim and every operation on a record
-	ActGone                            // give Down(Node) to every claim
-	ActEarly                           // give Early(Nodes, By) to every claim, and Early(By) to every operation on a record
-	ActTime                            // ask Nodes for their time, and whether they serve the configuration; tell Time, and Membership.Refused
-	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
-	ActReconnect                       // end the connection to Node: the next one finds out
-	ActRepair                          // do Task of a repair
-	ActJumped                          // Node's clock has jumped by By
-	ActDoubted                         // Node's clock or this process's has
-	ActStood                           // this process's clock has stood still for By
+	ActWake          ActionKind = iota + 1 // call Tick at At, or as soon after as may be
+	ActAsk                                 // give Up(Node) to every claim and every operation on a record
+	ActGone                                // give Down(Node) to every claim
+	ActShortenLeases                       // give ShortenLeases(Nodes, By) to every claim, and AgeAnswers(By) to every operation on a record
+	ActTime                                // ask Nodes for their time, and whether they serve the configuration; tell Time, and Membership.Refused
+	ActMark                                // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
+	ActReconnect                           // end the connection to Node: the next one finds out
+	ActRepair                              // do Task of a repair
+	ActJumped                              // Node's clock has jumped by By
+	ActDoubted                             // Node's clock or this process's has
+	ActStood                               // this process's clock has stood still for By
 )
 
 // Action is one thing that the runtime must do for a Client. The runtime
@@ -227,7 +227,7 @@ func (c *Client) clock(e nodeset.ClockEvent) {
 	case nodeset.ClockMark:
 		c.incarnations.Distrust(e.Node) // should the mark fail, the next answer asks for it
 	case nodeset.ClockEarly:
-		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
+		c.act(Action{Kind: ActShortenLeases, Nodes: e.Nodes, By: e.By})
 	case nodeset.ClockReportJump:
 		c.act(Action{Kind: ActJumped, Node: e.Node, By: e.By})
 	case nodeset.ClockStood:

@@ -64,7 +64,7 @@ func (p *testProcess) flush() {
 	send, _ := p.a.Step(&p.name)
 	for i := range send {
 		p.sent = append(p.sent, send[i])
-		p.a.Departed(&send[i], true)
+		p.a.Sent(&send[i], true)
 	}
 }
 
@@ -300,11 +300,11 @@ func TestT0BeforeAnyClockIsKnown(t *testing.T) {
 		send, _ := p.Step(p.now, &p.a, &p.name)
 		for _, r := range send {
 			if r.Node == connected {
-				p.a.Departed(&r, true)
+				p.a.Sent(&r, true)
 				sent = r
 				continue
 			}
-			p.a.Departed(&r, false)
+			p.a.Sent(&r, false)
 			defer p.a.Fail(p.now, &r, false)
 		}
 		return sent

@@ -48,8 +48,8 @@ const HandOvers = 1 << 10
 // ms with the default.
 const passShare = 256
 
-// Standing is the state of a claim at one moment.
-type Standing struct {
+// HoldState is the state of a claim at one moment.
+type HoldState struct {
 	At      protocol.Time
 	Valid   bool // it is held
 	Over    bool // it has ended permanently; a claim that is neither valid nor over may still be renewed, by an answer from just before its deadline
@@ -61,8 +61,8 @@ type Standing struct {
 // SharedClaim is the claim that the callers share.
 type SharedClaim interface {
 	comparable
-	Standing() Standing // how it stands now
-	Pass() Standing     // how it stands now; if it is usable, the time for which a caller may hold it starts again
+	HoldState() HoldState // its state now
+	Pass() HoldState      // its state now; if it is usable, the time for which a caller may hold it starts again
 }
 
 // LocalQueue is the callers of one process that share a value, which have at
@@ -182,7 +182,7 @@ func (q *LocalQueue[C, H]) shareable() bool {
 // shares reports whether the claim may serve one more reader at the same time
 // as others.
 func (q *LocalQueue[C, H]) shares() bool {
-	s := q.claim.Standing()
+	s := q.claim.HoldState()
 	return (s.Usable || s.Valid && s.Fixed) &&
 		!s.Waiters //mutant:RuleReadersYield
 }
@@ -253,7 +253,7 @@ const (
 func (q *LocalQueue[C, H]) Ended() EndOutcome {
 	var none H
 	switch {
-	case q.claim == none || !q.claim.Standing().Over:
+	case q.claim == none || !q.claim.HoldState().Over:
 		return EndedEarlier
 	case q.mode == idle:
 		q.drop()

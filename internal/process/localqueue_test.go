@@ -11,8 +11,8 @@ import (
 // lasting is a claim that is held and renewed.
 type lasting int
 
-func (lasting) Standing() Standing { return Standing{Valid: true, Usable: true} }
-func (lasting) Pass() Standing     { return Standing{Valid: true, Usable: true} }
+func (lasting) HoldState() HoldState { return HoldState{Valid: true, Usable: true} }
+func (lasting) Pass() HoldState      { return HoldState{Valid: true, Usable: true} }
 
 // What gives up leaves the others in their order. Where each of them is looked
 // for among all that wait, this takes most of a minute.

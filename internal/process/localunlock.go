@@ -31,7 +31,7 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		x.Do = UnlockNotHeld
 		return x
 	}
-	now := q.claim.Standing()
+	now := q.claim.HoldState()
 	x.Lost = !now.Valid
 	if q.callers--; q.callers > 0 {
 		x.Do = UnlockShared
@@ -75,7 +75,7 @@ func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 	if q.mode != idle || q.claim == none {
 		return none, 0
 	}
-	if left := q.until.Sub(q.claim.Standing().At); left > 0 {
+	if left := q.until.Sub(q.claim.HoldState().At); left > 0 {
 		return none, left // there has been another Unlock
 	}
 	return q.drop(), 0 //mutant:RuleLingerEnd=none, 0

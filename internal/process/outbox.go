@@ -8,12 +8,12 @@ import "github.com/quorate/quorate/internal/protocol"
 //
 //	Step ----> needless: replaced, merged or withdrawn
 //	   |
-//	   +-----> the link takes it --------------------------> Departed
+//	   +-----> the link takes it --------------------------> Sent
 //	   |
 //	   +-----> no room, or others wait ----> MarkWaiting: it is in the backlog
 //	                                           ^         | its turn comes
 //	                                           |         v
-//	                                  no room -+------ Depart --> Departed
+//	                                  no room -+------ Sending --> Sent
 
 // outbox tracks the requests of one claim.
 type outbox struct {

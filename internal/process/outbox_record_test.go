@@ -21,8 +21,8 @@ func TestRecordRequestsAreReplaced(t *testing.T) {
 	assert.Equal(t, protocol.OpRepair, first.Op)
 	assert.Equal(t, protocol.Time(2), first.Sent)
 	assert.Equal(t, protocol.Records, first.Class)
-	assert.True(t, q.Depart(&first))
-	q.Departed(&first)
+	assert.True(t, q.Sending(&first))
+	q.Sent(&first)
 	assert.True(t, q.Goes(&newer), "nothing waits any more")
 }
 
@@ -39,8 +39,8 @@ func TestRecordRequestsOfAnEndedOperation(t *testing.T) {
 		r := protocol.Request{Op: c.q.Op, Stored: &c.q.Stored}
 		c.q.Goes(&r)
 		c.q.MarkWaiting(&r)
-		assert.True(t, c.q.Depart(&r))
+		assert.True(t, c.q.Sending(&r))
 		c.q.End()
-		assert.Equal(t, c.want, c.q.Depart(&r), "%v", c.q.Op)
+		assert.Equal(t, c.want, c.q.Sending(&r), "%v", c.q.Op)
 	}
 }

@@ -33,7 +33,7 @@ func waits(t assert.TestingT) (c *lease.Claim, now protocol.Time, node func(i in
 // voted.
 func numberOfAnother(t assert.TestingT) {
 	c, now, node := waits(t)
-	c.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
+	c.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Reassigned: 0b001})
 	node(2, true)
 	assert.NotEqual(t, lease.Holding, c.State.Phase(), "the vote of one member counts as another's")
 	node(0, true)
@@ -42,7 +42,7 @@ func numberOfAnother(t assert.TestingT) {
 	c, now, node = waits(t)
 	node(2, true)
 	if assert.Equal(t, lease.Holding, c.State.Phase()) {
-		c.Regroup(now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Others: 0b001})
+		c.Regroup(now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Reassigned: 0b001})
 		assert.Equal(t, 1, c.State.Votes(now), "a holder counts it as well")
 	}
 }
@@ -62,7 +62,7 @@ func recordOfAnother(t assert.TestingT) {
 	asked := append([]protocol.Request(nil), q.Out...)
 	q.Out = nil
 	q.Answer(now.Add(1), asked[0], says(5))
-	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b001}, Absent: 0b110, Others: 0b001})
+	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b001}, Absent: 0b110, Reassigned: 0b001})
 	q.Answer(now.Add(3), asked[0], says(5))
 	assert.Equal(t, lease.Asking, q.Outcome(), "what A has said is what D has")
 	q.Tick(now.Add(4))
@@ -93,7 +93,7 @@ func TestRegroup(t *testing.T) {
 	// A client that slept while its number was given again forgets what it
 	// knew.
 	p := newProcess(3)
-	g := protocol.Group{Nodes: 32, Sets: protocol.Majority(32), Others: 1 << 31}
+	g := protocol.Group{Nodes: 32, Sets: protocol.Majority(32), Reassigned: 1 << 31}
 	p.Regroup(p.now, g)
 	p.Connect(p.now, 31, time.Millisecond)
 	p.Show(p.now, 31, 7)

@@ -53,16 +53,16 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 // the attempt began, so that T0 is of the time at which the joins are first
 // sent.
 func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.Request, news News) {
-	if a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.State.Began() && !a.State.Postponed() {
+	if a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.State.Began() && !a.State.NotStarted() {
 		a.State.Begin(a.State.Began(), c.propose(now, a, n))
 	}
 	return a.Step(n)
 }
 
-// Depart prepares r, whose turn to be sent has come. It returns false if r must
-// not be sent: r was withdrawn, or it is a leave that comes too late because
-// the lease has already ended.
-func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Request) (ok bool) {
+// Sending prepares r, whose turn to be sent has come. It returns false if r
+// must not be sent: r was withdrawn, or it is a leave that comes too late
+// because the lease has already ended.
+func (c *Client) Sending(now protocol.Time, a *Attempt, n *Name, r *protocol.Request) (ok bool) {
 	switch {
 	case r.Withdrawn:
 		return false
@@ -73,10 +73,10 @@ func (c *Client) Depart(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	case r.Op == protocol.OpLeave:
 		return true
 	}
-	if a.State.Postponed() {
+	if a.State.NotStarted() {
 		a.Claim.State.Begin(now, c.propose(now, a, n))
 	}
-	*r = a.Claim.Depart(now, *r) //mutant:RuleDepart
+	*r = a.Claim.Sending(now, *r) //mutant:RuleDepart
 	return true
 }
 

@@ -28,7 +28,7 @@ func began(try bool, unhealthy uint32) (c *Client, n *Name, a *Attempt, joins []
 func held(t *testing.T) (c *Client, n *Name, a *Attempt) {
 	c, n, a, joins := began(false, 0)
 	for i := range joins {
-		a.Departed(&joins[i], true)
+		a.Sent(&joins[i], true)
 	}
 	for _, r := range joins[:2] {
 		a.Claim.Answer(2, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: r.Ticket, Vote: true})
@@ -44,10 +44,10 @@ func TestAnAttemptBeginsWithTheFirstJoinThatIsSent(t *testing.T) {
 	t.Parallel()
 	_, _, a, joins := began(false, 0)
 	a.MarkWaiting(&joins[0])
-	require.True(t, a.State.Postponed())
+	require.True(t, a.State.NotStarted())
 	joins[1].Sent = 5
-	a.Departed(&joins[1], true)
-	assert.False(t, a.State.Postponed())
+	a.Sent(&joins[1], true)
+	assert.False(t, a.State.NotStarted())
 	assert.Equal(t, protocol.Time(5), a.State.Began())
 }
 
@@ -62,9 +62,9 @@ func TestALeaveThatComesTooLate(t *testing.T) {
 	for i := range leaves {
 		a.MarkWaiting(&leaves[i])
 	}
-	assert.True(t, c.Depart(protocol.Time(3).Add(a.State.TTL-1), a, n, &leaves[0]))
+	assert.True(t, c.Sending(protocol.Time(3).Add(a.State.TTL-1), a, n, &leaves[0]))
 	for i := range leaves[1:] {
-		assert.False(t, c.Depart(protocol.Time(3).Add(a.State.TTL), a, n, &leaves[1+i]))
+		assert.False(t, c.Sending(protocol.Time(3).Add(a.State.TTL), a, n, &leaves[1+i]))
 	}
 	a.Fail(protocol.Time(3).Add(a.State.TTL), &leaves[0], false)
 	nodes, all := a.Free()
@@ -99,7 +99,7 @@ func TestAnOldTicketOfAHoldIsNotDoubted(t *testing.T) {
 func TestRefusedForNow(t *testing.T) {
 	t.Parallel()
 	_, _, a, joins := began(false, 0)
-	a.Departed(&joins[0], true)
+	a.Sent(&joins[0], true)
 	assert.Zero(t, a.Refused(2, &joins[0]))
 	assert.Zero(t, a.outbox.flying, "it has failed")
 
@@ -141,7 +141,7 @@ func TestRefusedByANodeWithoutTheClaim(t *testing.T) {
 		}, true},
 	} {
 		client, n, a, joins := began(false, 0)
-		a.Departed(&joins[0], true)
+		a.Sent(&joins[0], true)
 		c.join(client, n, a, &joins[0])
 		leave := protocol.Request{Op: protocol.OpLeave, Node: joins[0].Node, Sent: 3}
 		assert.Equal(t, c.again, a.Refused(3, &leave) > 0, name)

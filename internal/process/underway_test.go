@@ -23,7 +23,7 @@ func TestAwaitsFirstAnswers(t *testing.T) {
 	asked, _ := c.Step(1, &a, n)
 	require.Len(t, asked, 3)
 	for i := range asked {
-		a.Departed(&asked[i], true)
+		a.Sent(&asked[i], true)
 	}
 	assert.True(t, a.AwaitsFirstAnswers())
 	a.Fail(2, &asked[0], false)

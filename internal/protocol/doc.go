@@ -28,7 +28,12 @@
 //     holder is when its hold ends if no more answers arrive.
 //   - An incarnation is one lifetime of a node's data. A node that lost its data
 //     votes again after the guard time.
-//   - A record is what the nodes store for a name besides its claims.
+//   - A record is what the nodes store for a name besides its claims. The record of
+//     a name is a register: reads, opens and puts of it agree on one value, by
+//     Paxos. A register whose name begins with [Successors] decides which
+//     configuration follows another one.
+//   - The marker of a node is a key with a random value, the node's incarnation. A
+//     node without its marker has lost its data.
 //   - A configuration is one version of the set: its members, and the settings that
 //     they share. A client counts on a configuration if it asks that
 //     configuration's nodes and takes its majorities. A request counts on the

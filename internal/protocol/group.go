@@ -15,9 +15,9 @@ type Group struct {
 	Deciders  Quorums
 	Successor string
 	Absent    uint32 // nodes that get no requests, a bit for each
-	// Others are the numbers that belong to another member than in the previous
+	// Reassigned are the numbers that belong to another member than in the previous
 	// group that the client received.
-	Others     uint32
+	Reassigned uint32
 	Window     Window        // how far tickets may be from clocks: the guard time that leases must fit
 	Guard      time.Duration // the longest guard time that counts; 0: the Client's
 	LongestTTL time.Duration // the longest TTL of a claim; 0: any
@@ -54,9 +54,9 @@ func (g *Group) Past(succession bool, name string) bool {
 // split a running set.
 const Successors = "quorate set "
 
-// IsSuccessor reports whether name is a register that decides the configuration
-// after another one.
-func IsSuccessor(name string) bool { return strings.HasPrefix(name, Successors) }
+// IsSuccessorRegister reports whether name is a register that decides the
+// configuration after another one.
+func IsSuccessorRegister(name string) bool { return strings.HasPrefix(name, Successors) }
 
 // Brings reports whether a node that lost its data has to get a name in its
 // repair, and whether the name is a register that decides the next
@@ -64,7 +64,7 @@ func IsSuccessor(name string) bool { return strings.HasPrefix(name, Successors) 
 // Invariant: what follows a configuration is repaired at the nodes that decide
 // it, and is read from these alone (RuleRepairSuccession).
 func (g *Group) Brings(node int, name string) (brings, succession bool) {
-	if g.Successor == "" || !IsSuccessor(name) {
+	if g.Successor == "" || !IsSuccessorRegister(name) {
 		return true, false
 	}
 	bare, _, _ := strings.Cut(name, "}") // nodes list it with the rest of its key

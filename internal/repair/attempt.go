@@ -52,15 +52,15 @@ func (*TooFew) Error() string { return "too few of the other nodes can be asked"
 type Attempt struct {
 	Node int
 
-	turn     time.Duration // how long the turn lasts, unless it is prolonged
-	over     atomic.Bool   // the node's connection has ended, or Close has begun
-	left     atomic.Int64  // names to be brought, -1 while they are being listed
-	known    progress
-	caughtUp bool
-	marked   bool // this attempt has marked the node
-	err      error
-	forGood  bool
-	wait     time.Duration // for the end of the guard time
+	turn      time.Duration // how long the turn lasts, unless it is prolonged
+	over      atomic.Bool   // the node's connection has ended, or Close has begun
+	left      atomic.Int64  // names to be brought, -1 while they are being listed
+	known     progress
+	caughtUp  bool
+	marked    bool // this attempt has marked the node
+	err       error
+	permanent bool
+	wait      time.Duration // for the end of the guard time
 }
 
 // progress is what an attempt leaves to the next one: the names it has listed,
@@ -151,7 +151,7 @@ func (a *Attempt) begin(m *Marker) {
 // refused records whether the node being repaired will refuse the next attempt,
 // too.
 func (a *Attempt) refused(io IO, err error) error {
-	a.forGood = err != nil && io.ForGood(err)
+	a.permanent = err != nil && io.Permanent(err)
 	return err
 }
 

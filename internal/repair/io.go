@@ -39,8 +39,8 @@ type IO interface {
 	Every(d time.Duration, f func()) (stop func())
 	// Group returns the nodes that count now.
 	Group() protocol.Group
-	// ForGood reports whether a node will refuse the next time, too.
-	ForGood(err error) bool
+	// Permanent reports whether a node will refuse the next time, too.
+	Permanent(err error) bool
 }
 
 // Marker is what a node reports about itself.

@@ -249,7 +249,7 @@ func (r *Repair) pauseAfter(now protocol.Time, a *Attempt) (report *Report) {
 		n.attempts, n.pause = 1, r.NodeTimeout
 	case a.err != errLater:
 		// A client that lacks a right leaves the node to others.
-		report = &Report{Err: a.err, Warn: n.attempts == quietAttempts && !a.forGood}
+		report = &Report{Err: a.err, Warn: n.attempts == quietAttempts && !a.permanent}
 	}
 	n.stage = repairIdle
 	n.stage = repairPaused //mutant:RuleRepairRetry

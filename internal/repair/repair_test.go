@@ -75,7 +75,7 @@ func (n *nodes) Each(k int, f func(io IO, k int)) {
 	}
 }
 func (n *nodes) Group() protocol.Group { return protocol.Group{Nodes: 3, Sets: protocol.Majority(3)} }
-func (*nodes) ForGood(error) bool      { return false }
+func (*nodes) Permanent(error) bool    { return false }
 
 // todo takes what the Repair wants.
 func (n *nodes) todo() {

@@ -33,7 +33,7 @@ type Node struct {
 	JumpedAt   time.Time
 	Refuses    error // why it refuses new locks; nil: it accepts them
 	Warnings   []string
-	Standing   string // its role in the set; empty if unknown
+	Membership string // its role in the set; empty if unknown
 	Server     string // the server that the connection goes to
 	Buckets    []int  // of a shard: its buckets
 	Shards     []Node // of a cluster: its servers that have buckets; the other fields are the worst of these

@@ -40,7 +40,7 @@ func (s *Survey) Unrecorded() bool {
 	answers := false
 	for i := range s.Nodes {
 		switch n := &s.Nodes[i]; {
-		case n.Standing != "":
+		case n.Membership != "":
 			answers = true // blank, or its recording has not ended
 		case fault.IsVerdict(n.Err):
 			return false // it shows a set

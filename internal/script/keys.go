@@ -94,7 +94,7 @@ func (k Keys) Plain() string {
 // bare reports whether the redlock key is the name itself, for other Redlock
 // clients. Sides of a name and the registers that decide which set follows are
 // our own, so their keys begin with the prefix like all others.
-func (k Keys) bare() bool { return k.side == "" && !protocol.IsSuccessor(k.name) }
+func (k Keys) bare() bool { return k.side == "" && !protocol.IsSuccessorRegister(k.name) }
 
 func (k Keys) State() string { return k.ours("") }
 

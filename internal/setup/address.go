@@ -64,8 +64,8 @@ const clusterName = "cluster:"
 // IsCluster reports whether a is that of a whole Redis Cluster.
 func (a Address) IsCluster() bool { return a.cluster != nil }
 
-// IsCluster reports whether c is the client of a Redis Cluster.
-func IsCluster(c redis.UniversalClient) bool {
+// IsClusterClient reports whether c is the client of a Redis Cluster.
+func IsClusterClient(c redis.UniversalClient) bool {
 	_, is := c.(*redis.ClusterClient)
 	return is
 }

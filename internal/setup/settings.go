@@ -188,9 +188,9 @@ type Setting func(*Settings)
 
 func (f Setting) Apply(s *Settings) { f(s) }
 
-// Change applies options to s. It fails for a nil option, and for a type that a
+// Apply applies options to s. It fails for a nil option, and for a type that a
 // caller made by embedding an option's interface.
-func Change[O any](s *Settings, opts []O) error {
+func Apply[O any](s *Settings, opts []O) error {
 	for i, o := range opts {
 		switch o := any(o).(type) {
 		case nil:

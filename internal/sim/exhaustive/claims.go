@@ -210,7 +210,7 @@ func (x *claimParts) tell(p *claimPart, e claimEvent) []sent {
 		a.Up(p.at, int(e.node))
 	case evRoom:
 		x.clock = e.ticket - 1
-		if r := a.Unsent(int(e.node)); r != nil && x.client.Depart(p.at, a, n, r) {
+		if r := a.Unsent(int(e.node)); r != nil && x.client.Sending(p.at, a, n, r) {
 			return []sent{x.depart(a, r, e)}
 		}
 	}
@@ -232,7 +232,7 @@ func (x *claimParts) enqueue(p claimPart, e claimEvent, send []protocol.Request)
 
 // depart hands a request to the link.
 func (x *claimParts) depart(a *process.Attempt, r *protocol.Request, e claimEvent) sent {
-	a.Departed(r, e.cut&(1<<r.Node) == 0) // else a failure follows: see happen
+	a.Sent(r, e.cut&(1<<r.Node) == 0) // else a failure follows: see happen
 	m := message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List, patient: r.Patient}
 	if r.Op == protocol.OpBeat || r.Op == protocol.OpLeave {
 		m.ticket = 0 // not looked at

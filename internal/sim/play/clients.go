@@ -90,7 +90,7 @@ func (c *cast) meet(p *world.Proc) {
 	for _, l := range p.Links {
 		l.Ask(world.Hello, 0)
 	}
-	p.Begins()
+	p.StartClockChecks()
 }
 
 // participant returns the participant of a label, which is made when it is

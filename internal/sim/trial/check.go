@@ -128,7 +128,7 @@ func (c *checker) prompt(w *Schedule) {
 	}
 	var first *world.Attempt
 	for t := range w.Participants() {
-		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.State.Postponed() && (first == nil || a.State.Ticket() < first.State.Ticket()) {
+		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.State.NotStarted() && (first == nil || a.State.Ticket() < first.State.Ticket()) {
 			first = a
 		}
 	}

@@ -43,7 +43,7 @@ func (l *localCheck) keptOut(w *Schedule, v *world.Value) {
 		}
 	}
 	a := v.Queue.Held(process.Read)
-	if !w.Clean || a == nil || next == nil || next.Mode != process.Read || !a.Standing().Usable || a.Standing().Waiters {
+	if !w.Clean || a == nil || next == nil || next.Mode != process.Read || !a.HoldState().Usable || a.HoldState().Waiters {
 		v.KeptOut = 0
 		return
 	}

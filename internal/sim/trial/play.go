@@ -50,7 +50,7 @@ func (w *Schedule) Play() (v *course.Violation) {
 				l.Ask(world.Hello, 0)
 			}
 		}
-		p.Begins()
+		p.StartClockChecks()
 	}
 	w.Limit = w.Now.Add(w.Length + w.bound())
 	w.At(w.Length, w.stop)

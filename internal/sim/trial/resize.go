@@ -29,7 +29,7 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 		n.Model.Resize(limit, p.At)
 		// As the client does that has resized: some request, for the nodes to
 		// look again.
-		n.Begins()
+		n.BeginIncarnation()
 		_, outs := n.Model.Handle(n.Millis(w.Now), protocol.Terms{Capacity: w.Capacity, Counting: true},
 			"", protocol.Request{Op: protocol.OpBeat})
 		for _, o := range outs {

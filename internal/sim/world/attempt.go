@@ -231,7 +231,7 @@ func (a *Attempt) limit() {
 }
 
 // passes: a claim that is handed over is bound from then on.
-func (a *Attempt) passes(s process.Standing) process.Standing {
+func (a *Attempt) passes(s process.HoldState) process.HoldState {
 	if s.Usable {
 		a.limit()
 	}

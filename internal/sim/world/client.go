@@ -65,7 +65,7 @@ func (p *Proc) act(a *process.Action) {
 		if w.Eager {
 			w.send(Event{At: w.Now + 2, Kind: EvDown, Proc: p, Gen: p.Epoch, M: &Message{Link: l, Req: protocol.Request{Node: l.No}}})
 		}
-	case process.ActEarly:
+	case process.ActShortenLeases:
 		p.early(a.Nodes, a.By)
 	case process.ActTime:
 		for _, l := range p.Links {
@@ -87,10 +87,10 @@ func (p *Proc) act(a *process.Action) {
 func (p *Proc) early(nodes uint32, by time.Duration) {
 	for _, t := range p.Parts {
 		if a := t.Att; a != nil {
-			a.event(func() { a.Early(p.Now(), nodes, by) })
+			a.event(func() { a.ShortenLeases(p.Now(), nodes, by) })
 		}
 	}
-	p.eachOp(func(i *RegisterOp) { i.Early(p.Now(), by) })
+	p.eachOp(func(i *RegisterOp) { i.AgeAnswers(p.Now(), by) })
 }
 
 // wakeClient has the Client get its Tick. A timer that is under way and too
@@ -111,8 +111,8 @@ func (p *Proc) wakeClient(t protocol.Time) {
 	}})
 }
 
-// Begins has the process begin to look at the nodes' clocks.
-func (p *Proc) Begins() { p.CarryOut(p.Client.Tick(p.Now())) }
+// StartClockChecks has the process begin to look at the nodes' clocks.
+func (p *Proc) StartClockChecks() { p.CarryOut(p.Client.Tick(p.Now())) }
 
 // reach says that a connection to a member begins.
 func (l *Link) reach() {

@@ -58,7 +58,7 @@ func (l *Link) depart(m *Message) bool {
 	}
 	l.checkRoom(m)
 	if m.inq != nil {
-		m.inq.Departed(&m.Req)
+		m.inq.Sent(&m.Req)
 		l.transfer(m)
 		return true
 	}
@@ -68,7 +68,7 @@ func (l *Link) depart(m *Message) bool {
 		m.expires = m.Req.Sent.Add(l.Proc.World.TTL)
 	}
 	sent := l.Up || m.Req.Op == protocol.OpLeave
-	if a.Departed(&m.Req, sent); sent {
+	if a.Sent(&m.Req, sent); sent {
 		l.fits(m)
 	}
 	l.transfer(m)
@@ -84,14 +84,14 @@ func (l *Link) pump() {
 	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
 		m := l.backlog.Take(k)
 		if m.inq != nil {
-			if m.inq.Depart(&m.Req) && !l.depart(m) {
+			if m.inq.Sending(&m.Req) && !l.depart(m) {
 				l.backlog.Return(k, m)
 				return
 			}
 			continue
 		}
-		a, postponed := m.att, m.att.State.Postponed()
-		if !p.Client.Depart(p.Now(), a.Attempt, a.Part.shared(), &m.Req) {
+		a, postponed := m.att, m.att.State.NotStarted()
+		if !p.Client.Sending(p.Now(), a.Attempt, a.Part.shared(), &m.Req) {
 			continue
 		}
 		if !l.depart(m) {

@@ -218,15 +218,15 @@ func (v *Value) tell(news process.News) {
 	}
 }
 
-// Standing is how the claim stands, as the runtime's core tells.
-func (a *Attempt) Standing() process.Standing {
+// HoldState is how the claim stands, as the runtime's core tells.
+func (a *Attempt) HoldState() process.HoldState {
 	at := a.Local().Add(a.Part.Value.Stall)
 	valid := a.Seen == lease.Holding && at < a.Deadline()
-	return process.Standing{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute, Waiters: valid && a.State.Waiters()}
+	return process.HoldState{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute, Waiters: valid && a.State.Waiters()}
 }
 
-// Pass is Standing of a claim that is handed over if it is usable.
-func (a *Attempt) Pass() process.Standing { return a.passes(a.Standing()) }
+// Pass is HoldState of a claim that is handed over if it is usable.
+func (a *Attempt) Pass() process.HoldState { return a.passes(a.HoldState()) }
 
 // leave withdraws the claim, held or not.
 func (a *Attempt) leave() {

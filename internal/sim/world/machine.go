@@ -140,7 +140,7 @@ func (m *machine) Restart() {
 	if p.begin(); p.Members != nil {
 		p.join()
 	}
-	p.Begins()
+	p.StartClockChecks()
 	for _, l := range p.Links {
 		l.Connect()
 	}

@@ -102,9 +102,9 @@ func (t *Participant) Data(n *Node) *model.Node {
 // LockNames are the names that participants claim.
 var LockNames = [...]string{"", "second", "third", "fourth"}
 
-// Begins has a node without a marker begin an incarnation, in a world without
-// sets. In a set a member gets its place back by the word of others.
-func (n *Node) Begins() {
+// BeginIncarnation has a node without a marker begin an incarnation, in a world
+// without sets. In a set a member gets its place back by the word of others.
+func (n *Node) BeginIncarnation() {
 	if _, marked := n.Model.Incarnation(); !marked && n.World.decided == nil {
 		n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
 	}
@@ -113,7 +113,7 @@ func (n *Node) Begins() {
 func (n *Node) handle(m *Message, late bool) protocol.Answer {
 	w := n.World
 	n.Model.Count(m.stamp)
-	n.Begins()
+	n.BeginIncarnation()
 	if m.Req.Op == protocol.OpJoin || m.Req.Op == protocol.OpSettle {
 		n.Sent++
 	}

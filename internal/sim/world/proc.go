@@ -31,7 +31,7 @@ type Proc struct {
 	Label       string // in traces
 	Client      *process.Client
 	names       []*process.Name // what its claims of a name share
-	places      int             // for attempts on the way to their first answers, see core.Places
+	places      int             // for attempts on the way to their first answers, see core.MaxStarting
 	crowd       []*Participant  // that wait for one, in order
 	Parts       []*Participant
 	Index       int
@@ -177,8 +177,8 @@ func (p *Proc) refused(m *Message) {
 }
 
 // failed takes a request that will not be answered.
-func (p *Proc) failed(m *Message, forGood bool) {
-	m.att.event(func() { m.att.Attempt.Fail(p.Now(), &m.Req, forGood) })
+func (p *Proc) failed(m *Message, permanent bool) {
+	m.att.event(func() { m.att.Attempt.Fail(p.Now(), &m.Req, permanent) })
 }
 
 // registerReply takes the answer to a register operation.

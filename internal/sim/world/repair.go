@@ -174,8 +174,8 @@ type asker struct {
 	node int
 }
 
-func (a asker) Group() protocol.Group { return a.p.Client.Group() }
-func (asker) ForGood(err error) bool  { return err == errRefused }
+func (a asker) Group() protocol.Group  { return a.p.Client.Group() }
+func (asker) Permanent(err error) bool { return err == errRefused }
 
 func (a asker) Each(n int, f func(io repair.IO, k int)) {
 	a.each(n, func(t *task, k int) { f(asker{t, a.node}, k) })

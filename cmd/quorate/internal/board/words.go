@@ -53,7 +53,7 @@ func Escape(text []byte, keep string) []byte {
 // few, how many are connected.
 func Ready(connected, ready, nodes, quorum int) string {
 	if ready < quorum {
-		return fault.Standing(connected, nodes, ready, quorum)
+		return fault.VoteSummary(connected, nodes, ready, quorum)
 	}
 	is := func(n int) string { return lo.Ternary(n == 1, "is", "are") }
 	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"), lo.Ternary(nodes == 1, "is", is(ready)), quorum, is(quorum))

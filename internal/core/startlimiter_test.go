@@ -30,9 +30,9 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	}
 	const more = 500
 	var all sync.WaitGroup
-	for i := range core.Places + more {
-		if i == core.Places {
-			require.Eventually(t, func() bool { return q.Attempts() == core.Places }, time.Minute, time.Millisecond)
+	for i := range core.MaxStarting + more {
+		if i == core.MaxStarting {
+			require.Eventually(t, func() bool { return q.Attempts() == core.MaxStarting }, time.Minute, time.Millisecond)
 		}
 		s := spec(strconv.Itoa(i))
 		all.Go(func() {
@@ -50,11 +50,11 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	_, err = q.Acquire(ctx, spec("ends"), false, nil)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, err, fault.ErrNoQuorum)
-	assert.Equal(t, core.Places, q.Attempts(), "the others wait")
+	assert.Equal(t, core.MaxStarting, q.Attempts(), "the others wait")
 
 	for _, n := range nodes {
 		n.Thaw()
 	}
 	all.Wait()
-	assert.Equal(t, core.Places+more, q.Attempts())
+	assert.Equal(t, core.MaxStarting+more, q.Attempts())
 }
