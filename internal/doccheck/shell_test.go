@@ -153,7 +153,7 @@ func TestFirstProgram(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-	const line = `\d{4}/\d\d/\d\d \d\d:\d\d:\d\d no other process is here; token \d{19}\n`
+	const line = `\d{4}/\d\d/\d\d \d\d:\d\d:\d\d got the lock, token \d{19}\n`
 	assert.Regexp(t, line, string(out))
 	assert.Regexp(t, "^"+line+"$", printed.text)
 }
