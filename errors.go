@@ -12,14 +12,14 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// The kinds of failure. Test for them with [errors.Is]: besides its kind, an
-// error may also match the error of a context or of a node.
+// The kinds of failure. Check for them with [errors.Is], because an error may
+// also match the error of a context or of a node.
 var (
-	// ErrHeld ("held by another client") means that another client holds the
-	// name or is ahead in the queue.
+	// ErrHeld ("held by another client") means that another client holds the name
+	// or is ahead of this one in the queue.
 	ErrHeld error = errHeld
-	// ErrNoQuorum ("no quorum of nodes") means that fewer than a majority of
-	// the nodes could be reached, or agreed. [Error] has each node's own error.
+	// ErrNoQuorum ("no quorum of nodes") means that fewer than a majority of the
+	// nodes could be reached or agreed. [Error] includes each node's own error.
 	ErrNoQuorum error = errNoQuorum
 	// ErrLost ("lock lost") means that a hold ended without a release: its
 	// lease expired before a majority of the nodes renewed it, or [WithMaxHold]
@@ -29,17 +29,17 @@ var (
 	// inspect.Evict or "quorate evict" ended the hold. It also matches
 	// [ErrLost].
 	ErrEvicted error = errEvicted
-	// ErrNotHeld ("not held") means that the call releases or extends something
-	// that is not held.
+	// ErrNotHeld ("not held") means that the caller tried to release or extend
+	// something that is not held.
 	ErrNotHeld error = errNotHeld
 	// ErrClosed ("quorum closed") means that the [Quorum] has been closed.
 	ErrClosed error = errClosed
 	// ErrReleased ("released") is the cause of a lease's context after the
-	// lease has been released, see [Lease].
+	// lease has been released; see [Lease].
 	ErrReleased error = errReleased
-	// ErrInvalid ("invalid use") means that the call can never succeed as it
-	// stands: the name is unusable, there are no nodes, a node is listed twice,
-	// a setting is wrong, or the name is in use for another kind of primitive.
+	// ErrInvalid ("invalid use") means that the call can never succeed as it is:
+	// the name is not allowed, there are no nodes, a node is listed twice, a
+	// setting is wrong, or the name is already used for another kind of primitive.
 	// The message says how to fix it.
 	ErrInvalid error = errInvalid
 )
@@ -51,9 +51,10 @@ var (
 	errEvicted                                = fault.ErrEvicted
 )
 
-// An Error reports how an operation failed. Err is one of the kinds, alone or
-// together with the error of the context that ended the wait. [errors.Is] and
-// [errors.As] see Err and the error of each node. No error contains a password.
+// An Error describes a failed operation. Err is one of the kinds, possibly
+// joined with the error of the context that ended the wait. [errors.Is] and
+// [errors.As] look at Err and at the error of each node. Errors never contain
+// passwords.
 type Error struct {
 	Op     string      // "lock", "unlock", ...
 	Name   string      // the primitive's name; empty if there is none
@@ -71,8 +72,8 @@ type NodeError struct {
 	Err  error
 }
 
-// Error returns the operation, the name, the kind, the votes, each node's own
-// error, and what to do.
+// Error returns a message with the operation, the name, the kind, the votes,
+// each node's own error, and what to do.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "quorate: %s", e.Op)

@@ -5,60 +5,60 @@ import (
 	"time"
 )
 
-// A Lease is one hold, from the moment Lock returned until the release or the
-// loss. A log/slog logger prints its name, its token and the time left.
+// A Lease is one hold, from the moment Lock returned until the lock is released
+// or lost. When you log it with log/slog, you get its name, token and remaining
+// time.
 type Lease interface {
-	// Token returns the fencing token. It rises with every holder of the name,
-	// across all processes. If a resource remembers the highest token it has
-	// seen and rejects lower ones, a holder that has lost its lock without
-	// knowing it cannot write to the resource. Tokens are below 2^63, and about
-	// 1.8e18 today. JavaScript and Lua round numbers above 2^53, so pass tokens
-	// to them as strings.
+	// Token returns the fencing token. It increases with every holder of the name,
+	// across all processes. If a resource remembers the highest token it has seen
+	// and rejects lower ones, a holder that has lost its lock without noticing
+	// cannot write to the resource. Tokens are below 2^63, and about 1.8e18 today.
+	// JavaScript and Lua round numbers above 2^53, so pass tokens to them as
+	// strings.
 	Token() uint64
 	// Context returns a context that ends when the hold ends. [context.Cause]
 	// then returns [ErrReleased], [ErrLost], [ErrEvicted] or [ErrClosed].
 	//
-	// Its Err method compares the clock with the deadline, so Err reports the
-	// end of the hold from the deadline on, before another process can hold the
-	// name. This holds even if no other goroutine has been scheduled since. It
-	// relies on a clock that drifts by less than 1%.
+	// Its Err method compares the clock with the deadline, so Err is non-nil from
+	// the deadline on, before another process can hold the name. This is true even
+	// if no other goroutine has been scheduled since. It requires a clock that
+	// drifts by less than 1%.
 	//
-	// Done is closed by a timer, or by the first call of Err after the
-	// deadline, so it may be late on a busy process. A context derived from
-	// this one, for example by [context.WithCancel], ends when this one does,
-	// but its own Err changes only when Done is closed. If noticing the end
-	// late would do harm, check this context before each step, and pass the
-	// token to the resource.
+	// Done is closed by a timer, or by the first call to Err after the deadline,
+	// so it may be late in a busy process. A context derived from this one, for
+	// example with [context.WithCancel], ends when this one does, but its Err
+	// changes only once Done is closed. If it would do harm to find out late,
+	// check this context before each step, and pass the token to the resource.
 	//
-	// The contexts that the Do methods and packages once and leader pass to
-	// functions behave in the same way.
+	// The contexts that the Do methods and packages once and leader pass to your
+	// functions behave the same way.
 	Context() context.Context
 	// ValidUntil returns when the hold ends unless it is renewed, on this
 	// process's monotonic clock. Each renewal, every third of the TTL, moves it
 	// forward.
 	ValidUntil() time.Time
 	// Wanted returns a channel that is closed once another process, or another
-	// goroutine with the same value, is waiting for the hold to end. A holder
-	// that can interrupt its work may end the hold at that point. The channel
-	// stays closed if the waiter gives up. It is not closed just because the
-	// hold ends; for that, use Context.
+	// goroutine using the same value, is waiting for the hold to end. A holder
+	// that can interrupt its work may release the lock at that point. The channel
+	// stays closed if the waiter gives up. It is not closed just because the hold
+	// ends; for that, use Context.
 	//
-	// For mutexes, rwmutexes and shards, the nodes push this at once. For the
-	// other primitives, if they are renewed, it arrives at most a third of the
-	// TTL later. It is only a hint: it is lost if a node's connection breaks.
+	// For mutexes, rwmutexes and shards, the nodes push this immediately. For the
+	// other primitives it arrives up to TTL/3 later, and only if the hold is
+	// renewed. It is only a hint, and is lost if the connection to a node breaks.
 	Wanted() <-chan struct{}
 }
 
 // A Holder is the process that holds a name, as seen by a majority of the
-// nodes. If several processes hold the name, it is the process that has held it
+// nodes. If several processes hold the name, it is the one that has held it
 // longest.
 type Holder struct {
 	Token   uint64        // of its claim's first hold; a hand-over inside the process is not visible from outside
 	Host    string        // of the process
 	PID     int           // of the process
-	Label   string        // of the process, see [WithOwner]; empty if not set
+	Label   string        // of the process; see [WithOwner]; empty if not set
 	Left    time.Duration // until its lease ends unless it is renewed
 	Holders int           // claims that hold the name; more than one only for readers and semaphores
 	Waiters int           // claims queued behind them
-	Foreign bool          // another Redlock client (redsync, node-redlock …) holds the redlock key; only Left is known
+	Foreign bool          // another Redlock client (redsync, node-redlock …) holds the Redlock key; only Left is known
 }

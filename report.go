@@ -17,31 +17,31 @@ type Report struct {
 	Quorum int          // nodes needed: N/2 + 1
 	Ready  int          // nodes that answer, vote, and accept new locks
 
-	// MayRestart reports whether one more node may be restarted, or lost with
-	// its data: all nodes vote and have caught up, and Bare is empty. In that
-	// case a majority keeps voting, nothing that was recorded is lost, and the
-	// holds of this Quorum continue. A hold of another process may still rest on
-	// a bare majority and then end with [ErrLost], but this is rare. With one or
-	// two nodes, every restart ends holds.
+	// MayRestart reports whether it is safe to restart one more node, or even to
+	// lose it along with its data: all nodes vote and have caught up, and Bare is
+	// empty. In that case a majority keeps voting, no record is lost, and the
+	// holds of this Quorum continue. A hold of another process may still depend on
+	// a bare majority and end with [ErrLost], but that is rare. With one or two
+	// nodes, every restart ends holds.
 	MayRestart bool
 
-	Bare []BareHold // holds of this Quorum that the restart of one node would end; nil if there are none
+	Bare []BareHold // holds of this Quorum that would end if one node were restarted; nil if there are none
 
 	Set SetReport // the set that the nodes have recorded
 }
 
-// A BareHold is a hold that rests on exactly a majority of the nodes although
-// another node answers: that node has given the holder's place to a waiter, or
-// another library's key bars the name there. The hold ends with [ErrLost] if
-// one of Nodes is restarted or cut off for longer than the TTL. It is as safe
-// as any other hold.
+// A BareHold is a hold that depends on a bare majority of the nodes even though
+// another node is answering. That node has given the holder's place to a
+// waiter, or another library's key blocks the name there. If one of Nodes is
+// restarted or cut off for longer than the TTL, the hold ends with [ErrLost].
+// Otherwise it is as safe as any other hold.
 type BareHold struct {
 	Name  string
 	Token uint64   // as [Lease] returns it for the first turn
-	Nodes []string // addresses of the nodes that it rests on
+	Nodes []string // addresses of the nodes that it depends on
 }
 
-// A SetReport describes the set that the nodes have recorded, see
+// A SetReport describes the set that the nodes have recorded; see
 // [Quorum.Bootstrap].
 type SetReport struct {
 	Recorded   bool          // clients with another list are refused once it is true
@@ -53,7 +53,7 @@ type SetReport struct {
 	Retention  time.Duration
 	Skew       time.Duration
 	LongestTTL time.Duration // the longest TTL that the guard time allows
-	Stage      Stage         // unless StageStable, the set is being changed, see package members
+	Stage      Stage         // if not StageStable, the set is being changed; see package members
 	Entering   []string      // addresses of the Members being added
 	Leaving    []string      // addresses of the Members being removed
 	Note       string        // what to do if no set is known or the set is being changed
@@ -61,7 +61,7 @@ type SetReport struct {
 	Also map[string][]string // additional addresses of members, keyed by their address in Members; nil if there are none
 }
 
-// Stage says how far a change to the set has got.
+// Stage is the progress of a change to the set.
 type Stage string
 
 // The stages.
@@ -76,7 +76,7 @@ const (
 	StageJoint Stage = "joint"
 )
 
-// Membership is the relation of a node to the set.
+// Membership is a node's relation to the set.
 type Membership string
 
 // The possible memberships. Only a member has a vote.
@@ -138,15 +138,16 @@ var errReplica = errors.New("is a replica, not a master")
 func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
 
 // Check asks every node about everything that affects safety and reports what
-// is wrong. Each node that votes makes the same kind of write as for a lock, at
-// a key of its own below the prefix that expires within a second, because a
-// node can answer all questions and still refuse every write. Connecting starts
-// the guard time of a brand-new node and, if a node has lost its data, repairs
-// it from the others. Check waits until that has been tried.
+// is wrong. Each voting node also performs the same kind of write as for a
+// lock, on a separate key that starts with the prefix and expires within a
+// second, because a node can answer every query and still refuse every write.
+// Connecting starts the guard time of a brand-new node and, if a node has lost
+// its data, repairs it from the others. Check waits until that has been
+// attempted.
 //
 // It waits for each node until ctx is done, or for at most ten node timeouts.
-// If fewer than a majority of the nodes answer and vote, it returns the full
-// report together with [ErrNoQuorum]. After [Quorum.Close] it fails with
+// If fewer than a majority of the nodes answer and vote, it returns
+// [ErrNoQuorum] along with the full report. After [Quorum.Close] it returns
 // [ErrClosed].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	s, err := q.mustCore().Onlooker().Survey(ctx)

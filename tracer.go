@@ -7,8 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// WithTracer sets the [Tracer] of acquisitions and holds. The default is nil:
-// no tracer.
+// WithTracer sets the [Tracer]. By default there is none.
 func WithTracer(t Tracer) Option {
 	return setting{func(s *setup.Settings) {
 		if s.Trace = nil; t != nil {
@@ -18,25 +17,25 @@ func WithTracer(t Tracer) Option {
 }
 
 // A Tracer follows every call that acquires something, for all primitives of a
-// [Quorum], and the holds that result: see [WithTracer]. Module otel has a
-// Tracer for OpenTelemetry. An [Observer] receives the events that no caller
-// waits for.
+// [Quorum], and the holds that result; see [WithTracer]. Module otel has a
+// Tracer for OpenTelemetry. For events that no caller is waiting for, use an
+// [Observer].
 //
-// Each AcquireStart is followed by one AcquireEnd. If the result has no Err and
-// is not Shared, one HoldEnd follows. Both get the context that AcquireStart
+// Each AcquireStart is followed by an AcquireEnd. If the result has no Err and
+// is not Shared, a HoldEnd follows. Both get the context that AcquireStart
 // returned, and the call itself continues with that context. So return the
-// context you received, or one derived from it that only adds values.
+// context you were given, or one derived from it that only adds values.
 //
 // A [mutex.Group] acquires each of its names, some of them more than once. A
 // call with an invalid name, or with a context that has already ended, acquires
 // nothing.
 //
-// A Tracer must be safe for concurrent use. The library calls it without
-// holding a lock, in the goroutine of the caller; HoldEnd may also be called in
-// a goroutine of its own. The methods must return soon and must not call the
-// library. If a method panics, the panic reaches the caller: Lock then has not
-// locked, and Unlock has unlocked. A panic in HoldEnd of a lost hold crashes
-// the process.
+// A Tracer must be safe for concurrent use. The library calls it in the
+// caller's goroutine, without holding any internal lock; HoldEnd may also be
+// called in a separate goroutine. The methods must return quickly and must not
+// call the library. If a method panics, the panic reaches the caller: Lock has
+// then not locked, but Unlock has unlocked. If HoldEnd panics for a lost hold,
+// the process crashes.
 //
 // [mutex.Group]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Group
 type Tracer interface {
@@ -45,13 +44,13 @@ type Tracer interface {
 	HoldEnd(ctx context.Context, r HoldResult)
 }
 
-// An AcquireInfo describes an acquisition that is starting, see [Tracer].
+// An AcquireInfo describes an acquisition that is starting; see [Tracer].
 type AcquireInfo struct {
 	Kind, Name string // Kind is the package: mutex, rwmutex, semaphore, once, leader, flight, period or shards
 	Try        bool   // the call does not wait for its turn
 }
 
-// An AcquireResult describes how an acquisition ended, see [Tracer].
+// An AcquireResult describes how an acquisition ended; see [Tracer].
 type AcquireResult struct {
 	Kind, Name string        // see AcquireInfo
 	Try        bool          // see AcquireInfo
@@ -66,7 +65,7 @@ type AcquireResult struct {
 	Err        error         // nil if it is held; usually an *Error
 }
 
-// A HoldResult describes how a hold ended, see [Tracer].
+// A HoldResult describes how a hold ended; see [Tracer].
 type HoldResult struct {
 	Kind, Name string // see AcquireInfo
 	Token      uint64

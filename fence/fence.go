@@ -3,7 +3,7 @@
 //
 // A lock cannot stop such a process: it wakes up, does not know yet that
 // another process holds the lock, and writes once more. The resource that it
-// writes to can stop it. Each hold has a token, see
+// writes to can stop it. Each hold has a token; see
 // [github.com/quorate/quorate.Lease], and a later holder's token is higher. The
 // resource remembers the highest token that it has seen, the fence, and refuses
 // a write with a lower one:

@@ -38,7 +38,7 @@ func Ready(q *quorate.Quorum) http.Handler {
 // can be reached, because restarting the process would bring no node back and
 // would lose what the process holds. It answers 503 only while one of these
 // elections is still acting as the leader more than maxExpired after its lease
-// ended, see [leader.Election.HealthCheck].
+// ended; see [leader.Election.HealthCheck].
 func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler {
 	return probe(func() error {
 		for _, e := range elections {

@@ -29,7 +29,7 @@ var (
 type scan struct {
 	cursor   string // of the portion that is due; empty: the listing has ended
 	portions int
-	mark     string // an earlier cursor, see advance
+	mark     string // an earlier cursor; see advance
 	bytes    int    // of the names that no other node had listed before
 }
 

@@ -27,7 +27,7 @@
 //   - [quorate.ErrLost]: the term ended before the participant resigned;
 //   - [quorate.ErrNotHeld]: this participant does not lead;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
-//   - [quorate.ErrInvalid]: the name, the ID or the value is invalid, see
+//   - [quorate.ErrInvalid]: the name, the ID or the value is invalid; see
 //     [New], or the call cannot be combined with [Election.Run].
 //
 // If the context ends first, the error matches the context's error and also

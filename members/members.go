@@ -53,7 +53,7 @@ type Member struct {
 	Identity string   // stays with the node's data
 	Addr     string   // the address that clients dial
 	Role     Role     // anything but Stays only while the set is being changed
-	Also     []string // additional addresses of the server, see [AddAddr]
+	Also     []string // additional addresses of the server; see [AddAddr]
 }
 
 // Role is what a change does with a member.
@@ -74,9 +74,9 @@ const (
 // the new guard time, Set raises it to the guard time. The same limits apply as
 // in [quorate.New].
 type Settings struct {
-	Guard     time.Duration // how long a node that lost its data does not vote, see [quorate.WithGuard]
-	Retention time.Duration // how long a name's last ticket is kept, see [quorate.WithRetention]
-	Skew      time.Duration // the largest tolerated difference between the nodes' clocks, see [quorate.WithSkew]
+	Guard     time.Duration // how long a node that lost its data does not vote; see [quorate.WithGuard]
+	Retention time.Duration // how long a name's last ticket is kept; see [quorate.WithRetention]
+	Skew      time.Duration // the largest tolerated difference between the nodes' clocks; see [quorate.WithSkew]
 }
 
 // A List is the set as this process currently uses it.

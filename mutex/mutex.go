@@ -83,7 +83,7 @@ func (m *Mutex) queue() *localqueue.Queue {
 // Lock locks m. It waits for its turn, even through outages, and never returns
 // without the lock. If a node refuses permanently, Lock logs that and keeps
 // trying. It panics if the name is invalid. It never returns if the Quorum is
-// closed, see [quorate.Quorum.Close].
+// closed; see [quorate.Quorum.Close].
 func (m *Mutex) Lock() { m.queue().MustLock("lock", localqueue.Write) }
 
 // TryLock tries to lock m and reports whether it succeeded. It does not wait

@@ -92,7 +92,7 @@ func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 // permanently, Do logs that and keeps trying, but does not run f again because
 // of it. Do panics if waiting cannot help: if the name is invalid, or if the
 // nodes keep too little on disk for [WithDurable]. It never returns if the
-// Quorum is closed, see [quorate.Quorum.Close].
+// Quorum is closed; see [quorate.Quorum.Close].
 //
 // If f panics or calls [runtime.Goexit], so does Do, and the work is not done:
 // the next caller runs it. (For sync.Once a panic counts as done. Here the next

@@ -12,7 +12,7 @@
 //	quorate.lock.waiting        up-down counter   calls under way
 //	quorate.lock.held           up-down counter   holds
 //	quorate.lock.lost           counter           holds that ended without a release
-//	quorate.lock.bare           counter           holds that came to rest on a bare majority, see quorate.BareHold
+//	quorate.lock.bare           counter           holds that came to rest on a bare majority; see quorate.BareHold
 //	quorate.leader              up-down counter   elections that this process leads
 //	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
 //	quorate.node.votes          gauge             by quorate.node: 1 while it is connected, past its guard time and takes new locks, else 0
@@ -259,7 +259,7 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// AcquireStart begins the span, see [quorate.Tracer].
+// AcquireStart begins the span; see [quorate.Tracer].
 func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) context.Context {
 	c := &call{series: t.of(a.Kind, a.Name)}
 	c.waiting.Add(1)
@@ -267,7 +267,7 @@ func (t *Telemetry) AcquireStart(ctx context.Context, a quorate.AcquireInfo) con
 	return c
 }
 
-// AcquireEnd ends the span, see [quorate.Tracer].
+// AcquireEnd ends the span; see [quorate.Tracer].
 func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	c := ctx.Value(callKey{}).(*call)
 	c.waiting.Add(-1)
@@ -298,7 +298,7 @@ func (t *Telemetry) AcquireEnd(ctx context.Context, r quorate.AcquireResult) {
 	c.span.End()
 }
 
-// HoldEnd records the end of a hold, see [quorate.Tracer].
+// HoldEnd records the end of a hold; see [quorate.Tracer].
 func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 	c := ctx.Value(callKey{}).(*call)
 	c.held.Add(-1)
@@ -310,7 +310,7 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 	t.hold.Record(ctx, r.Held.Seconds(), e().record...)
 }
 
-// Observe records an event, see [quorate.Observer].
+// Observe records an event; see [quorate.Observer].
 func (t *Telemetry) Observe(e quorate.Event) {
 	if e.Kind == quorate.EventBareHold {
 		t.bare.Add(context.Background(), 1)

@@ -40,7 +40,7 @@ import (
 // run that fails, or whose process dies, is repeated only with [WithRetry].
 //
 // A run begins within its period by the nodes' clocks, give or take the
-// difference between them, see [quorate.WithSkew]. Do not use the name for
+// difference between them; see [quorate.WithSkew]. Do not use the name for
 // another primitive. The nodes keep the record of each name's latest run, so
 // use a fixed name, not a new one every day.
 type Period struct {

@@ -94,7 +94,7 @@ func (m *RWMutex) queue() *localqueue.Queue {
 
 // Lock locks m for writing. It waits for its turn, even through outages, and
 // never returns without the lock. It panics if the name is invalid. It never
-// returns if the Quorum is closed, see [quorate.Quorum.Close].
+// returns if the Quorum is closed; see [quorate.Quorum.Close].
 func (m *RWMutex) Lock() { m.queue().MustLock("lock", localqueue.Write) }
 
 // RLock locks m for reading, as [RWMutex.Lock] does for writing.
@@ -210,7 +210,7 @@ func lease(l *core.Lease) quorate.Lease {
 }
 
 // Extend renews the writer's lease now and waits until a majority of the nodes
-// has done so, see [quorate.WithoutRenewal]. If it fails with
+// has done so; see [quorate.WithoutRenewal]. If it fails with
 // [quorate.ErrNoQuorum], the old deadline still applies.
 func (m *RWMutex) Extend(ctx context.Context) error {
 	return core.WrapError("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))

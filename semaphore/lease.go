@@ -22,18 +22,18 @@ type Lease struct {
 
 var _ quorate.Lease = (*Lease)(nil)
 
-// Token returns the fencing token of the hold, see [quorate.Lease].
+// Token returns the fencing token of the hold; see [quorate.Lease].
 func (l *Lease) Token() uint64 { return l.lease.Token() }
 
 // Context returns a context that ends when the permits are lost or released,
 // see [quorate.Lease].
 func (l *Lease) Context() context.Context { return l.lease.Context() }
 
-// ValidUntil returns when the hold ends unless it is renewed, see
+// ValidUntil returns when the hold ends unless it is renewed; see
 // [quorate.Lease].
 func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
 
-// Wanted returns a channel that is closed when another claim is waiting, see
+// Wanted returns a channel that is closed when another claim is waiting; see
 // [quorate.Lease].
 func (l *Lease) Wanted() <-chan struct{} { return l.lease.Wanted() }
 

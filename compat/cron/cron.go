@@ -44,7 +44,7 @@ func OncePer(ctx context.Context, q *quorate.Quorum, name string, every time.Dur
 }
 
 // A Job is a [cron.Job] that also takes a context, which ends when the claim is
-// lost. The context carries the start of the period and the lease, see
+// lost. The context carries the start of the period and the lease; see
 // [period.Start] and [period.Lease]. An error means that the run has failed,
 // see [period.WithRetry]. Run is not called. [OncePer] must be the last wrapper
 // of the chain: if another wrapper is between them, OncePer does not recognize

@@ -82,7 +82,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) error {
 	return m.lock(ctx, 1)
 }
 
-// Lock locks m, see [Mutex.LockContext].
+// Lock locks m; see [Mutex.LockContext].
 func (m *Mutex) Lock() error {
 	return m.LockContext(context.Background())
 }
@@ -162,7 +162,7 @@ func (m *Mutex) expire(h *hold) {
 	}
 }
 
-// Unlock unlocks m, see [Mutex.UnlockContext].
+// Unlock unlocks m; see [Mutex.UnlockContext].
 func (m *Mutex) Unlock() (bool, error) {
 	return m.UnlockContext(context.Background())
 }
@@ -199,7 +199,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Extend renews the hold, see [Mutex.ExtendContext].
+// Extend renews the hold; see [Mutex.ExtendContext].
 func (m *Mutex) Extend() (bool, error) {
 	return m.ExtendContext(context.Background())
 }
@@ -231,7 +231,7 @@ func (m *Mutex) ExtendContext(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Valid reports whether m is locked, see [Mutex.ValidContext].
+// Valid reports whether m is locked; see [Mutex.ValidContext].
 func (m *Mutex) Valid() (bool, error) {
 	return m.ValidContext(context.Background())
 }

@@ -2,7 +2,7 @@
 // github.com/go-redsync/redsync/v4, on a quorum of independent Redis masters.
 // To switch from redsync, change the import path and the argument of [New].
 //
-// Use it for the transition, see docs/use/from-redsync.md: package mutex renews
+// Use it for the transition; see docs/use/from-redsync.md: package mutex renews
 // its leases and has a context that ends with the hold. Package mutex, this
 // package and redsync exclude each other on the same nodes.
 //
@@ -118,7 +118,7 @@ func WithTries(tries int) Option {
 	return OptionFunc(func(m *Mutex) { m.tries = tries })
 }
 
-// WithRetryDelay sets the delay between two tries, see [WithTries]. The default
+// WithRetryDelay sets the delay between two tries; see [WithTries]. The default
 // is between 50 and 250 ms. A claim waits in a queue and does not ask the nodes
 // again.
 func WithRetryDelay(delay time.Duration) Option {

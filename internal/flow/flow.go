@@ -24,7 +24,7 @@ import (
 type Connection struct {
 	Link     transport.Transport // set before other goroutines use the Connection
 	flow     flow
-	loading  atomic.Bool   // the scripts are being loaded, see Reload
+	loading  atomic.Bool   // the scripts are being loaded; see Reload
 	Released atomic.Uint64 // leaves that the node acknowledged
 }
 

@@ -52,7 +52,7 @@ const bornLongAgo = math.MinInt64 / 2
 const untilCaughtUp = 100 * time.Millisecond
 
 // Configure gives the node the settings of its set. A configuration does so
-// too, see Step.
+// too; see Step.
 func (n *shared) Configure(guard, retention time.Duration) {
 	n.guardTime, n.retention = guard.Milliseconds(), retention.Milliseconds()
 }

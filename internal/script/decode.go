@@ -54,7 +54,7 @@ const (
 //	Ahead      incarnation wait
 //
 // The first value is the status plus 8 times the node's clock. An OK with
-// nothing after the wait comes as a single text, see decodeText. Decode never
+// nothing after the wait comes as a single text; see decodeText. Decode never
 // panics, whatever the node sent, and keeps no reference to v.
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer

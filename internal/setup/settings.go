@@ -36,7 +36,7 @@ type Settings struct {
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
-	MinimalFanout bool                       // behave as under load, see lease.Fanout; for tests
+	MinimalFanout bool                       // behave as under load; see lease.Fanout; for tests
 	Connect       Connector                  // makes a node's transport; nil: [transport.NewOrdered]. For tests
 	Prepare       func(*redis.Options) error // changes each address's options; may be nil. For the command
 	Label         string                     // of this process, shown to observers; may be empty

@@ -26,7 +26,7 @@ var exchangeCalm = generator{
 	name: "exchange calm",
 	set: func(r *rand.Rand, s *course.Setting) {
 		exchangeSet(r, s)
-		s.Length += s.Guard // for two changes, see exchangesEnd
+		s.Length += s.Guard // for two changes; see exchangesEnd
 	},
 	plan: func(w *trial.Schedule) {
 		w.Assemble(true)

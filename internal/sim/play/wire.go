@@ -74,7 +74,7 @@ func (x *Wire) Take(e world.Event) {
 	switch {
 	case e.Kind == world.EvTimer && !x.World.Manual:
 		x.World.Queue.Push(e.At, e)
-	case e.Kind != world.EvTimer: // a timer by hand needs no event, see tick
+	case e.Kind != world.EvTimer: // a timer by hand needs no event; see tick
 		x.Flight = append(x.Flight, e)
 	}
 }

@@ -31,7 +31,7 @@ type Proc struct {
 	Label       string // in traces
 	Client      *process.Client
 	names       []*process.Name // what its claims of a name share
-	places      int             // for attempts on the way to their first answers, see core.MaxStarting
+	places      int             // for attempts on the way to their first answers; see core.MaxStarting
 	crowd       []*Participant  // that wait for one, in order
 	Parts       []*Participant
 	Index       int

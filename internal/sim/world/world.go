@@ -28,7 +28,7 @@ type World struct {
 	Procs        []*Proc
 	Queue        course.Queue[Event]
 
-	Listed    map[string]bool // names that all nodes had at first, see repair.go
+	Listed    map[string]bool // names that all nodes had at first; see repair.go
 	Undecided map[string]bool // those whose registers no run has decided
 	Held      map[string]bool // those that a run is deciding
 

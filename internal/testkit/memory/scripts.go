@@ -13,7 +13,7 @@ import (
 // This file owns the form of requests and answers: what internal/script encodes
 // and decodes for the client, from the node's side.
 
-// Flags of a request and of an answer, see internal/script.
+// Flags of a request and of an answer; see internal/script.
 const (
 	list, settle, insist                                               = 2, 4, 8
 	vote, waiters, foreign, totals, listed, limit, barred, ranks int64 = 1, 2, 4, 8, 16, 32, 64, 128

@@ -1,5 +1,5 @@
 // Command walk notes which functions of the library one Lock of a free name
-// runs, or its Unlock, on three servers. It is built for coverage, see `make
+// runs, or its Unlock, on three servers. It is built for coverage; see `make
 // walk`, and writes to the folder that it is given.
 package main
 
