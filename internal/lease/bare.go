@@ -12,13 +12,16 @@ import "github.com/quorate/quorate/internal/protocol"
 // them is restarted the hold is lost, although two nodes are up all the time.
 func (v *State) Bare(now protocol.Time) (rests uint32) {
 	all, votes := v.Sets.All(), v.voting(now)
-	deaf := v.where(func(p *peer) bool { return p.running(v, now) }) & all &^ votes
+	// A refusal that is an answer, not an error: the node has claims of another
+	// capacity. Check shows a node that answers with errors.
+	clashes := func(p *peer) bool { return p.refused && p.failures == 0 }
+	deaf := v.where(func(p *peer) bool { return p.running(v, now) || clashes(p) }) & all &^ votes
 	if v.phase != Holding || deaf == 0 {
 		return 0
 	}
 	for i := range v.peers {
 		if bit := uint32(1) << i; votes&all&bit != 0 && !v.Sets.Met(votes&^bit) {
-			rests |= bit
+			rests |= bit //mutant:RuleBare
 		}
 	}
 	return rests

@@ -46,6 +46,7 @@ func TestMutants(t *testing.T) {
 		{"the shortest answer counts for good", "RuleRoute", route},
 		{"a call waits for the furthest node", "RuleNearest", nearest},
 		{"a name is free though nodes are silent", "RuleUnknown", whoHolds},
+		{"a bare majority is not told of", "RuleBare", bare},
 	} {
 		var f findings.Findings
 		restore := mutant.Off(m.rule)

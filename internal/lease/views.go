@@ -355,10 +355,12 @@ func (p *peer) lapsed(v *State, now protocol.Time) bool {
 // the holder there when the node goes on.
 //
 // A request for a list insists as well: the claims of a list count, so a dead
-// one in it may keep a claim out without end, or end a hold.
+// one in it may keep a claim out without end, or end a hold. So does a request
+// to a node that has refused the claim: it may do so for a dead claim of another
+// capacity.
 func (v *State) insists(now protocol.Time, i int, list bool) bool { //mutant:RulePatient=true
 	switch {
-	case list: //mutant:RuleInsist
+	case list || v.peers[i].refused: //mutant:RuleInsist
 		return true
 	case !v.peers[i].lapsed(v, now): //mutant:RuleInsist=true
 		return false

@@ -312,7 +312,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	}
 	if !slices.Equal(on, []string{
 		"RuleRoute", "RuleNearest", "RuleUnknown", "RuleJudged", "RuleBegins", "RuleLanded", "RuleAskAgain",
-		"RuleForeign", "RuleOpenHeld", "RuleSpareCaughtUp",
+		"RuleForeign", "RuleOpenHeld", "RuleBare", "RuleSpareCaughtUp",
 		"RuleSetPromised", "RuleSetAccepted", "RuleSetVoid", "RuleSetVersion", "RuleSetLife",
 		"RuleSetNumber", "RuleExchangeStays", "RuleExchangeSilent", "RuleExchangeRead",
 	}) { // which other packages have

@@ -85,6 +85,7 @@ var claims = []Rule{
 	{"RuleReturned", "an incarnation that another one has followed does not count again: a node whose memory of before comes back in one run of its server votes with it"},
 	{"RulePatient", "a claim that needs no vote of a node drops no claim there: a holder that was cut off from one node is lost with the next one"},
 	{"RuleInsist", "a claim has leases that have ended dropped once q nodes say that none before it lives: a waiter waits forever behind a dead holder"},
+	{"RuleBare", "a hold that one more node would end, though another one answers, is told of: an operator restarts that node"},
 	{"RuleLeaveAgain", "a leave that a node refuses for now is sent again: a released name stays taken for a lease"},
 }
 
