@@ -151,7 +151,7 @@ func TestTracerOfEachPrimitive(t *testing.T) {
 			require.NoError(t, a.Err)
 			require.NoError(t, h.Err)
 		}
-		g := mutex.All(q, "a", "b")
+		g := mutex.All(q, []string{"a", "b"})
 		require.NoError(t, g.LockContext(ctx))
 		g.Unlock()
 		ends, holds := j.take()

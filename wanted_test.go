@@ -34,7 +34,7 @@ var wants = map[string]struct {
 		return m.Lease(), func(ctx context.Context) { _ = mutex.New(other, "m").LockContext(ctx) }
 	}},
 	"group": {true, func(t *testing.T, q, other *quorate.Quorum) (quorate.Lease, func(context.Context)) {
-		g := mutex.All(q, "g", "h")
+		g := mutex.All(q, []string{"g", "h"})
 		require.NoError(t, g.LockContext(soon(t)))
 		return g.Lease("h"), func(ctx context.Context) { _ = mutex.New(other, "h").LockContext(ctx) }
 	}},
@@ -178,7 +178,7 @@ func TestWantedByAnotherGoroutine(t *testing.T) {
 // The goroutines that share a Group wait for each other, too.
 func TestWantedByAnotherGoroutineOfAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := mutex.All(quoratetest.New(t, 3).Quorum(), "g", "h")
+		g := mutex.All(quoratetest.New(t, 3).Quorum(), []string{"g", "h"})
 		require.NoError(t, g.LockContext(t.Context()))
 		first := g.Lease("h")
 		require.False(t, isClosed(first.Wanted()))
@@ -216,7 +216,7 @@ var behind = map[string]func(q *quorate.Quorum) func(ctx context.Context, f func
 		}
 	},
 	"group": func(q *quorate.Quorum) func(context.Context, func()) error {
-		g := mutex.All(q, "a", "b")
+		g := mutex.All(q, []string{"a", "b"})
 		return func(ctx context.Context, f func()) error {
 			return g.Do(ctx, func(context.Context) error { f(); return nil })
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // A Group locks several names as one: either all of them are held, or none. It
-// must be created by [All] and must not be copied.
+// must be created by [All] or [Both] and must not be copied.
 //
 // Each name excludes the Mutexes and Groups of that name, in every process.
 // Goroutines that share a Group wait for each other. Groups do not deadlock
@@ -22,7 +22,7 @@ import (
 // while waiting for a Mutex, can deadlock with another goroutine.
 type Group struct {
 	_     core.NoCopy
-	parts []part        // in the order of their names, each name once
+	parts []part        // in the order in which they are waited for
 	err   error         // of a name; every call that would lock tells it
 	bad   string        // that name
 	turn  chan struct{} // full while a goroutine has the names or asks for them
@@ -38,26 +38,35 @@ type part struct {
 	spec *core.Spec
 }
 
-// All returns a Group of the given names, with the settings of q. A name that
-// is given twice counts once. If a name is invalid, or there are no names,
-// every call that would lock reports it.
-func All(q *quorate.Quorum, names ...string) *Group {
+// All returns a Group of the given names. A name that is given twice counts
+// once. If a name is invalid, or there are no names, every call that would lock
+// reports it.
+//
+// Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
+// settings of q. All panics if an option is invalid or nil.
+func All(q *quorate.Quorum, names []string, opts ...quorate.SharedOption) *Group {
 	g := &Group{turn: make(chan struct{}, 1)}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if len(names) == 0 {
 		g.err = &fault.Failure{Err: errNoNames}
 	}
 	for _, name := range names {
-		c := core.CoreOf(q).For(name)
-		set := core.Override(c, "mutex.All", []quorate.LockOption(nil))
-		spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true,
-			Set: set, ShortHold: !set.NoRenewal, BoundLater: true})
-		if err != nil && g.err == nil {
-			g.err, g.bad = err, name
-		}
-		g.parts = append(g.parts, part{q: c, spec: spec})
+		g.add(q, name, "mutex.All", opts)
 	}
 	return g
+}
+
+// add makes a name of q the last part of g.
+func (g *Group) add(q *quorate.Quorum, name, constructor string, opts []quorate.SharedOption) {
+	c := core.CoreOf(q).For(name)
+	set := core.Override(c, constructor, opts)
+	spec, err := c.NewSpec(core.Spec{Name: name, Kind: "mutex", Weight: 1, Capacity: 1, Notify: true,
+		Set: set, ShortHold: !set.NoRenewal, BoundLater: true})
+	if err != nil && g.err == nil {
+		g.err, g.bad = err, name
+	}
+	g.parts = append(g.parts, part{q: c, spec: spec})
 }
 
 var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; pass at least one name to mutex.All",
@@ -84,20 +93,6 @@ func (g *Group) Unlock() {
 	if _, _, ok := g.unlock("unlock"); !ok {
 		panic("quorate: unlock of unlocked mutex.Group")
 	}
-}
-
-// Lease returns the hold of one name, or nil if g is not locked or has no such
-// name. Each name has its own token and context, and can be lost on its own.
-// Call it after each lock: every hold has its own leases.
-func (g *Group) Lease(name string) quorate.Lease {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, h := range g.held {
-		if h.spec.Name == name {
-			return h.lease
-		}
-	}
-	return nil
 }
 
 // Do runs f while all names are locked, and unlocks g even if f panics. The
@@ -134,7 +129,7 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 
 func (g *Group) lock(ctx context.Context, op string, try bool) error {
 	if g.turn == nil {
-		panic("quorate: the zero mutex.Group has no names; use mutex.All")
+		panic("quorate: the zero mutex.Group has no names; use mutex.All or mutex.Both")
 	}
 	if g.err != nil {
 		return core.WrapError(op, g.bad, g.err)

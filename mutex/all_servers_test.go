@@ -33,7 +33,7 @@ func TestAllOnServers(t *testing.T) {
 				for _, k := range r.Perm(5)[:3] {
 					mine = append(mine, fmt.Sprint("account ", k))
 				}
-				g := mutex.All(q, mine...)
+				g := mutex.All(q, mine)
 				assert.NoError(t, g.Do(t.Context(), func(context.Context) error {
 					mu.Lock()
 					for _, name := range mine {
@@ -59,7 +59,7 @@ func TestAllOnServers(t *testing.T) {
 
 	// A mutex of one of the names keeps all from being locked.
 	q := e2e.Open(t, c, e2e.Timing(quiet))
-	m, g := mutex.New(q, "account 1"), mutex.All(q, "account 2", "account 1", "account 0")
+	m, g := mutex.New(q, "account 1"), mutex.All(q, []string{"account 2", "account 1", "account 0"})
 	m.Lock()
 	require.ErrorIs(t, g.TryLockContext(t.Context()), quorate.ErrHeld)
 	assert.Nil(t, g.Lease("account 0"))

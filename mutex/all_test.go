@@ -38,7 +38,7 @@ func minute(t *testing.T) context.Context {
 // connections.
 func warm(t *testing.T, qs ...*quorate.Quorum) {
 	for _, q := range qs {
-		g := mutex.All(q, "warm")
+		g := mutex.All(q, []string{"warm"})
 		require.NoError(t, g.LockContext(hour(t)))
 		g.Unlock()
 	}
@@ -58,7 +58,7 @@ func TestAllTakesOneRoundTrip(t *testing.T) {
 		for i := range 20 {
 			names = append(names, fmt.Sprint("name ", i))
 		}
-		g := mutex.All(q, names...)
+		g := mutex.All(q, names)
 		began := time.Now()
 		require.NoError(t, g.LockContext(hour(t)))
 		assert.Equal(t, trip, time.Since(began))
@@ -94,7 +94,7 @@ func TestAllOfMany(t *testing.T) {
 		for i := range 2*core.MaxStarting + 100 {
 			names = append(names, fmt.Sprint("name ", i))
 		}
-		g := mutex.All(q, names...)
+		g := mutex.All(q, names)
 		began := time.Now()
 		require.NoError(t, g.LockContext(hour(t)))
 		t.Log(len(names), "names took", time.Since(began))
@@ -109,7 +109,7 @@ func TestAllOfMany(t *testing.T) {
 			// Two thirds of the names each, so that any two overlap.
 			mine := slices.Concat(names[i*len(names)/3:], names[:i*len(names)/3])[:2*len(names)/3]
 			all.Go(func() {
-				assert.NoError(t, mutex.All(q, mine...).Do(hour(t), func(context.Context) error {
+				assert.NoError(t, mutex.All(q, mine).Do(hour(t), func(context.Context) error {
 					assert.Equal(t, int32(1), inside.Add(1))
 					time.Sleep(time.Second)
 					inside.Add(-1)
@@ -137,7 +137,7 @@ func TestAllWithoutNodes(t *testing.T) {
 		for i := range 100 {
 			names = append(names, fmt.Sprint("name ", i))
 		}
-		g := mutex.All(q, names...)
+		g := mutex.All(q, names)
 		began := time.Now()
 		err := g.TryLockContext(hour(t))
 		require.ErrorIs(t, err, quorate.ErrNoQuorum)
@@ -160,7 +160,7 @@ func TestAllOrNothing(t *testing.T) {
 		q := c.Quorum()
 		other := mutex.New(c.Quorum(), "b")
 		require.NoError(t, other.LockContext(hour(t)))
-		g := mutex.All(q, "c", "b", "a", "b")
+		g := mutex.All(q, []string{"c", "b", "a", "b"})
 		err := g.TryLockContext(hour(t))
 		require.ErrorIs(t, err, quorate.ErrHeld)
 		assert.Equal(t, `quorate: try lock "b": `, err.Error()[:len(`quorate: try lock "b": `)])
@@ -232,7 +232,7 @@ func TestAllWithoutDeadlock(t *testing.T) {
 						}
 						continue
 					}
-					assert.NoError(t, mutex.All(q, mine...).Do(minute(t), func(context.Context) error {
+					assert.NoError(t, mutex.All(q, mine).Do(minute(t), func(context.Context) error {
 						work(mine)
 						return nil
 					}))
@@ -250,7 +250,7 @@ func TestAllWithoutDeadlock(t *testing.T) {
 // Goroutines that share a value wait for each other.
 func TestAllIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := mutex.All(quoratetest.New(t, 3).Quorum(), "a", "b")
+		g := mutex.All(quoratetest.New(t, 3).Quorum(), []string{"a", "b"})
 		count := 0
 		var all sync.WaitGroup
 		for range 10 {
@@ -276,7 +276,7 @@ func TestAllIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
 		q := c.Quorum()
-		g, n := mutex.All(q, "a", "b"), mutex.New(c.Quorum(), "b")
+		g, n := mutex.All(q, []string{"a", "b"}), mutex.New(c.Quorum(), "b")
 		type key struct{}
 		err := g.Do(context.WithValue(t.Context(), key{}, 7), func(ctx context.Context) error {
 			assert.Equal(t, 7, ctx.Value(key{}))
@@ -311,7 +311,7 @@ func TestAllIsBoundOnceItIsHeld(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					nodes := quoratetest.New(t, 3)
 					other := mutex.New(nodes.Quorum(), "b")
-					g := mutex.All(nodes.Quorum(quorate.WithTTL(ttl), c.opt), "a", "b", "c")
+					g := mutex.All(nodes.Quorum(quorate.WithTTL(ttl), c.opt), []string{"a", "b", "c"})
 					if wait > 0 {
 						require.NoError(t, other.LockContext(hour(t)))
 						time.AfterFunc(wait, other.Unlock)
@@ -361,7 +361,7 @@ func TestAllGetsThroughALongQueue(t *testing.T) {
 					})
 				}
 				time.Sleep(time.Minute)
-				g := mutex.All(c.Quorum(opt), "a", "b")
+				g := mutex.All(c.Quorum(opt), []string{"a", "b"})
 				require.NoError(t, g.LockContext(minute(t)))
 				g.Unlock()
 			})
@@ -380,7 +380,7 @@ func (tracer) HoldEnd(context.Context, quorate.HoldResult)                      
 func TestAllAndPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
-		g := mutex.All(c.Quorum(), "a", "b")
+		g := mutex.All(c.Quorum(), []string{"a", "b"})
 		assert.PanicsWithValue(t, "f", func() { _ = g.Do(t.Context(), func(context.Context) error { panic("f") }) })
 		require.NoError(t, g.TryLockContext(hour(t)))
 		g.Unlock()
@@ -392,7 +392,7 @@ func TestAllAndPanics(t *testing.T) {
 				panic("tracer")
 			}
 		})))
-		g = mutex.All(q, "a", "b")
+		g = mutex.All(q, []string{"a", "b"})
 		panics = true
 		assert.PanicsWithValue(t, "tracer", func() { _ = g.LockContext(t.Context()) })
 		panics = false
@@ -421,7 +421,7 @@ func TestAllAndATracerThatPanicsInUnlock(t *testing.T) {
 						panic("tracer")
 					}
 				})))
-				g := mutex.All(q, "a", "b", "c")
+				g := mutex.All(q, []string{"a", "b", "c"})
 				require.NoError(t, g.LockContext(hour(t)))
 				assert.PanicsWithValue(t, "tracer", g.Unlock)
 				panics = false
@@ -439,18 +439,18 @@ func TestAllAndATracerThatPanicsInUnlock(t *testing.T) {
 func TestAllMisuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := quoratetest.New(t, 1).Quorum()
-		err := mutex.All(q).LockContext(t.Context())
+		err := mutex.All(q, nil).LockContext(t.Context())
 		require.ErrorIs(t, err, quorate.ErrInvalid)
 		require.ErrorContains(t, err, "pass at least one name to mutex.All")
-		err = mutex.All(q, "a", "{b}").TryLockContext(t.Context())
+		err = mutex.All(q, []string{"a", "{b}"}).TryLockContext(t.Context())
 		require.ErrorIs(t, err, quorate.ErrInvalid)
 		require.ErrorContains(t, err, `"{b}"`)
-		assert.PanicsWithValue(t, "quorate: unlock of unlocked mutex.Group", mutex.All(q, "a").Unlock)
-		assert.PanicsWithValue(t, "quorate: the zero mutex.Group has no names; use mutex.All", func() { _ = new(mutex.Group).LockContext(t.Context()) })
+		assert.PanicsWithValue(t, "quorate: unlock of unlocked mutex.Group", mutex.All(q, []string{"a"}).Unlock)
+		assert.PanicsWithValue(t, "quorate: the zero mutex.Group has no names; use mutex.All or mutex.Both", func() { _ = new(mutex.Group).LockContext(t.Context()) })
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, mutex.All(q, "a").LockContext(ctx), context.Canceled)
+		require.ErrorIs(t, mutex.All(q, []string{"a"}).LockContext(ctx), context.Canceled)
 		require.NoError(t, q.Close())
-		require.ErrorIs(t, mutex.All(q, "a").LockContext(t.Context()), quorate.ErrClosed)
+		require.ErrorIs(t, mutex.All(q, []string{"a"}).LockContext(t.Context()), quorate.ErrClosed)
 	})
 }

@@ -228,7 +228,7 @@ func ExampleAll() {
 	}
 	defer q.Close()
 
-	both := mutex.All(q, "account 7", "account 3")
+	both := mutex.All(q, []string{"account 7", "account 3"})
 	if err := both.LockContext(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -236,6 +236,81 @@ func ExampleAll() {
 	fmt.Println("both are held:", both.Lease("account 3").Token() > 0, both.Lease("account 7").Token() > 0)
 	// Output:
 	// both are held: true true
+}
+
+// Options apply to all names.
+func ExampleAll_options() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	accounts := mutex.All(q, []string{"account 3", "account 7"}, quorate.WithMaxHold(time.Minute))
+	fmt.Println(accounts.Do(ctx, func(ctx context.Context) error { return ctx.Err() }))
+	// Output:
+	// <nil>
+}
+
+// While a fleet moves to other servers, each process takes a name on the old
+// and the new ones.
+func ExampleBoth() {
+	ctx := context.Background()
+	old, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer old.Close()
+	new, err := quorate.Connect(ctx, []string{os.Getenv("NEW_NODES")}) // b:6379, c:6379, d:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer new.Close()
+
+	err = mutex.Both(old, new, "invoices").Do(ctx, func(ctx context.Context) error {
+		fmt.Println("a process that has not moved yet:", mutex.New(old, "invoices").TryLock())
+		fmt.Println("a process that has moved:", mutex.New(new, "invoices").TryLock())
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// a process that has not moved yet: false
+	// a process that has moved: false
+	// <nil>
+}
+
+// Tokens of two sets are not comparable, so a resource keeps a fence for each.
+func ExampleGroup_Leases() {
+	ctx := context.Background()
+	old, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer old.Close()
+	new, err := quorate.Connect(ctx, []string{os.Getenv("NEW_NODES")}) // b:6379, c:6379, d:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer new.Close()
+
+	highest := map[string]uint64{} // kept by the resource
+	check := func(fence string, token uint64) error {
+		if token < highest[fence] {
+			return errors.New("a later holder has written")
+		}
+		highest[fence] = token
+		return nil
+	}
+	both := mutex.Both(old, new, "invoices")
+	if err := both.LockContext(ctx); err != nil {
+		log.Fatal(err)
+	}
+	defer both.Unlock()
+	l := both.Leases()
+	fmt.Println(check("invoices", l[0].Token()), check("invoices, new servers", l[1].Token()))
+	// Output:
+	// <nil> <nil>
 }
 
 // Do runs a function while all names are held.
@@ -247,7 +322,7 @@ func ExampleGroup_Do() {
 	}
 	defer q.Close()
 
-	err = mutex.All(q, "account 7", "account 3").Do(ctx, func(ctx context.Context) error {
+	err = mutex.All(q, []string{"account 7", "account 3"}).Do(ctx, func(ctx context.Context) error {
 		fmt.Println("both accounts are ours")
 		return ctx.Err()
 	})

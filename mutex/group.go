@@ -4,9 +4,38 @@ import (
 	"context"
 	"sync"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
 )
+
+// Lease returns the hold of one name, or nil if g is not locked or has no such
+// name. Each name has its own token and context, and can be lost on its own.
+// Call it after each lock: every hold has its own leases. For a Group of [Both]
+// it returns the hold on old.
+func (g *Group) Lease(name string) quorate.Lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.held {
+		if h.spec.Name == name {
+			return h.lease
+		}
+	}
+	return nil
+}
+
+// Leases returns the holds of all names in byte order, or nil if g is not
+// locked. For a Group of [Both] the first is the hold on old and the second is
+// the hold on new. Their tokens are not comparable: each set counts for itself.
+func (g *Group) Leases() []quorate.Lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []quorate.Lease
+	for _, h := range g.held {
+		all = append(all, h.lease)
+	}
+	return all
+}
 
 // UnlockContext unlocks all names and waits until a majority of the nodes has
 // confirmed each release. It returns the error of the first name that failed,

@@ -17,10 +17,10 @@ func TestGroupExtendAndUnlockContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
 		q := c.Quorum(quorate.WithoutRenewal())
-		g := mutex.All(q, "a", "b")
+		g := mutex.All(q, []string{"a", "b"})
 		require.ErrorIs(t, g.Extend(hour(t)), quorate.ErrNotHeld)
 		require.ErrorIs(t, g.UnlockContext(hour(t)), quorate.ErrNotHeld)
-		require.ErrorIs(t, mutex.All(q).Extend(hour(t)), quorate.ErrNotHeld)
+		require.ErrorIs(t, mutex.All(q, nil).Extend(hour(t)), quorate.ErrNotHeld)
 
 		require.NoError(t, g.LockContext(hour(t)))
 		before := map[string]time.Time{"a": g.Lease("a").ValidUntil(), "b": g.Lease("b").ValidUntil()}

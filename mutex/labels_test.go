@@ -19,7 +19,7 @@ func TestDoSetsLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := quoratetest.New(t, 1).Quorum()
 		for _, do := range []func(context.Context, func(context.Context) error) error{
-			mutex.New(q, "invoices").Do, mutex.All(q, "invoices").Do,
+			mutex.New(q, "invoices").Do, mutex.All(q, []string{"invoices"}).Do,
 		} {
 			profile := func() string {
 				var text bytes.Buffer

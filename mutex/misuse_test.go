@@ -138,7 +138,7 @@ func TestVetCatchesACopy(t *testing.T) {
 func TestUnlockRacesLock(t *testing.T) {
 	t.Parallel()
 	q := quoratetest.New(t, 1).Quorum(quorate.WithTracer(noTracer{}))
-	m, g := mutex.New(q, "m"), mutex.All(q, "a", "b")
+	m, g := mutex.New(q, "m"), mutex.All(q, []string{"a", "b"})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var all sync.WaitGroup

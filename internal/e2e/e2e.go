@@ -56,6 +56,9 @@ func Quiet() {
 // NodesVariable has the nodes of the examples. The command reads it, too.
 const NodesVariable = "QUORATE_NODES"
 
+// newNodesVariable has the nodes to which an example moves.
+const newNodesVariable = "NEW_NODES"
+
 // MainWithNodes is the TestMain of a package with examples. All of them connect
 // to one set of nodes, by $QUORATE_NODES as a reader would. The nodes are in
 // the process, so examples need no server.
@@ -69,12 +72,14 @@ func MainWithNodes(m *testing.M) {
 type withNodes struct{ redistest.Tests }
 
 func (m withNodes) Run() int {
-	addrs := memory.NewNodes(3).Serve()
-	if err := Declare(addrs); err != nil {
-		fmt.Fprintln(os.Stderr, "nodes for the examples:", err)
-		return 1
+	addrs := memory.NewNodes(6).Serve()
+	for variable, set := range map[string][]string{NodesVariable: addrs[:3], newNodesVariable: addrs[3:]} {
+		if err := Declare(set); err != nil {
+			fmt.Fprintln(os.Stderr, "nodes for the examples:", err)
+			return 1
+		}
+		_ = os.Setenv(variable, strings.Join(set, ","))
 	}
-	_ = os.Setenv(NodesVariable, strings.Join(addrs, ","))
 	return m.Tests.Run()
 }
 
