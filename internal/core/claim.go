@@ -1,8 +1,7 @@
 package core
 
 // What a claim is in the runtime: what a primitive asks for, the attempt that
-// drives the claim, what its holder sees, and what all claims of a Quorum
-// share.
+// drives the claim, and what all claims of a Quorum share.
 // Invariant: all claims of one value share one process.Name, because it
 // contains the clock of their tickets: the ticket of a claim must be above
 // those of the claims that this process has seen.
@@ -15,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
@@ -302,70 +300,4 @@ func (a *attempt) wakeWaits() {
 		}
 		return false
 	})
-}
-
-// MaxPasses is how many tokens one claim has.
-const MaxPasses = process.HandOvers
-
-// Hold is an attempt that was admitted. The zero value means no hold.
-type Hold struct{ a *attempt }
-
-// none means no hold.
-var none Hold
-
-// Token returns the fencing token of the n-th hand-over inside this process:
-// ticket * 2^10 + n. The tokens of one claim rise with n, and those of a later
-// claim are above all of them, because its ticket is higher. The ticket is read
-// without mu, since it does not change after the admission.
-func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
-
-// Valid reports whether the claim is held now.
-func (h Hold) Valid() bool { return h.HoldState().Valid }
-
-// packedState is the state of a claim in one word that readers load without mu:
-// until when it is held (0 if it is not), and two bits that replace the last
-// nanoseconds.
-type packedState int64
-
-const (
-	waited    packedState = 1 << iota // another claim waits behind it
-	unrenewed                         // it is no longer renewed
-
-	packedBits = waited | unrenewed
-
-	// The values of a hold that was ended by an operator (evicted) or by Close
-	// (shut).
-	evicted = waited
-	shut    = waited | unrenewed
-)
-
-func (s packedState) until() protocol.Time { return protocol.Time(s &^ packedBits) }
-
-// Cause returns why a hold that is no longer valid has ended, if it was not
-// released: ErrLost, ErrEvicted or ErrClosed. Its owner may not have been
-// called yet.
-func (h Hold) Cause() error {
-	switch packedState(h.a.packed.Load()) {
-	case evicted:
-		return fault.ErrEvicted
-	case shut:
-		return fault.ErrClosed
-	}
-	return fault.ErrLost
-}
-
-// ValidUntil returns the current deadline (rule 5).
-func (h Hold) ValidUntil() time.Time {
-	h.a.mu.Lock()
-	defer h.a.mu.Unlock()
-	return h.a.q.Clock.When(h.a.claim.Deadline())
-}
-
-// HoldState returns the current state of the claim. It takes no lock, since
-// every hand-over inside the process calls it. One word holds both the deadline
-// and the waiters, so the two are consistent.
-func (h Hold) HoldState() process.HoldState {
-	s, now, fixed := packedState(h.a.packed.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
-	valid, over := now < s.until(), s.until() == 0
-	return process.HoldState{At: now, Valid: valid, Over: over, Usable: valid && !fixed && s&unrenewed == 0, Fixed: fixed, Waiters: s&waited != 0 && !over}
 }

@@ -2,7 +2,8 @@
 // counts, which server is which member, and which replies of it count. It is
 // pure.
 //
-//	configuration.go             what a set is, its text, and which members make a quorum
+//	configuration.go             what a set is, and which members make a quorum
+//	configuration_text.go        how the nodes keep it
 //	nodeset.go                   what a node keeps of its set
 //	recording.go                 how all nodes of a list come to record one
 //	recorder.go                  when they do

@@ -2,7 +2,11 @@
 
 package exhaustive
 
-import "github.com/quorate/quorate/internal/protocol"
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
 
 // This file owns the parts of states that are under way.
 
@@ -121,4 +125,70 @@ func (x *traffic) col(c column) uint32 {
 func (x *traffic) asked(id msgID) msgID {
 	m := x.msgs[id]
 	return x.msg(message{kind: request, op: m.op, ticket: m.ticket, list: m.list, age: m.age})
+}
+
+func (x *space) messages(s state, i, z uint8, to []action) []action {
+	id := x.cols[s.cols[z]].links[i]
+	l := x.links[id].link
+	if s.left.cuts > 0 && !l.cut {
+		to = append(to, action{kind: actCut, claim: i, node: z})
+	}
+	if l.full {
+		to = append(to, action{kind: actRoom, claim: i, node: z})
+	} else if s.left.stops > 0 && !l.cut && !x.claims[s.claims[i]].final {
+		to = append(to, action{kind: actFull, claim: i, node: z})
+	}
+	if s.left.drops > 0 && !l.cut && !x.claims[s.claims[i]].final {
+		to = append(to, action{kind: actDrop, claim: i, node: z})
+	}
+	if id == 0 {
+		return to
+	}
+	if l.requests[0] != 0 {
+		to = append(to, action{kind: actArrive, claim: i, node: z})
+		if s.left.repeats > 0 {
+			to = append(to, action{kind: actArriveTwice, claim: i, node: z})
+		}
+	}
+	if l.answers[0] != 0 {
+		to = append(to, action{kind: actAnswer, claim: i, node: z})
+	}
+	each := func(kind actionKind, queue []msgID) {
+		for k, m := range queue {
+			if m != 0 {
+				to = append(to, action{kind: kind, claim: i, node: z, index: uint8(k)})
+			}
+		}
+	}
+	each(actPush, l.pushes[:])
+	each(actLate, l.late[:])
+	if s.left.fails > 0 {
+		each(actFailRequest, l.requests[:])
+		each(actFailAnswer, l.answers[:])
+	}
+	return to
+}
+
+// drop loses the connection of a claim to a node. What was sent on it may still
+// arrive, but no answer to it. Then a new connection is ready for requests.
+func (x *space) drop(s *state, i, z uint8) (wrong string) {
+	s.left.drops--
+	l := x.linkOf(s, i, z)
+	lost := slices.Concat(l.requests[:], l.answers[:])
+	for _, m := range l.requests {
+		if m != 0 {
+			put(l.late[:], m)
+		}
+	}
+	l.requests, l.answers = link{}.requests, link{}.answers
+	x.setLink(s, i, z, l)
+	for _, m := range lost {
+		if m != 0 && wrong == "" && !x.claims[s.claims[i]].final {
+			wrong = x.happen(s, i, claimEvent{kind: evFail, node: z, msg: x.asked(m)})
+		}
+	}
+	if wrong == "" && !x.claims[s.claims[i]].final {
+		wrong = x.happen(s, i, claimEvent{kind: evUp, node: z})
+	}
+	return wrong
 }
