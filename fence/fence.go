@@ -1,40 +1,41 @@
-// Package fence refuses the late writes of a process that slept through its
+// Package fence rejects stale writes from a process that slept through its
 // lease.
 //
 // A lock cannot stop such a process: it wakes up, does not know yet that
-// another process holds the lock, and writes once more. The resource that it
-// writes to can stop it. Each hold has a token; see
-// [github.com/quorate/quorate.Lease], and a later holder's token is higher. The
-// resource remembers the highest token that it has seen, the fence, and refuses
-// a write with a lower one:
+// another process holds the lock, and writes once more. But the resource it
+// writes to can stop it. Each hold has a token (see
+// [github.com/quorate/quorate.Lease]), and later holders have higher tokens.
+// The resource remembers the highest token it has seen, called the fence, and
+// rejects writes with a lower one:
 //
-//   - PostgreSQL, MySQL, SQLite: [Dialect.Check] in the transaction of the write
+//   - PostgreSQL, MySQL, SQLite: [Dialect.Check] in the same transaction as the
+//     write
 //   - Redis: a [Script], which checks and writes in one step
-//   - a service that you call over HTTP: [Handler] there, [Transport] here
-//   - an object store with conditional writes: the package's example
+//   - an HTTP service: [Handler] in the service, [Transport] in its clients
+//   - an object store with conditional writes: see the package example
 //
 // # What to compare with what
 //
-// Compare a token only with tokens of the same lock. So name the fence after
-// the lock, as in "orders", and the shards of a lock with their number, as in
-// "mailboxes/7". Two locks that guard the same rows need two fences, and a write
-// checks the fence of each lock that its process holds.
+// Tokens are only comparable if they come from the same lock. So name the fence
+// after the lock, for example "orders", and include the number of a shard, as
+// in "mailboxes/7". If two locks guard the same rows, use two fences, and have
+// each write check the fence of every lock that its process holds.
 //
-// Tokens that are equal belong to the same hold, so they pass. Tokens follow the
-// clocks of the nodes. If those were far ahead, and the nodes were emptied after
-// that, then new tokens are lower: remove the fence.
+// Equal tokens belong to the same hold, so they pass. Tokens follow the nodes'
+// clocks. If the clocks were far ahead and the nodes have been emptied since,
+// new tokens are lower than the fence, so remove the fence.
 //
-// Check the fence before you read what the work depends on. From then on no
-// write of an earlier holder can come in between.
+// Check the fence before you read any data that your work depends on. From then
+// on, no write of an earlier holder can get in between.
 //
 // # What a fence cannot do
 //
 //   - It cannot undo what a paused holder wrote before the next holder's first
 //     check.
-//   - It cannot protect a resource that does not check, such as an e-mail
+//   - It cannot protect a resource that does not check tokens, such as a mail
 //     server.
-//   - It cannot order holders that may work at the same time. A lower token of a
-//     semaphore or of a read lock is still valid.
+//   - It cannot order holders that work at the same time. With a semaphore or a
+//     read lock, a lower token is still valid.
 package fence
 
 import (
@@ -45,9 +46,9 @@ import (
 	"unicode/utf8"
 )
 
-// ErrStale says that a later holder has been at the resource. The error's text
-// names both tokens. Write nothing, roll back, and end the work of this hold:
-// the lock is lost.
+// ErrStale means that a later holder has already used the resource. The error
+// message includes both tokens. The lock is lost: write nothing, roll back, and
+// stop the work.
 var ErrStale = errors.New("a later holder has been here")
 
 // stale is an ErrStale with the tokens.

@@ -8,23 +8,23 @@ import (
 	"strconv"
 )
 
-// Header is the header of a request that carries its token, in decimal digits.
-// An answer of [Handler] that refuses a stale token carries the highest one in
-// it.
+// Header is the request header with the token, in decimal digits. When
+// [Handler] rejects a stale token, its response has the highest token in this
+// header.
 const Header = "Quorate-Fence"
 
-// Handler returns a handler that calls next only for requests with the highest
-// token seen for the name, or a higher one. Requests of one holder may run at the
-// same time, but next never runs for two holders at the same time: a request of a
-// later holder waits until those of earlier holders have ended, or until its own
-// context ends.
+// Handler returns a handler that calls next only for requests whose token is at
+// least as high as the highest one seen for the name. Requests from one holder
+// may run concurrently, but next never runs for two holders at the same time: a
+// request from a later holder waits until the requests from earlier holders are
+// done, or until its own context is done.
 //
-// Wrap what writes, not what only reads. All other requests get a line of text
+// Wrap only handlers that write. A request that is rejected gets a line of text
 // that says why:
 //
-//	412  the token is stale: the client must end the work of this hold
+//	412  the token is stale: the client must stop the work
 //	428  there is no token
-//	400  the header is no token
+//	400  the header is not a token
 //	503  the store failed, or an earlier holder's request was still running
 //
 // Handler panics if the name is empty, longer than 255 bytes, or not UTF-8.
@@ -68,8 +68,8 @@ func refuse(w http.ResponseWriter, r *http.Request, name string, err error) {
 	http.Error(w, text, http.StatusServiceUnavailable)
 }
 
-// Token returns the token that a request carries. It fails if the request has
-// none, more than one, or something else in that header.
+// Token returns a request's token. It returns an error if the header is
+// missing, occurs more than once, or is not a token.
 func Token(r *http.Request) (uint64, error) {
 	values := r.Header.Values(Header)
 	if len(values) != 1 {
@@ -82,10 +82,10 @@ func Token(r *http.Request) (uint64, error) {
 	return token, nil
 }
 
-// Transport returns a transport that sends the token with each request. Create
-// one for each hold: it is small, and uses the connections of base. A base of nil
-// is [http.DefaultTransport]. A service with [Handler] answers 412 if the token
-// is stale.
+// Transport returns a transport that adds the token to each request. Create one
+// for each hold: it is small, and it shares the connections of base. If base is
+// nil, it uses [http.DefaultTransport]. If the token is stale, a service that
+// uses [Handler] responds with 412.
 func Transport(base http.RoundTripper, token uint64) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

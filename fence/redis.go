@@ -30,12 +30,12 @@ var guard = strings.Join(strings.Fields(`
 	end `), " ") + " "
 
 // A Script is a Lua script for Redis that checks a token before it runs. The
-// check and what the script writes are one step. A Script may be used
-// concurrently.
+// check and the script's writes are atomic. A Script is safe for concurrent
+// use.
 type Script struct{ script *redis.Script }
 
-// NewScript returns a script that runs src if the token is not stale. In src,
-// KEYS and ARGV are the keys and args of [Script.Run].
+// NewScript returns a script that runs src unless the token is stale. In src,
+// KEYS and ARGV are the keys and args passed to [Script.Run].
 func NewScript(src string) *Script {
 	var first string
 	if strings.HasPrefix(src, "#!") { // Redis reads that line only at the start
@@ -45,17 +45,18 @@ func NewScript(src string) *Script {
 	return &Script{redis.NewScript(first + guard + src)}
 }
 
-// Run runs the script on the server unless the key fence holds a higher token,
-// and stores the token there. The error of the result is [ErrStale] if it does.
-// Then the script has not run.
+// Run stores the token in the key fence and runs the script. If the key holds a
+// higher token, the script does not run, and the error of the result is
+// [ErrStale].
 //
-// Keep the fence on the server that has the keys. On a Redis Cluster they must
-// share a hash tag, as in "{orders}:total" and "{orders}:fence". Don't let the
-// fence expire, and don't let the server evict it while it keeps the data.
+// Keep the fence on the same server as the keys. On a Redis Cluster they must
+// share a hash tag, as in "{orders}:total" and "{orders}:fence". Make sure that
+// the fence does not expire, and that the server does not evict it while it
+// keeps the data.
 //
-// go-redis sends a script again if the connection breaks, unless MaxRetries of
-// the client is -1. So a script may run twice under one token. Run must not be
-// called with a pipeline.
+// If the connection breaks, go-redis sends the script again, unless the
+// client's MaxRetries is -1. So a script may run twice with the same token. Run
+// must not be called with a pipeline.
 func (s *Script) Run(
 	ctx context.Context, client redis.Scripter, fence string, token uint64, keys []string, args ...any,
 ) *redis.Cmd {
@@ -79,10 +80,10 @@ func (s *Script) Run(
 
 var check = NewScript("return 0")
 
-// CheckRedis stores the token at the key fence, or returns [ErrStale] if a
-// higher one is there. Call it before you read what the work depends on. It does
-// not protect a write that follows, because the process can be paused in
-// between: write with a [Script].
+// CheckRedis stores the token in the key fence, or returns [ErrStale] if the
+// key holds a higher one. Call it before you read any data that your work
+// depends on. It does not protect later writes, because the process can be
+// paused in between: use a [Script] to write.
 func CheckRedis(ctx context.Context, client redis.Scripter, fence string, token uint64) error {
 	return check.Run(ctx, client, fence, token, nil).Err()
 }

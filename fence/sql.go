@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Dialect is the SQL of a database.
+// A Dialect is a database's dialect of SQL.
 type Dialect int
 
 // The databases.
@@ -18,7 +18,7 @@ const (
 	SQLite             // 3.35 or later
 )
 
-// A Tx is a transaction: an [sql.Tx], or what wraps one.
+// A Tx is a transaction: an [sql.Tx] or a wrapper around one.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -62,9 +62,10 @@ var dialects = map[Dialect]statements{
 	},
 }
 
-// Schema returns the statement that creates the table quorate_fences unless it
-// exists. Add it to your migrations, which one process at a time runs. The table
-// has one row for each name. Schema panics if d is none of the constants.
+// Schema returns the statement that creates the table quorate_fences if it does
+// not exist. Add it to your migrations, which should be run by one process at a
+// time. The table has one row for each name. Schema panics if d is not one of
+// the constants.
 func (d Dialect) Schema() string { return d.statements().schema }
 
 func (d Dialect) statements() statements {
@@ -75,27 +76,27 @@ func (d Dialect) statements() statements {
 	return s
 }
 
-// Check lets a transaction write under a token, or returns [ErrStale] if a
-// transaction with a higher token of the same name was committed before. Then
-// roll back.
+// Check allows a transaction to write with a token, or returns [ErrStale] if a
+// transaction with a higher token for the same name has already been committed.
+// In that case, roll back.
 //
-// Call Check first in the transaction, before what the work reads. Check locks
-// the name until the transaction ends, so checks of other transactions wait. If
-// this one commits, those with lower tokens are refused from then on. That holds
-// at every isolation level, and for the first use of a name too.
+// Call Check first in the transaction, before you read any data. It locks the
+// name until the transaction ends, so the checks of other transactions wait.
+// Once this transaction has committed, lower tokens are rejected. This is true
+// at every isolation level, even the first time a name is used.
 //
-// Check returns the database's error, wrapped, if a statement fails: at
-// REPEATABLE READ and SERIALIZABLE that can be a serialization failure, in MySQL
-// a deadlock, in SQLite a busy database. Roll back and run the transaction
-// again, as for any other statement.
+// If a statement fails, Check returns the database's error, wrapped. It can be
+// a serialization failure (at REPEATABLE READ and SERIALIZABLE), a deadlock (in
+// MySQL) or a busy database (in SQLite). Roll back and retry the transaction,
+// as you would for any other statement.
 //
-// A process that is paused inside its transaction keeps the name locked. Let the
-// server end such a transaction (in PostgreSQL, set
-// idle_in_transaction_session_timeout), or the next holder waits for it.
+// A process that is paused inside its transaction keeps the name locked. Have
+// the server abort such transactions (in PostgreSQL, set
+// idle_in_transaction_session_timeout); otherwise the next holder has to wait.
 //
-// Check refuses an [sql.DB], because the write would not be in the same
-// transaction. Don't roll back to a savepoint that was set before Check. Check
-// panics if d is none of the constants.
+// Check rejects an [sql.DB], because the write would not be in the same
+// transaction. Do not roll back to a savepoint that was set before Check. Check
+// panics if d is not one of the constants.
 func (d Dialect) Check(ctx context.Context, tx Tx, name string, token uint64) error {
 	s := d.statements()
 	if err := validate(name, token); err != nil {
@@ -139,17 +140,17 @@ func explain(name string, err error) error {
 }
 
 // Store returns a [Store] that keeps its fences in a database, for a service
-// with several processes. With SQLite, only the requests of one process wait for
-// each other. The store needs the table of [Dialect.Schema].
+// with several processes. With SQLite, only requests within one process wait
+// for each other. The store needs the table created by [Dialect.Schema].
 //
-// While a request is in, the store uses one connection of db and locks the row of
-// its name. So give it a db of its own if the handler uses the database too, or
-// requests could wait for connections that requests hold. If that connection
-// breaks, the lock on the row is gone before the request has ended. A handler
-// that writes to a database is safe from this too if it calls [Dialect.Check]
-// with the [Token] of its request.
+// While a request is running, the store uses one connection of db and locks the
+// row of the name. If the handler also uses the database, give the store a
+// separate db; otherwise requests could wait for connections held by other
+// requests. If the connection breaks, the row is unlocked before the request is
+// done. A handler that writes to a database can guard against this by calling
+// [Dialect.Check] with the [Token] of its request.
 //
-// Store panics if d is none of the constants.
+// Store panics if d is not one of the constants.
 func (d Dialect) Store(db *sql.DB) Store {
 	return &sqlStore{dialect: d, statements: d.statements(), db: db}
 }
@@ -163,10 +164,11 @@ type sqlStore struct {
 
 // Enter implements [Store].
 //
-// The token is committed before the work begins: if it were committed after the
-// work, a process that crashes in between would leave a write that the fence
-// does not know. To keep a higher token out until the work has ended, a second
-// transaction then shares the row. Equal tokens share it.
+// The token is committed before the work starts. If it were committed
+// afterwards, a process that crashes in between would leave a write that the
+// fence does not know about. To keep higher tokens out until the work is done,
+// a second transaction then takes a shared lock on the row, which requests with
+// the same token can share.
 func (s *sqlStore) Enter(ctx context.Context, name string, token uint64) (leave func(), err error) {
 	if err := validate(name, token); err != nil {
 		return nil, err

@@ -6,22 +6,23 @@ import (
 	"sync"
 )
 
-// A Store remembers the highest token of each name, and lets work in by it. Its
-// methods may be called concurrently. A [Memory] is one, and [Dialect.Store]
-// returns one.
+// A Store remembers the highest token for each name, and admits work
+// accordingly. Its methods may be called concurrently. [Memory] is a Store, and
+// [Dialect.Store] returns one.
 type Store interface {
-	// Enter lets work in under the token, until leave is called. It returns
-	// [ErrStale] if a higher token of the same name was in before. Work with the
-	// same token may be in at the same time. Enter waits until work with lower
-	// tokens has left. It fails if ctx ends first.
+	// Enter admits work with the token until leave is called. It returns
+	// [ErrStale] if a higher token has already been admitted for the name. Several
+	// pieces of work with the same token may be admitted at the same time. Enter
+	// waits until all work with lower tokens has left. It returns an error if ctx
+	// is done first.
 	Enter(ctx context.Context, name string, token uint64) (leave func(), err error)
 }
 
-// Memory is a [Store] in this process. It is for a service that is one process
-// and loses the data that the fence protects when it ends, because the fences
-// are lost as well. It keeps an entry for each name that it has seen. The zero
-// Memory is empty and ready to use. A Memory must not be copied after its first
-// use.
+// Memory is a [Store] that lives in this process. It is meant for a service
+// that consists of a single process and loses the protected data when it exits,
+// because the fences are lost at the same time. It keeps an entry for each name
+// it has seen. The zero Memory is empty and ready to use. A Memory must not be
+// copied after first use.
 type Memory struct {
 	mu     sync.Mutex
 	fences map[string]*entry
@@ -52,8 +53,8 @@ func (m *Memory) Enter(ctx context.Context, name string, token uint64) (leave fu
 		m.fences[name] = e
 	}
 	for {
-		// Raise the fence before waiting. Otherwise earlier holders could keep
-		// coming in, and this one would wait for good.
+		// Raise the fence before waiting. Otherwise earlier holders could keep coming
+		// in, and this one would wait forever.
 		if err := compare(name, token, e.highest); err != nil {
 			return nil, err
 		}

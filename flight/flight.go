@@ -1,12 +1,12 @@
-// Package flight is singleflight across a fleet. When several callers want the
-// same thing at the same time, in any processes, one of them loads it and the
-// others get its result.
+// Package flight is singleflight across a fleet. When several callers, in any
+// number of processes, want the same thing at the same time, one of them loads
+// it and the others get its result.
 //
 //	rates := flight.New[Rates](q, "rates:")
 //	r, err := rates.Do(ctx, "EUR", time.Minute, load)
 //
 // The result is recorded on a majority of the nodes of a [quorate.Quorum], and
-// shared for as long as callers accept its age.
+// is shared for as long as it is fresh enough for the caller.
 //
 // All types in this package are safe for concurrent use.
 package flight
@@ -27,12 +27,12 @@ import (
 )
 
 // A Group is a set of things to load, each identified by a key. It must be
-// created by [New] and must not be copied.
+// created with [New] and must not be copied.
 //
-// While a process loads, it holds a claim, as the holder of a mutex does. If
-// the process dies, another caller loads once the lease has expired. A load may
-// still be running when another load begins, because its process can sleep
-// through its lease. So a load should only read, never write.
+// While a process is loading, it holds a claim, like the holder of a mutex. If
+// the process dies, another caller starts loading once the lease has expired.
+// Because a process can sleep through its lease, one load may still be running
+// when another one starts. So a load should only read, never write.
 //
 // Do not use the names of a Group for another primitive.
 type Group[T any] struct {
@@ -69,8 +69,8 @@ type call[T any] struct {
 // MaxValue is the maximum size of a result as JSON, in bytes.
 const MaxValue = 512 << 10
 
-// New returns a Group. The name of each thing is prefix followed by its key. T
-// must be a type that encoding/json can encode and decode.
+// New returns a Group. The name of each thing is prefix followed by its key.
+// encoding/json must be able to encode and decode T.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
@@ -87,23 +87,23 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 	return &Group[T]{q: c, opts: slices.Clone(opts), prefix: prefix, calls: map[wanted]*call[T]{}}
 }
 
-// Do returns the recorded result of key if it is younger than fresh, or the
+// Do returns the recorded result for key if it is younger than fresh, or the
 // result of a load that was in progress when Do was called. Otherwise it calls
-// f, unless another caller is already loading, in which case Do waits for that load.
+// f, unless another caller is already loading; then Do waits for that load.
 // With fresh = 0, only callers that are already waiting share the result. Do
 // panics if fresh is negative. Ages are measured by the nodes' clocks, which
-// may differ by up to [quorate.WithSkew], so a result may be older than fresh
-// by that much.
+// may differ by up to [quorate.WithSkew], so a result may be that much older
+// than fresh.
 //
-// Callers in the same process share one result, error or panic of f. f runs in
-// a goroutine of its own. Its context has the values of one caller's context,
-// and ends when no caller is waiting or when the claim is lost. An
-// error is not recorded: other processes call their own f.
+// Callers in the same process share a single result, error or panic of f. f
+// runs in its own goroutine. Its context has the values of one caller's
+// context, and ends when no caller is waiting any more or when the claim is
+// lost. Errors are not recorded: other processes call their own f.
 //
-// If the result could not be recorded, Do logs that and returns the result
-// anyway. A record that cannot be decoded as a T is replaced. A Group does not
-// cache results in the process, so a call costs a round trip even if a fresh
-// result is recorded. The nodes keep a result for at least an hour.
+// If the result cannot be recorded, Do logs that and returns the result anyway.
+// A record that cannot be decoded into a T is replaced. A Group does not cache
+// results in the process, so a call takes a round trip even if a fresh result
+// is recorded. The nodes keep a result for at least an hour.
 //
 // Besides f's error, Do returns a [*quorate.Error] that matches
 //

@@ -1,6 +1,6 @@
-// Package health provides handlers for the probes of an orchestrator such as
-// Kubernetes. They answer from what this process already knows, without waiting
-// for any node.
+// Package health provides HTTP handlers for the probes of an orchestrator such
+// as Kubernetes. They answer from what this process already knows, without
+// waiting for any node.
 //
 //	mux.Handle("GET /livez", health.Live(time.Minute, election))
 //	mux.Handle("GET /leaderz", health.Leader(election))
@@ -20,25 +20,26 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// Ready returns a handler for the readiness probe of a service that can do
-// nothing without a lock. It answers 200 while a majority of the nodes is
-// connected, votes and accepts writes. Otherwise it answers 503, with the
-// address and the error of each node that is missing. A node can answer and
-// still refuse every write, so Ready has each node write a key of its own, at
+// Ready returns a handler for the readiness probe of a service that can't do
+// anything without a lock. It responds with 200 while a majority of the nodes
+// is connected, is voting and accepts writes. Otherwise it responds with 503
+// and lists the address and the error of each missing node. Because a node can
+// answer and still refuse every write, Ready has each node write a test key, at
 // most once every five seconds; the next probe shows the result.
 //
-// If your service also serves requests that need no lock, do not use Ready: an
-// outage of Redis would remove every replica from the load balancer.
+// Do not use Ready if your service also serves requests that do not need a
+// lock: during a Redis outage, it would remove every replica from the load
+// balancer.
 func Ready(q *quorate.Quorum) http.Handler {
 	c := core.CoreOf(q)
 	return probe(func() error { return core.WrapError("ready", "", c.Serving()) })
 }
 
-// Live returns a handler for a liveness probe. It answers 200 even if no node
-// can be reached, because restarting the process would bring no node back and
-// would lose what the process holds. It answers 503 only while one of these
-// elections is still acting as the leader more than maxExpired after its lease
-// ended; see [leader.Election.HealthCheck].
+// Live returns a handler for a liveness probe. It responds with 200 even if no
+// node can be reached, because restarting the process would not bring any node
+// back, and would lose whatever the process holds. It responds with 503 only
+// while one of the elections is still acting as the leader more than maxExpired
+// after its lease ended; see [leader.Election.HealthCheck].
 func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler {
 	return probe(func() error {
 		for _, e := range elections {
@@ -50,10 +51,10 @@ func Live(maxExpired time.Duration, elections ...*leader.Election) http.Handler 
 	})
 }
 
-// Leader returns a handler that answers 200 while this process leads, and 503
-// otherwise. It is for a load balancer that should only reach the leader. A
-// request may still arrive after the term has ended, so fence what the leader
-// writes with the term.
+// Leader returns a handler that responds with 200 while this process is the
+// leader, and with 503 otherwise. Use it for a load balancer that should only
+// reach the leader. A request may still arrive after the term has ended, so use
+// the term to fence the leader's writes.
 func Leader(e *leader.Election) http.Handler {
 	return probe(func() error {
 		if l := e.Lease(); l == nil || l.Context().Err() != nil {
@@ -65,7 +66,8 @@ func Leader(e *leader.Election) http.Handler {
 
 var errNotLeading = errors.New("this process is not the leader")
 
-// probe answers by what check says.
+// probe returns a handler that responds with 200 if check returns nil, and
+// otherwise with 503 and the error.
 func probe(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

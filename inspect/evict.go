@@ -16,25 +16,25 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Evict ends the hold that has the token, and returns when the hold is over, so
-// that the next claim gets in. The contexts of the hold end first, with
+// Evict ends the hold with the given token so that the next claim gets in, and
+// returns when the hold is over. The hold's contexts end first, with
 // [quorate.ErrEvicted] as their cause. One message is enough if the holder
 // receives it. If the holder is stopped, dead or cut off, it loses the name
-// when its lease ends.
+// when its lease expires.
 //
-// The token is the token of a [Claim] or a [quorate.Lease]. Everything that a
-// process holds with one claim ends together: all its readers of an rwmutex,
-// and the turn of whichever of its goroutines has the lock by then. Other
-// holders of a semaphore are not affected. The process may claim the name
-// again, behind the clients that are waiting.
+// The token comes from a [Claim] or a [quorate.Lease]. Everything that a
+// process holds with that claim ends together: all its readers of an rwmutex,
+// and the turn of whichever goroutine has the lock by then. Other holders of a
+// semaphore are not affected. The process may claim the name again, behind the
+// clients that are already waiting.
 //
-// Evict waits for at most one lease of the holder. It fails with
-// [quorate.ErrNotHeld] if no claim holds the name with that token; with
+// Evict waits at most as long as the holder's lease. It returns
+// [quorate.ErrNotHeld] if no claim holds the name with that token;
 // [quorate.ErrNoQuorum] if fewer than a majority of the nodes can be reached;
-// and with [quorate.ErrHeld], including what each node said, if the holder
-// continues because it has not received the message. If ctx has ended, the
-// error also matches the context's error. Evict also fails with
-// [quorate.ErrInvalid] and [quorate.ErrClosed].
+// and [quorate.ErrHeld], including what each node said, if the holder continues
+// because it has not received the message. If ctx is done, the error also
+// matches ctx's error. Evict can also return [quorate.ErrInvalid] and
+// [quorate.ErrClosed].
 func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) error {
 	if err := setup.CheckName(name); err != nil {
 		return core.WrapError("evict", name, err)

@@ -1,17 +1,17 @@
 // Package inspect shows which names are in use, which process holds a name,
 // which processes are waiting for it, and what each node reports about it. It
-// is for operators and for monitoring. "quorate inspect" and "quorate ls" print
-// the same information.
+// is meant for operators and monitoring. "quorate inspect" and "quorate ls"
+// print the same information.
 //
 //	r, err := inspect.Name(ctx, q, "invoices")
 //	for _, c := range r.Holders {
 //		fmt.Println(c.Host, c.PID, c.Label, "holds it, token", c.Token)
 //	}
 //
-// Inspecting takes no claim, no vote and no place in a queue, and changes
-// nothing on a node. It does not involve the processes that it shows: a holder
-// that is stopped or dead is shown until its lease ends. The information may
-// already be out of date when it arrives, so a program must not use a name just
+// Inspecting a name makes no claim, takes no place in a queue, and changes
+// nothing on the nodes. The processes themselves are not asked, so a holder
+// that is stopped or dead is shown until its lease expires. The information may
+// be out of date by the time it arrives, so a program must not use a name just
 // because it is shown as free. Only [Evict] changes anything: it ends a hold.
 //
 // All functions in this package are safe for concurrent use.
@@ -41,20 +41,20 @@ type Report struct {
 	Holders  []Claim       // each has the votes of a majority
 	Waiters  []Claim       // in queue order
 	More     int           // claims after the first hundred, which are not shown
-	Foreign  time.Duration // how long another Redlock client (redsync, node-redlock …) will hold the redlock key; 0 if none does
+	Foreign  time.Duration // how long another Redlock client (redsync, node-redlock …) will hold the Redlock key; 0 if none does
 	Record   *Record       // nil if nothing is recorded
 	Nodes    []Node        // in the order of their numbers
 	Quorum   int           // number of nodes in a majority
 }
 
-// Name asks every node what it knows about a name. It waits for a node that
-// does not answer for as long as a lock would, and reports that node with an
+// Name asks every node what it knows about a name. If a node does not answer,
+// Name waits for it as long as a lock would, and reports the node with an
 // error.
 //
 // If fewer than a majority of the nodes can be asked, or if they may have
-// forgotten a lease, Name returns the full report together with
-// [quorate.ErrNoQuorum]. It fails with [quorate.ErrInvalid] if the name is
-// unusable, and with [quorate.ErrClosed].
+// forgotten a lease, Name returns [quorate.ErrNoQuorum] along with the full
+// report. It returns [quorate.ErrInvalid] if the name is not allowed, and
+// [quorate.ErrClosed] after Close.
 func Name(ctx context.Context, q *quorate.Quorum, name string) (Report, error) {
 	if err := setup.CheckName(name); err != nil {
 		return Report{}, core.WrapError("inspect", name, err)

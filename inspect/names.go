@@ -40,22 +40,21 @@ const (
 )
 
 // Names lists the names that are held, waited for or recorded, in no particular
-// order. It skips names that only have a last ticket, the redlock keys of other
-// Redlock clients, and the names that the library itself uses, which begin with
-// "quorate set ". pattern is a Redis pattern such as "job:*"; "" lists all
-// names.
+// order. It skips names that have nothing but a last ticket, the keys of other
+// Redlock clients, and the library's own names, which begin with "quorate set
+// ". pattern is a Redis pattern such as "job:*"; "" lists all names.
 //
 // Names lists the nodes in batches, using SCAN, and asks for each name
 // separately. So it never blocks a node, however many names there are, but it
-// can miss a name that appears or disappears in the meantime. SCAN visits all keys of
-// a node, including those of other programs. Names stops asking a node that has
-// not answered for two seconds, and a node whose listing loops, never ends, or
-// ends two seconds later than the listings of a majority.
+// can miss a name that appears or disappears in the meantime. SCAN visits all
+// keys on a node, including those of other programs. Names gives up on a node
+// that has not answered for two seconds, and on a node whose listing loops,
+// never ends, or takes two seconds longer than the listings of a majority.
 //
-// If the nodes cannot report on a name, its [Entry] has only the name. If fewer
-// than a majority of the nodes could be listed, the last element is an error,
-// [quorate.ErrNoQuorum] or [quorate.ErrClosed]. If ctx ends, the last element
-// is ctx's error. Breaking out of the range leaves nothing behind.
+// If the nodes cannot report on a name, its [Entry] contains only the name. If
+// fewer than a majority of the nodes could be listed, the last element is an
+// error, [quorate.ErrNoQuorum] or [quorate.ErrClosed]. If ctx is done, the last
+// element is ctx's error. You may break out of the loop at any time.
 func Names(ctx context.Context, q *quorate.Quorum, pattern string) iter.Seq2[Entry, error] {
 	if pattern == "" {
 		pattern = "*"

@@ -16,9 +16,9 @@ type Kind string
 const (
 	// None (""): nothing is known about the name.
 	None Kind = ""
-	// Mutex ("mutex"): a mutex or a shard. It is also shown for a kind with a
-	// record if an older version of Quorate holds the name and has not recorded
-	// anything yet.
+	// Mutex ("mutex"): a mutex or a shard. A primitive that keeps a record is also
+	// shown as a mutex if an older version of Quorate holds the name and has not
+	// recorded anything yet.
 	Mutex Kind = "mutex"
 	// RWMutex ("rwmutex"): a lock with readers.
 	RWMutex Kind = "rwmutex"
@@ -45,19 +45,19 @@ type Claim struct {
 	Weight int64         // permits that it takes; 1 except for semaphores
 	Writer bool          // whether it is a writer of an rwmutex
 	Votes  int           // nodes that vote for it
-	Bare   bool          // of a holder: exactly a majority votes for it although another node answers, so the hold ends if one of these is restarted
+	Bare   bool          // of a holder: only a bare majority votes for it even though another node is answering, so the hold ends if one of them is restarted
 }
 
-// A Record is what the nodes have recorded for a name besides its claims: that
-// work is done, which process leads, the newest run of a period, or a shared
-// result.
+// A Record is what the nodes have recorded for a name in addition to its
+// claims: that work is done, which process is the leader, the latest run of a
+// period, or a shared result.
 type Record struct {
 	Token uint64    // of the hold that recorded it
-	Host  string    // of the process that did the work, or leads
+	Host  string    // of the process that did the work or is the leader
 	PID   int       // of that process
 	ID    string    // of a leader
 	Value string    // of a leader: its own value, such as an address
-	At    time.Time // when the work of a once was done, or when the leader won, by that process's clock; when the newest period started; when the result of a flight was loaded
+	At    time.Time // when the work of a once was done, or when the leader won, by that process's clock; when the latest period started; when the result of a flight was loaded
 	Until time.Time // when the nodes forget it; zero: never
 	Nodes int       // nodes that have it; with fewer than a majority, the record may not last
 }
@@ -66,7 +66,7 @@ type Record struct {
 type Node struct {
 	Node       string        // address
 	Err        error         // why the node could not be asked; the other fields are then zero
-	Recovering time.Duration // for a node that is new or lost its data: how much longer what it reports is no evidence
+	Recovering time.Duration // for a node that is new or lost its data: how much longer its report does not count
 	Tokens     []uint64      // of the claims that it votes for
 	Queued     int           // claims, including those that it votes for
 	Differs    []string      // where its report differs from the majority's

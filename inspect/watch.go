@@ -21,26 +21,25 @@ const (
 	longestPause  = time.Second
 )
 
-// Watch yields what [Name] returns, and then again after each change: another
-// claim holds the name or is waiting, a claim has gone or has fewer permits, the
-// number of permits is another, or something else is recorded. The time that is
-// left of a lease, the votes and what single nodes report change all the time,
-// so they are no change here.
+// Watch yields what [Name] returns, and does so again after each change: a
+// claim appears, gets the name, goes away or gives up permits, the number of
+// permits changes, or a new record is written. The remaining time of a lease,
+// the votes, and the reports of individual nodes change all the time, so they
+// do not count as changes.
 //
-// If too few nodes answer, Watch yields their report once together with
-// [quorate.ErrNoQuorum], and goes on. It yields the next report when a majority
-// answers.
+// If too few nodes answer, Watch yields their report once along with
+// [quorate.ErrNoQuorum], and continues. It yields the next report when a
+// majority answers.
 //
-// The nodes push changes only to processes that claim the name, and Watch
-// claims nothing. So it polls: it asks all nodes again 200 ms after a change,
-// then at longer intervals of up to 1 s. It does not see a hold that begins and
-// ends between two polls. A slow loop sees the newest state and skips the
-// changes in between.
+// The nodes push changes only to processes that claim the name, which Watch
+// does not do. So it polls: it asks all nodes again 200 ms after a change, then
+// at increasing intervals of up to 1 s. It misses a hold that begins and ends
+// between two polls. If the loop body is slow, it gets the newest state and
+// skips the changes in between.
 //
-// The sequence ends when ctx ends or the Quorum is closed, and leaves nothing
-// behind. If the name is unusable, the sequence consists of one error,
-// [quorate.ErrInvalid]. You may range over the sequence more than once,
-// including concurrently.
+// The sequence ends when ctx is done or the Quorum is closed. If the name is
+// not allowed, it yields a single error, [quorate.ErrInvalid]. You may range
+// over the sequence more than once, even concurrently.
 func Watch(ctx context.Context, q *quorate.Quorum, name string) iter.Seq2[Report, error] {
 	return func(yield func(Report, error) bool) {
 		if err := setup.CheckName(name); err != nil {

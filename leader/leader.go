@@ -1,34 +1,37 @@
-// Package leader elects one process at a time. Candidates queue in order, and
-// every process can see who leads.
+// Package leader elects one process at a time. Candidates wait in order, and
+// every process can see who the leader is.
 //
 //	e := leader.New(q, "scheduler") // the same line in every process
 //	err := e.Run(ctx, leader.Callbacks{
 //		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { schedule(ctx, lease.Token()) },
 //	})
 //
-// A term lasts from winning an election until the leader resigns or loses it.
-// Its number is a fencing token: it rises with every term, across all
-// processes. A process is reported as the leader only while a majority of the
-// nodes of a [quorate.Quorum] has recorded its term and its lease is valid.
+// A term lasts from the moment a candidate wins until it resigns or loses the
+// leadership. The number of the term is a fencing token: it increases with
+// every term, across all processes. A process is reported as the leader only
+// while a majority of the nodes of a [quorate.Quorum] has recorded its term and
+// its lease is valid.
 //
 // No election can stop a process that sleeps through its lease. When it wakes
-// up, it acts as the leader until it checks its context. Pass the term to
-// whatever the leader writes to, and have that reject a lower term.
+// up, it still acts as the leader until it checks its context. Pass the term to
+// every resource that the leader writes to, and have the resource reject lower
+// terms.
 //
 // # Errors
 //
-// Methods with a context return a [*quorate.Error]. Test for its kind with
-// [errors.Is]:
+// Methods that take a context return a [*quorate.Error]. Check for its kind
+// with [errors.Is]:
 //
-//   - [quorate.ErrHeld]: another participant leads or is ahead in the queue;
-//   - [ErrNoLeader]: nobody leads;
+//   - [quorate.ErrHeld]: another participant is the leader or is ahead in the
+//     queue;
+//   - [ErrNoLeader]: there is no leader;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse permanently that waiting is pointless;
+//     early if so many nodes refuse permanently that waiting is pointless;
 //   - [quorate.ErrLost]: the term ended before the participant resigned;
-//   - [quorate.ErrNotHeld]: this participant does not lead;
+//   - [quorate.ErrNotHeld]: this participant is not the leader;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
-//   - [quorate.ErrInvalid]: the name, the ID or the value is invalid; see
-//     [New], or the call cannot be combined with [Election.Run].
+//   - [quorate.ErrInvalid]: the name, the ID or the value is invalid (see
+//     [New]), or the call cannot be combined with [Election.Run].
 //
 // If the context ends first, the error matches the context's error and also
 // ErrHeld or ErrNoQuorum, depending on what the call was waiting for.
@@ -48,18 +51,18 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// ErrNoLeader ("no leader") means that the nodes have been asked and no process
-// leads: none has campaigned yet, the last leader has resigned, or its lease
-// has ended.
+// ErrNoLeader ("no leader") means that according to the nodes there is no
+// leader: no process has campaigned yet, or the last leader has resigned, or
+// its lease has expired.
 var ErrNoLeader = errors.New("no leader")
 
-// An Election is one participant in the election of its name. It can lead, wait
-// to lead, and see who leads. It must be created by [New] and must not be
-// copied. It can be used again after it resigns or loses its term.
+// An Election is one participant in the election with its name. It can lead,
+// wait to lead, or just observe who leads. It must be created with [New] and
+// must not be copied. It can be used again after it resigns or loses its term.
 //
 // Goroutines that share a value lead together. Two values with the same name
-// exclude each other just as two processes do. A [mutex.Mutex] with that name
-// excludes them too, because it uses the same claim.
+// exclude each other just as two processes would. So does a [mutex.Mutex] with
+// that name, because it uses the same claim.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type Election struct {
@@ -107,7 +110,7 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election
 	return e
 }
 
-// ID returns the ID under which others see this participant when it leads.
+// ID returns the ID that others see while this participant is the leader.
 func (e *Election) ID() string {
 	e.usable()
 	return e.set.id
@@ -137,10 +140,10 @@ func (e *Election) notRunning() error {
 	return nil
 }
 
-// Lease returns the term that this participant has won: its token is the term's
-// number, and its context ends with the term. Lease returns nil if this
-// participant has not won or has resigned. After a loss it returns the lost
-// term until Resign or the next Campaign.
+// Lease returns the term that this participant has won. Its token is the number
+// of the term, and its context ends with the term. Lease returns nil if this
+// participant has not won or has resigned. If the term is lost, Lease keeps
+// returning it until Resign or the next Campaign.
 func (e *Election) Lease() quorate.Lease {
 	e.usable()
 	if t := e.current(); t != nil {
@@ -149,11 +152,11 @@ func (e *Election) Lease() quorate.Lease {
 	return nil
 }
 
-// HealthCheck is for a liveness probe. It fails with [quorate.ErrLost] if this
-// participant is still acting as the leader more than maxExpired after its
-// lease ended, that is, OnStartedLeading has not returned, or neither Resign
-// nor Campaign has been called. It returns nil in all other cases. It does not
-// contact any node.
+// HealthCheck is meant for liveness probes. It returns [quorate.ErrLost] if
+// this participant is still acting as the leader more than maxExpired after its
+// lease ended, which means that OnStartedLeading has not returned, or that
+// neither Resign nor Campaign has been called. Otherwise it returns nil. It
+// does not contact the nodes.
 func (e *Election) HealthCheck(maxExpired time.Duration) error {
 	e.usable()
 	t := e.current()

@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Leader is the process that leads, as recorded by a majority of the nodes.
+// A Leader describes the current leader, as recorded by a majority of the
+// nodes.
 type Leader struct {
 	ID    string        // see WithID
 	Value string        // see WithValue, Campaign and Proclaim
@@ -24,9 +25,9 @@ type Leader struct {
 	Left  time.Duration // time left on its lease when the nodes were asked
 }
 
-// Leader asks the nodes who leads. It fails with [ErrNoLeader] if nobody does,
-// and with [quorate.ErrInvalid] if the record under the name is not a leader's.
-// The answer may already be out of date when it arrives.
+// Leader asks the nodes who the leader is. It returns [ErrNoLeader] if there is
+// none, and [quorate.ErrInvalid] if the name holds some other kind of record.
+// The answer may be out of date by the time it arrives.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
 	var l Leader
@@ -41,8 +42,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 // Holder asks the nodes which process holds the election's claim: the leader,
-// even before its ID and Value are recorded. It fails with [quorate.ErrNotHeld]
-// if no process does. The answer may already be out of date when it arrives.
+// even before its ID and Value are recorded. It returns [quorate.ErrNotHeld] if
+// no process does. The answer may be out of date by the time it arrives.
 func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
 	e.usable()
 	if e.err != nil {
@@ -65,23 +66,24 @@ func leaderOf(rec core.Record) (Leader, error) {
 		Left: rec.Left}, nil
 }
 
-// Observe yields the leader, and then each change, as the nodes push it:
+// Observe yields the current leader, and then every change as the nodes push
+// it:
 //
-//   - a [Leader]: another process leads, or the same process has another value
-//     (the term tells them apart);
-//   - an error that matches [ErrNoLeader]: nobody leads;
-//   - an error that matches [quorate.ErrNoQuorum]: too few nodes answer.
+//   - a [Leader]: there is a new leader, or the same leader has a new value (the
+//     term tells you which);
+//   - an error that matches [ErrNoLeader]: there is no leader;
+//   - an error that matches [quorate.ErrNoQuorum]: too few nodes are answering.
 //
-// Observation continues after an error. After ErrNoQuorum it yields the state
-// again when the nodes answer, whether the state has changed or not.
+// Observe continues after an error. After ErrNoQuorum, it yields the state
+// again as soon as the nodes answer, whether or not it has changed.
 //
-// A slow loop gets the newest state. It skips the changes in between, and never
-// yields an older state after a newer one. Observing costs the nodes one
-// request every third of the TTL.
+// If the loop body is slow, it skips intermediate changes and gets the newest
+// state. It never gets an older state after a newer one. Observing costs each
+// node one request every TTL/3.
 //
-// The sequence ends when ctx ends or the Quorum is closed. If the name is
-// invalid, the sequence consists of one error. You may range over the sequence
-// more than once, including concurrently.
+// The sequence ends when ctx is done or the Quorum is closed. If the name is
+// invalid, it yields a single error. You may range over the sequence more than
+// once, even concurrently.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e.usable()
 	return func(yield func(Leader, error) bool) {

@@ -73,17 +73,18 @@ type own struct {
 // Apply leaves the settings of other primitives unchanged; see apply.
 func (own) Apply(*setup.Settings) {}
 
-// WithID sets the ID under which others see this participant when it leads. The
-// ID has no effect on the election, and participants may share an ID. The
-// default is made from the host, the process and a random part. The ID must be
-// at most [MaxID] bytes of UTF-8.
+// WithID sets the ID that others see while this participant is the leader. It
+// has no effect on the election, and participants may share an ID. The default
+// consists of the host, the process and a random part. The ID must be UTF-8 and
+// at most [MaxID] bytes long.
 func WithID(id string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.id = id }}
 }
 
-// WithValue sets the value, for example an address, that others see when
-// [Election.Run] has won. [Election.Proclaim] replaces it for one term. The
-// default is "". The value must be at most [MaxValue] bytes of UTF-8.
+// WithValue sets the value, such as an address, that others see once
+// [Election.Run] has won. [Election.Proclaim] replaces it for the rest of the
+// term. The default is "". The value must be UTF-8 and at most [MaxValue] bytes
+// long.
 func WithValue(value string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.value = value }}
 }

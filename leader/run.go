@@ -12,46 +12,45 @@ import (
 )
 
 // Callbacks are the functions that [Election.Run] calls. OnNewLeader is called
-// from a goroutine of its own.
+// from a separate goroutine.
 type Callbacks struct {
-	// OnStartedLeading is the leader's work. It is required. Its context ends
-	// when Run's context ends or when the term is lost, no later than a lock's
-	// context would. If the term is lost, [context.Cause] returns
-	// [quorate.ErrLost] or [quorate.ErrClosed]. The token of lease is the term.
-	// Run never gives up the leadership before OnStartedLeading has returned.
+	// OnStartedLeading does the leader's work. It is required. Its context ends
+	// when Run's context does or when the term is lost, no later than a lock's
+	// context would. In the latter case, [context.Cause] returns [quorate.ErrLost]
+	// or [quorate.ErrClosed]. The token of lease is the term. Run never gives up
+	// the leadership before OnStartedLeading has returned.
 	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
 
 	// OnStoppedLeading is called once for each OnStartedLeading, after
-	// OnStartedLeading has returned or panicked and the leadership has been
-	// given up. err is nil if this participant has resigned; otherwise it
-	// matches [quorate.ErrLost] or [quorate.ErrClosed]. To learn of a loss
-	// while OnStartedLeading is still running, use [context.AfterFunc] with its
-	// context.
+	// OnStartedLeading has returned or panicked and the leadership has been given
+	// up. err is nil if this participant resigned; otherwise it matches
+	// [quorate.ErrLost] or [quorate.ErrClosed]. To react to a loss while
+	// OnStartedLeading is still running, use [context.AfterFunc] with its context.
 	OnStoppedLeading func(err error)
 
-	// OnNewLeader is called for each new term that is seen, including this
-	// participant's own. It may skip terms that are already over, as
-	// [Election.Observe] does. The calls come one after another while Run is
-	// running.
+	// OnNewLeader is called for each new term that this participant sees,
+	// including its own. Like [Election.Observe], it may skip terms that are
+	// already over. While Run is running, the calls are made one after another.
 	OnNewLeader func(Leader)
 }
 
-// Run campaigns, and calls OnStartedLeading when this participant leads. When
-// the term has ended, because it was lost or because OnStartedLeading has
-// returned, Run queues again behind all waiting participants. It continues,
-// even through outages, until ctx ends or the Quorum is closed. If a node
-// refuses permanently, Run logs that and keeps trying. If OnStartedLeading
-// returns at once and nobody else is waiting, Run calls it again at once.
+// Run campaigns and calls OnStartedLeading when this participant becomes the
+// leader. When the term ends, because it was lost or because OnStartedLeading
+// has returned, Run goes to the back of the queue. It keeps going, even through
+// outages, until ctx is done or the Quorum is closed. If nodes refuse
+// permanently, Run logs the error and keeps trying. If OnStartedLeading returns
+// immediately and nobody else is waiting, Run calls it again right away.
 //
-// Run returns an error that matches ctx's error when ctx has ended, or
+// Run returns an error that matches ctx's error when ctx is done, or
 // [quorate.ErrClosed] when the Quorum is closed. It returns
-// [quorate.ErrInvalid] if there is no OnStartedLeading, if the name, the ID or
-// the value is invalid, or if this participant is already running, campaigning
-// or leading. With [WithOneTerm] it returns the error that was passed to
+// [quorate.ErrInvalid] if OnStartedLeading is nil, if the name, the ID or the
+// value is invalid, or if this participant is already running, campaigning or
+// leading. With [WithOneTerm], it returns the error that was passed to
 // OnStoppedLeading.
 //
-// When Run returns or panics, every callback has returned and the leadership
-// has been given up. Run does not wait for the nodes to confirm that.
+// By the time Run returns or panics, all callbacks have returned and the
+// leadership has been given up. Run does not wait for the nodes to confirm
+// that.
 func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	e.usable()
 	return core.WrapError("run", e.name, e.run(ctx, cb))
@@ -174,13 +173,13 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 	}
 }
 
-// Campaign waits until this participant leads, behind the participants that
-// asked before it, and until a majority of the nodes has recorded its
-// leadership and value. [Election.Lease] then returns the term. If this
-// participant already leads, Campaign only replaces the value.
+// Campaign waits its turn until this participant is the leader, and then until
+// a majority of the nodes has recorded that along with the value.
+// [Election.Lease] then returns the term. If this participant is already the
+// leader, Campaign only replaces the value.
 //
-// The end of ctx ends the waiting, not the term. Campaign fails with
-// [quorate.ErrInvalid] while [Election.Run] is running, and for a value that is
+// Cancelling ctx ends the waiting, not the term. Campaign returns
+// [quorate.ErrInvalid] while [Election.Run] is running, and if the value is
 // longer than [MaxValue] or not UTF-8.
 func (e *Election) Campaign(ctx context.Context, value string) error {
 	e.usable()
@@ -220,10 +219,11 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 	}
 }
 
-// Proclaim replaces the value while this participant leads, and waits until a
-// majority of the nodes has recorded it. The term stays the same. If ctx ends
-// before enough nodes have confirmed, Proclaim fails with ctx's error and
-// [quorate.ErrNoQuorum], and either value may apply until the next Proclaim.
+// Proclaim replaces the value while this participant is the leader, and waits
+// until a majority of the nodes has recorded it. The term stays the same. If
+// ctx is done before enough nodes have confirmed, Proclaim returns ctx's error
+// joined with [quorate.ErrNoQuorum], and observers may see either value until
+// the next Proclaim.
 func (e *Election) Proclaim(ctx context.Context, value string) error {
 	e.usable()
 	return core.WrapError("proclaim", e.name, e.proclaim(ctx, value))
@@ -241,12 +241,12 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 }
 
 // Resign ends the term and waits until a majority of the nodes has confirmed
-// that. The next in line does not wait for the confirmation: each node wakes it
-// when the release arrives.
+// that. The next in line does not have to wait for the confirmation: each node
+// notifies it as soon as the release arrives.
 //
-// Resign fails with [quorate.ErrInvalid] while [Election.Run] is running. It
-// fails with [quorate.ErrNoQuorum] if too few nodes confirmed within the node
-// timeout or before ctx ended, but even then the participant has resigned.
+// Resign returns [quorate.ErrInvalid] while [Election.Run] is running. It
+// returns [quorate.ErrNoQuorum] if too few nodes confirmed within the node
+// timeout or before ctx was done, but even then the participant has resigned.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
 	return core.WrapError("resign", e.name, e.resign(ctx))

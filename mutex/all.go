@@ -12,14 +12,14 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Group locks several names as one: either all of them are held, or none. It
-// must be created by [All] or [Both] and must not be copied.
+// A Group locks several names as one: either it holds all of them or none. It
+// must be created with [All] or [Both] and must not be copied.
 //
-// Each name excludes the Mutexes and Groups of that name, in every process.
-// Goroutines that share a Group wait for each other. Groups do not deadlock
-// with each other, whatever the order of their names. As with [sync.Mutex], a
-// goroutine that holds a Mutex while waiting for a Group, or holds a Group
-// while waiting for a Mutex, can deadlock with another goroutine.
+// Each name excludes every Mutex and Group that uses the name, in any process.
+// Goroutines that share a Group wait for each other. Groups never deadlock with
+// each other, whatever the order of their names. But as with [sync.Mutex], a
+// goroutine that holds a Mutex while it waits for a Group, or the other way
+// around, can deadlock with another goroutine.
 type Group struct {
 	_     core.NoCopy
 	parts []part        // in the order in which they are waited for
@@ -38,9 +38,9 @@ type part struct {
 	spec *core.Spec
 }
 
-// All returns a Group of the given names. A name that is given twice counts
-// once. If a name is invalid, or there are no names, every call that would lock
-// reports it.
+// All returns a Group of the given names. Duplicate names count once. If a name
+// is invalid, or there are no names, every call that would lock returns an
+// error.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
@@ -72,23 +72,23 @@ func (g *Group) add(q *quorate.Quorum, name, constructor string, opts []quorate.
 var errNoNames = fmt.Errorf("%w: a Group without names protects nothing; pass at least one name to mutex.All",
 	fault.ErrInvalid)
 
-// LockContext locks all names. If all are free, it takes one round trip for
-// every 1024 names. Otherwise it waits for one name at a time, first come,
-// first served, while it holds only names that precede that name in byte order.
-// This is why two Groups never wait for each other.
+// LockContext locks all names. If all of them are free, it takes one round trip
+// for every 1024 names. Otherwise it waits for one name at a time, first come,
+// first served, and while it waits it holds only names that sort before that
+// name in byte order. This is why two Groups never wait for each other.
 //
-// The times of [quorate.WithMaxHold] and [quorate.WithoutRenewal] begin when
-// all names are held. If LockContext fails, it returns the error of the first
-// name that could not be locked, and no name is held.
+// For [quorate.WithMaxHold] and [quorate.WithoutRenewal], time starts when all
+// names are held. If LockContext fails, it returns the error of the first name
+// that could not be locked, and no name is held.
 func (g *Group) LockContext(ctx context.Context) error { return g.lock(ctx, "lock", false) }
 
-// TryLockContext locks all names if all are free. If it fails, it returns the
-// error of the first name that could not be locked, and no name is held. If two
-// Groups that share names try at the same moment, both may fail.
+// TryLockContext locks all names if all of them are free. If it fails, it
+// returns the error of the first name that could not be locked, and no name is
+// held. If two Groups that share names try at the same moment, both may fail.
 func (g *Group) TryLockContext(ctx context.Context) error { return g.lock(ctx, "try lock", true) }
 
-// Unlock unlocks all names. It does not wait for the nodes. It panics if g is
-// not locked. It does nothing for names that have been lost.
+// Unlock unlocks all names without waiting for the nodes. It panics if g is not
+// locked. Names that have been lost are skipped.
 func (g *Group) Unlock() {
 	if _, _, ok := g.unlock("unlock"); !ok {
 		panic("quorate: unlock of unlocked mutex.Group")
@@ -96,11 +96,12 @@ func (g *Group) Unlock() {
 }
 
 // Do runs f while all names are locked, and unlocks g even if f panics. The
-// context of f ends when ctx ends or when any of the names is lost. If a name
-// is lost, [context.Cause] returns [quorate.ErrLost] or [quorate.ErrClosed]. Do
-// returns the error from locking, or f's error, joined with ErrLost or
-// ErrClosed of the first name whose hold ended before f returned. Profiles show
-// f with the labels quorate_kind and quorate_name, which is the first name.
+// context passed to f ends when ctx does or when any of the names is lost. In
+// the latter case, [context.Cause] returns [quorate.ErrLost] or
+// [quorate.ErrClosed]. Do returns the error from locking, or else f's error; if
+// a hold ended before f returned, the error is joined with ErrLost or ErrClosed
+// for the first such name. In profiles, f has the labels quorate_kind and
+// quorate_name, which is the first name.
 func (g *Group) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if err := g.lock(ctx, "do", false); err != nil {
 		return err
@@ -176,8 +177,8 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 	})
 }
 
-// wait says that so many more goroutines wait for the turn, and to those that
-// hold the names that some do.
+// wait adds more to g.waiting. If any goroutine is waiting for the turn, it
+// tells the leases that are held.
 func (g *Group) wait(more int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,7 +189,8 @@ func (g *Group) wait(more int) {
 	}
 }
 
-// acquire locks all names, or none: then it returns which could not be.
+// acquire locks all names or none. If it fails, it returns the name that could
+// not be locked.
 //
 // Note: Here is an incorrect implementation:
 //
@@ -196,14 +198,14 @@ func (g *Group) wait(more int) {
 //		lock(name)
 //	}
 //
-// It takes a round trip for each name, and of two callers that give them in
-// different orders each may hold what the other one waits for.
+// It takes a round trip for each name, and two callers that pass the names in
+// different orders can each hold what the other is waiting for.
 //
-// What bounds a hold begins when all names are held. The first one would
-// otherwise end while another is waited for.
+// The time limits of the holds start when all names are held. Otherwise the
+// first hold could end while the Group waits for another name.
 //
-// Invariant: a claim that waits is of a name that comes after all names that
-// are held. Tries of later names do not wait, and are given up before.
+// Invariant: the name that is being waited for sorts after all names that are
+// held. Attempts on later names do not wait, and are abandoned first.
 func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name string, err error) {
 	done := false
 	defer func() {

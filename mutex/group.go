@@ -40,7 +40,7 @@ func (g *Group) Leases() []quorate.Lease {
 // UnlockContext unlocks all names and waits until a majority of the nodes has
 // confirmed each release. It returns the error of the first name that failed,
 // as [Mutex.UnlockContext] does, or [quorate.ErrNotHeld] if g is not locked.
-// All names are released in any case.
+// All names are released even if it fails.
 func (g *Group) UnlockContext(ctx context.Context) error {
 	held, lost, ok := g.unlock("unlock")
 	if !ok {
@@ -53,8 +53,8 @@ func (g *Group) UnlockContext(ctx context.Context) error {
 }
 
 // Extend renews the leases of all names now and waits for a majority of the
-// nodes to confirm each, as [Mutex.Extend] does. It returns the error of the
-// first name that failed. The other names are renewed in any case.
+// nodes to confirm each one, as [Mutex.Extend] does. It returns the error of
+// the first name that failed. The other names are still renewed.
 func (g *Group) Extend(ctx context.Context) error {
 	g.mu.Lock()
 	held := g.held
@@ -74,7 +74,7 @@ func (g *Group) notHeld(op string) error {
 	return core.WrapError(op, name, &fault.Failure{Err: fault.ErrNotHeld})
 }
 
-// forEach asks for all names at the same time, and returns the error of the
+// forEach calls ask for all names concurrently and returns the error of the
 // first one that failed.
 func forEach(op string, held []*hold, ask func(h *hold) error) error {
 	errs := make([]error, len(held))

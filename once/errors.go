@@ -8,19 +8,18 @@ import (
 
 // The kinds of failure of this package, in addition to those of package quorate.
 var (
-	// ErrNotRecorded ("done here, not recorded") means that this process has
-	// done the work, but it is not recorded: the function has returned without
-	// an error, but a majority of the nodes has not confirmed the record.
-	// Another process will run it again, unless a node has the record after
-	// all. The error also matches the reason: the context's error and
-	// [quorate.ErrNoQuorum] if the context ended the attempts;
-	// [quorate.ErrLost] if the claim had been lost and a later run has begun;
-	// [quorate.ErrInvalid] if the value cannot be recorded; or
+	// ErrNotRecorded ("done here, not recorded") means that this process did the
+	// work but could not record it: the function returned without an error, but a
+	// majority of the nodes did not confirm the record. Another process will do
+	// the work again, unless some node has the record after all. The error also
+	// matches the reason: the context's error and [quorate.ErrNoQuorum] if the
+	// context was done first; [quorate.ErrLost] if the claim was lost and a later
+	// run has begun; [quorate.ErrInvalid] if the value cannot be recorded; or
 	// [quorate.ErrClosed].
 	ErrNotRecorded = errors.New("done here, not recorded")
-	// ErrNotDurable ("too few nodes keep their data on disk") means that so
-	// many nodes keep less on disk than [WithDurable] requires that the
-	// remaining nodes are not a majority. The work has not been run.
+	// ErrNotDurable ("too few nodes keep their data on disk") means that fewer
+	// than a majority of the nodes keep as much on disk as [WithDurable] requires.
+	// The work has not been run.
 	ErrNotDurable = errors.New("too few nodes keep their data on disk")
 )
 

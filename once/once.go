@@ -8,16 +8,15 @@
 //
 // # Errors
 //
-// Methods with a context return a [*quorate.Error]. Test for its kind with
-// [errors.Is]:
+// Methods that take a context return a [*quorate.Error]. Check for its kind
+// with [errors.Is]:
 //
 //   - [quorate.ErrHeld]: another process is running the work, or another
 //     Redlock client holds the name;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse permanently that waiting is pointless;
-//   - [quorate.ErrLost]: the claim under which the work ran has been lost;
-//   - [ErrNotRecorded]: the function has returned, but that could not be
-//     recorded;
+//     early if so many nodes refuse permanently that waiting is pointless;
+//   - [quorate.ErrLost]: the claim was lost while the work was running;
+//   - [ErrNotRecorded]: the function returned, but recording that failed;
 //   - [ErrNotDurable]: see [WithDurable]; the function has not been run;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
 //   - [quorate.ErrInvalid]: the name is empty, longer than 1024 bytes or
@@ -37,43 +36,42 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A Once is one piece of work that all processes share. It must be created by
-// [New] and must not be copied.
+// A Once is a piece of work that is done once across all processes. It must be
+// created with [New] and must not be copied.
 //
 // The work is done once its function has returned without an error and a
 // majority of the nodes has recorded that. They keep the record forever, unless
 // [KeepFor] says otherwise. While the function runs, its process holds a claim
-// on the name, as the holder of a mutex does. If the process dies, the next
-// process runs the function when the lease has expired.
+// on the name, like the holder of a mutex. If the process dies, the next
+// process runs the function once the lease has expired.
 //
 // Two runs are never both recorded, and no call returns before one is. But the
-// function may begin more than once: a process can die in the middle of the
-// function, or before its result is recorded, and other processes cannot tell
-// the difference. Write the function so that it can run again, or fence what it
-// writes to with the token of [Lease].
+// function may start more than once: a process can die in the middle of the
+// function, or after it but before the result is recorded, and other processes
+// cannot tell the difference. Write the function so that it is safe to run
+// again, or fence its writes with the token of [Lease].
 //
-// Goroutines that share a value act as one: one of them asks the nodes, and the
-// others wait for it. Once the work is known to be done, a call costs an atomic
-// load.
+// If goroutines share a value, one of them asks the nodes and the others wait
+// for it. Once the work is known to be done, a call costs one atomic load.
 //
 // In the terminology of the Go memory model, the return from f "synchronizes
-// before" the return from any call of [Once.Do] on the same value. There is no
-// shared memory across processes.
+// before" the return from any call of [Once.Do] on the same value. Processes
+// share no memory.
 //
-// Do not use the name for a mutex as well: both use the same claim.
+// Do not use the same name for a mutex, because both use the same claim.
 type Once struct {
 	_ core.NoCopy
 	runner
 }
 
 // New returns the Once with the given name. All values with the same name share
-// the work, in every process.
+// the work, across all processes.
 //
 // Options: [KeepFor], [WithDurable], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
 // and [quorate.WithWarning]. The last five default to the settings of q. New
 // panics if an option is invalid or nil. If the name is invalid, every call
-// reports it.
+// returns an error.
 func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
 	o := &Once{runner: runner{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}}
@@ -86,21 +84,21 @@ func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	return o
 }
 
-// Do runs f unless the work is done, and returns when it is done, as
-// [sync.Once.Do] does. It waits for its turn, even through outages, and after f
-// has returned it also waits until that is recorded. If a node refuses
-// permanently, Do logs that and keeps trying, but does not run f again because
-// of it. Do panics if waiting cannot help: if the name is invalid, or if the
-// nodes keep too little on disk for [WithDurable]. It never returns if the
-// Quorum is closed; see [quorate.Quorum.Close].
+// Do runs f unless the work is already done, and returns when it is done, like
+// [sync.Once.Do]. It waits for its turn, even through outages, and once f has
+// returned it waits until that is recorded. If nodes refuse permanently, Do
+// logs the error and keeps trying, but does not run f again because of it. Do
+// panics if waiting is pointless, because the name is invalid or the nodes keep
+// too little on disk for [WithDurable]. If the Quorum is closed, Do never
+// returns; see [quorate.Quorum.Close].
 //
-// If f panics or calls [runtime.Goexit], so does Do, and the work is not done:
-// the next caller runs it. (For sync.Once a panic counts as done. Here the next
-// caller may be on another machine, and would continue as if the work had been
-// done.)
+// If f panics or calls [runtime.Goexit], so does Do, and the work does not
+// count as done: the next caller runs it. (sync.Once counts a panic as done.
+// But here the next caller may be on another machine, and would carry on as if
+// the work had been done.)
 //
-// f must not call Do on this value or on another value with the same name: it
-// would wait for itself.
+// f must not call Do on this value or on another one with the same name,
+// because it would wait for itself.
 func (o *Once) Do(f func()) {
 	// Note: Here is an incorrect implementation, of which sync.Once warns too:
 	//
@@ -126,17 +124,17 @@ func (o *Once) doSlow(f func()) {
 	})
 }
 
-// DoContext runs f unless the work is done, and returns nil when it is done. If
-// f returns an error, so does DoContext, and the work is not done: the next
-// waiter runs it.
+// DoContext runs f unless the work is already done, and returns nil when it is
+// done. If f returns an error, DoContext returns it too, and the work does not
+// count as done: the next waiter runs it.
 //
-// The context of f ends when ctx ends or when the claim is lost. If the claim
-// is lost, [context.Cause] returns [quorate.ErrLost], and another process may
-// have begun the work. After f has returned nil, DoContext tries to record that
-// for at least one node timeout, even if ctx has ended.
+// The context passed to f ends when ctx does or when the claim is lost. In the
+// latter case, [context.Cause] returns [quorate.ErrLost], and another process
+// may already have started the work. After f has returned nil, DoContext tries
+// for at least one node timeout to record that, even if ctx is done.
 //
-// f must not call DoContext on this value or on another value with the same
-// name: it would wait for itself until ctx ends.
+// f must not call DoContext on this value or on another one with the same name,
+// because it would wait for itself until ctx is done.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		panic("quorate: once.DoContext: the function is nil")

@@ -56,17 +56,17 @@ func KeepFor(d time.Duration) quorate.OnceOption {
 }
 
 // WithDurable checks, before the work runs, that a majority of the nodes keeps
-// an append-only file that is flushed every second or always. The record then
-// survives a restart of all nodes. Snapshots alone do not count, because the
-// next snapshot may be an hour away. By default nothing is checked.
+// an append-only file and flushes it every second or after every write. The
+// record then survives a restart of all nodes. Snapshots alone do not count,
+// because the next one may be an hour away. By default nothing is checked.
 //
-// A call that finds too few durable nodes fails with [ErrNotDurable], which
-// says what each node lacks. A call that cannot ask enough nodes fails with
+// If too few nodes are durable, the call returns [ErrNotDurable], which says
+// what is missing on each node. If too few nodes can be asked, it returns
 // [quorate.ErrNoQuorum]; [Once.Do] waits instead.
 //
 // With appendfsync everysec, a node that loses power can lose its last second
 // of writes. The record is lost only if a majority of the nodes lose power
-// within a second after it was written.
+// within a second of writing it.
 func WithDurable() quorate.OnceOption {
 	return own{set: func(s *settings) { s.durable = true }}
 }

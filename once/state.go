@@ -16,7 +16,7 @@ const (
 	Done State = "done"
 )
 
-// String returns the state's string, as listed for each state.
+// String returns the string listed with the state.
 func (s State) String() string { return string(s) }
 
 // Status is what the nodes know about the work.
@@ -25,10 +25,10 @@ type Status struct {
 	Host  string // of the process that did the work, or is running it
 	PID   int    // of that process
 	Token uint64 // the fencing token of that run
-	// When is when the work was done. While the work is running, When is the
-	// time at which its process claimed the name. That may be before the work
-	// began, if the process waited for another run that failed. Times are by
-	// that process's clock.
+	// When is the time when the work was done. While the work is running, it is
+	// the time when the process claimed the name, which may be before the work
+	// started if the process first waited for another run that failed. Times are
+	// by that process's clock.
 	When    time.Time
 	Until   time.Time // Done: when the nodes forget it; zero: never
 	Waiters int       // Running: claims queued behind it

@@ -11,11 +11,11 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Status asks the nodes whether the work is done, when and by which process it
-// was done, or which process is running it. It does not wait for the work. It
-// fails with [quorate.ErrNoQuorum] if too few nodes answer within two node
-// timeouts or before ctx ends, and with [quorate.ErrHeld] if another Redlock
-// client holds the name. The answer may already be out of date when it arrives.
+// Status asks the nodes whether the work is done, and which process did it and
+// when, or which process is running it. It does not wait for the work. It fails
+// with [quorate.ErrNoQuorum] if too few nodes answer within two node timeouts
+// or before ctx ends, and with [quorate.ErrHeld] if another Redlock client
+// holds the name. The answer may be out of date by the time it arrives.
 func (o *Once) Status(ctx context.Context) (Status, error) {
 	o.usable()
 	s, err := o.status(ctx)
@@ -79,9 +79,9 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	}
 }
 
-// Holder asks the nodes which process is running the work. It fails with
-// [quorate.ErrNotHeld] if no process is. The answer may already be out of date
-// when it arrives.
+// Holder asks the nodes which process is running the work. It returns
+// [quorate.ErrNotHeld] if no process is. The answer may be out of date by the
+// time it arrives.
 func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	o.usable()
 	if o.err != nil {
@@ -91,15 +91,15 @@ func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
 	return quorate.Holder(h), o.wrapError("holder", err)
 }
 
-// Reset marks the work as not done, so the next call runs it again. It waits
-// for its turn, so it never interrupts running work, and then waits until a
-// majority of the nodes has confirmed. This value forgets what it knows. Other
-// values and processes that know that the work is done will not ask the nodes
-// again.
+// Reset marks the work as not done, so that the next call runs it again. It
+// waits for its turn, so it never interrupts work in progress, and then waits
+// until a majority of the nodes has confirmed. Reset also clears what this
+// value remembers, but other values and processes that already know that the
+// work is done do not ask the nodes again.
 //
-// If Reset fails, the work may or may not be undone. The nodes remember a Reset
-// forever, or for the time given by [KeepFor]; use the same KeepFor as for the
-// work.
+// If Reset fails, the work may or may not have been marked. The nodes remember
+// a Reset forever, or for as long as [KeepFor] says; use the same KeepFor as
+// for the work.
 func (o *Once) Reset(ctx context.Context) error {
 	o.usable()
 	return o.wrapError("reset", o.reset(ctx))
@@ -132,9 +132,9 @@ func (o *Once) erase(ctx context.Context, t *core.Lease) error {
 	return o.reg.Erase(ctx, t.Hold(), 0, o.erasure(rec))
 }
 
-// erasure is how long the nodes must remember that rec is erased: as long as a
-// node that has not heard of it may go on having what it has. Otherwise that
-// would be done again when the others have forgotten.
+// erasure is how long the nodes must remember that rec was erased: as long as a
+// node that missed the erasure may keep the record. Otherwise the work would
+// count as done again once the other nodes have forgotten the erasure.
 func (o *Once) erasure(rec core.Record) time.Duration {
 	if !rec.Exists {
 		return o.set.keep // what is recorded by others of this name

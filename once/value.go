@@ -13,25 +13,25 @@ import (
 )
 
 // MaxValue is the maximum size, in bytes, of a shared value after encoding. For
-// [Values] it limits the sum of both values.
+// [Values], it applies to both values together.
 const MaxValue = 512 << 10
 
-// Value returns a function that returns what f returned in the process that ran
-// it, as [sync.OnceValue] does. The function waits and panics as [Once.Do]
-// does. It also panics if the value cannot be encoded, is larger than
-// [MaxValue], or cannot be decoded.
+// Value is [sync.OnceValue] across processes: it returns a function that
+// returns what f returned in the process that ran it. The function waits and
+// panics like [Once.Do]. It also panics if the value cannot be encoded, is
+// larger than [MaxValue], or cannot be decoded.
 //
-// The value is shared in its encoding/json encoding. Every caller gets the
-// decoded value, including the caller that ran f, so unexported fields are lost
-// for all callers.
+// The value is shared as JSON. Every caller gets the decoded value, even the
+// one that ran f, so unexported fields are lost for everyone.
 func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.OnceOption) func() T {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func() T { return s.must("value", f) }
 }
 
-// Values is like [Value] for functions with two results, as [sync.OnceValues]
-// is. If the second result is an error, only nil can be shared, because an
-// error has no encoding. For work that may fail use [ValueContext].
+// Values is like [Value], but for functions with two results, like
+// [sync.OnceValues]. If the second result is an error, it can be shared only if
+// it is nil, because errors have no encoding. For work that may fail, use
+// [ValueContext].
 func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2),
 	opts ...quorate.OnceOption) func() (T1, T2) {
 	type both struct {
@@ -48,11 +48,11 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2),
 	}
 }
 
-// ValueContext is like [Value] with a context. Where Value's function would
-// panic, this one returns an error: f's own, or one that [Once.DoContext] would
-// return. The error matches [quorate.ErrInvalid] and
-// names the type if the value cannot be encoded, is larger than [MaxValue], or
-// cannot be decoded. It also matches [ErrNotRecorded] if f has already run.
+// ValueContext is like [Value], but the returned function takes a context and
+// returns an error instead of panicking: f's own error, or any error of
+// [Once.DoContext]. If the value cannot be encoded, is larger than [MaxValue],
+// or cannot be decoded, the error matches [quorate.ErrInvalid] and names the
+// type. It also matches [ErrNotRecorded] if f has already run.
 func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error),
 	opts ...quorate.OnceOption) func(ctx context.Context) (T, error) {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })

@@ -1,27 +1,28 @@
-// Package otel reports to OpenTelemetry what Quorate does: metrics, and a span
-// for each call that acquires.
+// Package otel exports metrics to OpenTelemetry, and a span for each call that
+// acquires something.
 //
 //	t := otel.New()
 //	q, err := quorate.Connect(ctx, urls, quorate.WithTracer(t), quorate.WithObserver(t))
 //
-// The instruments, with the attributes quorate.kind (the package of the
-// primitive: mutex, semaphore …), and quorate.name if [WithNameFunc] gives one:
+// The instruments have the attribute quorate.kind (the package of the
+// primitive: mutex, semaphore …), and also quorate.name if you set
+// [WithNameFunc]:
 //
-//	quorate.lock.wait.duration  histogram, s      of calls, also those that failed
-//	quorate.lock.hold.duration  histogram, s      of holds that have ended
-//	quorate.lock.waiting        up-down counter   calls under way
-//	quorate.lock.held           up-down counter   holds
+//	quorate.lock.wait.duration  histogram, s      duration of calls, including those that failed
+//	quorate.lock.hold.duration  histogram, s      duration of holds that have ended
+//	quorate.lock.waiting        up-down counter   calls in progress
+//	quorate.lock.held           up-down counter   current holds
 //	quorate.lock.lost           counter           holds that ended without a release
-//	quorate.lock.bare           counter           holds that came to rest on a bare majority; see quorate.BareHold
-//	quorate.leader              up-down counter   elections that this process leads
-//	quorate.node.up             gauge             by quorate.node, of the set: 1 connected, 0 not
-//	quorate.node.votes          gauge             by quorate.node: 1 while it is connected, past its guard time and takes new locks, else 0
-//	quorate.node.refuses        gauge             by quorate.node: 1 while it answers and refuses new locks, else 0
+//	quorate.lock.bare           counter           holds that came to depend on a bare majority; see quorate.BareHold
+//	quorate.leader              up-down counter   elections in which this process is the leader
+//	quorate.node.up             gauge             by quorate.node, for nodes of the set: 1 if connected, else 0
+//	quorate.node.votes          gauge             by quorate.node: 1 if connected, past its guard time and accepting new locks, else 0
+//	quorate.node.refuses        gauge             by quorate.node: 1 if it answers but refuses new locks, else 0
 //
 // The durations also have the attribute quorate.outcome: acquired, local (no
-// node was asked) or failed for the wait, released or lost for the hold. Calls
-// that failed and holds that were lost also have error.type: held, no_quorum,
-// lost, evicted, closed, invalid, canceled, timeout or _OTHER.
+// node was asked) or failed for waits, and released or lost for holds. Failed
+// calls and lost holds also have error.type: held, no_quorum, lost, evicted,
+// closed, invalid, canceled, timeout or _OTHER.
 package otel
 
 import (
@@ -55,10 +56,10 @@ const (
 // bounds are those of the histograms, in seconds: from 0.1 ms to 60 s.
 var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60}
 
-// Telemetry is a [quorate.Tracer] and a [quorate.Observer]. Make it with [New].
-// It is safe for concurrent use. You may give it to several Quorums: their
-// numbers are then added up, except that quorate.node.up shows the last event
-// of any of them. Closing a Quorum leaves the values as they were.
+// Telemetry implements [quorate.Tracer] and [quorate.Observer]. Create it with
+// [New]. It is safe for concurrent use. If several Quorums share it, their
+// numbers are added up, except that quorate.node.up shows the last event from
+// any of them. Closing a Quorum leaves the values as they are.
 type Telemetry struct {
 	name   func(kind, name string) string
 	tracer trace.Tracer
@@ -79,7 +80,7 @@ var (
 	_ quorate.Observer = (*Telemetry)(nil)
 )
 
-// An Option is a setting of [New].
+// An Option is an option for [New].
 type Option func(*config)
 
 type config struct {
@@ -88,18 +89,18 @@ type config struct {
 	name    func(kind, name string) string
 }
 
-// WithMeterProvider sets where the metrics go. The default is the global
+// WithMeterProvider sets the provider for metrics. The default is the global
 // provider.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
 
-// WithTracerProvider sets where the spans go. The default is the global
+// WithTracerProvider sets the provider for spans. The default is the global
 // provider.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
 
 // WithNameFunc adds the attribute quorate.name with the value that f returns
-// for a name. If f returns "", the attribute is omitted. f should return few
-// different values, because each value is a time series of its own: return
-// "order" for "order:4711". By default there is no name.
+// for a name. If f returns "", the attribute is omitted. f should return only a
+// few distinct values, because each of them is a separate time series: return
+// "order" for "order:4711", for example. By default there is no name.
 func WithNameFunc(f func(kind, name string) string) Option {
 	return func(c *config) {
 		if f != nil {
@@ -108,9 +109,9 @@ func WithNameFunc(f func(kind, name string) string) Option {
 	}
 }
 
-// New makes a Telemetry. Options: [WithMeterProvider], [WithTracerProvider] and
-// [WithNameFunc]. If the provider refuses an instrument, OpenTelemetry's error
-// handler gets the error, and the instrument records nothing.
+// New returns a Telemetry. Options: [WithMeterProvider], [WithTracerProvider]
+// and [WithNameFunc]. If the provider rejects an instrument, the error goes to
+// OpenTelemetry's error handler, and the instrument records nothing.
 func New(opts ...Option) *Telemetry {
 	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: func(string, string) string { return "" }}
 	for _, o := range opts {

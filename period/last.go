@@ -15,7 +15,7 @@ type State string
 
 // The states of a run.
 const (
-	// Began ("began"): the run is in progress, or its process has died.
+	// Began ("began"): the run is in progress, or its process died.
 	Began State = "began"
 	// Done ("done"): the function has returned nil.
 	Done State = "done"
@@ -23,7 +23,7 @@ const (
 	Failed State = "failed"
 )
 
-// String returns the state's string, as listed for each state.
+// String returns the string listed with the state.
 func (s State) String() string { return string(s) }
 
 // A Run is a run as recorded by a majority of the nodes.
@@ -31,7 +31,7 @@ type Run struct {
 	Start time.Time     // of its period, by the nodes' clocks, in UTC; zero if there has been no run
 	Token uint64        // the fencing token
 	State State         // its progress
-	Left  time.Duration // Began: time left on the lease unless it is renewed; 0 if it has ended
+	Left  time.Duration // Began: time left on the lease unless it is renewed; 0 if it has expired
 }
 
 // record is a Run as the nodes keep it.
@@ -69,9 +69,9 @@ func read(rec core.Record) (Run, error) {
 	return last, nil
 }
 
-// Last asks the nodes for the newest run, which may belong to an earlier
-// period. It fails with [quorate.ErrNoQuorum] if too few nodes answer before
-// ctx ends. The answer may already be out of date when it arrives.
+// Last asks the nodes for the latest run, which may belong to an earlier
+// period. It returns [quorate.ErrNoQuorum] if too few nodes answer before ctx
+// ends. The answer may be out of date by the time it arrives.
 func (p *Period) Last(ctx context.Context) (Run, error) {
 	if err := p.usable(); err != nil {
 		return Run{}, core.WrapError("last", p.spec.Name, err)

@@ -1,14 +1,14 @@
-// Package period runs a job at most once per period across all processes,
-// whatever their clocks show.
+// Package period runs a job at most once per period across all processes, no
+// matter what their clocks show.
 //
 //	p := period.New(q, "report", time.Hour)
 //	ran, err := p.Do(ctx, report) // called by a scheduler, or in a loop with Wait
 //
-// Periods follow the nodes' clocks. They are the multiples of their length
-// since 1970-01-01 00:00 UTC, so a period of 24 h begins at midnight UTC. With
-// [NewScheduled] they begin at the times of a schedule, such as a line of cron.
-// Before a run begins, a majority of the nodes of a [quorate.Quorum] has
-// recorded that it begins.
+// Periods follow the nodes' clocks. They start at multiples of their length
+// since 1970-01-01 00:00 UTC, so a 24 h period starts at midnight UTC. With
+// [NewScheduled], they start at the times of a schedule, such as a cron
+// expression. The start of a run is recorded on a majority of the nodes of a
+// [quorate.Quorum] before the run begins.
 //
 // All types in this package are safe for concurrent use.
 package period
@@ -25,24 +25,24 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// A Period is a job that runs at most once per period. It must be created by
-// [New] or [NewScheduled] and must not be copied. Goroutines that share it behave as separate
-// processes do.
+// A Period is a job that runs at most once per period. It must be created with
+// [New] or [NewScheduled] and must not be copied. Goroutines that share it
+// behave like separate processes.
 //
 // No period has two runs. This does not depend on clocks or leases: the period
-// is recorded before the run begins, and recorded periods only increase. But a
-// run may still be in progress when the run of a later period begins, because
-// its process can sleep through its lease. So fence what the run writes to with
-// the token of [Lease].
+// is recorded before the run begins, and recorded periods only increase. But
+// because a process can sleep through its lease, a run may still be in progress
+// when the run of a later period begins. So fence its writes with the token of
+// [Lease].
 //
-// If no process calls [Period.Do] in a period, that period is skipped. A run
-// that lasts into later periods keeps other runs from starting until it ends. A
-// run that fails, or whose process dies, is repeated only with [WithRetry].
+// If no process calls [Period.Do] during a period, that period is skipped. If a
+// run lasts into later periods, no other run starts until it ends. A run that
+// fails, or whose process dies, is repeated only if you set [WithRetry].
 //
-// A run begins within its period by the nodes' clocks, give or take the
-// difference between them; see [quorate.WithSkew]. Do not use the name for
-// another primitive. The nodes keep the record of each name's latest run, so
-// use a fixed name, not a new one every day.
+// A run starts within its period, give or take the difference between the
+// nodes' clocks; see [quorate.WithSkew]. Do not use the name for another
+// primitive. The nodes keep a record of the latest run of every name, so use a
+// fixed name rather than a new one every day.
 type Period struct {
 	_      core.NoCopy
 	q      *core.Quorum
@@ -72,38 +72,39 @@ type choices struct {
 // Apply leaves the settings of other primitives unchanged; see New.
 func (own) Apply(*setup.Settings) {}
 
-// WithRetry makes a later call of [Period.Do] in the same period run the
+// WithRetry lets a later call of [Period.Do] in the same period run the
 // function again if it returned an error or its process died. By default a
 // period has at most one run, whatever its outcome.
 func WithRetry() quorate.PeriodOption { return own{set: func(c *choices) { c.retry = true }} }
 
-// WithOffset makes each period start d later: with d = 2 h, a period of 24 h
-// starts at 02:00 UTC. With [New], d must be shorter than the period. The
-// default is 0. Give whole milliseconds.
+// WithOffset makes each period start d later: with d = 2 h, a 24 h period
+// starts at 02:00 UTC. With [New], d must be shorter than the period. d must be
+// a whole number of milliseconds. The default is 0.
 func WithOffset(d time.Duration) quorate.PeriodOption {
 	return own{set: func(c *choices) { c.offset = d }}
 }
 
-// WithZone sets the time zone for a schedule's times. It is for
-// [NewScheduled]; the default is UTC. The schedule is asked for wall-clock
-// times, and must not have a time zone of its own.
+// WithZone sets the time zone of a schedule. It is for [NewScheduled]; the
+// default is UTC. The schedule works in wall-clock times and must not have a
+// time zone of its own.
 //
-// When clocks go forward, times that they skip are the moment of the change.
-// When they go back, times that they show twice are the first of the two. Only
-// a schedule that also fires in the hour before and in the hour after fires
-// twice. So a daily job has one run on each day, and an hourly job has one run
-// in each hour.
+// When the clocks go forward, a time that they skip means the moment of the
+// change. When they go back, a time that occurs twice means the first
+// occurrence, unless the schedule also fires in the hour before and in the hour
+// after; then it means both. So a daily job runs once every day, and an hourly
+// job runs once every hour.
 //
-// All processes need the same zone, and the same rules for it: keep the time
-// zone data of all machines up to date, or import time/tzdata.
+// All processes need the same zone with the same rules, so keep the time zone
+// data on all machines up to date, or import time/tzdata.
 func WithZone(loc *time.Location) quorate.PeriodOption {
 	return own{set: func(c *choices) { c.zone = loc }}
 }
 
-// WithCatchUp makes up for a missed run, up to the next scheduled time. It is
-// for [NewScheduled]. Of several missed runs only the last is made up. Before
-// the job's first run, nothing was missed. By default, a run for which no
-// [Period.Do] was called within five minutes is skipped.
+// WithCatchUp runs the job late if it missed its scheduled time, at any time
+// before the next one. It is for [NewScheduled]. If several runs were missed,
+// only the last one is caught up on. Nothing counts as missed before the job's
+// first run. By default, a run is skipped if [Period.Do] was not called within
+// five minutes of its scheduled time.
 func WithCatchUp() quorate.PeriodOption { return own{set: func(c *choices) { c.catchUp = true }} }
 
 // latest is how late a call may come for a run of a schedule. Timers of
@@ -115,14 +116,14 @@ const latest = 5 * time.Minute
 const shortest, longest = 10 * time.Millisecond, 50 * 365 * 24 * time.Hour
 
 // New returns the job with the given name. All values with the same name share
-// the job, in every process, and should have the same period and options.
+// the job, across all processes, and should have the same period and options.
 //
 // Options: [WithRetry], [WithOffset], [quorate.WithTTL],
 // [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
 // and [quorate.WithWarning]. The last five default to the settings of q. New
-// panics if an option is invalid or nil, or if every is less than 10 ms, more than 50
-// years, or not a whole number of milliseconds. Every call reports an invalid
-// name (empty, longer than 1024 bytes, or with braces) with
+// panics if an option is invalid or nil, or if every is less than 10 ms, more
+// than 50 years, or not a whole number of milliseconds. If the name is invalid
+// (empty, longer than 1024 bytes, or with braces), every call returns
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.PeriodOption) *Period {
 	if every < shortest || every > longest || every%time.Millisecond != 0 {
@@ -141,31 +142,32 @@ func New(q *quorate.Quorum, name string, every time.Duration, opts ...quorate.Pe
 	return p
 }
 
-// A Schedule says when a job is due. The schedules of github.com/robfig/cron/v3
-// are Schedules, except for those of @every.
+// A Schedule determines when a job is due. The schedules of
+// github.com/robfig/cron/v3 implement it, but @every does not work.
 type Schedule interface {
-	// Next returns the first time after t, or the zero time if there is
-	// none. It must depend on nothing but t, so that all processes agree.
-	// It is called by one goroutine at a time for each [Period].
+	// Next returns the first time after t, or the zero time if there is none. The
+	// result must depend only on t, so that all processes agree. For each
+	// [Period], Next is called by one goroutine at a time.
 	Next(t time.Time) time.Time
 }
 
-// NewScheduled is like [New] for a job that is due at the times of a schedule:
+// NewScheduled is like [New], but for a job that is due at the times of a
+// schedule:
 //
 //	daily, err := cron.ParseStandard("0 2 * * *")
 //	…
 //	p := period.NewScheduled(q, "report", daily, period.WithZone(berlin))
 //
-// A period lasts from one time of the schedule to the next, by the nodes'
-// clocks. Its run is recorded under the scheduled time, so all processes agree
-// which run it is. [Period.Do] begins a run only if it was called at most five
-// minutes after the scheduled time, unless [WithCatchUp] is given. Times are
-// rounded up to milliseconds.
+// A period lasts from one scheduled time to the next, by the nodes' clocks. Its
+// run is recorded under the scheduled time, so all processes agree on which run
+// it is. [Period.Do] starts a run only if it was called at most five minutes
+// after the scheduled time, unless you set [WithCatchUp]. Times are rounded up
+// to milliseconds.
 //
-// There are two more options: [WithZone] and [WithCatchUp]. NewScheduled panics
-// if an option is invalid or nil, or if s is nil. Every call reports, with
-// [quorate.ErrInvalid], an invalid name and a schedule that never fires, fires
-// again within 10 ms, or counts from the time at which it is asked.
+// NewScheduled takes two more options: [WithZone] and [WithCatchUp]. It panics
+// if an option is invalid or nil, or if s is nil. Every call returns
+// [quorate.ErrInvalid] if the name is invalid, or if the schedule never fires,
+// fires twice within 10 ms, or counts from the time at which it is asked.
 func NewScheduled(q *quorate.Quorum, name string, s Schedule, opts ...quorate.PeriodOption) *Period {
 	if s == nil {
 		panic("quorate: period.NewScheduled: the schedule is nil")
@@ -237,10 +239,10 @@ func begun(waited int64, now time.Time, skew time.Duration) time.Time {
 	return start
 }
 
-// Wait waits until a period has begun for which Wait has not yet returned on
-// this value. The first call returns at once. With [WithRetry] it also returns
+// Wait waits until a new period has started. It returns once per period on each
+// value; the first call returns immediately. With [WithRetry], it also returns
 // after a tenth of a period or a minute, whichever is less, so that a failed
-// run is repeated. This loop runs f in one process of the fleet in each period:
+// run is repeated. This loop runs f in one process of the fleet per period:
 //
 //	for p.Wait(ctx) == nil {
 //		if _, err := p.Do(ctx, f); err != nil {
@@ -248,9 +250,10 @@ func begun(waited int64, now time.Time, skew time.Duration) time.Time {
 //		}
 //	}
 //
-// Wait sends no requests: once a majority has answered, this process knows what
-// the nodes' clocks show. When ctx ends, Wait fails with an error that matches
-// ctx's error. It also fails with [quorate.ErrClosed] or [quorate.ErrInvalid].
+// Wait sends no requests: once a majority of the nodes has answered, this
+// process knows what their clocks show. When ctx is done, Wait returns an error
+// that matches ctx's error. It can also return [quorate.ErrClosed] or
+// [quorate.ErrInvalid].
 func (p *Period) Wait(ctx context.Context) error {
 	if err := p.usable(); err != nil {
 		return core.WrapError("wait", p.spec.Name, err)

@@ -10,17 +10,17 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Do runs f unless this period has had its run or a run is in progress. It
-// reports whether it called f. If a run is in progress elsewhere, Do returns
-// false at once.
+// Do runs f unless this period has already had its run or a run is in progress.
+// It reports whether it called f. If a run is in progress elsewhere, Do returns
+// false immediately.
 //
-// The context of f ends when ctx ends or when the claim is lost. If the claim
-// is lost, [context.Cause] returns [quorate.ErrLost], and the run of a later
-// period may begin. Do returns f's error, joined with ErrLost or
+// The context passed to f ends when ctx does or when the claim is lost. In the
+// latter case, [context.Cause] returns [quorate.ErrLost], and the run of a
+// later period may begin. Do returns f's error, joined with ErrLost or
 // [quorate.ErrClosed] if the claim ended before f returned. If f panics, so
-// does Do, and the run has failed.
+// does Do, and the run counts as failed.
 //
-// If f has not run, Do fails with a [*quorate.Error] that matches
+// If f could not be run, Do returns a [*quorate.Error] that matches
 //
 //   - ctx's error and [quorate.ErrNoQuorum], or [quorate.ErrHeld] if another
 //     Redlock client holds the name;
@@ -28,13 +28,14 @@ import (
 //   - [quorate.ErrLost] if the claim was lost before f began;
 //   - [quorate.ErrClosed] or [quorate.ErrInvalid].
 //
-// In that case the period may have no run. With [WithRetry], Do also fails with
-// ErrNoQuorum or ErrLost if f has returned nil but that could not be recorded.
-// f may then run again.
+// In that case the period may end without a run. With [WithRetry], Do also
+// returns ErrNoQuorum or ErrLost if f returned nil but this could not be
+// recorded. f may then run again.
 //
-// The caller's clock may be early. If nothing is left to run in this period and
-// the next one begins within the skew ([quorate.WithSkew]), Do waits for it. So
-// a scheduler that calls Do at each full hour by its own clock misses no hour.
+// The caller's clock may be fast. If there is nothing left to run in this
+// period and the next one starts within the skew ([quorate.WithSkew]), Do waits
+// for it. So a scheduler that calls Do on the hour by its own clock does not
+// miss an hour.
 func (p *Period) Do(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		panic("quorate: period.Do: the function is nil")
@@ -59,9 +60,9 @@ type call struct {
 // claim returns the claim once it is held, or nil: an error, or there is
 // nothing to run. Most calls end with the first look, without a claim.
 //
-// Note: Here is an incorrect version: a try, which gives up when another claim
-// holds the name. That may be one that has only looked, a moment before this
-// period began, so the period would have no run.
+// Note: It would be incorrect to try the claim and give up if another claim
+// holds the name. The other one may only have looked at the record just before
+// this period began, and then the period would have no run.
 func (c *call) claim(ctx context.Context) (*core.Lease, error) {
 	for early := true; ; early = false {
 		rec, err := c.reg.Read(ctx)
@@ -133,16 +134,16 @@ func Lease(ctx context.Context) quorate.Lease {
 	return nil
 }
 
-// Start returns the start, in UTC, of the period that f runs for. ctx is the
-// context that [Period.Do] passed to f; for any other context Start returns the
-// zero time.
+// Start returns the start of the period that f runs for, in UTC. ctx is the
+// context that [Period.Do] passed to f; for any other context, Start returns
+// the zero time.
 func Start(ctx context.Context) time.Time {
 	s, _ := ctx.Value(scopeKey{}).(scope)
 	return s.start
 }
 
-// run runs f under the claim, unless the period has had its run, and releases
-// the claim however that ends.
+// run runs f under the claim, unless the period has already had its run, and
+// releases the claim no matter how that ends.
 //
 // Invariant: a run begins only after a majority has recorded its period, under
 // a claim whose Open found an earlier one. A claim that was lost in

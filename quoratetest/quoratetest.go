@@ -9,14 +9,14 @@
 //		})
 //	}
 //
-// The library runs as in production, except that the connections lead to the
-// reference node instead of Redis. In a [testing/synctest] bubble, all waits
-// use the bubble's time. So a lease of 8 s or a guard time of 20 s passes in
-// microseconds, and a test that waits for them does not depend on how busy the
-// machine is. Outside a bubble, time is real.
+// The library runs as it does in production, except that it connects to
+// simulated nodes instead of Redis. Inside a [testing/synctest] bubble,
+// everything uses the bubble's fake time. So an 8 s lease or a 20 s guard time
+// passes in microseconds, and tests do not depend on how busy the machine is.
+// Outside a bubble, time is real.
 //
-// It does not simulate Redis: other commands, [quorate.Connect], Sentinel sets
-// and clusters need servers. All nodes share one clock.
+// It does not simulate Redis itself: for other commands, [quorate.Connect],
+// Sentinel sets and clusters, you need real servers. All nodes share one clock.
 package quoratetest
 
 import (
@@ -38,8 +38,8 @@ import (
 const patience = time.Minute
 
 // A Cluster is a set of nodes inside the test process. Nodes are numbered from
-// 0. A wrong number ends the test. A Cluster is safe for concurrent use as far
-// as a [testing.TB] is: only the test's own goroutine may make calls that end
+// 0, and an invalid number fails the test. A Cluster is as safe for concurrent
+// use as a [testing.TB]: only the test's own goroutine may make calls that fail
 // the test.
 type Cluster struct {
 	t       testing.TB
@@ -51,8 +51,8 @@ type Cluster struct {
 	ways     map[*quorate.Quorum]*memory.Way
 }
 
-// New starts n nodes, 1 to 31, without data. In a [testing/synctest] bubble,
-// call it inside the bubble. The nodes stop when the test ends.
+// New starts n empty nodes, from 1 to 31. To use them in a [testing/synctest]
+// bubble, call New inside the bubble. The nodes stop when the test ends.
 func New(t testing.TB, n int) *Cluster {
 	t.Helper()
 	if n < 1 || n > 31 {
@@ -62,16 +62,16 @@ func New(t testing.TB, n int) *Cluster {
 	return &Cluster{t: t, nodes: nodes, clients: nodes.Clients(t), ways: map[*quorate.Quorum]*memory.Way{}}
 }
 
-// Quorum returns a client of the nodes, made as by [quorate.New]. Each Quorum
-// acts as a separate process: what is made from one Quorum excludes what is
-// made from another. The options are the same as for New, except that the log
-// goes to the test unless an option changes that. The Quorum closes with the
-// test, after the test's deferred calls, and you may close it earlier.
+// Quorum returns a client of the nodes, as [quorate.New] does. Each Quorum acts
+// as a separate process: locks created from one Quorum exclude those created
+// from another. The options are the same as for New, except that by default the
+// log goes to the test. The Quorum is closed when the test ends, after the
+// test's deferred calls, but you may close it earlier.
 //
-// The first Quorum makes the nodes record their set, with its guard time, skew
-// and retention, so all nodes must be up. They vote at once. Quorum also
-// succeeds if a majority of the nodes cannot serve the client: the client's
-// calls then wait, as in production.
+// The first Quorum has the nodes record their set, with its guard time, skew
+// and retention, so all nodes must be up. They vote immediately. Quorum
+// succeeds even if a majority of the nodes cannot serve the client; the
+// client's calls then wait, as in production.
 func (c *Cluster) Quorum(opts ...quorate.Option) *quorate.Quorum {
 	c.t.Helper()
 	way := &memory.Way{}
@@ -100,13 +100,13 @@ func (c *Cluster) Quorum(opts ...quorate.Option) *quorate.Quorum {
 	return q
 }
 
-// Stop stops a node's server. Its connections break, and no new connection can
-// be made until [Cluster.Start].
+// Stop stops a node. Its connections break, and nothing can connect to it until
+// you call [Cluster.Start].
 func (c *Cluster) Stop(i int) { c.t.Helper(); c.node(i).Stop() }
 
-// Start starts the server of a node again, with its data. As with a real
-// server, the newest writes may be lost, so the node does not vote for the
-// guard time, 20 s by default. A node that is still running restarts.
+// Start starts a node again, with its data. As with a real server, its latest
+// writes may be lost, so the node does not vote until the guard time, 20 s by
+// default, has passed. A node that is still running restarts.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	c.node(i).Stop()
@@ -114,17 +114,16 @@ func (c *Cluster) Start(i int) {
 }
 
 // Forget is like [Cluster.Start], but the node has lost its data. It does not
-// vote for the guard time, and after that not until the others have repaired
-// it.
+// vote until the guard time has passed and the other nodes have repaired it.
 func (c *Cluster) Forget(i int) {
 	c.t.Helper()
 	c.node(i).Stop()
 	c.node(i).Start(false)
 }
 
-// Partition cuts a Quorum of this cluster off from exactly the given nodes.
-// With no nodes, the Quorum reaches all nodes again. The nodes keep running,
-// and serve other Quorums.
+// Partition cuts a Quorum of this cluster off from exactly the given nodes. If
+// no nodes are given, the Quorum can reach all of them again. The nodes keep
+// running and serve other Quorums.
 func (c *Cluster) Partition(q *quorate.Quorum, nodes ...int) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -145,14 +144,15 @@ func (c *Cluster) Partition(q *quorate.Quorum, nodes ...int) {
 func (c *Cluster) Delay(i int, d time.Duration) { c.t.Helper(); c.node(i).Delay(d) }
 
 // Holders returns the current holders of a name: the claims that a majority of
-// the nodes votes for, lowest token first, whatever the clients think. There is
-// at most one for a mutex, a running once or a leader. Holders reads the nodes'
-// memory instead of sending requests, so it also covers nodes that are stopped
-// or cut off. Host and PID are not set, because everything is one process.
+// the nodes votes for, lowest token first, no matter what the clients believe.
+// There is at most one for a mutex, a running once or a leader. Holders reads
+// the nodes' memory instead of sending requests, so it includes nodes that are
+// stopped or cut off. Host and PID are not set, because everything runs in one
+// process.
 //
-// When Unlock returns, the release is still on its way to the nodes. When Lock
-// returns, the claim is still on its way to the nodes that the lock did not
-// need. In a bubble, [testing/synctest.Wait] waits for both to arrive.
+// When Unlock returns, the release may not have reached the nodes yet. When
+// Lock returns, the claim may not have reached the nodes that the lock did not
+// need. In a bubble, call [testing/synctest.Wait] first to wait for both.
 func (c *Cluster) Holders(name string) []quorate.Holder {
 	var held []quorate.Holder
 	for _, h := range c.nodes.Holders(name) {

@@ -13,24 +13,25 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// listed is how many claims of a name a node shows at most.
+// listed is the maximum number of claims that a node reports for a name.
 const listed = 100
 
-// Available asks the nodes how many permits could be acquired now. While a
-// claim is waiting the number is 0, because no request overtakes an earlier
+// Available asks the nodes how many permits could be acquired right now. The
+// number is 0 while a claim is waiting, because no request overtakes an earlier
 // one. It is also 0 while more permits are held than the last [Weighted.Resize]
-// has left.
+// allows.
 //
-// The number is a snapshot for metrics and for people. It may be out of date
-// when Available returns, so use [Weighted.TryAcquire] to find out whether you
-// can have a permit. A node shows the permits of the first 100 claims only: each
-// later claim is taken to hold one permit, so the number can be too high if
-// more than 100 claims hold several permits each.
+// The number is a snapshot for metrics and dashboards. It may be out of date by
+// the time Available returns, so use [Weighted.TryAcquire] to find out whether
+// you can get a permit. A node reports the permits of only the first 100
+// claims, and every later claim is assumed to hold one permit, so the number
+// can be too high if more than 100 claims hold several permits each.
 //
-// Available waits for a majority of the nodes until ctx ends, and fails with
-// [quorate.ErrNoQuorum] if too few nodes can say which permits are held. It
-// fails with [quorate.ErrHeld] while a Resize is in progress, and with
-// [quorate.ErrInvalid] if the name is in use with another number of permits.
+// Available waits for a majority of the nodes until ctx is done, and returns
+// [quorate.ErrNoQuorum] if too few nodes know which permits are held. It
+// returns [quorate.ErrHeld] while a Resize is in progress, and
+// [quorate.ErrInvalid] if the name is in use with a different number of
+// permits.
 func (s *Weighted) Available(ctx context.Context) (int64, error) {
 	s.usable()
 	n, err := uint64(0), s.err
@@ -81,8 +82,8 @@ func (s *Weighted) available(ctx context.Context) (uint64, error) {
 	return free(size, queues, sets), nil
 }
 
-// capacityOf returns the capacity under which a quorum of nodes has claims; 0:
-// no quorum has any, or none agrees.
+// capacityOf returns the capacity that the claims on a quorum of nodes were
+// made with, or 0 if no quorum has claims or agrees.
 func capacityOf(queues map[int]script.Queue, sets protocol.Quorums) uint64 {
 	nodes := map[uint64]uint32{}
 	for i, q := range queues {
@@ -93,11 +94,11 @@ func capacityOf(queues map[int]script.Queue, sets protocol.Quorums) uint64 {
 	return 0
 }
 
-// free returns how many of size permits a new claim could get, by the queues of
-// the nodes that answered. Rule 3 of docs/internals/protocol.md counts: a claim
-// takes its permits if a majority could have it, where each node that did not
-// answer is taken to have it too. So a claim that joins or leaves, and has
-// reached only a minority, takes none.
+// free returns how many of size permits a new claim could get, according to the
+// queues of the nodes that answered. It counts by rule 3 of
+// docs/internals/protocol.md: a claim takes up its permits if a majority could
+// have it, assuming that every node that did not answer has it. So a claim that
+// is joining or leaving and has reached only a minority takes up none.
 //
 // Three nodes, size 5: a holder of 2 is on nodes 0 and 1, a holder of 1 on all,
 // and node 2 still has a claim of 4 that has just left the others. It returns 2.

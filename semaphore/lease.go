@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A Lease is a number of permits held as one, and is a [quorate.Lease].
-// [Weighted.AcquireLease] and [Weighted.TryAcquireLease] create it.
+// A Lease is a number of permits held as one. It implements [quorate.Lease].
+// Create it with [Weighted.AcquireLease] or [Weighted.TryAcquireLease].
 type Lease struct {
 	lease *core.Lease
 	name  string
@@ -25,7 +25,7 @@ var _ quorate.Lease = (*Lease)(nil)
 // Token returns the fencing token of the hold; see [quorate.Lease].
 func (l *Lease) Token() uint64 { return l.lease.Token() }
 
-// Context returns a context that ends when the permits are lost or released,
+// Context returns a context that ends when the permits are lost or released;
 // see [quorate.Lease].
 func (l *Lease) Context() context.Context { return l.lease.Context() }
 
@@ -37,13 +37,13 @@ func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
 // [quorate.Lease].
 func (l *Lease) Wanted() <-chan struct{} { return l.lease.Wanted() }
 
-// LogValue returns the name, the token and the time left, for [log/slog].
+// LogValue returns the name, the token and the remaining time, for [log/slog].
 func (l *Lease) LogValue() slog.Value { return l.lease.LogValue() }
 
-// Release releases the permits. It does not wait for the nodes. It fails with
+// Release releases the permits without waiting for the nodes. It returns
 // [quorate.ErrLost] or [quorate.ErrClosed] if the permits have been lost, and
-// with [quorate.ErrNotHeld] if they have already been released. It does nothing
-// on a nil Lease.
+// [quorate.ErrNotHeld] if they have already been released. On a nil Lease it
+// does nothing.
 func (l *Lease) Release() error {
 	if l == nil {
 		return nil

@@ -6,19 +6,19 @@
 //	if err := s.Acquire(ctx, 1); err != nil { ... }
 //	defer s.Release(1)
 //
-// Permits are leases on a majority of the nodes of a [quorate.Quorum]. The
-// library renews them. If a process crashes, its permits are released when its
+// Permits are leases on a majority of the nodes of a [quorate.Quorum], which
+// the library renews. If a process crashes, its permits are released when its
 // leases expire.
 //
 // # Errors
 //
-// Methods with a context return a [*quorate.Error]. Test for its kind with
-// [errors.Is]:
+// Methods that take a context return a [*quorate.Error]. Check for its kind
+// with [errors.Is]:
 //
 //   - [quorate.ErrHeld]: too few permits are free, or others are ahead in the
 //     queue;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
-//     at once if so many nodes refuse permanently that waiting is pointless;
+//     early if so many nodes refuse permanently that waiting is pointless;
 //   - [quorate.ErrLost]: the permits have been lost;
 //   - [quorate.ErrNotHeld]: the lease has already been released;
 //   - [quorate.ErrClosed]: the Quorum has been closed;
@@ -27,8 +27,8 @@
 //     permits is wrong.
 //
 // If the context ends first, the error matches the context's error and also
-// ErrHeld or ErrNoQuorum, depending on what the call was waiting for. In that
-// case no permits remain taken on any node.
+// ErrHeld or ErrNoQuorum, depending on what the call was waiting for. Its claim
+// is then withdrawn from all nodes.
 //
 // All types in this package are safe for concurrent use.
 package semaphore
@@ -45,12 +45,12 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// A Weighted is a number of permits that all processes share. It must be
-// created by [NewWeighted] and must not be copied.
+// A Weighted is a semaphore whose permits are shared by all processes. It must
+// be created with [NewWeighted] and must not be copied.
 //
 // Small requests cannot starve a large one, because no request overtakes an
-// earlier request. A permit counts as free only if the claims on the nodes say
-// so; votes alone do not decide (docs/internals/protocol.md, rule 3).
+// earlier one. Whether a permit is free depends on the claims on the nodes, not
+// on votes alone (docs/internals/protocol.md, rule 3).
 type Weighted struct {
 	q    *core.Quorum
 	spec *core.Spec
@@ -63,14 +63,14 @@ type Weighted struct {
 }
 
 // NewWeighted returns a semaphore of n permits, from 1 to 2^48. All users of
-// the name must agree on n: a call with a different n fails with
-// [quorate.ErrInvalid], and the error shows both numbers. Once
-// [Weighted.Resize] has been called, the number it set applies, whatever n is.
+// the name must agree on n: a call with a different n returns
+// [quorate.ErrInvalid], and the error shows both numbers. After a call to
+// [Weighted.Resize], the number it set applies and n is ignored.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
 // settings of q. NewWeighted panics if an option is invalid or nil. If n or the
-// name is invalid, every Acquire reports it.
+// name is invalid, every Acquire returns an error.
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.SharedOption) *Weighted {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
@@ -97,28 +97,30 @@ func checkSize(n int64) error {
 	return nil
 }
 
-// Acquire acquires n permits, at least 0. It waits for its turn until ctx ends.
+// Acquire acquires n permits. It waits for its turn until ctx is done. n must
+// not be negative.
 //
-// If the semaphore has fewer than n permits in total, Acquire fails at once
-// with [quorate.ErrInvalid], because no release can make it succeed. (x/sync
-// waits for the context to end.)
+// If the semaphore has fewer than n permits in total, Acquire immediately
+// returns [quorate.ErrInvalid], because it could never succeed. (x/sync waits
+// until the context is done.)
 func (s *Weighted) Acquire(ctx context.Context, n int64) error {
 	return s.acquire(ctx, "acquire", n, false)
 }
 
 // TryAcquire acquires n permits without waiting for its turn, and reports
-// whether it succeeded. It waits only for the answers of a majority, for at
-// most one node timeout. If n is higher than the number passed to NewWeighted,
-// it also asks for the number that [Weighted.Resize] has set, for at most two
-// node timeouts.
+// whether it succeeded. It waits only for a majority of the nodes to answer,
+// for at most one node timeout. If n is higher than the number passed to
+// NewWeighted, it also looks up the number set by [Weighted.Resize], which
+// takes at most two node timeouts.
 func (s *Weighted) TryAcquire(n int64) bool {
 	return s.acquire(context.Background(), "try acquire", n, true) == nil
 }
 
-// Release releases n permits that [Weighted.Acquire] or [Weighted.TryAcquire]
-// acquired. It does not wait for the nodes. It panics if fewer are held or n is
-// negative. Release first accounts for permits that have been lost, so it never
-// releases permits that another goroutine is still using.
+// Release releases n permits that were acquired with [Weighted.Acquire] or
+// [Weighted.TryAcquire]. It does not wait for the nodes. It panics if fewer
+// than n are held or n is negative. Permits that have been lost are counted
+// first, so Release never takes a permit away from another goroutine that is
+// still using it.
 func (s *Weighted) Release(n int64) {
 	s.usable()
 	if n < 0 {
@@ -165,8 +167,8 @@ func releaseAll(ls []*Lease) {
 }
 
 // AcquireLease is like [Weighted.Acquire] but returns a lease on the permits,
-// with a token and a context that ends when they are lost. Release them with
-// [Lease.Release], not with [Weighted.Release]. n must be at least 1.
+// with a token and a context that ends if the permits are lost. Release them
+// with [Lease.Release], not with [Weighted.Release]. n must be at least 1.
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, false)
 	return l, core.WrapError("acquire lease", s.spec.Name, err)
@@ -190,18 +192,18 @@ func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 
 // Resize changes the number of permits to n, from 1 to 2^48, for all users of
 // the name, until the next Resize. The nodes keep the number forever. An
-// increase admits waiting claims at once. A decrease takes effect as permits
-// are released: no holder loses its permits. A claim that waits for more than n
-// permits fails with [quorate.ErrInvalid] within a third of the TTL.
+// increase admits waiting claims immediately. A decrease takes effect as
+// permits are released; no holder loses its permits. A claim that is waiting
+// for more than n permits fails with [quorate.ErrInvalid] within TTL/3.
 //
-// The number survives if a minority of the nodes loses its data and the others
-// can repair those nodes within a guard time. Until they are repaired, nodes
-// without their data use the number passed to NewWeighted.
+// The number survives if a minority of the nodes loses its data, as long as
+// those nodes are repaired from the others within a guard time. Until then,
+// nodes without their data use the number passed to NewWeighted.
 //
-// Resize fails with [quorate.ErrNoQuorum] and the context's error if a majority
-// did not confirm before ctx ended, and with [quorate.ErrLost] if another
-// Resize intervened. After a failure the number may or may not have changed;
-// call Resize again.
+// Resize returns [quorate.ErrNoQuorum] joined with the context's error if a
+// majority did not confirm before ctx was done, and [quorate.ErrLost] if
+// another Resize got in between. After a failure the number may or may not have
+// changed, so call Resize again.
 func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	s.usable()
 	err := errors.Join(s.err, checkSize(n))
@@ -211,9 +213,9 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	return core.WrapError("resize", s.spec.Name, err)
 }
 
-// Size asks the nodes how many permits there are: the number set by the last
-// [Weighted.Resize], or else the number passed to [NewWeighted]. It fails with
-// [quorate.ErrHeld] while a Resize is in progress.
+// Size asks the nodes how many permits there are in total: the number set by
+// the last [Weighted.Resize], or else the number passed to [NewWeighted]. It
+// fails with [quorate.ErrHeld] while a Resize is in progress.
 func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	s.usable()
 	if s.err != nil {
@@ -223,9 +225,9 @@ func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	return int64(n), core.WrapError("size", s.spec.Name, err)
 }
 
-// Holder asks the nodes which process has held permits longest. It fails with
-// [quorate.ErrNotHeld] if no process holds any. The answer may already be out
-// of date when it arrives.
+// Holder asks the nodes which process has held permits longest. It returns
+// [quorate.ErrNotHeld] if no process holds any. The answer may be out of date
+// by the time it arrives.
 func (s *Weighted) Holder(ctx context.Context) (quorate.Holder, error) {
 	s.usable()
 	if s.err != nil {
@@ -249,9 +251,10 @@ func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) er
 	return core.WrapError(op, s.spec.Name, err)
 }
 
-// keep lists a hold for Release. It may have ended by itself since it was got.
-// Invariant: only lose says so. A hold that is past its deadline may still be
-// renewed by an answer from just before it, and must still be listed.
+// keep lists a hold for Release. The hold may have been lost since it was
+// acquired. Invariant: only lose decides that. A hold that is past its deadline
+// may still be renewed by an answer from just before the deadline, so it must
+// still be listed.
 func (s *Weighted) keep(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +265,7 @@ func (s *Weighted) keep(l *Lease) {
 	s.held = append(s.held, l)
 }
 
-// lose accounts for permits whose hold has ended by itself.
+// lose accounts for permits that have been lost.
 func (s *Weighted) lose(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,22 +41,22 @@ type replica struct {
 	failed error        // why the last time brought no answer
 }
 
-// Run takes part until ctx ends. For each shard that this replica has, it calls
-// f in a goroutine of its own, with the number of the shard, counted from 0,
-// and its lease. The context of f ends when ctx ends, when the shard is to be
-// handed over, or when the shard is lost; in the last case [context.Cause]
-// returns [quorate.ErrLost]. f must then return soon, because the shard is not
-// given up before f returns.
+// Run takes part until ctx is done. For each shard that this replica gets, it
+// calls f in a separate goroutine, with the number of the shard (counting from
+// 0) and its lease. The context passed to f ends when ctx does, when the shard
+// is to be handed over, or when the shard is lost; in the last case,
+// [context.Cause] returns [quorate.ErrLost]. f must then return soon, because
+// the shard is not handed over until it does.
 //
-// If f returns although its context has not ended, the shard is given up, and a
+// If f returns while its context is still active, the shard is given up, and a
 // second later this or another replica takes it. If f returns an error, it is
 // logged. If f panics, the process crashes, as with a panic in any goroutine.
 //
-// Run waits through outages. It returns an error that matches ctx's error when
-// ctx has ended, [quorate.ErrClosed] when the Quorum is closed, or
-// [quorate.ErrInvalid] if the name is invalid or is shared with users of
-// another n. When Run returns, every f has returned and all shards have been
-// given up. Each concurrent call of Run counts as a replica.
+// Run keeps waiting through outages. It returns an error that matches ctx's
+// error when ctx is done, [quorate.ErrClosed] when the Quorum is closed, or
+// [quorate.ErrInvalid] if the name is invalid or is used with a different n. By
+// the time Run returns, every f has returned and all shards have been given up.
+// Each concurrent call of Run counts as a replica.
 func (s *Shards) Run(ctx context.Context,
 	f func(ctx context.Context, shard int, l quorate.Lease) error) error {
 	switch {

@@ -1,5 +1,5 @@
 // Package shards divides work among the replicas of a service. Each of n shards
-// runs in one replica at a time, and each replica gets its fair share.
+// runs in one replica at a time, and every replica gets its fair share.
 //
 //	s := shards.New(q, "mailboxes", 64)
 //	err := s.Run(ctx, func(ctx context.Context, shard int, l quorate.Lease) error {
@@ -23,21 +23,21 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// Shards are n shards that all replicas share. They must be created by [New]
+// Shards are n shards that all replicas share. They must be created with [New]
 // and must not be copied.
 //
 // No two replicas hold a shard at the same time, as far as a lock can guarantee
-// that: a process can sleep through its lease. So fence what a shard writes to
-// with the token of its lease, which rises with each holder of the shard.
+// that. But a process can sleep through its lease, so fence each shard's writes
+// with the token of its lease, which increases with every holder of the shard.
 //
-// Each replica has n divided by the number of replicas, or one more. When a
-// replica joins or leaves, little more than its own share moves. A replica
-// whose context ends hands its shards over at once. When a replica dies, the
-// next in line takes its shards once the lease has expired. At most n replicas
-// take part, and at most 100; any others stand by.
+// Each replica gets n divided by the number of replicas, or one more. When a
+// replica joins or leaves, few shards move besides its own share. When a
+// replica's context ends, it hands over its shards immediately. When a replica
+// dies, the next in line takes over its shards once the lease has expired. Up
+// to n replicas take part, but no more than 100; the rest stand by.
 //
-// The claims are those of mutexes with the names name:0 to name:n-1, and of a
-// semaphore name:members. Do not use these names for other primitives.
+// The shards use the claims of mutexes named name:0 to name:n-1 and of a
+// semaphore named name:members. Do not use these names for other primitives.
 type Shards struct {
 	_       core.NoCopy
 	q       *quorate.Quorum
@@ -53,13 +53,13 @@ type Shards struct {
 // most is how many replicas take part: package inspect shows no more.
 const most = 100
 
-// New returns n shards with the given name, 1 to 10000. All users of the name
-// must agree on n: to change n, choose another name.
+// New returns n shards, from 1 to 10000, with the given name. All users of the
+// name must agree on n. To change n, choose a different name.
 //
 // Options: [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
 // [quorate.WithoutRenewal] and [quorate.WithWarning]. The defaults are the
-// settings of q. New panics if n or an option is invalid. [Shards.Run] reports an
-// invalid name (empty, longer than 1016 bytes, or with braces) with
+// settings of q. New panics if n or an option is invalid. If the name is
+// invalid (empty, longer than 1016 bytes, or with braces), [Shards.Run] returns
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, n int, opts ...quorate.SharedOption) *Shards {
 	if n < 1 || n > 10_000 {

@@ -1,7 +1,7 @@
-// Package quoratecertmagic gives any storage of
-// github.com/caddyserver/certmagic a lock on a quorum of independent Redis
-// masters. It is for fleets of Caddy, or of programs that use CertMagic, whose
-// storage has no lock of its own or one that goes by clocks and timestamps.
+// Package quoratecertmagic adds locks on a quorum of independent Redis masters
+// to any storage for github.com/caddyserver/certmagic. It is for fleets of
+// Caddy servers, or of programs that use CertMagic, whose storage has no locks
+// of its own or has locks based on timestamps.
 package quoratecertmagic
 
 import (
@@ -17,15 +17,16 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// Storage is a [certmagic.Storage] whose locks are Quorate's. Everything else
-// goes to the storage that it was made from. It is safe for concurrent use.
+// Storage is a [certmagic.Storage] that uses Quorate's locks. Everything else
+// goes to the underlying storage. It is safe for concurrent use.
 //
 // Waiters get a lock first come, first served. Leases are renewed until Unlock,
-// so a lock lasts as long as its work does. If a process dies, its locks are
-// free when their leases expire (8 s by default).
+// so a lock lasts as long as the work does. If a process dies, its locks are
+// released when their leases expire (after 8 s by default).
 //
-// CertMagic does not stop its work when a lock is lost. It is tolerant of two
-// processes that obtain one certificate; the second one costs rate limit.
+// CertMagic does not stop working when a lock is lost. It tolerates two
+// processes obtaining the same certificate, but the second one counts against
+// the rate limit.
 type Storage struct {
 	certmagic.Storage
 	q    *quorate.Quorum
@@ -51,14 +52,14 @@ var (
 	_ certmagic.LockLeaseRenewer = (*Storage)(nil)
 )
 
-// New returns s with the locks of q. Make one Storage per process, and use it
-// as the Storage of each certmagic.Config. All processes that share s must use
-// the same nodes. The options are the options of [mutex.New], and New panics if
-// mutex.New would, or if s is nil.
+// New returns a storage that stores everything in s and locks with q. Create
+// one Storage per process and use it as the Storage of each certmagic.Config.
+// All processes that share s must use the same nodes. New takes the options of
+// [mutex.New], and panics if mutex.New would or if s is nil.
 //
-// A name is locked as the mutex "certmagic:" followed by the name as
-// [certmagic.KeyBuilder.Safe] returns it, as certmagic.FileStorage does. So
-// quorate inspect shows which process obtains a certificate.
+// The mutex for a name is called "certmagic:" followed by the name as sanitized
+// by [certmagic.KeyBuilder.Safe], which certmagic.FileStorage uses too. So
+// "quorate inspect" can show which process is obtaining a certificate.
 func New(s certmagic.Storage, q *quorate.Quorum, opts ...quorate.LockOption) *Storage {
 	if s == nil {
 		panic("quorate: quoratecertmagic.New: the storage is nil")
@@ -103,15 +104,15 @@ func (s *Storage) drop(name string, l *lock) {
 	}
 }
 
-// Lock waits for its turn until ctx ends, and fails as
-// [mutex.Mutex.LockContext] does.
+// Lock waits for its turn until ctx is done. It returns the same errors as
+// [mutex.Mutex.LockContext].
 func (s *Storage) Lock(ctx context.Context, name string) error {
 	l := s.use(name)
 	return s.locked(name, l, l.m.LockContext(ctx))
 }
 
-// TryLock reports whether it has locked the name. It does not wait for others.
-// If too few nodes answer, it fails with [quorate.ErrNoQuorum].
+// TryLock reports whether it has locked the name. It does not wait for its
+// turn. If too few nodes answer, it returns [quorate.ErrNoQuorum].
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	l := s.use(name)
 	err := s.locked(name, l, l.m.TryLockContext(ctx))
@@ -121,11 +122,11 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock unlocks the name. It fails with [quorate.ErrNotHeld] if this Storage
-// has not locked the name, and with [quorate.ErrLost] or [quorate.ErrClosed] if
-// the lock had ended before. In the latter cases another process may have
-// worked at the same time. Nodes that do not answer are no error: they free the
-// name when they are back, or when the lease expires.
+// Unlock unlocks the name. It returns [quorate.ErrNotHeld] if this Storage has
+// not locked the name, and [quorate.ErrLost] or [quorate.ErrClosed] if the lock
+// had already ended. In the latter cases another process may have been working
+// at the same time. It is not an error if nodes do not answer: they release the
+// name when they come back, or when the lease expires.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	s.mu.Lock()
 	l := s.locks[certmagic.StorageKeys.Safe(name)]
@@ -153,13 +154,14 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 
 // RenewLockLease makes sure that the name is still locked. CertMagic calls it
 // before each attempt to obtain a certificate. Quorate renews leases by itself,
-// so there is nothing to do unless the lock was lost. Then RenewLockLease locks
-// the name again, and waits for its turn for at most d, or until ctx ends.
-// CertMagic looks next whether another process has obtained the certificate. It
-// fails with [quorate.ErrNotHeld] if this Storage has not locked the name.
+// so there is nothing to do unless the lock was lost. In that case
+// RenewLockLease locks the name again, waiting for its turn for at most d or
+// until ctx is done. CertMagic then checks whether another process has obtained
+// the certificate. RenewLockLease returns [quorate.ErrNotHeld] if this Storage
+// has not locked the name.
 //
-// With [quorate.WithoutRenewal], RenewLockLease renews the lease for one TTL,
-// whatever d is.
+// With [quorate.WithoutRenewal], RenewLockLease renews the lease for one TTL
+// and ignores d.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -1,8 +1,9 @@
 // Package quorategocron provides an Elector and a Locker for
-// github.com/go-co-op/gocron/v2, on a quorum of independent Redis masters.
+// github.com/go-co-op/gocron/v2 on a quorum of independent Redis masters.
 //
 // The Locker records which periods have had their run. So even a job that takes
-// only a millisecond runs once, even if another scheduler's clock is late.
+// only a millisecond runs just once, although another scheduler's clock may be
+// slow.
 package quorategocron
 
 import (
@@ -20,15 +21,15 @@ import (
 )
 
 var (
-	// ErrNotDue means that this period has had its run, or that a run is in
-	// progress elsewhere.
+	// ErrNotDue means that this period has already had its run, or that a run is
+	// in progress elsewhere.
 	ErrNotDue = errors.New("quorate: this period has already had its run, or a run is in progress")
-	// ErrNotLeader means that another scheduler leads, or that none leads at
-	// the moment.
+	// ErrNotLeader means that another scheduler is the leader, or that there is no
+	// leader at the moment.
 	ErrNotLeader = errors.New("quorate: this scheduler is not the leader")
 )
 
-// A Locker is a [gocron.Locker]: of all schedulers, one runs a job in each
+// A Locker is a [gocron.Locker]: only one of the schedulers runs a job in each
 // period. It is safe for concurrent use.
 type Locker struct {
 	q     *quorate.Quorum
@@ -38,19 +39,19 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker of jobs that run once in every period. The periods
-// have the length every, as in [period.New]. The options are the options of
-// period.New, and NewLocker panics if New would. Jobs are identified by their
-// names. Give each job a Locker with the job's interval, using
-// [gocron.WithDistributedJobLocker], or give one Locker to the scheduler if all
-// jobs have the same interval.
+// NewLocker returns a Locker for jobs that run once per period. Periods have
+// the length every, as in [period.New]. NewLocker takes the options of
+// period.New and panics if New would. Jobs are identified by their names. Use
+// [gocron.WithDistributedJobLocker] to give each job a Locker with the job's
+// interval, or give one Locker to the scheduler if all jobs have the same
+// interval.
 func NewLocker(q *quorate.Quorum, every time.Duration, opts ...quorate.PeriodOption) *Locker {
 	period.New(q, "every", every, opts...) // panics if one is wrong
 	return &Locker{q, every, opts}
 }
 
-// Lock begins the run of this period. It fails with [ErrNotDue], or with the
-// errors of [period.Period.Do]. It waits for nodes until ctx ends.
+// Lock starts the run for this period. It returns [ErrNotDue] or any error of
+// [period.Period.Do]. It waits for nodes until ctx is done.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	began := make(chan struct{})
 	r := &run{over: make(chan struct{}), ended: make(chan error, 1)}
@@ -82,7 +83,7 @@ type run struct {
 }
 
 // Unlock ends the run. It returns an error that matches [quorate.ErrLost] if
-// the claim was lost in the meantime. gocron drops it.
+// the claim was lost in the meantime, but gocron ignores it.
 func (r *run) Unlock(context.Context) error {
 	r.once.Do(func() {
 		close(r.over)
@@ -91,7 +92,7 @@ func (r *run) Unlock(context.Context) error {
 	return r.err
 }
 
-// An Elector is a [gocron.Elector]: of all schedulers, only the leader runs
+// An Elector is a [gocron.Elector]: only the leader among the schedulers runs
 // jobs. It is safe for concurrent use.
 type Elector struct {
 	election *leader.Election
@@ -101,15 +102,15 @@ type Elector struct {
 var _ gocron.Elector = (*Elector)(nil)
 
 // NewElector returns a participant in the election with the given name. It
-// takes part while [Elector.Run] is running. The options are the options of
+// takes part while [Elector.Run] is running. NewElector takes the options of
 // [leader.New].
 func NewElector(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Elector {
 	return &Elector{election: leader.New(q, name, opts...)}
 }
 
-// Run takes part until ctx ends. It returns what [leader.Election.Run] returns.
-// End ctx after the scheduler's Shutdown: the next leader's jobs do not wait
-// for jobs that are still running here.
+// Run takes part until ctx is done. It returns what [leader.Election.Run]
+// returns. Cancel ctx after the scheduler's Shutdown, because the next leader's
+// jobs do not wait for jobs that are still running here.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
 		e.term.Store(&term)
@@ -118,9 +119,9 @@ func (e *Elector) Run(ctx context.Context) error {
 	}})
 }
 
-// IsLeader returns nil while this participant leads, and otherwise
-// [ErrNotLeader]. It does not contact any node. Losing the leadership does not
-// stop a job that is already running: have the job watch the context of
+// IsLeader returns nil while this participant is the leader, and [ErrNotLeader]
+// otherwise. It does not contact the nodes. Losing the leadership does not stop
+// a job that is already running, so have the job watch the context of
 // [Elector.Term].
 func (e *Elector) IsLeader(context.Context) error {
 	if e.Term() == nil {
@@ -130,7 +131,7 @@ func (e *Elector) IsLeader(context.Context) error {
 }
 
 // Term returns the lease of this participant's term, including the fencing
-// token, or nil while the participant does not lead.
+// token, or nil while this participant is not the leader.
 func (e *Elector) Term() quorate.Lease {
 	if term := e.term.Load(); term != nil && (*term).Context().Err() == nil {
 		return *term

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A Locker is a [lock.Locker] and a [lock.SessionLocker]. Give it to one
+// A Locker is a [lock.Locker] and a [lock.SessionLocker]. Pass it to one
 // provider, with goose.WithLocker. It is safe for concurrent use.
 type Locker struct{ m *mutex.Mutex }
 
@@ -22,20 +22,20 @@ var (
 	_ lock.SessionLocker = (*Locker)(nil)
 )
 
-// New returns the lock with the given name. The options are the options of
-// [mutex.New], and New panics if mutex.New would.
+// New returns the lock with the given name. It takes the options of [mutex.New]
+// and panics if mutex.New would.
 func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Locker {
 	return &Locker{mutex.New(q, name, opts...)}
 }
 
-// Lock waits for its turn until ctx ends, and fails as
-// [mutex.Mutex.LockContext] does.
+// Lock waits for its turn until ctx is done. It returns the same errors as
+// [mutex.Mutex.LockContext].
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error { return l.m.LockContext(ctx) }
 
-// Unlock releases the lock, and waits until a majority of the nodes has
-// confirmed that. It fails with [quorate.ErrLost] if the lock was lost while
-// the migrations ran. In that case another replica may have run at the same
-// time, because goose cannot be stopped in the middle.
+// Unlock releases the lock and waits until a majority of the nodes has
+// confirmed that. It returns [quorate.ErrLost] if the lock was lost during the
+// migrations. In that case another replica may have run migrations at the same
+// time, because goose cannot be interrupted.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error { return l.m.UnlockContext(ctx) }
 
 // SessionLock is [Locker.Lock].

@@ -1,7 +1,7 @@
 // Package quoratemigrate adds a lock on a quorum of independent Redis masters
 // to a database driver of github.com/golang-migrate/migrate/v4. It is for
-// drivers that have no lock of their own, such as ClickHouse and MongoDB by
-// default, and for poolers that do not keep sessions.
+// drivers that have no lock of their own (such as ClickHouse, and MongoDB by
+// default), and for poolers that do not keep sessions.
 package quoratemigrate
 
 import (
@@ -23,22 +23,21 @@ type driver struct {
 	wait time.Duration
 }
 
-// New returns d behind the lock with the given name. Its Lock waits for its
-// turn for at most wait, and then for the lock of d itself, if d has one.
-// Choose a wait below the LockTimeout of migrate, which is 15 s by default:
-// after that time migrate gives up, but does not stop the waiting call. The
-// options are the options of [mutex.New], and New panics if mutex.New would.
-// New also panics if wait is not positive.
+// New wraps d in the lock with the given name. The driver's Lock waits for its
+// turn for at most wait, and then for d's own lock, if it has one. Choose a
+// wait below migrate's LockTimeout, which is 15 s by default: after that time
+// migrate gives up, but the waiting call goes on. New takes the options of
+// [mutex.New]. It panics if mutex.New would or if wait is not positive.
 //
-// Lock fails with [database.ErrLocked] if another process has the lock for all
-// of wait, and with [quorate.ErrNoQuorum] if nodes are missing. Unlock fails
-// with [quorate.ErrLost] if the lock was lost while the migrations ran. In that
-// case another replica may have run at the same time, because migrate cannot be
-// stopped in the middle.
+// Lock returns [database.ErrLocked] if another process still has the lock after
+// wait, and [quorate.ErrNoQuorum] if too few nodes answer. Unlock returns
+// [quorate.ErrLost] if the lock was lost during the migrations. In that case
+// another replica may have run migrations at the same time, because migrate
+// cannot be interrupted.
 //
 // A driver creates its version table when it is opened. Open the driver through
-// the value that New returns, because the first replicas may all do that at
-// once.
+// the value that New returns, because several replicas might do that at the
+// same time.
 func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration, opts ...quorate.LockOption) database.Driver {
 	if wait <= 0 {
 		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: must be positive: how long another replica's migrations may take, and less than migrate's LockTimeout", wait))

@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A Mutex is a lock that is held on a majority of the nodes. Each call of Lock
-// is a separate claim: a second call on the same value waits for the hold to
-// end, just as a call in another process does. It is safe for concurrent use.
+// A Mutex is a lock on a majority of the nodes. Each call of Lock is a separate
+// claim: a second call on the same value waits for the hold to end, just as a
+// call in another process would. It is safe for concurrent use.
 type Mutex struct {
 	q       *quorate.Quorum
 	name    string
@@ -46,7 +46,7 @@ func (m *Mutex) Name() string {
 }
 
 // Value returns the fencing token of the hold in decimal digits. The token
-// rises with every holder of the name. Value returns "" unless the mutex is
+// increases with every holder of the name. Value returns "" if the mutex is not
 // locked.
 func (m *Mutex) Value() string {
 	m.mu.Lock()
@@ -57,8 +57,8 @@ func (m *Mutex) Value() string {
 	return strconv.FormatUint(m.hold.lease.Token(), 10)
 }
 
-// Until returns the time until which the hold is valid, or the zero time unless
-// the mutex is locked. It does not contact any node.
+// Until returns the time until which the hold is valid, or the zero time if the
+// mutex is not locked. It does not contact the nodes.
 func (m *Mutex) Until() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,8 @@ func (m *Mutex) TryLock() error {
 	return m.TryLockContext(context.Background())
 }
 
-// TryLockContext tries to lock m once. It fails as [Mutex.LockContext] does.
+// TryLockContext tries to lock m once. It returns the same errors as
+// [Mutex.LockContext].
 func (m *Mutex) TryLockContext(ctx context.Context) error {
 	return m.lock(ctx, 1)
 }
@@ -88,10 +89,10 @@ func (m *Mutex) Lock() error {
 }
 
 // LockContext locks m. It waits in the queue for as long as redsync would keep
-// trying: see [WithTries]. It fails with an error that matches [ErrFailed] and
-// an error of package quorate. The error also matches an *[ErrTaken] if another
-// claim was in the way, and, if too many nodes did not answer, a *[RedisError]
-// for each of them.
+// trying; see [WithTries]. Its error matches [ErrFailed] and an error of
+// package quorate. The error also matches *[ErrTaken] if another claim was in
+// the way, or a *[RedisError] for each node that did not answer if too many did
+// not.
 func (m *Mutex) LockContext(ctx context.Context) error {
 	return m.lock(ctx, m.tries)
 }
@@ -167,11 +168,11 @@ func (m *Mutex) Unlock() (bool, error) {
 	return m.UnlockContext(context.Background())
 }
 
-// UnlockContext unlocks m, and reports whether a majority of the nodes has
-// confirmed that. Otherwise it returns the reason: [ErrLockAlreadyExpired] if
-// the hold had already ended or there was none, and a *[RedisError] for each
-// node that did not answer. The lock is released in any case. On those nodes it
-// ends when they are back or when its lease ends.
+// UnlockContext unlocks m and reports whether a majority of the nodes has
+// confirmed that. If not, it returns the reason: [ErrLockAlreadyExpired] if the
+// hold had already ended or there was none, or a *[RedisError] for each node
+// that did not answer. The lock is released anyway: on those nodes it ends when
+// they come back or when the lease expires.
 func (m *Mutex) UnlockContext(ctx context.Context) (bool, error) {
 	if m.refused != nil {
 		return false, m.refused
@@ -205,8 +206,8 @@ func (m *Mutex) Extend() (bool, error) {
 }
 
 // ExtendContext extends the hold by another expiry from now. It reports whether
-// a majority of the nodes has agreed, and otherwise returns an error that
-// matches [ErrExtendFailed]. A hold that has ended cannot be extended.
+// a majority of the nodes has agreed. If not, it returns an error that matches
+// [ErrExtendFailed]. A hold that has ended cannot be extended.
 func (m *Mutex) ExtendContext(ctx context.Context) (bool, error) {
 	if m.refused != nil {
 		return false, m.refused
@@ -237,8 +238,8 @@ func (m *Mutex) Valid() (bool, error) {
 }
 
 // ValidContext reports whether m is locked and its hold has not ended. The
-// error says how it ended. It does not contact any node: a hold that is lost on
-// the nodes has already ended here.
+// error says how it ended. ValidContext does not contact the nodes: by the time
+// a hold is lost on the nodes, it has already ended here.
 func (m *Mutex) ValidContext(context.Context) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

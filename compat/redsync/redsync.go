@@ -1,15 +1,17 @@
 // Package redsync has the methods, options and errors of
-// github.com/go-redsync/redsync/v4, on a quorum of independent Redis masters.
-// To switch from redsync, change the import path and the argument of [New].
+// github.com/go-redsync/redsync/v4, but runs on a quorum of independent Redis
+// masters. To switch from redsync, change the import path and the argument of
+// [New].
 //
-// Use it for the transition; see docs/use/from-redsync.md: package mutex renews
-// its leases and has a context that ends with the hold. Package mutex, this
-// package and redsync exclude each other on the same nodes.
+// Use it only for the transition (see docs/use/from-redsync.md), because
+// package mutex also renews leases and has a context that ends with the hold.
+// On the same nodes, package mutex, this package and redsync exclude each
+// other.
 //
-// This package defines its own errors and does not depend on redsync.
-// errors.Is(err, redsync.ErrFailed) compiles unchanged once the import path has
-// changed. Code that compares errors with those of the old import path must
-// change as well.
+// This package defines its own errors and does not depend on redsync. Code such
+// as errors.Is(err, redsync.ErrFailed) works once you change the import path.
+// Code that compares errors with those of the old import path must change as
+// well.
 package redsync
 
 import (
@@ -22,7 +24,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// Redsync makes mutexes. It is safe for concurrent use.
+// Redsync creates mutexes. It is safe for concurrent use.
 type Redsync struct{ q *quorate.Quorum }
 
 // New returns a Redsync whose mutexes are held on the nodes of q. It panics if
@@ -35,7 +37,7 @@ func New(q *quorate.Quorum) *Redsync {
 }
 
 // NewMutex returns a mutex with the given name. If an option is not supported
-// here, each call that would lock, extend or unlock fails with an error that
+// here, each call that would lock, extend or unlock returns an error that
 // matches [quorate.ErrInvalid] and says why.
 func (r *Redsync) NewMutex(name string, options ...Option) *Mutex {
 	m := &Mutex{
@@ -104,63 +106,64 @@ func (f OptionFunc) Apply(mutex *Mutex) {
 type DelayFunc func(tries int) time.Duration
 
 // WithExpiry sets how long a hold lasts unless it is extended. The default is 8
-// s. The expiry becomes the TTL of the lease if the guard time of the nodes
-// allows that (see [quorate.WithGuard]). Otherwise the lease has the TTL of the
-// quorum and is renewed until the expiry. In that case [Mutex.Until] moves with
-// the renewals.
+// s. The expiry becomes the TTL of the lease if the nodes' guard time allows it
+// (see [quorate.WithGuard]). Otherwise the lease has the TTL of the quorum and
+// is renewed until the expiry; in that case [Mutex.Until] moves forward with
+// each renewal.
 func WithExpiry(expiry time.Duration) Option {
 	return OptionFunc(func(m *Mutex) { m.expiry = expiry })
 }
 
-// WithTries sets how long Lock waits for its turn: the sum of the delays
-// between that many tries. The default is 32. With 1 it does not wait.
+// WithTries sets how long Lock waits for its turn: as long as redsync would
+// wait between that many tries. The default is 32. With 1, Lock does not wait.
 func WithTries(tries int) Option {
 	return OptionFunc(func(m *Mutex) { m.tries = tries })
 }
 
 // WithRetryDelay sets the delay between two tries; see [WithTries]. The default
-// is between 50 and 250 ms. A claim waits in a queue and does not ask the nodes
-// again.
+// is between 50 and 250 ms. A claim does not really retry: it waits in a queue.
 func WithRetryDelay(delay time.Duration) Option {
 	return WithRetryDelayFunc(func(int) time.Duration { return delay })
 }
 
-// WithRetryDelayFunc is like [WithRetryDelay] with a function. Lock calls it
-// before it waits: once for each try but the first, at most 1,000 times.
+// WithRetryDelayFunc is like [WithRetryDelay], but takes a function. Lock calls
+// it before it waits: once for each try but the first, at most 1,000 times.
 func WithRetryDelayFunc(delayFunc DelayFunc) Option {
 	return OptionFunc(func(m *Mutex) { m.delayFunc = delayFunc })
 }
 
-// WithSetNXOnExtend is refused: a hold that has ended does not come back.
+// WithSetNXOnExtend is refused: a hold that has ended cannot be revived.
 func WithSetNXOnExtend() Option {
 	return OptionFunc(func(m *Mutex) {
 		m.refuse("WithSetNXOnExtend: a lost hold cannot be recovered; remove the option, and lock again after a loss")
 	})
 }
 
-// WithDriftFactor sets the fraction of the expiry by which [Mutex.Until] is
-// earlier. The default is 0.01. Here, Until is earlier by at least 3% and 2 ms.
+// WithDriftFactor sets how much earlier than the expiry [Mutex.Until] is, as a
+// fraction of the expiry. The default is 0.01. In this package, Until is always
+// at least 3% plus 2 ms earlier.
 func WithDriftFactor(factor float64) Option {
 	return OptionFunc(func(m *Mutex) { m.driftFactor = factor })
 }
 
-// WithTimeoutFactor sets the fraction of the expiry to wait for a node. The
-// default is 0.05, and the maximum is a quarter. If the lease has the TTL of
-// the quorum, it also has the node timeout of the quorum: see [WithExpiry].
+// WithTimeoutFactor sets how long to wait for a node, as a fraction of the
+// expiry. The default is 0.05, and the maximum is 0.25. If the lease has the
+// TTL of the quorum, it also has the node timeout of the quorum; see
+// [WithExpiry].
 func WithTimeoutFactor(factor float64) Option {
 	return OptionFunc(func(m *Mutex) { m.timeoutFactor = factor })
 }
 
-// WithGenValueFunc is refused: a claim is known by its ticket, and no value of
-// the caller's is stored.
+// WithGenValueFunc is refused: claims are identified by a ticket, not by a
+// value that the caller chooses.
 func WithGenValueFunc(genValueFunc func() (string, error)) Option {
 	return OptionFunc(func(m *Mutex) {
 		m.refuse("WithGenValueFunc: values are not stored; label the process with quorate.WithOwner")
 	})
 }
 
-// WithValue is refused: a hold belongs to the value that has locked it, and
-// cannot be unlocked from elsewhere.
+// WithValue is refused: a hold belongs to the Mutex that locked it, and cannot
+// be unlocked from elsewhere.
 func WithValue(v string) Option {
 	return OptionFunc(func(m *Mutex) {
 		m.refuse("WithValue: another process cannot unlock or extend a hold; pass the Mutex on, or let the hold expire")
@@ -180,13 +183,12 @@ var (
 	ErrFailed = errors.New("redsync: failed to acquire lock")
 	// ErrExtendFailed means that the hold was not extended.
 	ErrExtendFailed = errors.New("redsync: failed to extend lock")
-	// ErrLockAlreadyExpired means that the hold had ended before it was
-	// unlocked.
+	// ErrLockAlreadyExpired means that the hold ended before it was unlocked.
 	ErrLockAlreadyExpired = errors.New("redsync: failed to unlock, lock was already expired")
 )
 
 // ErrTaken means that another claim holds the name or is ahead in the queue.
-// Its Nodes are not known: here, nodes are identified by addresses.
+// Nodes is not set, because nodes are identified by their addresses here.
 type ErrTaken struct {
 	Nodes []int
 }
@@ -194,7 +196,7 @@ type ErrTaken struct {
 // Error returns "lock already taken".
 func (err ErrTaken) Error() string { return "lock already taken" }
 
-// ErrNodeTaken exists so that code compiles. No call returns it.
+// ErrNodeTaken exists only so that existing code compiles. No call returns it.
 type ErrNodeTaken struct {
 	Node int
 }
