@@ -9,10 +9,10 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Lease returns the hold of one name, or nil if g is not locked or has no such
-// name. Each name has its own token and context, and can be lost on its own.
-// Call it after each lock: every hold has its own leases. For a Group of [Both]
-// it returns the hold on old.
+// Lease returns the hold on one name, or nil if g is not locked or has no such
+// name. Each name has its own token and context, and can be lost by itself.
+// Call Lease again after each lock, because every hold has new leases. For a
+// Group from [Both], it returns the hold on old.
 func (g *Group) Lease(name string) quorate.Lease {
 	g.mu.Lock()
 	defer g.mu.Unlock()
