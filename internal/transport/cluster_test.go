@@ -3,10 +3,14 @@ package transport_test
 import (
 	"context"
 	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,6 +70,47 @@ func TestFollowsTheSlot(t *testing.T) {
 			require.NoError(t, shut(l))
 		})
 	}
+}
+
+// lines are what go-redis writes to its logger.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Printf(_ context.Context, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, fmt.Sprintf(format, args...))
+}
+
+// Where servers of a cluster are down, what go-redis knows of that is in the
+// error of the node, and in no line of go-redis's own.
+func TestClusterThatIsDownWritesNoLines(t *testing.T) {
+	s := redistest.StartSharded(t, 3, false)
+	var log lines
+	redis.SetLogger(&log)
+	defer logging.Enable()
+	var failed atomic.Int64
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			failed.Add(1)
+		}
+		return nc, err
+	}})
+	defer client.Close()
+	l := open(t, client, transport.Config{Slot: "{t}", Stall: 100 * time.Millisecond})
+	require.NoError(t, l.State(time.Now()).Err)
+	for i := range s.Len() {
+		require.NoError(t, s.Node(i).Kill())
+	}
+	eventually(t, "attempts", func() bool { return failed.Load() >= 20 })
+	assert.ErrorContains(t, l.State(time.Now()).Err, "connection refused")
+	require.NoError(t, shut(l))
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	assert.Empty(t, log.all)
 }
 
 // A client of no cluster says so.

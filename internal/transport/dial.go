@@ -39,7 +39,7 @@ func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) 
 // cluster. It is safe for concurrent use.
 type dialer struct {
 	cfg     Config
-	cluster *redis.ClusterClient          // nil if the node is not a cluster
+	cluster *redis.ClusterClient          // see quiet; nil if the node is not a cluster
 	asker   *asker                        // asks the Sentinels; nil if the node is not a Sentinel set
 	at      atomic.Pointer[redis.Options] // options of the server that the connection goes to
 	probes  sync.WaitGroup                // parallel attempts besides run's; they end with their context
@@ -100,7 +100,7 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 // reach dials the server and returns its address.
 func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Duration) (nc net.Conn, addr string, err error) {
 	if d.asker == nil {
-		nc, err = within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
+		nc, err = within(ctx, func() (net.Conn, error) { return dialed(o.Dialer(ctx, o.Network, o.Addr)) }, discard)
 		return nc, o.Addr, err
 	}
 	if addr, err = d.asker.masterAddr(ctx, timeout/2); err == nil { // the dial has the other half

@@ -252,6 +252,9 @@ func (l *Ordered) Close(ctx context.Context) error {
 	if l.asker != nil {
 		l.asker.close()
 	}
+	if l.cluster != nil {
+		_ = l.cluster.Close()
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

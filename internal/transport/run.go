@@ -33,7 +33,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 		if err := usable(nil, c.Options().OnConnect); err != nil {
 			return nil, err
 		}
-		l.cluster, l.resp3 = c, c.Options().Protocol != 2
+		l.cluster, l.resp3 = quiet(c), c.Options().Protocol != 2
 	case *SentinelClient:
 		if c.set.master == "" || len(c.set.addrs) == 0 {
 			return nil, errors.New("the options of the Sentinel set have no MasterName or no SentinelAddrs")
