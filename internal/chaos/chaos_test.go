@@ -77,6 +77,17 @@ func TestChaos(t *testing.T) {
 	assert.Contains(t, markdown([]*result{r}, ""), "| **violations** | **0** |")
 }
 
+// Nor does one node alone, which loses all its data now and then.
+func TestChaosOnOneNode(t *testing.T) {
+	p := small(t, client.ControlNone)
+	p.Nodes = 1
+	p.alone()
+	require.NoError(t, p.check())
+	r := carryOut(t, p)
+	assert.Empty(t, r.Violations)
+	assert.NotEmpty(t, r.Losses)
+}
+
 // A resource without tokens is corrupted when clients sleep through their
 // leases, however good the lock is: what cannot fail shows nothing.
 //
@@ -125,11 +136,16 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
 	assert.Contains(t, s.plans[1].Tracks, nemesis.MemberTrack)
 	assert.ElementsMatch(t, lo.Without(nemesis.AllTracks(), "drift", "misuse", "overlap", "parted"), s.plans[1].Tracks, "all tracks at once")
+	s, err = parse([]string{"-nodes", "1,3"})
+	require.NoError(t, err)
+	assert.NotContains(t, s.plans[0].Work, "once", "it is forgotten with the only node's data")
+	assert.NotContains(t, s.plans[0].Tracks, nemesis.MemberTrack)
+	assert.Contains(t, s.plans[1].Work, "once")
 	s, err = parse([]string{"-control", "redsync"})
 	require.NoError(t, err)
 	assert.Equal(t, lo.Without(nemesis.TrackNames, nemesis.MemberTrack), s.plans[0].Tracks, "a redsync client follows no set")
 	for _, wrong := range [][]string{
-		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
+		{"-nodes", "x"}, {"-nodes", "2"}, {"-nodes", "1", "-work", "once"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
 	} {
 		_, err := parse(wrong)
 		assert.Error(t, err, "%v", wrong)

@@ -43,7 +43,7 @@ func parse(args []string) (settings, error) {
 	var s settings
 	p := defaults()
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 3,5")
+	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 1,3,5; one server has no exchanges, no clock that jumps, and no once")
 	work := f.String("work", strings.Join(p.Work, ","), "what the clients do")
 	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; besides, drift is a part of clocks, and misuse what the library does not bear")
 	control := f.String("control", client.ControlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
@@ -83,6 +83,7 @@ func parse(args []string) (settings, error) {
 			if err := one.control(c); err != nil {
 				return s, fmt.Errorf("-control %s: %w", c, err)
 			}
+			one.alone()
 			if err := one.check(); err != nil {
 				return s, err
 			}

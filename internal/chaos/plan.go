@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,24 @@ func (p *plan) control(name string) error {
 	return nil
 }
 
+// alone leaves out what one node by itself does not stand: exchanges need a
+// second server, a clock that jumps needs a majority that shows the time, and
+// what has been done once is forgotten with the data of the only node.
+func (p *plan) alone() {
+	if p.Nodes > 1 {
+		return
+	}
+	p.Tracks = lo.Without(p.Tracks, nemesis.MemberTrack, "clocks")
+	p.Work = lo.Without(p.Work, "once")
+	if p.Store == fleet.Mixed {
+		p.Store = fleet.Everysec // it comes back with its data, and without
+	}
+}
+
 func (p *plan) check() error {
+	if len(p.Work) == 0 {
+		return errors.New("-work once: one node by itself does not keep what has been done once")
+	}
 	for _, w := range p.Work {
 		if known := client.Kinds(); !slices.Contains(known, w) {
 			return fmt.Errorf("-work %s: there are %s", w, strings.Join(known, ", "))
@@ -90,8 +108,8 @@ func (p *plan) check() error {
 	if len(lo.Intersect(p.Work, []string{"mutex", "leader"})) == 0 {
 		p.Rivals = 0 // there is nothing to contend for
 	}
-	if p.Nodes < 3 || p.Clients < 2 || p.Rivals < 0 || p.For <= 0 || p.Pace <= 0 {
-		return fmt.Errorf("-nodes %d -clients %d -rivals %d -for %v -pace %v: at least 3 nodes, 2 clients and some time", p.Nodes, p.Clients, p.Rivals, p.For, p.Pace)
+	if p.Nodes < 3 && p.Nodes != 1 || p.Clients < 2 || p.Rivals < 0 || p.For <= 0 || p.Pace <= 0 {
+		return fmt.Errorf("-nodes %d -clients %d -rivals %d -for %v -pace %v: 1 node, or at least 3, 2 clients and some time", p.Nodes, p.Clients, p.Rivals, p.For, p.Pace)
 	}
 	return nil
 }
@@ -109,7 +127,7 @@ func (p *plan) judged() []judge.Work {
 }
 
 func (p *plan) String() string {
-	text := fmt.Sprintf("%d nodes (%s), %d clients, %s, seed %d", p.Nodes, p.Store, p.Clients, strings.Join(p.Work, " "), p.Seed)
+	text := fmt.Sprintf("nodes: %d (%s), %d clients, %s, seed %d", p.Nodes, p.Store, p.Clients, strings.Join(p.Work, " "), p.Seed)
 	if p.Control != "" {
 		text = "control " + p.Control + ": " + text
 	}

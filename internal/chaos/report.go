@@ -270,6 +270,9 @@ func (r *result) rates() string {
 
 func (r *result) title() string {
 	title := fmt.Sprintf("%d nodes", r.Plan.Nodes)
+	if r.Plan.Nodes == 1 {
+		title = "1 node"
+	}
 	if r.Plan.Control != "" {
 		title += ", control " + r.Plan.Control
 	}

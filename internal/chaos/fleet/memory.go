@@ -21,7 +21,7 @@ import (
 var ErrSkip = errors.New("skipped")
 
 // Memory sees to it that no more nodes are without their data than the protocol
-// bears: a minority at a time, each from the moment it forgets until it votes
+// bears: a minority at a time, or the only one, each from the moment it forgets until it votes
 // again, a guard time after the first client has noticed, and has been
 // repaired. It stands between the nemesis and the nodes, so that neither a
 // restart that takes long nor a client that comes late can break the rule.
@@ -98,7 +98,7 @@ func (m *Memory) Lose(node int) error {
 			continue
 		}
 		member = true
-		if few := len(lo.Intersect(set, without)); few >= Minority(len(set)) {
+		if few := len(lo.Intersect(set, without)); few >= max(1, Minority(len(set))) {
 			return fmt.Errorf("%w: %d nodes are without their data already", ErrSkip, few)
 		}
 	}

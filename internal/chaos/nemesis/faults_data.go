@@ -83,7 +83,10 @@ func (n *Nemesis) uproot(ctx context.Context, nd *fleet.Node) (err error) {
 // then is the other's, and the marker in it says that all is well. It is a copy
 // of that node then, and refused, until an operator empties it.
 func replicate(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
-	ids := n.shuffled(r)[:2]
+	ids := n.shuffled(r)
+	if len(ids) < 2 {
+		return "none", errOneNode
+	}
 	nd, of, d, after := n.Nodes[ids[0]], n.Nodes[ids[1]], n.length(r), n.length(r)
 	nd.Mu.Lock()
 	defer nd.Mu.Unlock()

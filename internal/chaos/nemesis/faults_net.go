@@ -56,6 +56,9 @@ func partition(nodes func(voters int) int, clients func(*Nemesis) int, which pro
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		clientsHit, from, d, late := n.everyone(), n.some(r, nodes), n.length(r), r.IntN(2) == 0
 		pick := r.IntN(len(n.Clients))
+		if len(from) == 0 {
+			return "none", errOneNode
+		}
 		whose := "all clients"
 		if clients(n) > 0 {
 			clientsHit = []int{pick}
@@ -75,6 +78,9 @@ func partition(nodes func(voters int) int, clients func(*Nemesis) int, which pro
 func overlap(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	d, order, all := n.length(r), n.shuffled(r), n.everyone()
 	few := fleet.Minority(len(order))
+	if few == 0 {
+		return "none", errOneNode
+	}
 	for i, c := range all {
 		for k := range few {
 			n.Wires.Set([]int{c}, []int{order[(i*few+k)%len(order)]}, proxy.Both, hold)

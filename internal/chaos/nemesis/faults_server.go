@@ -14,6 +14,7 @@ import (
 // What is done to servers.
 var serverHarms = []harm{
 	{"server killed and restarted", killServer},
+	{"server killed, and its disk lost", loseDisk},
 	{"server stopped for less than a ttl", stopServer((*Nemesis).short)},
 	{"server killed, the end of its log cut off", cutServer},
 	{"server stopped for more than a ttl", stopServer((*Nemesis).long)},
@@ -38,6 +39,19 @@ func killServer(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	err = errors.Join(err, nd.Restart())
 	n.back(nd)
 	return target, err
+}
+
+// loseDisk has one come back without its data, however it kept that.
+func loseDisk(_ context.Context, n *Nemesis, r *rand.Rand) (string, error) {
+	nd := n.pick(r)
+	nd.Mu.Lock()
+	defer nd.Mu.Unlock()
+	target := fmt.Sprintf("node %d (%s)", nd.ID, nd.Store)
+	if err := n.Memory.Lose(nd.ID); err != nil {
+		return target, err
+	}
+	defer n.back(nd)
+	return target, nd.Empty()
 }
 
 // cutServer kills one that syncs its log each second, and takes away what it
@@ -76,6 +90,9 @@ func stopServer(length func(*Nemesis, *rand.Rand) time.Duration) func(context.Co
 
 func stopServers(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	ids, d := n.some(r, fleet.Minority), n.long(r)
+	if len(ids) == 0 {
+		return "none", errOneNode
+	}
 	var chosen []*fleet.Node
 	for _, id := range ids {
 		chosen = append(chosen, n.Nodes[id])

@@ -148,6 +148,9 @@ type harm struct {
 	do   func(ctx context.Context, n *Nemesis, r *rand.Rand) (target string, err error)
 }
 
+// errOneNode is of a fault that needs more nodes than one.
+var errOneNode = fmt.Errorf("%w: there is one node", fleet.ErrSkip)
+
 // Choices.
 
 func between(r *rand.Rand, from, to time.Duration) time.Duration {
