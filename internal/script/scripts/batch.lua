@@ -21,11 +21,11 @@ local inc, born = match(marker.err and '' or marker, '^(%d+) (%d+) ')
 local votes = inc and born + guard <= now
 local top = string.format('%.0f', now * 1000 + guard * 500)
 local tail = string.format('%.0f', now + ttl) .. A[4]
-local answer, n, gone, going, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, 1, {}, {}, 5, false
+local undone, gone, going, a, written = {}, {}, {}, 5, false
 for k = 2, #K, 2 do
   local plain, key, what = K[k], K[k + 1], A[a]
   -- A key of another type matches nothing.
-  local state, done, long = try('GETRANGE', key, '0', '4095'), ' 0', #what
+  local state, done, long = try('GETRANGE', key, '0', '4095'), false, #what
   if state.err then state = '?' end
   if long > 33 or what == 'l' then
     -- As leave.lua does it, but for the redlock keys, which go all at once.
@@ -44,7 +44,7 @@ for k = 2, #K, 2 do
         call('PEXPIRE', key, kept)
       end
       call('SETRANGE', key, '0', 'R')
-      done, written = ' 1', true
+      done, written = true, true
     end
     a = a + 1
   elseif long == 33 or what == 'b' then
@@ -59,7 +59,7 @@ for k = 2, #K, 2 do
         call('PEXPIRE', key, kept)
       end
       call('SET', key, head .. tail, 'PX', kept)
-      done, written = ' 1', true
+      done, written = true, true
     end
     a = a + 2
   else
@@ -73,13 +73,15 @@ for k = 2, #K, 2 do
       end
       if what == 'j' or call('SET', plain, what, 'PX', ttl, 'NX') then
         call('SET', key, what == 'j' and A[a + 2] .. tail or 'S' .. ticket .. ' ' .. what .. '+1 1 ' .. tail, 'PX', kept)
-        done, written = ' 1', true
+        done, written = true, true
       end
     end
     a = a + (what == 'j' and 3 or 2)
   end
-  n = n + 1
-  answer[n] = done
+  if not done then undone[#undone + 1] = k end
 end
 if gone[1] then call('DEL', unpack(gone)) end
-return table.concat(answer)
+-- Most are done, so the others are what is put in.
+local answer = string.rep(' 1', (#K - 1) / 2)
+for _, k in ipairs(undone) do answer = sub(answer, 1, k - 1) .. '0' .. sub(answer, k + 1) end
+return now * 8 + 1 .. ' ' .. (inc or 0) .. answer
