@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -117,6 +119,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 		r.Fsync = flow.Text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
 	o.lookAtMarker(n, &r, at, allowed)
+	o.lookAtRetained(ctx, n, &r)
 	// A node that recovers refuses before it writes, and a replica refuses as a replica.
 	if r.Err == nil && !n.Seed() && r.Recovering == 0 && (r.Role == "" || r.Role == "master") {
 		r.Refuses, r.Err = n.TryWrite(ctx)
@@ -154,6 +157,36 @@ func (o Onlooker) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allo
 		r.Recovering = m.Recovers(at)
 	}
 	r.CaughtUp = m.CaughtUp
+}
+
+// lookAtRetained estimates how many of a server's keys are the retained tickets
+// of names that are not locked. It asks only a server with many keys, and looks
+// at about a hundred of them. SCAN returns keys in the order of their hashes,
+// so the first ones are a random sample. A user without the right to SCAN gets
+// no estimate. A server of a cluster has keys of many buckets and is not asked.
+func (o Onlooker) lookAtRetained(ctx context.Context, n *peers.Node, r *report.Node) {
+	if r.Err != nil || n.Slot != "" || !r.MayRetainMuch() {
+		return
+	}
+	keys, err := n.Do(ctx, "SCAN", "0", "COUNT", "100")
+	if err != nil || len(keys) < 2 {
+		return
+	}
+	var retained atomic.Int32
+	var all sync.WaitGroup
+	for i := range keys[1:] {
+		key := flow.Text(keys, 1+i)
+		if !strings.HasPrefix(key, o.q.Set.Prefix+":{") || !strings.HasSuffix(key, "}") {
+			continue // not the state of a name
+		}
+		all.Go(func() {
+			if v, err := n.Do(ctx, script.ReadShort(key)...); err == nil && script.IsReleased(flow.Text(v, 0)) {
+				retained.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	r.EstimateRetained(int(retained.Load()), len(keys)-1)
 }
 
 // lookAtClock returns a node's time, and notes its round trip and offset.

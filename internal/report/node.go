@@ -38,6 +38,10 @@ type Node struct {
 	Buckets    []int  // of a shard: its buckets
 	Shards     []Node // of a cluster: its servers that have buckets; the other fields are the worst of these
 
+	Keys     int // in the server's database; 0 if it has several
+	Memory   int // that the server uses, in bytes
+	Retained int // estimated number of tickets that are kept of names that are not locked
+
 	Replicas  int   // replicas that may take over while it still runs; see Describe
 	RepairErr error // why this client could not repair it
 }
@@ -51,6 +55,8 @@ func (r *Node) Describe(info string) {
 	}
 	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
 	r.AOF = fields["aof_enabled"] == "1"
+	r.Memory, _ = strconv.Atoi(fields["used_memory"])
+	r.Keys = keysOf(fields)
 	// INFO has this field only if min-replicas-to-write is set.
 	if _, stops := fields["min_slaves_good_slaves"]; !stops {
 		r.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
@@ -89,6 +95,11 @@ func (r *Node) Warn(skew time.Duration) {
 	}
 	if Evicts(r.Eviction) {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may discard leases; set noeviction")
+	}
+	if r.Retained >= manyRetained && 2*r.Retained*retainedSize >= r.Memory {
+		w = append(w, fmt.Sprintf("most of its memory (%d of %d MB) holds the tickets of about %d names that were locked "+
+			"in the last retention time; keep them for less: quorate members set --retention 30s",
+			r.Retained*retainedSize/1e6, r.Memory/1e6, r.Retained))
 	}
 	if r.Replicas > 0 {
 		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: "+

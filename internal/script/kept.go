@@ -52,6 +52,10 @@ func ParseMarker(text string) (m Marker, ok bool) {
 // shows now.
 func (m *Marker) Recovers(now time.Time) time.Duration { return max(0, m.Born.Add(m.guard).Sub(now)) }
 
+// IsReleased reports whether the state of a name is only a retained ticket: no
+// claim is there. See scripts/open.lua.
+func IsReleased(state string) bool { return strings.HasPrefix(state, "R") }
+
 // DecodeTime parses the answer to TIME.
 func DecodeTime(v []resp.Value) (time.Time, error) {
 	if len(v) != 2 {
