@@ -40,6 +40,37 @@ func until(t *testing.T, q *quorate.Quorum, name string, is func(r *inspect.Repo
 	return r
 }
 
+// Claims that are renewed together keep their notes.
+func TestNotesOfManyClaims(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, e2e.Timing(time.Second))
+	var all []*mutex.Mutex
+	for i := range 32 {
+		ctx, m := t.Context(), mutex.New(q, fmt.Sprint("m", i))
+		if i%2 == 0 {
+			ctx = quorate.WithNote(ctx, fmt.Sprint("order ", i))
+		}
+		require.NoError(t, m.LockContext(ctx))
+		all = append(all, m)
+	}
+	for range 2 { // renewals
+		for _, m := range all {
+			before := m.Lease().ValidUntil()
+			require.True(t, e2e.Eventually(func() bool { return m.Lease().ValidUntil().After(before) }))
+		}
+	}
+	for i, m := range all {
+		h, err := m.Holder(t.Context())
+		require.NoError(t, err)
+		if i%2 == 0 {
+			assert.Equal(t, fmt.Sprint("order ", i), h.Note)
+		} else {
+			assert.Empty(t, h.Note)
+		}
+	}
+}
+
 func TestMutex(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -55,7 +86,7 @@ func TestMutex(t *testing.T) {
 
 	m := mutex.New(holder, "m")
 	began := time.Now()
-	m.Lock()
+	require.NoError(t, m.LockContext(quorate.WithNote(t.Context(), "order 4711: 3 of 5")))
 	var tokens []uint64
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -73,6 +104,7 @@ func TestMutex(t *testing.T) {
 	assert.Equal(t, m.Lease().Token(), h.Token)
 	assert.Equal(t, os.Getpid(), h.PID)
 	assert.Equal(t, "billing@pod-7.x", h.Label)
+	assert.Equal(t, "order 4711: 3 of 5", h.Note)
 	assert.NotEmpty(t, h.Host)
 	assert.WithinDuration(t, began, h.Since, 10*time.Second)
 	assert.InDelta(t, quiet, h.Left, float64(quiet)/2)
@@ -82,6 +114,7 @@ func TestMutex(t *testing.T) {
 	held, err := m.Holder(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "billing@pod-7.x", held.Label)
+	assert.Equal(t, "order 4711: 3 of 5", held.Note)
 
 	// A node that hangs is an error in the report, and the others say the rest.
 	require.NoError(t, c.Node(1).Stop())

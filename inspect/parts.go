@@ -40,6 +40,7 @@ type Claim struct {
 	Host   string        // of the process
 	PID    int           // of the process
 	Label  string        // of the process; see [quorate.WithOwner]; empty if not set
+	Note   string        // of the claim; see [quorate.WithNote]; empty if not set
 	Since  time.Time     // when it asked for the name, by the nodes' clocks
 	Left   time.Duration // until its lease ends unless it is renewed
 	Weight int64         // permits that it takes; 1 except for semaphores

@@ -281,7 +281,7 @@ func (p part) begin(ctx context.Context, try bool) *hold {
 			return h
 		}
 	}
-	h.pending, h.refused = p.q.Begin(p.spec, try, h)
+	h.pending, h.refused = p.q.Begin(ctx, p.spec, try, h)
 	return h
 }
 

@@ -100,7 +100,7 @@ asked within --wait; 70 if the lock was lost. With --status: 0 if there was a ru
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: must be positive, such as 30s", j.wait))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[2:], cmd.OutOrStdout(), cmd.ErrOrStderr()
-			return j.start(cmd.Context())
+			return j.start(quorate.WithNote(cmd.Context(), j.note))
 		},
 	}
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")

@@ -68,7 +68,11 @@ func mutexHolder(m *mutex.Mutex, name string) string {
 	case h.Foreign:
 		return fmt.Sprintf("the lock %q is held by another Redlock client, for %v unless it extends it", name, h.Left.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("the lock %q is held by process %d on %s (token %d, %d waiting)", name, h.PID, h.Host, h.Token, h.Waiters)
+	note := ""
+	if h.Note != "" {
+		note = fmt.Sprintf(", note %q", h.Note)
+	}
+	return fmt.Sprintf("the lock %q is held by process %d on %s%s (token %d, %d waiting)", name, h.PID, h.Host, note, h.Token, h.Waiters)
 }
 
 // semGrip is permits of a semaphore.

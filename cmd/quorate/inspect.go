@@ -95,7 +95,7 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 			if i >= len(r.Holders) {
 				what = "waits " + strconv.Itoa(i-len(r.Holders)+1)
 			}
-			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+board.Share(r, &all[i]), board.Process(&all[i]), all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
+			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+board.Share(r, &all[i]), board.Claimant(&all[i]), all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
 		}
 		_ = tab.Flush()
 		if r.More > 0 {
@@ -139,7 +139,7 @@ func summary(r *inspect.Report) string {
 	case len(r.Holders) == 0:
 		return fmt.Sprintf("%s, no process holds it, %d waiting", kind, len(r.Waiters)+r.More)
 	case len(r.Holders) == 1:
-		return fmt.Sprintf("%s, held by %s, %d waiting", kind, board.Process(&r.Holders[0]), len(r.Waiters)+r.More)
+		return fmt.Sprintf("%s, held by %s, %d waiting", kind, board.Claimant(&r.Holders[0]), len(r.Waiters)+r.More)
 	}
 	return fmt.Sprintf("%s, held by %d processes, %d waiting", kind, len(r.Holders), len(r.Waiters)+r.More)
 }
@@ -259,9 +259,9 @@ func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, a
 		holder := "-"
 		switch {
 		case e.Holder != nil && e.Holders > 1:
-			holder = fmt.Sprintf("%s and %d more", board.Process(e.Holder), e.Holders-1)
+			holder = fmt.Sprintf("%s and %d more", board.Claimant(e.Holder), e.Holders-1)
 		case e.Holder != nil:
-			holder = board.Process(e.Holder)
+			holder = board.Claimant(e.Holder)
 		case e.Record != nil && e.Kind == inspect.Once:
 			holder = "done"
 		}

@@ -25,7 +25,7 @@ func crowd(t *testing.T) (*redistest.Cluster, *proc) {
 	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
 	status, _, errs := call("bootstrap", "--new")
 	require.Equal(t, 0, status, errs)
-	holder := start(t, "lock", "job", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60")
+	holder := start(t, "lock", "job", "--owner", "first", "--note", "order 4711, “late”", "--", "sh", "-c", "echo in; sleep 60")
 	holder.says("in")
 	for i := range 5 {
 		start(t, "lock", "job", "--owner", "waiter-"+strconv.Itoa(i), "--", "sleep", "60")
@@ -85,13 +85,14 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 	_, out, errs := call("inspect", "job")
 	t.Log("\n" + out)
 	assert.Contains(t, out, fmt.Sprintf(`"job": mutex, held by process %d on `, holder.cmd.Process.Pid))
-	assert.Contains(t, out, "(first), 5 waiting")
+	assert.Contains(t, out, `(first), note "order 4711, “late”", 5 waiting`)
 	assert.Contains(t, out, "waits 5")
 	assert.Contains(t, out, c.Node(2).Addr()+"  -", errs)
 
 	status, out, errs := call("ls", "jo*")
 	assert.Equal(t, 0, status, errs)
 	assert.Contains(t, out, `"job"  mutex  process `+strconv.Itoa(holder.cmd.Process.Pid))
+	assert.Contains(t, out, `note "order 4711, “late”"`)
 
 	// A majority is gone: the status says so, and what each node says.
 	require.NoError(t, c.Node(1).Kill())

@@ -32,6 +32,7 @@ type lockJob struct {
 
 	passNodes bool     // the command gets QUORATE_NODES
 	env       []string // what else it gets
+	note      string   // shown with the claim
 }
 
 func lockCommand() *cobra.Command {
@@ -119,6 +120,7 @@ func (j *lockJob) commandFlags(cmd *cobra.Command) {
 	j.NodeFlags(cmd)
 	j.GuardFlag(cmd, " (default: the set's)")
 	j.LeaseFlags(cmd)
+	cmd.Flags().StringVar(&j.note, "note", "", "note on the lock in \"quorate inspect\", such as the ID of a request; at most 200 bytes, no secrets")
 	cmd.Flags().BoolVarP(&j.Quiet, "quiet", "q", false, "print nothing to standard error except why it failed")
 	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false, "keep $QUORATE_NODES, with its passwords, in the command's environment")
 }
@@ -132,7 +134,7 @@ func (j *lockJob) start(cmd *cobra.Command, args []string) error {
 		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 	}
 	j.name, j.argv, j.errs = args[0], args[1:], cmd.ErrOrStderr()
-	return j.run(cmd.Context())
+	return j.run(quorate.WithNote(cmd.Context(), j.note))
 }
 
 // tryPatience is what --wait 0 allows for connecting and for the answers.

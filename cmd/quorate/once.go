@@ -85,7 +85,7 @@ if not; 69 if too few nodes could be asked.`,
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: must be at least %v; leave it out to keep it forever", j.keep, least))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
-			return j.start(cmd.Context())
+			return j.start(quorate.WithNote(cmd.Context(), j.note))
 		},
 	}
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait until the work is done or can be started here; 0 tries once (default: forever)")

@@ -109,13 +109,15 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 	every.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, every.status(), &every.err)
 
-	holder := start(t, nodes(list, []string{"lock", "job:held", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60"})...)
+	holder := start(t, nodes(list, []string{"lock", "job:held", "--owner", "first", "--note", "order 4711", "--", "sh", "-c", "echo in; sleep 60"})...)
 	holder.says("in")
 	assert.Contains(t, run("ls"), "job:held")
 	ui := start(t, nodes(list, []string{"ui", "--every", "100ms"})...)
 	ui.says("token=")
 	views(t, strings.TrimSpace(ui.out.String()))("the hold", func(v *board.View) bool {
-		return v.Ready == 3 && len(v.Problems) == 0 && slices.ContainsFunc(v.Names, func(n board.Row) bool { return n.Name == "job:held" && len(n.Holders) == 1 })
+		return v.Ready == 3 && len(v.Problems) == 0 && slices.ContainsFunc(v.Names, func(n board.Row) bool {
+			return n.Name == "job:held" && len(n.Holders) == 1 && strings.Contains(n.Holders[0].Process, "order 4711")
+		})
 	})
 	ui.signal(syscall.SIGINT)
 	assert.Equal(t, 0, ui.status(), &ui.err)
@@ -124,7 +126,7 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 	top.press("q")
 	assert.Equal(t, 0, top.status())
 	watch := start(t, nodes(list, []string{"watch", "job:held"})...)
-	watch.says("(first), token ")
+	watch.says(`(first), note "order 4711", token `)
 	watch.signal(syscall.SIGINT)
 	assert.Equal(t, 0, watch.status(), &watch.err)
 	var seen struct{ Holders []struct{ Token string } }

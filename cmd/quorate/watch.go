@@ -86,7 +86,7 @@ func printSight(w io.Writer, at time.Time, r *inspect.Report, err error, asJSON 
 	case err != nil:
 		says = "unknown: " + cli.Cell(strings.TrimPrefix(cause(cli.Plain(err)), of))
 	case n > 0:
-		says = fmt.Sprintf("%s%s, token %d", board.Process(&r.Holders[0]), board.Share(r, &r.Holders[0]), r.Holders[0].Token)
+		says = fmt.Sprintf("%s%s, token %d", board.Claimant(&r.Holders[0]), board.Share(r, &r.Holders[0]), r.Holders[0].Token)
 		if n > 1 {
 			says += fmt.Sprintf(", and %d more", n-1)
 		}

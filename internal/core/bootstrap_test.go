@@ -270,7 +270,7 @@ func TestACallThatWaitsRecordsALostSet(t *testing.T) {
 	first := held(t, q, "n")
 	s, err := waits.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &waits.Set})
 	require.NoError(t, err)
-	p, err := waits.Begin(s, false, nil)
+	p, err := waits.Begin(t.Context(), s, false, nil)
 	require.NoError(t, err)
 	got, ctx := make(chan error, 1), within(t)
 	go func() {

@@ -53,9 +53,10 @@ func (c *call) Append(dst []byte) []byte {
 
 // Kind says which requests this one may share a batch with; 0 means none.
 // Requests of a contended name are sent alone, because their answers say more
-// than a batch has room for.
+// than a batch has room for. So are those of a claim with a note, because the
+// claims of a batch have one owner.
 func (c *call) Kind() uint64 {
-	if c.alone || !c.a.spec.quiet() {
+	if c.alone || c.a.spec.note != "" || !c.a.spec.quiet() {
 		return 0
 	}
 	return script.Kind(&c.a.claim.State.Terms, c.req)

@@ -38,6 +38,13 @@ type Spec struct {
 	shared           *process.Name // what all claims at the name share
 	decidesSuccessor bool          // the name is that of the register that decides which configuration follows
 	side             string        // a second lock, queue and record at the same name; empty: those of the name itself
+	note             string        // what follows the channel in the owner of a claim: "" or a space and the note
+}
+
+func (s *Spec) withNote(note string) *Spec {
+	c := *s
+	c.note = " " + note
+	return &c
 }
 
 // WithWeight returns a copy that asks for another weight.
@@ -138,7 +145,7 @@ type claims struct {
 func (q *claims) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
 	n := q.Members.Named.Load()
 	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.Home)
-	return script.AppendCommand(dst, k, t, q.Channel, n.Guard, n.Retention, r)
+	return script.AppendCommand(dst, k, t, q.Channel+s.note, n.Guard, n.Retention, r)
 }
 
 // NewSpec returns a Spec for a primitive. It fails if the name is unusable,

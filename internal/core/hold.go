@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/internal/peers"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Pending is an acquisition in progress. It outlives any one context, so that a
@@ -31,10 +32,18 @@ type Pending struct {
 	a     *attempt // nil: it has not begun, because no set is known or too many attempts are starting
 }
 
-// Begin starts an acquisition, without waiting for a node. o may be nil.
-func (q *claims) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
+// Begin starts an acquisition, without waiting for a node. o may be nil. The
+// end of ctx does not end the acquisition; ctx only carries the note.
+func (q *claims) Begin(ctx context.Context, s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
+	}
+	note, err := setup.NoteOf(ctx)
+	if err != nil {
+		return nil, &fault.Failure{Err: err}
+	}
+	if note != "" {
+		s = s.withNote(note)
 	}
 	if err := q.Members.CheckSettings(s.Set); err != nil {
 		return nil, &fault.Failure{Err: err}
@@ -200,7 +209,7 @@ func (p *Pending) Cancel() {
 
 // Acquire calls Begin and Wait, and Cancel if Wait fails.
 func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (Hold, error) {
-	p, err := q.Begin(s, try, o)
+	p, err := q.Begin(ctx, s, try, o)
 	if err != nil {
 		return none, err
 	}

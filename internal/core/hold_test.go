@@ -90,7 +90,7 @@ func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
 	q := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
-	p, err := q.Begin(s, false, nil)
+	p, err := q.Begin(t.Context(), s, false, nil)
 	if err == nil { // the set was not known
 		_, err = p.Wait(within(t))
 	}

@@ -153,6 +153,7 @@ type Holder struct {
 	Host    string
 	PID     int
 	Label   string
+	Note    string
 	Left    time.Duration
 	Holders int
 	Waiters int
@@ -218,7 +219,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
 		h := Holder{Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
-		h.Host, h.PID, h.Label = script.ParseOwner(c.Owner)
+		h.Host, h.PID, h.Label, h.Note = script.ParseOwner(c.Owner)
 		return h, nil
 	case lease.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil

@@ -35,7 +35,7 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 	require.NoError(t, err)
 	var lead time.Duration
 	for range 100_000 {
-		h, err := q.Begin(s, true, nil)
+		h, err := q.Begin(t.Context(), s, true, nil)
 		require.NoError(t, err)
 		lead = max(lead, time.Until(time.UnixMicro(int64(h.a.claim.State.Ticket()))))
 		h.Cancel()
@@ -57,7 +57,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 	counting(t, q)
 	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, ShortHold: true, Set: &q.Set})
 	require.NoError(t, err)
-	h, err := q.Begin(s, true, nil)
+	h, err := q.Begin(t.Context(), s, true, nil)
 	require.NoError(t, err)
 	defer h.Cancel()
 	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.State.Config), reflect.ValueOf(h.a.claim.State.Terms)} {

@@ -108,7 +108,7 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 		before.Release()
 	}
 	if pending == nil {
-		if pending, err = q.quorum.Begin(q.spec(mode), try, q); err != nil {
+		if pending, err = q.quorum.Begin(ctx, q.spec(mode), try, q); err != nil {
 			return none, err
 		}
 	}

@@ -148,7 +148,7 @@ func (n *Node) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []O
 		}
 		if left = time.Duration(c.Expiry-now) * time.Millisecond; c.Voted {
 			p := protocol.Push{ID: c.ID, Incarnation: n.incarnation, Clock: now * 1000, Ticket: t, Evict: true}
-			outs = append(outs, Out{c.Owner, p})
+			outs = append(outs, c.out(p))
 		}
 	}
 	return left, outs

@@ -118,7 +118,7 @@ func (v *turn) advance() {
 				if v.resized() {
 					p.Limit, p.LimitAt = v.limit, v.limitAt
 				}
-				v.outs = append(v.outs, Out{c.Owner, p})
+				v.outs = append(v.outs, c.out(p))
 			}
 		}
 		sum, digest = sum+c.Weight, (digest+c.ID.Digest())%protocol.DigestMod
@@ -148,7 +148,7 @@ func (v *turn) resume() {
 		i = slices.IndexFunc(v.claims, func(c Claim) bool { return !c.Voted })
 	}
 	c := &v.claims[i]
-	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Ask: true}})
+	v.outs = append(v.outs, c.out(protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Ask: true}))
 }
 
 // notifyHolders goes through the holders in the order of tickets, and notes
@@ -165,7 +165,7 @@ func (v *turn) notifyHolders() {
 			return
 		}
 		if pushed++; c.Notify {
-			v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Waiters: true}})
+			v.outs = append(v.outs, c.out(protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Waiters: true}))
 		}
 		v.notifiedUpTo = c.Ticket
 	}

@@ -7,6 +7,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -30,7 +31,7 @@ type Claim struct {
 	Ticket protocol.Ticket
 	Weight uint64
 	Expiry int64  // on the node's clock; the claim is dead from then on
-	Owner  string // where its pushes go
+	Owner  string // where its pushes go, and its note if it has one
 	Notify bool
 	Voted  bool
 }
@@ -39,6 +40,12 @@ type Claim struct {
 type Out struct {
 	Owner string
 	Push  protocol.Push
+}
+
+// out addresses a push to the channel of the claim's owner.
+func (c *Claim) out(p protocol.Push) Out {
+	channel, _, _ := strings.Cut(c.Owner, " ")
+	return Out{channel, p}
 }
 
 // enqueue puts a claim into the queue.

@@ -139,6 +139,7 @@ type node struct {
 	keys script.Keys
 
 	guard, retention time.Duration
+	note             string // of each claim, with a space before it
 }
 
 // home is that of the configuration that the nodes of these tests serve.
@@ -162,7 +163,7 @@ func (n *node) terms(id, capacity uint64) protocol.Terms {
 
 func (n *node) args(t testing.TB, terms protocol.Terms, r protocol.Request) []any {
 	t.Helper()
-	return args(t, script.AppendCommand(nil, n.keys, &terms, "owner", n.guard, n.retention, r))
+	return args(t, script.AppendCommand(nil, n.keys, &terms, "owner"+n.note, n.guard, n.retention, r))
 }
 
 func (n *node) send(t testing.TB, terms protocol.Terms, r protocol.Request) ([]any, error) {

@@ -95,7 +95,7 @@ func ParseTurn(value string) (r Repairing, ok bool) {
 	if n, err := strconv.Atoi(left); err == nil {
 		r.Left = n
 	}
-	r.Host, r.PID, _ = ParseOwner(channel)
+	r.Host, r.PID, _, _ = ParseOwner(channel)
 	return r, true
 }
 
@@ -134,17 +134,19 @@ func Hostname() string {
 	}, h)
 }
 
-// ParseOwner is the inverse of NewChannel: PREFIX:push:HOST:PID:RANDOM[.LABEL].
-// It counts fields from the end because PREFIX may contain colons. With fewer
-// than three fields it returns zero values; an unreadable PID is 0.
-func ParseOwner(channel string) (host string, pid int, label string) {
+// ParseOwner parses the owner of a claim: a channel of NewChannel, which is
+// PREFIX:push:HOST:PID:RANDOM[.LABEL], then a space and the note if there is
+// one. It counts fields from the end because PREFIX may contain colons. With
+// fewer than three fields it returns only the note; an unreadable PID is 0.
+func ParseOwner(owner string) (host string, pid int, label, note string) {
+	channel, note, _ := strings.Cut(owner, " ")
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
-		return "", 0, ""
+		return "", 0, "", note
 	}
 	if n, err := strconv.Atoi(parts[len(parts)-2]); err == nil && n > 0 {
 		pid = n
 	}
 	_, label, _ = strings.Cut(parts[len(parts)-1], ".")
-	return parts[len(parts)-3], pid, label
+	return parts[len(parts)-3], pid, label, note
 }

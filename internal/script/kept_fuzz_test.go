@@ -15,7 +15,7 @@ func FuzzParseKept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, n int64, micros string) {
 		ParseTurn(text)
 		ParseSuccessor(text)
-		if _, pid, _ := ParseOwner(text); pid < 0 {
+		if _, pid, _, _ := ParseOwner(text); pid < 0 {
 			t.Errorf("%q has the process %d", text, pid)
 		}
 		for _, v := range [][]resp.Value{nil, {{Int: n}}, {{Int: n}, {Int: n}}, {{Str: []byte(text)}, {Str: []byte(micros)}}} {

@@ -13,7 +13,7 @@ import (
 func TestTurnToRepair(t *testing.T) {
 	t.Parallel()
 	const channel = "quorate:host-1:4711:0123456789abcdef"
-	host, pid, _ := script.ParseOwner(channel)
+	host, pid, _, _ := script.ParseOwner(channel)
 	for _, left := range []int{-1, 0, 1, 1000} {
 		r, ok := script.ParseTurn(script.TurnOf(channel, left))
 		assert.True(t, ok)

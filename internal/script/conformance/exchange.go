@@ -68,9 +68,9 @@ func otherSet(cmd *redis.Cmd) bool {
 
 func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) error {
 	if r.Op == protocol.OpLeave {
-		return s.requestAs(ctx, &a.terms, a.owner, r, script.DecodeLeave)
+		return s.requestAs(ctx, &a.terms, a.owner+a.note, r, script.DecodeLeave)
 	}
-	return s.requestAs(ctx, &a.terms, a.owner, r, script.Decode)
+	return s.requestAs(ctx, &a.terms, a.owner+a.note, r, script.Decode)
 }
 
 func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {

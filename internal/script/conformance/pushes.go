@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +25,7 @@ type pushes struct {
 func newPushes(ctx context.Context, c redis.UniversalClient, name string) (*pushes, error) {
 	p := &pushes{client: c, sync: name + " sync"}
 	for i := range 3 {
-		p.owners = append(p.owners, fmt.Sprintf("%s owner %d", name, i))
+		p.owners = append(p.owners, fmt.Sprintf("%s-owner-%d", strings.ReplaceAll(name, " ", "-"), i))
 	}
 	channels := append([]string{p.sync}, p.owners...)
 	p.sub = c.Subscribe(ctx, channels...)

@@ -54,6 +54,7 @@ const retention = 5 * time.Minute
 type actor struct {
 	terms protocol.Terms
 	owner string
+	note  string // with a space before it
 }
 
 // sequence is one random history of one name, on a node of its own: its prefix
@@ -150,7 +151,10 @@ func (s *sequence) renew(a *actor) {
 	binary.BigEndian.PutUint64(a.terms.ID[:], s.rng.Uint64())
 	binary.BigEndian.PutUint64(a.terms.ID[8:], s.rng.Uint64())
 	a.terms.ID[15] = a.terms.ID[15]&0xc0 | byte(s.rng.IntN(3))
-	a.owner = s.pushes.owner(s.rng)
+	a.owner, a.note = s.pushes.owner(s.rng), ""
+	if s.rng.IntN(3) == 0 {
+		a.note = " order 4711 (3 of 5)"
+	}
 	a.terms.TTL = 20 * time.Second
 	if s.timed && s.rng.IntN(2) == 0 {
 		a.terms.TTL = time.Duration(40+s.rng.IntN(40)) * time.Millisecond

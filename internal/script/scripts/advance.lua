@@ -14,7 +14,7 @@ if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
     end
     -- The first claim that does not fit ends it, though a lighter one behind
     -- might fit: else a writer would wait for as long as readers come.
-    local t, w, x, f, o = match(s or '', claim)
+    local t, w, x, f, o = match(s or '', pushed)
     if not t or C - sum < w + 0 then break end
     if votes == 0 then
       stale = '1'

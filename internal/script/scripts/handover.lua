@@ -11,7 +11,7 @@ if plain == id and not K[6] then
   if F and inc and born + guard <= now and soon + 0 > now and late + 0 <= now + keep and late + keep <= keys + 0
     and try('ZCARD', K[3]) == unvoted + 1 and try('HLEN', K[4]) == unvoted + 1 then
     local first, head = unpack(call('ZRANGE', K[3], '0', '1'))
-    local t, x, f, o = string.match(call('HGET', K[4], head) or '', '^(%d+) 1 (%d+) (%d) (.*)$')
+    local t, x, f, o = string.match(call('HGET', K[4], head) or '', '^(%d+) 1 (%d+) (%d) (%S*)')
     if first == plain and t then
       call('ZREM', K[3], plain)
       call('HDEL', K[4], plain)

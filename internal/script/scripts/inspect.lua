@@ -37,7 +37,7 @@ end
 local function evict(id, ticket, expiry, voted, owner)
   if ticket ~= ARGV[2] or tonumber(expiry) <= now then return end
   reply[7] = expiry - now
-  if voted then reply[8] = 1 + call('PUBLISH', owner, 'e ' .. now .. ' ' .. inc .. ' ' .. id .. ' ' .. ticket) end
+  if voted then reply[8] = 1 + call('PUBLISH', match(owner, '^%S*'), 'e ' .. now .. ' ' .. inc .. ' ' .. id .. ' ' .. ticket) end
 end
 local ticket, id, cap, weight, expiry, flags, owner = match(state, '^S(%d+) (%x+)%+(%d+) (%d+) (%d+) (%d) (.*)$')
 if not id then

@@ -53,8 +53,9 @@ if solo and (C == solo or cap == solo or capacity == solo) then
   if plain == '' and call('TYPE', K[1]).ok == 'none' then plain = false end
 end
 
--- A claim is "<ticket> <weight> <expiry> <notify> <owner>".
-local claim = '^(%d+) (%d+) (%d+) (%d) (.*)$'
+-- A claim is "<ticket> <weight> <expiry> <notify> <owner>". Its pushes go to the
+-- first word of the owner; a note may follow.
+local claim, pushed = '^(%d+) (%d+) (%d+) (%d) (.*)$', '^(%d+) (%d+) (%d+) (%d) (%S*)'
 local function digestOf(cid) return tonumber(string.sub(cid, 1, 13), 16) end
 -- The claim of this request as it is stored, if it has no vote.
 local mine

@@ -10,7 +10,7 @@ elseif called then
   local following = hs[most + 1]
   hs[most + 1], called, changed = nil, false, true
   for i, s in ipairs(hs[1] and call('HMGET', K[4], unpack(hs)) or hs) do
-    local u, _, _, g, to = match(s or '', claim)
+    local u, _, _, g, to = match(s or '', pushed)
     if g == '1' then try('PUBLISH', to, 'w ' .. now .. ' ' .. inc .. ' ' .. hs[i] .. ' ' .. u) end
     called = following and u
   end
@@ -23,7 +23,7 @@ if unvoted > 0 and recovering <= 0 and (swept or called or stale == '1') then
   table.insert(asked, 1, id)
   asked[#asked + 1] = call('ZRANGE', K[3], -1, -1)[1]
   for _, a in ipairs(asked) do
-    local u, _, _, _, to = match(call('HGET', K[4], a) or '', claim)
+    local u, _, _, _, to = match(call('HGET', K[4], a) or '', pushed)
     -- Zero listeners: the client is gone, and the next one is asked. An error
     -- (no right to publish) ends the search.
     if u and try('PUBLISH', to, 'a ' .. now .. ' ' .. inc .. ' ' .. a .. ' ' .. u) ~= 0 then break end

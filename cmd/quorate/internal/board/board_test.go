@@ -196,7 +196,7 @@ func TestBounds(t *testing.T) {
 func TestUntrustedText(t *testing.T) {
 	evil := "\x1b[2J\u202eevil\r\n\xff"
 	r := held(claim(1, 8), claim(2, 8))
-	r.Name, r.Holders[0].Label, r.Waiters[0].Host = evil, evil, evil
+	r.Name, r.Holders[0].Note, r.Waiters[0].Host, r.Waiters[0].Label = evil, evil, evil, evil
 	r.Kind, r.Record = inspect.Leader, &inspect.Record{ID: evil}
 	r.Nodes = []inspect.Node{{Node: evil, Err: errors.New(evil)}}
 	b := New()

@@ -93,10 +93,10 @@ func (n *name) compare(b *Board, l *Look) {
 		switch {
 		case now[keyOf(c)]:
 		case n.leases[keyOf(c)].late(n.at) || !l.At.Before(n.leases[keyOf(c)].ends):
-			n.lost = Process(c)
+			n.lost = Claimant(c)
 			b.event(l.At, Lost, l.Report.Name, "lost by "+n.lost+": its lease ended")
 		default:
-			b.event(l.At, Released, l.Report.Name, "released by "+Process(c))
+			b.event(l.At, Released, l.Report.Name, "released by "+Claimant(c))
 		}
 	}
 	for i := range l.Report.Holders {
@@ -104,10 +104,10 @@ func (n *name) compare(b *Board, l *Look) {
 		switch {
 		case was[keyOf(c)]:
 		case n.lost != "":
-			b.event(l.At, TakenOver, l.Report.Name, "taken over by "+Process(c)+" from "+n.lost)
+			b.event(l.At, TakenOver, l.Report.Name, "taken over by "+Claimant(c)+" from "+n.lost)
 			n.lost = ""
 		default:
-			b.event(l.At, Taken, l.Report.Name, "taken by "+Process(c))
+			b.event(l.At, Taken, l.Report.Name, "taken by "+Claimant(c))
 		}
 	}
 	if r, before := l.Report.Record, n.last.Record; l.Report.Kind == inspect.Leader && r != nil && (before == nil || before.ID != r.ID || before.Token != r.Token) {
@@ -152,7 +152,7 @@ func (n *name) claims(all []inspect.Claim, at time.Time) []Claim {
 	for i := range all {
 		c := &all[i]
 		shown = append(shown, Claim{
-			Process: Printable(Process(c)), Share: Share(&n.last, c), Token: token(c.Token), Since: c.Since,
+			Process: Printable(Claimant(c)), Share: Share(&n.last, c), Token: token(c.Token), Since: c.Since,
 			Left: max(0, c.Left-at.Sub(n.at)).Seconds(), Votes: c.Votes, Late: n.leases[keyOf(c)].late(n.at),
 		})
 	}

@@ -68,6 +68,15 @@ func Process(c *inspect.Claim) string {
 	return s
 }
 
+// Claimant names the process of a claim, and the note of the claim if it has
+// one.
+func Claimant(c *inspect.Claim) string {
+	if c.Note == "" {
+		return Process(c)
+	}
+	return fmt.Sprintf("%s, note %q", Process(c), c.Note)
+}
+
 // Share says how much of a name a claim has or wants.
 func Share(r *inspect.Report, c *inspect.Claim) string {
 	switch {

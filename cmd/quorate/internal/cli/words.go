@@ -11,7 +11,7 @@ var (
 	// settingWithValue is an option with its value, such as WithTTL(8s), and
 	// settingAlone one without.
 	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner)\(([^()]*)\)`)
-	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner)\b`)
+	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner|Note)\b`)
 	calls            = strings.NewReplacer("ForDevelopment()", "--dev", " or call Quorum.Bootstrap once", " once")
 )
 
@@ -19,7 +19,7 @@ var (
 // command has a flag for.
 var flagOf = map[string]string{
 	"TTL": "--ttl", "Guard": "--guard", "Prefix": "--prefix",
-	"Skew": "the skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger", "Owner": "--owner",
+	"Skew": "the skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger", "Owner": "--owner", "Note": "--note",
 }
 
 // InFlags names flags and commands where the library names options and calls of
