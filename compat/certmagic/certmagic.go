@@ -43,7 +43,7 @@ type lock struct {
 	m     *mutex.Mutex
 	users int  // calls of Lock that hold it or wait for it
 	held  bool // by the Lock that returned last
-	lost  int  // calls whose hold was lost, and who have not called Unlock yet
+	lost  int  // calls whose hold was lost, and who neither wait in RenewLockLease nor have called Unlock
 }
 
 var (
@@ -179,18 +179,19 @@ func (s *Storage) RenewLockLease(ctx context.Context, name string, d time.Durati
 		}
 		s.mu.Lock()
 		l.held = false
-		l.lost++
 		s.mu.Unlock()
 		_ = l.m.UnlockContext(ctx) // it is lost
 	} else {
+		l.lost-- // this call waits: an Unlock meanwhile is that of the goroutine that has the name
 		s.mu.Unlock()
 	}
-	if err := l.m.LockContext(ctx); err != nil {
+	err := l.m.LockContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		l.lost++
 		return err
 	}
-	s.mu.Lock()
-	l.lost--
 	l.held = true
-	s.mu.Unlock()
 	return nil
 }

@@ -222,6 +222,35 @@ func TestLoss(t *testing.T) {
 	})
 }
 
+// A goroutine waits in RenewLockLease for a name that it has lost to another
+// one of its process. That one's Unlock unlocks the name.
+func TestLossToAGoroutineOfTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		q := c.Quorum()
+		s := storage(t, q)
+		require.NoError(t, s.Lock(t.Context(), "x"))
+		other, renewed := make(chan error, 1), make(chan error, 1)
+		go func() { other <- s.Lock(t.Context(), "x") }()
+		synctest.Wait()
+		c.Partition(q, 0, 1, 2)
+		time.Sleep(time.Minute)
+		c.Partition(q)
+		go func() { renewed <- s.RenewLockLease(t.Context(), "x", time.Hour) }()
+		require.NoError(t, <-other)
+		synctest.Wait()
+		assert.Empty(t, renewed, "it waits")
+		require.NoError(t, s.Unlock(t.Context(), "x"))
+		began := time.Now()
+		require.NoError(t, <-renewed)
+		assert.Less(t, time.Since(began), time.Minute)
+		require.NoError(t, s.Unlock(t.Context(), "x"))
+		require.ErrorIs(t, s.Unlock(t.Context(), "x"), quorate.ErrNotHeld)
+		synctest.Wait()
+		assert.Empty(t, c.Holders("certmagic:x"))
+	})
+}
+
 // The lock is the mutex of that name, which other tools can see.
 func TestName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
