@@ -227,12 +227,21 @@ func (s *sqlStore) raise(ctx context.Context, name string, token uint64) error {
 
 // share returns the highest token, and keeps it until leave is called.
 func (s *sqlStore) share(ctx context.Context, name string) (highest uint64, leave func(), err error) {
-	// The transaction lasts as long as the work, also if ctx ends before.
-	tx, err := s.db.BeginTx(context.WithoutCancel(ctx), s.options())
+	// A full pool is waited for until ctx ends. The transaction lasts as long as
+	// the work, also if ctx ends before.
+	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
-	leave = func() { _ = tx.Rollback() } // it has written nothing
+	tx, err := conn.BeginTx(context.WithoutCancel(ctx), s.options())
+	if err != nil {
+		_ = conn.Close()
+		return 0, nil, err
+	}
+	leave = func() {
+		_ = tx.Rollback() // it has written nothing
+		_ = conn.Close()
+	}
 	if err := tx.QueryRowContext(ctx, s.statements.share, name).Scan(&highest); err != nil {
 		leave()
 		return 0, nil, err

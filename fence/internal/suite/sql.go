@@ -53,6 +53,7 @@ func SQL(t *testing.T, d Database) {
 	t.Run("store", func(t *testing.T) {
 		Store(t, func() fence.Store { return d.Store(d.DB) })
 	})
+	t.Run("full pool", func(t *testing.T) { testFullPool(t, d) })
 	t.Run("hostile", func(t *testing.T) {
 		for i := range 3 {
 			h := d.newHostile(t, fmt.Sprint("hostile ", i))
@@ -327,4 +328,40 @@ func pause() {
 	if d := rand.IntN(4); d > 0 {
 		time.Sleep(time.Duration(rand.IntN(d*1000)) * time.Microsecond)
 	}
+}
+
+// A request that waits for a connection of the pool gives up when its context
+// ends.
+func testFullPool(t *testing.T, d Database) {
+	d.SetMaxOpenConns(1)
+	defer d.SetMaxOpenConns(0)
+	s := d.Store(d.DB)
+	leave, err := s.Enter(t.Context(), "full", Big)
+	require.NoError(t, err)
+	if d.Dialect == fence.SQLite { // a request there keeps no connection
+		leave()
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		left, err := s.Enter(ctx, "full", Big)
+		if err == nil {
+			left()
+		}
+		ended <- err
+	}()
+	select {
+	case err = <-ended:
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		leave()
+	case <-time.After(20 * time.Second):
+		leave()
+		<-ended
+		t.Error("it waits for a connection although its context has ended")
+	}
+	leave, err = s.Enter(t.Context(), "full", Big)
+	require.NoError(t, err, "the connection is back")
+	leave()
 }
