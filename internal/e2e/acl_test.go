@@ -191,7 +191,7 @@ func TestRightsAsDocumented(t *testing.T) {
 	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(needed, " "))
 	assert.ElementsMatch(t, append(strings.Fields(want), naming), strings.Fields(line))
 
-	assert.Contains(t, string(text), "Redis 6.0 has no rights to channels: leave out `resetchannels` and `&quorate:push:*`.")
+	assert.Contains(t, string(text), "Redis 6.0 has no channel permissions: leave out `resetchannels` and `&quorate:push:*`.")
 }
 
 // A managed server may refuse CONFIG and CLIENT. Everything works without them.

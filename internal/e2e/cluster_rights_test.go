@@ -22,7 +22,7 @@ func TestRightsOnACluster(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/operate/cluster.md")
 	require.NoError(t, err)
-	line := regexp.MustCompile(`(?m)^- \*\*Rights\*\*: .*$`).FindString(string(text))
+	line := regexp.MustCompile(`(?m)^- \*\*ACLs\*\*: .*$`).FindString(string(text))
 	var more []string
 	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
 		more = append(more, strings.Fields(quoted[1])...)
