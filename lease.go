@@ -61,5 +61,5 @@ type Holder struct {
 	Left    time.Duration // until its lease ends unless it is renewed
 	Holders int           // claims that hold the name; more than one only for readers and semaphores
 	Waiters int           // claims queued behind them
-	Foreign bool          // another Redlock client (redsync, node-redlock …) holds the Redlock key; only Left is known
+	Foreign bool          // another library (redsync, symfony/lock …) holds the name's key; only Left is known
 }

@@ -41,7 +41,7 @@ type Report struct {
 	Holders  []Claim       // each has the votes of a majority
 	Waiters  []Claim       // in queue order
 	More     int           // claims after the first hundred, which are not shown
-	Foreign  time.Duration // how long another Redlock client (redsync, node-redlock …) will hold the Redlock key; 0 if none does
+	Foreign  time.Duration // how long another library (redsync, symfony/lock …) will hold the name's key; 0 if none does
 	Record   *Record       // nil if nothing is recorded
 	Nodes    []Node        // in the order of their numbers
 	Quorum   int           // number of nodes in a majority

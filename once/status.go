@@ -14,8 +14,8 @@ import (
 // Status asks the nodes whether the work is done, and which process did it and
 // when, or which process is running it. It does not wait for the work. It fails
 // with [quorate.ErrNoQuorum] if too few nodes answer within two node timeouts
-// or before ctx ends, and with [quorate.ErrHeld] if another Redlock client
-// holds the name. The answer may be out of date by the time it arrives.
+// or before ctx ends, and with [quorate.ErrHeld] if another library holds the
+// name's key. The answer may be out of date by the time it arrives.
 func (o *Once) Status(ctx context.Context) (Status, error) {
 	o.usable()
 	s, err := o.status(ctx)

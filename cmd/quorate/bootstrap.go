@@ -30,19 +30,19 @@ func bootstrapCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Declare brand-new nodes ready, so the first lock does not wait",
-		Long: `Declares that no client has ever used these nodes, so they may vote at once
-instead of after their guard time. They record the listed nodes as their set,
-with --guard, --retention and --skew as the settings that all clients share.
+		Long: `Declares that no client has ever used these nodes, so they can vote right away
+instead of waiting for their guard time. They record the listed nodes as their
+set, with --guard, --retention and --skew as the settings that all clients share.
 
 Use it for tests, for CI, and for a first deployment if you don't want to wait.
-Production never needs it. Don't run it at every start: nodes that have all lost
-their data look brand-new, and then two processes could hold the same lock.
+Production never needs it. Don't run it on every start: if all nodes have lost
+their data, they look brand-new, and two processes could then hold the same lock.
 
 A server that started less than a guard time ago may have lost its data. The
-command says so and waits until that server has been up for the guard time. With
---new it does not wait: pass it if you have just created the servers.
+command says so and waits until that server has been up for the guard time. If
+you have just created the servers, pass --new to skip this wait.
 
-If the nodes have already recorded a set, nothing is changed.`,
+If the nodes have already recorded a set, the command changes nothing.`,
 		Example: `  quorate bootstrap        # waits for servers that have just started
   quorate bootstrap --new  # in a test that has just started them`,
 		Args: cobra.NoArgs,

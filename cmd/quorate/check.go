@@ -30,18 +30,17 @@ Exit status:
       or two, all are ready
   1   locks work, but there is a warning, or you must not restart the next node
       yet
-  2   nothing can be locked, because no majority of the nodes votes
+  2   nothing can be locked, because fewer than a majority of the nodes vote
   64  the command line is wrong
   74  the report could not be written
 
-A restarted node does not vote until the guard time is over. If it lost its
+A restarted node doesn't vote until the guard time has passed. If it lost its
 data, any connected client repairs it, including this command. Don't restart the
-next node before that is done. With --wait the command waits until it is done
-and prints what it is waiting for. It then ignores warnings that do not clear on
-their own.
+next node before that. With --wait, the command waits until it is safe, prints
+what it is waiting for, and ignores warnings that won't clear on their own.
 
-The check writes a key that expires within a second to every node. A node that
-answers but refuses that write "refuses locks".
+The check writes a key to every node that expires within a second. If a node
+answers but refuses the write, it is shown as "refuses locks".
 
 With --all, every node must be ready and caught up. With --json, the report is a
 JSON document.`,

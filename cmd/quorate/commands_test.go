@@ -271,7 +271,7 @@ func TestDemo(t *testing.T) {
 	out := p.out.String()
 	for _, want := range []string{
 		"is killed (kill -9) while it holds the lock", "node 2 is killed.",
-		"no update was lost", "never by two workers at once", "higher than the one before", "The lock kept working",
+		"no update was lost", "never by two workers at once", "higher than the previous one", "The lock kept working",
 		"worker 1", "█ holds the lock", "median of",
 	} {
 		assert.Contains(t, out, want)
@@ -293,7 +293,7 @@ func TestDemoSmall(t *testing.T) {
 	}
 }
 
-// The late write goes through without a fence, and is refused with one.
+// The stale write goes through without a fence, and is rejected with one.
 func TestDemoPause(t *testing.T) {
 	t.Parallel()
 	p := start(t, "demo", "--pause")
@@ -301,8 +301,8 @@ func TestDemoPause(t *testing.T) {
 	out := p.out.String()
 	for _, want := range []string{
 		"worker 1 gets the lock, token …", "is stopped (SIGSTOP)", "take the lock back after 1.5s", "worker 2 gets the lock",
-		"worker 1 continues (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost", "with a fence     130  refused: token …",
-		"✓ The fence refused the late write: the balance is 130", "worker 1 checks its context: the lock is lost",
+		"worker 1 continues (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost", "with a fence     130  rejected: token …",
+		"✓ The fence rejected the stale write: the balance is 130", "worker 1 checks its context: the lock is lost",
 	} {
 		assert.Contains(t, out, want)
 	}

@@ -24,12 +24,12 @@ func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See a lock at work in 15 seconds, without Redis",
-		Long: `Starts nodes and workers on this machine and lets the workers compete for one
-lock. It kills a worker that holds the lock, then a node, and shows who held the
-lock when, and that nothing went wrong.
+		Long: `Starts nodes and workers on this machine and has the workers compete for a lock.
+It kills a worker while it holds the lock, then kills a node, and shows who held
+the lock when, and that nothing went wrong.
 
 With --pause, a worker sleeps through its lease and then writes. The demo shows
-what happens to that write without a fence, and how a fence refuses it.
+what happens to that write without a fence, and how a fence rejects it.
 
 Exit status: 0 if everything went right, 1 if not.`,
 		Args: cobra.NoArgs,
@@ -74,8 +74,8 @@ Exit status: 0 if everything went right, 1 if not.`,
 	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 5, "number of workers")
 	cmd.Flags().Float64Var(&length, "seconds", 12, "approximate length in seconds")
-	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock stays taken after its holder dies")
-	cmd.Flags().BoolVar(&pause, "pause", false, "show a late write, and a fence that refuses it")
+	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock stays held after its holder dies")
+	cmd.Flags().BoolVar(&pause, "pause", false, "show a stale write, and a fence that rejects it")
 	return cmd
 }
 

@@ -33,43 +33,44 @@ func everyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "every NAME PERIOD [flags] -- CMD [ARG...]", SuggestFor: []string{"cron", "period", "schedule"},
 		Short: "Run a command once per period, on one replica",
-		Long: `Runs CMD once in every PERIOD, on one replica, until a signal ends it. Start the
-same line on every replica.
+		Long: `Runs CMD once per PERIOD, on one replica, until a signal stops it. Start the same
+line on every replica.
 
 PERIOD is a length (10s, 15m, 24h) or the five fields of a crontab line in quotes
-('0 2 * * 1-5', @daily). Periods follow the clocks of the nodes. Those of a length
-begin at multiples of PERIOD since 1970-01-01 00:00 UTC, and the command may start
-at any time within its period. --offset makes every period begin later.
+('0 2 * * 1-5', @daily). Periods follow the nodes' clocks. If PERIOD is a length,
+periods start at multiples of it since 1970-01-01 00:00 UTC, and the command may
+start at any time within its period. --offset makes every period start later.
 
-A crontab line is in UTC, unless you pass --zone. When clocks go forward and skip
-a scheduled time, the command runs at the moment of the change. When they go back
-and show a scheduled time twice, it runs the first time only, unless the line also
-fires in the hour before and in the hour after. If no replica is up within 5
-minutes of a scheduled time, that run is skipped. With --catch-up, the last run
-that was missed is made up before the next one.
+A crontab line is in UTC unless you pass --zone. When the clocks go forward and
+skip a scheduled time, the command runs at the moment of the change. When they go
+back and a scheduled time occurs twice, it runs only the first time, unless the
+line also fires in the hour before and in the hour after. If no replica is up
+within 5 minutes of a scheduled time, that run is skipped. With --catch-up, the
+last missed run is made up for before the next one.
 
-While a run lasts into later periods, no other run starts. If a run fails or its
-machine dies, it is not repeated in its period, unless you pass --retry.
+If a run takes longer than its period, no other run starts until it ends. If a run
+fails or its machine dies, it isn't repeated in that period unless you pass
+--retry.
 
-With --if-due, quorate runs CMD once if this period has had no run, and ends. Use
-this from cron or a systemd timer on every host. If the next period begins within
-the skew (2s by default), quorate waits for it. It gives up after --wait if too
-few nodes answer.
+With --if-due, quorate runs CMD unless this period has already had a run, then
+exits. Use this from cron or a systemd timer on every host. If the next period
+starts within the skew (2s by default), quorate waits for it. If too few nodes
+answer, it gives up after --wait.
 
-The command finds its fencing token in QUORATE_TOKEN, and the start of its period
-in QUORATE_PERIOD (RFC 3339, UTC). If the lock is lost while the command runs,
+The command gets its fencing token in QUORATE_TOKEN and the start of its period in
+QUORATE_PERIOD (RFC 3339, UTC). If the lock is lost while the command is running,
 it and its children get SIGTERM, and SIGKILL after --grace.
 
 ` + signalHelp + `
-After the first of these four, quorate waits for no further period.
+After any of the first four, quorate doesn't wait for another period.
 
 --status prints the latest run; with --json, as a JSON document.
 
 Exit status: 128+n if signal n ended it; 69 if too few nodes could be asked at
 the start; 64 if the command line is wrong; 126 or 127 if the command cannot be
 run or was not found. With --if-due: the command's own status if it ran here; 0
-if this period has had its run or one is in progress; 69 if too few nodes could be
-asked within --wait; 70 if the lock was lost. With --status: 0 if there was a run,
+if this period has already had its run or one is in progress; 69 if too few nodes
+could be asked within --wait; 70 if the lock was lost. With --status: 0 if there was a run,
 1 if not.`,
 		Example: `  quorate every report 1h -- ./report.sh
   quorate every backup '0 2 * * *' --zone Europe/Berlin --catch-up -- ./backup.sh
@@ -105,10 +106,10 @@ asked within --wait; 70 if the lock was lost. With --status: 0 if there was a ru
 	}
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().BoolVar(&j.retry, "retry", false, "if a run fails or its machine dies, repeat it within its period, after a tenth of the period or a minute")
+	cmd.Flags().BoolVar(&j.retry, "retry", false, "if a run fails or its machine dies, repeat it within its period, after a tenth of the period or a minute, whichever is less")
 	cmd.Flags().BoolVar(&j.status, "status", false, "print when the latest run was and how it ended")
 	jsonFlag(cmd, &j.json)
-	cmd.Flags().BoolVar(&j.ifDue, "if-due", false, "run the command if this period has had no run, then end")
+	cmd.Flags().BoolVar(&j.ifDue, "if-due", false, "run the command unless this period has already had a run, then exit")
 	cmd.Flags().DurationVar(&j.wait, "wait", time.Minute, "with --if-due, how long to wait for the nodes")
 	j.times.flags(cmd)
 	return cmd
@@ -199,7 +200,7 @@ func (j *everyJob) once(ctx, waiting context.Context, p *period.Period, sigs <-c
 	case err != nil:
 		return j.ended(ctx, err)
 	case !ran:
-		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is not due: this period has had its run, or one is in progress\n", j.name)
+		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is not due: this period has already had its run, or a run is in progress\n", j.name)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ type times struct {
 
 func (ts *times) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&ts.zone, "zone", "", "time zone of a crontab line, such as Europe/Berlin (default: UTC)")
-	cmd.Flags().DurationVar(&ts.offset, "offset", 0, "how much later each period begins")
-	cmd.Flags().BoolVar(&ts.catchUp, "catch-up", false, "make up the last run of a crontab line if it was missed")
+	cmd.Flags().DurationVar(&ts.offset, "offset", 0, "how much later each period starts")
+	cmd.Flags().BoolVar(&ts.catchUp, "catch-up", false, "with a crontab line, catch up on the last run if it was missed")
 }
 
 // parse returns the times for the PERIOD of a command line.

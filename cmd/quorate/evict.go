@@ -21,12 +21,12 @@ func evictCommand() *cobra.Command {
 		Use: "evict NAME TOKEN", SuggestFor: []string{"kill", "unlock", "release", "steal"},
 		Short: "End a hold, so that the next process gets the lock",
 		Long: `Ends the hold with the given token, which "quorate inspect" prints, and waits
-until it is over. The holder is told at once: its context ends, and lock, sem,
-once and leader end their command. If the holder is stopped, dead or cut off,
-the hold ends when its lease expires.
+until it is over. The holder is notified right away: its context ends, and lock,
+sem, once and leader stop their command. If the holder is stopped, dead or cut
+off, the hold ends when its lease expires.
 
-The process may ask for the name again and then queues behind those that are
-already waiting.
+The process may ask for the name again, but it queues behind the processes that
+are already waiting.
 
 Exit status:
   0   the hold is over

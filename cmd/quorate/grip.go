@@ -66,7 +66,7 @@ func mutexHolder(m *mutex.Mutex, name string) string {
 	case err != nil:
 		return fmt.Sprintf("the lock %q is held, or others are ahead", name)
 	case h.Foreign:
-		return fmt.Sprintf("the lock %q is held by another Redlock client, for %v unless it extends it", name, h.Left.Round(time.Millisecond))
+		return fmt.Sprintf("the lock %q is held by another library; its key expires in %v unless it is extended", name, h.Left.Round(time.Millisecond))
 	}
 	note := ""
 	if h.Note != "" {

@@ -84,7 +84,7 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 	}
 	fmt.Fprintf(w, "%s: %s\n", strconv.Quote(r.Name), says)
 	if r.Foreign > 0 {
-		fmt.Fprintf(w, "Another Redlock client holds the key for %v.\n", r.Foreign.Round(time.Millisecond))
+		fmt.Fprintf(w, "Another library holds the key; it expires in %v.\n", r.Foreign.Round(time.Millisecond))
 	}
 	if all := slices.Concat(r.Holders, r.Waiters); len(all) > 0 {
 		fmt.Fprintln(w)
@@ -103,7 +103,7 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 		}
 		for i := range r.Holders {
 			if h := &r.Holders[i]; h.Bare {
-				fmt.Fprintf(w, "The hold with token %d rests on exactly a majority: it ends if one of the nodes that vote for it is restarted.\n", h.Token)
+				fmt.Fprintf(w, "The hold with token %d depends on a bare majority: it ends if one of the nodes that vote for it is restarted.\n", h.Token)
 			}
 		}
 	}
@@ -200,10 +200,10 @@ func listCommand() *cobra.Command {
 first holder and the number of waiters. PATTERN is a Redis pattern such as
 'job:*'.
 
-The command reads the nodes' keys in small portions, so it blocks no node even
-if there are many names. It does not affect any holder.
+The command reads the nodes' keys in small batches, so it doesn't block a node
+even if there are many names. It doesn't affect the holders.
 
-With --json it prints one JSON document per name and line, as they come in.
+With --json, it prints one JSON document per line for each name, as they come in.
 
 Exit status:
   0   all names are listed

@@ -35,16 +35,16 @@ func leaderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "leader NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command on one machine of the fleet at a time",
-		Long: `Waits to become the leader NAME, and runs CMD while it leads. Start the same line
-on every machine: one runs the command, the others wait in line. When the
-command ends, the leader resigns, and the next in line runs it at once.
+		Long: `Waits to become the leader of NAME, and runs CMD while it is. Start the same line
+on every machine: one runs the command, and the others wait in line. When the
+command ends, the leader resigns, and the next in line runs it right away.
 
-If the leadership is lost while the command runs, the command and its children
-get SIGTERM, and SIGKILL after --grace. Then quorate exits with 70, or queues
-again with --again.
+If the leadership is lost while the command is running, the command and its
+children get SIGTERM, and SIGKILL after --grace. Then quorate exits with 70 or,
+with --again, queues again.
 
-The command finds its term in QUORATE_TOKEN. Each leader's term is higher than
-the one before.
+The command gets its term in QUORATE_TOKEN. Each leader's term is higher than the
+last one's.
 
 ` + signalHelp + `
 
@@ -128,7 +128,7 @@ func (g *leaderGrip) release(ctx context.Context) error {
 }
 
 func (g *leaderGrip) holder(name string) string {
-	return fmt.Sprintf("another process leads %q, or is ahead in the queue", name)
+	return fmt.Sprintf("another process is the leader of %q, or is ahead in the queue", name)
 }
 
 // tellWho prints the leader.
@@ -187,7 +187,7 @@ func (j *leaderJob) tellChanges(ctx context.Context) error {
 
 // describe is a leader in one line.
 func describe(l leader.Leader) string {
-	s := fmt.Sprintf("%q leads, term %d, since %s, process %d on %s",
+	s := fmt.Sprintf("%q is the leader, term %d, since %s, process %d on %s",
 		l.ID, l.Term, l.Since.UTC().Format(time.RFC3339), l.PID, l.Host)
 	if l.Value != "" {
 		s += ", value " + strconv.Quote(l.Value)

@@ -42,7 +42,7 @@ func TestLeaderRunsTheCommand(t *testing.T) {
 	assert.Greater(t, second, first)
 	status, out, errs := call("leader", "x", "--who")
 	assert.Equal(t, 0, status, errs)
-	assert.True(t, strings.HasPrefix(out, fmt.Sprintf("\"two\" leads, term %d, since 20", second)), out)
+	assert.True(t, strings.HasPrefix(out, fmt.Sprintf("\"two\" is the leader, term %d, since 20", second)), out)
 	assert.Contains(t, out, fmt.Sprintf("process %d on ", p.cmd.Process.Pid))
 	assert.Contains(t, out, `, value "http://two"`)
 
@@ -134,7 +134,7 @@ func TestLeaderWatch(t *testing.T) {
 	p := start(t, "leader", "x", "--watch")
 	p.says("no leader\n")
 	require.NoError(t, e.Campaign(t.Context(), "one"))
-	p.says(fmt.Sprintf("\"here\" leads, term %d, ", e.Lease().Token()))
+	p.says(fmt.Sprintf("\"here\" is the leader, term %d, ", e.Lease().Token()))
 	require.NoError(t, e.Proclaim(t.Context(), "two"))
 	p.says(`value "two"`)
 	require.NoError(t, e.Resign(t.Context()))

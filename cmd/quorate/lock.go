@@ -44,15 +44,15 @@ func lockCommand() *cobra.Command {
 		Long: `Waits for the lock NAME, runs CMD while holding it, and releases it.
 
 A plain lock is the mutex.Mutex of that name and excludes other Redlock clients.
-With --shared or --exclusive it is a read or write lock of the rwmutex.RWMutex of
+With --shared or --exclusive, it is a read or write lock on the rwmutex.RWMutex of
 that name: any number of processes can share it, or one can hold it alone. All
 users of a name must use the same kind.
 
-The command finds its fencing token in QUORATE_TOKEN. Each holder's token is
-higher than the one before. The command does not see QUORATE_NODES, which may
-contain passwords, unless you pass --pass-nodes. If the lock is lost while the
-command runs, it and its children get SIGTERM, and SIGKILL after --grace. If
-quorate is killed, they get SIGKILL at once.
+The command gets its fencing token in QUORATE_TOKEN. Each holder's token is higher
+than the last one's. The command doesn't see QUORATE_NODES, which may contain
+passwords, unless you pass --pass-nodes. If the lock is lost while the command is
+running, it and its children get SIGTERM, and SIGKILL after --grace. If quorate is
+killed, they get SIGKILL immediately.
 
 ` + signalHelp + `
 
@@ -87,13 +87,13 @@ func semCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "sem NAME -n PERMITS [flags] -- CMD [ARG...]", SuggestFor: []string{"semaphore"},
 		Short: "Run a command while holding permits of a semaphore",
-		Long: `Waits until --weight of the PERMITS of the semaphore NAME are free and no waiter
+		Long: `Waits until --weight of the semaphore NAME's PERMITS are free and no other waiter
 is ahead, runs CMD while holding them, and releases them. All users of the name
 must pass the same -n.
 
 ` + signalHelp + `
 
-The token, the loss of permits and the exit status are as for "quorate lock".`,
+The token, lost permits and the exit status work as in "quorate lock".`,
 		Example: `  quorate sem encoders -n 3 -- ./encode.sh film.mkv`,
 		Args:    cli.CommandArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -28,40 +28,40 @@ Locks work as usual during the change. A change that would end existing holds is
 refused without --yes. The command prints what it is waiting for. --nodes may be
 the old list, or any list with nodes of the set.
 
-If you interrupt it (Ctrl-C), or at --timeout, it abandons the change if that is
-still possible, and prints what the set is. An unfinished change is safe: run
-the same command again to finish it, or "quorate members undo" to abandon it. A
-change that another operator left unfinished is finished first.
+If you press Ctrl-C or --timeout expires, it abandons the change if that is still
+possible, and prints what the set is. An unfinished change is safe: run the same
+command again to finish it, or "quorate members undo" to abandon it. If another
+operator left a change unfinished, the command finishes that one first.
 
-When it exits with 0, running clients have followed: stop the removed servers,
-and give all clients the new list. Otherwise, the message says how long to keep
-these servers running.
+Once it exits with 0, running clients have followed: stop the removed servers and
+give all clients the new list. Otherwise, the message says how long to keep these
+servers running.
 
 Exit status:
   0   the set has been changed
-  1   it has not; the message says what the set is, and what to do
+  1   the set has not been changed; the message says what the set is, and what to do
   64  the command line is wrong`
 
 func membersAddCommand() *cobra.Command {
 	return exchangeCommand("add URL...", "Add nodes to the set, while locks are held", `Adds nodes to the set. Each must be an empty server, or a former node of this set.
-It takes two guard times: one to copy what the other nodes have, and one for old
-leases to end.
+This takes two guard times: one to copy the data from the other nodes, and one for
+old leases to expire.
 `, `  quorate members add lock-d:6379 lock-e:6379   # three nodes become five`, cobra.MinimumNArgs(1),
 		func(args []string) operator.Exchange { return operator.Exchange{Add: args} })
 }
 
 func membersRemoveCommand() *cobra.Command {
-	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set, even if they are permanently lost. It takes one and a
-half guard times. Don't stop the servers before it has exited with 0. It may end
-a hold on a name that several clients contend for, so it requires --yes.
+	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set, even if they are permanently lost. This takes one and
+a half guard times. Don't stop the servers until the command has exited with 0. It
+can end a hold on a name that several clients contend for, so it requires --yes.
 `, `  quorate members remove lock-c:6379 --yes`, cobra.MinimumNArgs(1),
 		func(args []string) operator.Exchange { return operator.Exchange{Remove: args} })
 }
 
 func membersReplaceCommand() *cobra.Command {
 	return exchangeCommand("replace OLD NEW", "Replace a node of the set, while locks are held", `Replaces a node of the set, even if it is permanently lost, with an empty server
-at another address. It takes two and a half guard times. If you replace a server
-with an empty one at the same address, you don't need a command.
+at another address. This takes two and a half guard times. If you replace a server
+with an empty one at the same address, you don't need this command.
 `, `  quorate members replace lock-c:6379 lock-d:6379`, cobra.ExactArgs(2),
 		func(args []string) operator.Exchange { return operator.Exchange{Add: args[1:], Remove: args[:1]} })
 }
@@ -69,13 +69,13 @@ with an empty one at the same address, you don't need a command.
 func membersMoveCommand() *cobra.Command {
 	var keep bool
 	cmd := exchangeCommand("move OLD NEW", "Change the address of a node of the set", `Changes the address of a node of the set. Its server must answer at the new
-address with the same data. It takes half a guard time, in which running clients
-follow.
+address with the same data. This takes half a guard time, which running clients
+need to follow.
 
-With --keep the node keeps its old addresses as well, for example a plain port in
+With --keep, the node keeps its old addresses as well, for example a plain port in
 addition to a TLS port, or an address in another network. All of them must always
 lead to the same server. A client dials the address in its own list. Without
---keep the node has only NEW, which may be one of its current addresses.
+--keep, the node has only NEW, which may be one of its current addresses.
 `, `  quorate members move 10.0.0.7:6379 lock-c:6379
   quorate members move --keep lock-c:6379 rediss://lock-c:6380`, cobra.ExactArgs(2),
 		func(args []string) operator.Exchange {
@@ -88,17 +88,17 @@ lead to the same server. A client dials the address in its own list. Without
 func membersSetCommand() *cobra.Command {
 	var s nodeset.Shared
 	cmd := exchangeCommand("set", "Change the settings that all clients of the set share", `Changes the settings that all clients of the set share. Settings that you don't
-pass stay as they are. It takes about the longer of the old and the new guard
-time.
+pass stay as they are. This takes about as long as the old or the new guard time,
+whichever is longer.
 `, `  quorate members set --guard 40s   # for longer leases`, func(cmd *cobra.Command, args []string) error {
 		if s == (nodeset.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
 			return errors.New("members set: pass --guard, --retention or --skew, none below 0")
 		}
 		return cobra.NoArgs(cmd, args)
 	}, func([]string) operator.Exchange { return operator.Exchange{Shared: &s} })
-	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a restarted node does not vote")
-	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node keeps the last ticket of an unused name")
-	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "the largest tolerated difference between the nodes' clocks")
+	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a node waits after a restart before it votes")
+	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node remembers the last ticket of an unused name")
+	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "how far the nodes' clocks may differ")
 	return cmd
 }
 
@@ -106,7 +106,7 @@ time.
 func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) string {
 	switch {
 	case smaller:
-		return "if several clients contend for a name, its holder may have a majority only with the nodes that leave, and would lose its hold within its TTL. If you accept that, pass --yes"
+		return "if several clients contend for a name, its holder may have a majority only with the help of the nodes that leave, and would lose its hold within its TTL. If that is acceptable, pass --yes"
 	case x.Shared == nil:
 		return ""
 	}
@@ -115,13 +115,13 @@ func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) str
 	if then >= now {
 		return ""
 	}
-	return fmt.Sprintf("clients with a TTL above %v (up to %v is allowed now) would lose their holds and be refused. If you accept that, or no client has such a TTL, pass --yes", then, now)
+	return fmt.Sprintf("clients with a TTL above %v (up to %v is allowed now) would lose their holds and be refused. If that is acceptable, or no client has such a TTL, pass --yes", then, now)
 }
 
 func membersUndoCommand() *cobra.Command {
-	return exchangeCommand("undo", "Abandon an unfinished change of the set", `Abandons a change of the set that is unfinished or still running. The set is then
-as it was before. It takes moments, and does not wait for nodes that were to be
-added.
+	return exchangeCommand("undo", "Abandon an unfinished change of the set", `Abandons a change to the set that is unfinished or still running. Afterwards the
+set is as it was before. This takes only moments, and doesn't wait for the nodes
+that were being added.
 `, "", cobra.NoArgs, func([]string) operator.Exchange { return operator.Exchange{Undo: true} })
 }
 

@@ -21,7 +21,7 @@ func nodesCommand() *cobra.Command {
 		Long: `Runs Redis-compatible nodes on the loopback interface until interrupted.
 
 They keep everything in memory and end with this process, so use them to try
-things out, never in production. They vote at once, without bootstrap. They run
+things out, never in production. They vote right away, without bootstrap. They run
 only the scripts of this version of quorate.`,
 		Example: `  quorate nodes                      # copy the line it prints into another terminal
   quorate nodes -n 5 --port 7000     # 127.0.0.1:7000 to 7004`,

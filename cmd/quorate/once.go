@@ -44,18 +44,18 @@ and continue. Once done, the work stays done for all later calls.
 
 The work is done when the command has exited with 0 and a majority of the nodes
 has recorded that. If the command fails, or its machine dies, the next replica
-runs it. So it may start more than once: make it safe to run again, and don't
-let it exit with 0 when it was interrupted.
+runs it. So it may start more than once: make it safe to run again, and make sure
+it doesn't exit with 0 if it was interrupted.
 
-The command finds its fencing token in QUORATE_TOKEN. Each run's token is higher
-than the one before. If the lock is lost while the command runs, it and its
+The command gets its fencing token in QUORATE_TOKEN. Each run's token is higher
+than the last one's. If the lock is lost while the command is running, it and its
 children get SIGTERM, and SIGKILL after --grace.
 
 ` + signalHelp + `
 
 --status prints whether the work is done, when, and by which process; with
 --json, as a JSON document. --reset marks the work as not done. Processes that
-have already seen it done are not affected.
+already know that it is done are not affected.
 
 Exit status: 0 when the work is done, here or elsewhere; if the command ran here
 and failed, its own, or 128+n if signal n ended it; 75 if another client was

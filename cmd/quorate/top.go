@@ -30,12 +30,12 @@ happened in the last five minutes. Press q to quit. PATTERN is a Redis pattern
 such as 'job:*'.
 
 Choose a name with the arrow keys. Enter shows its queue in order and what each
-node says, and / filters the names. Nodes that are down and holders that do not
-renew their lease come first, with a "!".
+node says, and / filters the names. Nodes that are down and holders that have
+stopped renewing their lease come first, marked with a "!".
 
-Looking does not affect any holder. Each refresh writes a key that expires to
-every node, to find out whether the node accepts locks. The 200 names with the
-most waiters are shown in full; the others are counted.`,
+This doesn't affect the holders. Each refresh writes a short-lived key to every
+node, to find out whether the node accepts locks. The 200 names with the most
+waiters are shown in full; the others are only counted.`,
 		Example: `  quorate top
   quorate top 'job:*' --every 5s`,
 		Args: cobra.MaximumNArgs(1),

@@ -31,13 +31,13 @@ func uiCommand() *cobra.Command {
 the names in use with their holders and queues, and what happened in the last
 five minutes. PATTERN is a Redis pattern such as 'job:*'.
 
-It prints the URL with a random token, without which a browser sees nothing. The
-page can't change anything. It is not encrypted, so it is served on loopback
-only; from another machine, use ssh -L.
+The URL it prints contains a random token, and without the token a browser sees
+nothing. The page can't change anything. It is not encrypted, so it is served only
+on the loopback interface; to open it from another machine, use ssh -L.
 
-Looking does not affect any holder. Each refresh writes a key that expires to
-every node, to find out whether the node accepts locks. The 200 names with the
-most waiters are shown in full; the others are counted.`,
+This doesn't affect the holders. Each refresh writes a short-lived key to every
+node, to find out whether the node accepts locks. The 200 names with the most
+waiters are shown in full; the others are only counted.`,
 		Example: `  quorate ui
   quorate ui 'job:*' --listen 127.0.0.1:8080`,
 		Args: cobra.MaximumNArgs(1),

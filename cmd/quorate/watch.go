@@ -32,8 +32,8 @@ func watchCommand() *cobra.Command {
 whenever these change, until interrupted.
 
 Watching does not claim the name or affect its holders. The command asks the
-nodes up to five times a second, so it misses a hold that is over sooner. If too
-few nodes answer, it prints that, and goes on.
+nodes up to five times a second, so it can miss a shorter hold. If too few nodes
+answer, it says so and continues.
 
 With --json each line is what "quorate inspect --json" prints, with the time
 in "at" and, if too few nodes answered, the reason in "err".
@@ -91,7 +91,7 @@ func printSight(w io.Writer, at time.Time, r *inspect.Report, err error, asJSON 
 			says += fmt.Sprintf(", and %d more", n-1)
 		}
 	case r.Foreign > 0:
-		says = "another Redlock client"
+		says = "another library"
 	case r.Kind == inspect.Once && r.Record != nil:
 		says = "done"
 	}

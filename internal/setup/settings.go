@@ -139,7 +139,7 @@ func (s *Settings) Check() error {
 	case s.Skew%time.Millisecond != 0:
 		return fmt.Errorf("WithSkew(%v): must be a whole number of milliseconds, such as %v", s.Skew, up(s.Skew))
 	case s.Guard > MostGuard:
-		return fmt.Errorf("WithGuard(%v): at most 720h; a restarted node does not vote before that", s.Guard)
+		return fmt.Errorf("WithGuard(%v): must be at most 720h, because a restarted node does not vote before it has passed", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
 		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote while a lease that it forgot is still running; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
 			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)

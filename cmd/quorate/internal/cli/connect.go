@@ -57,7 +57,7 @@ func (t *Target) NodeFlags(cmd *cobra.Command) {
 func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 	t.guarded = true
 	connectionFlags(cmd, func(f *pflag.FlagSet) {
-		f.DurationVar(&t.Guard, "guard", 0, "how long a restarted node does not vote"+what)
+		f.DurationVar(&t.Guard, "guard", 0, "how long a node waits after a restart before it votes"+what)
 	})
 }
 
@@ -65,15 +65,15 @@ func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 // shown with the others.
 func (t *Target) SharedFlags(cmd *cobra.Command, retention, skew string) {
 	cmd.Flags().Lookup("guard").Annotations = nil
-	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node keeps the last ticket of an unused name (default: "+retention+")")
-	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between the nodes' clocks (default: "+skew+")")
+	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of an unused name (default: "+retention+")")
+	cmd.Flags().DurationVar(&t.skew, "skew", 0, "how far the nodes' clocks may differ (default: "+skew+")")
 }
 
 func (t *Target) LeaseFlags(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock stays taken after its holder dies")
+	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock stays held after its holder dies")
 	cmd.Flags().BoolVar(&t.dev, "dev", false, "development mode for one Redis on your machine: restarting it costs 2s instead of 20s")
 	cmd.MarkFlagsMutuallyExclusive("dev", "ttl")
-	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process in \"quorate inspect\", such as a pod or a job (default: $QUORATE_OWNER)")
+	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process in \"quorate inspect\", such as the name of a pod or job (default: $QUORATE_OWNER)")
 }
 
 // nodesVariable is the environment variable with the nodes' URLs.

@@ -269,7 +269,7 @@ func (s *stage) got(h *hold) {
 	}
 	if s.victim == h {
 		s.print("%s %s %s", s.clock(h.end), s.name(h.worker), s.style.red(fmt.Sprintf("is killed (kill -9) while it holds the lock, token %s", s.token(h.token))))
-		s.print("%11s It cannot release the lock. But the lock is only on loan:", "")
+		s.print("%11s It can't release the lock. But the lock is only on loan:", "")
 		s.print("%11s unless the holder renews it, the nodes take it back after %s.", "", s.TTL)
 	}
 	for _, e := range rest {
@@ -282,7 +282,7 @@ func (s *stage) killNode() {
 	_ = s.server[i].Kill()
 	s.nodeDown, s.nodeDownAt = i, s.now()
 	s.print("%s node %d %s", s.clock(s.nodeDownAt), i+1, s.style.red("is killed."))
-	s.print("%11s %d of %d nodes are left, still a majority, so the work goes on.", "", s.Nodes-1, s.Nodes)
+	s.print("%11s %d of %d nodes are left, which is still a majority, so the work goes on.", "", s.Nodes-1, s.Nodes)
 }
 
 // finish lets the workers end their work.

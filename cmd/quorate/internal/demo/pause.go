@@ -91,8 +91,8 @@ func Pause(ctx context.Context, cfg Config) (ok bool, err error) {
 		return false, nil
 	}
 	s.print("\n%s", s.style.bold("In your program"))
-	s.print("  Package github.com/quorate/quorate/fence is such a fence for PostgreSQL, MySQL, SQLite,")
-	s.print("  Redis and HTTP services. docs/use/fencing.md says where to put it.")
+	s.print("  Package github.com/quorate/quorate/fence has such fences for PostgreSQL, MySQL, SQLite,")
+	s.print("  Redis and HTTP services. docs/use/fencing.md shows how to use them.")
 	return true, nil
 }
 
@@ -108,7 +108,7 @@ func (s *pause) fallAsleep(ctx context.Context) error {
 	}
 	s.say("%s checks once more: it holds the lock. Then it %s, just before it writes %d.",
 		s.name(0), s.style.red("is stopped (SIGSTOP)"), opening+deposits[0])
-	s.more("Freezing a container or closing a laptop does the same to a program.")
+	s.more("Freezing a container or closing a laptop lid does the same to a program.")
 	s.more("A stopped worker can't renew its lease, so the nodes take the lock back after %s.", s.TTL)
 	return nil
 }
@@ -127,7 +127,7 @@ func (s *pause) overtake(ctx context.Context) error {
 
 // wakeUp lets worker 1 go on.
 func (s *pause) wakeUp(ctx context.Context) error {
-	s.say("%s continues (SIGCONT). It does not know that it slept.", s.name(0))
+	s.say("%s continues (SIGCONT). It doesn't know that it was asleep.", s.name(0))
 	if err := s.crew[0].Continue(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *pause) wakeUp(ctx context.Context) error {
 	_, err := s.await(ctx, 0, lostIt)
 	if err == nil {
 		s.told = true
-		s.say("%s checks its context: the lock is lost. It stops.", s.name(0))
+		s.say("%s checks its context: the lock is lost, so it stops.", s.name(0))
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (s *pause) finish(ctx context.Context, i int) error {
 	}
 	if !s.fenced.write(m.Token, m.Value) {
 		s.refused = true
-		with = s.style.green(fmt.Sprintf("refused: token %s is lower than %s", s.token(m.Token), s.token(highest)))
+		with = s.style.green(fmt.Sprintf("rejected: token %s is lower than %s", s.token(m.Token), s.token(highest)))
 	} else if err := write(s.file(), m.Value); err != nil {
 		return err
 	}
@@ -214,21 +214,21 @@ func (s *pause) judge() *verdict {
 	first, second := s.got[0], s.got[1]
 	both := opening + deposits[0]
 	v.add(!second.At.Before(first.Until), "Worker 2 got the lock only after worker 1's lease had expired.")
-	v.add(second.Token > first.Token, "The token of worker 2 was higher.")
-	v.add(s.unfenced == both, fmt.Sprintf("Without a fence the late write went through: the balance is %d, so %d are lost.",
+	v.add(second.Token > first.Token, "Worker 2's token was higher.")
+	v.add(s.unfenced == both, fmt.Sprintf("Without a fence the stale write went through: the balance is %d, so %d are missing.",
 		s.unfenced, deposits[1]))
 	v.add(s.refused && s.fenced.balance == opening+deposits[1],
-		fmt.Sprintf("The fence refused the late write: the balance is %d, as worker 2 left it.", s.fenced.balance))
+		fmt.Sprintf("The fence rejected the stale write: the balance is %d, as worker 2 left it.", s.fenced.balance))
 	v.add(s.told, "Worker 1 found out as soon as it checked. It could not check while it was stopped.")
 	return v
 }
 
 func (s *pause) intro() {
-	s.print("%s\n", s.style.bold("A late write, and the fence that refuses it"))
+	s.print("%s\n", s.style.bold("A stale write, and the fence that rejects it"))
 	s.print("Two workers pay into one account. A worker takes the lock, reads the balance, and writes a")
-	s.print("higher one. Each holder of the lock has a token, and a later holder's token is higher.")
-	s.print("The account is kept twice. One has a fence: it remembers the highest token that has written,")
-	s.print("and refuses a lower one. The other accepts every write.\n")
+	s.print("higher one. Each holder of the lock has a token, and later holders have higher tokens.")
+	s.print("There are two copies of the account. One has a fence: it remembers the highest token it has")
+	s.print("seen and rejects lower ones. The other one accepts every write.\n")
 }
 
 func (s *pause) name(i int) string { return s.style.worker(i, fmt.Sprintf("worker %d", i+1)) }

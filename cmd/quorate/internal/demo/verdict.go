@@ -46,7 +46,7 @@ func (s *story) judgeCount(v *verdict, hs []*hold, number int) {
 		}
 	}
 	if number == raised && raised > 0 {
-		text := fmt.Sprintf("The file says %d, and it was raised exactly that often: no update was lost.", number)
+		text := fmt.Sprintf("The file says %d, and that is how often it was raised: no update was lost.", number)
 		if s.victim != nil && raised == len(hs)-1 {
 			text += "\n(The killed worker held the lock once without writing.)"
 		}
@@ -79,7 +79,7 @@ func (s *story) judgeTokens(v *verdict, hs []*hold) {
 		v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been issued.", found.Later.Of.worker+1, found.Later.Token, found.Earlier.Token))
 		return
 	}
-	v.add(true, "Every holder's token was higher than the one before.")
+	v.add(true, "Every holder's token was higher than the previous one.")
 }
 
 func (s *story) judgeVictim(v *verdict) {

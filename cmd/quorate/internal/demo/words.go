@@ -9,14 +9,14 @@ import (
 func (s *stage) intro() {
 	s.print("%s\n", s.style.bold(fmt.Sprintf("%d workers, one file, one lock", s.Workers)))
 	s.print("Each worker is a separate process. They share a file with a number in it. A worker reads")
-	s.print("the number, thinks for a moment, writes the next number, and starts again. If two workers did")
-	s.print("that at the same time, an update would be lost. So each one takes the lock first.\n")
+	s.print("the number, waits a moment, writes the next number, and starts over. If two workers did that")
+	s.print("at the same time, an update would be lost. So each worker takes the lock first.\n")
 	switch {
 	case s.Nodes == 1:
 		s.print("The lock lives on one small Redis-like server, called a node.")
 	default:
-		s.print("The lock lives on %d small Redis-like servers, called nodes. A process with the votes of %d of", s.Nodes, s.Nodes/2+1)
-		s.print("them holds it. Each holder also gets a token, a number that only goes up.")
+		s.print("The lock lives on %d small Redis-like servers, called nodes. A process holds the lock if %d of", s.Nodes, s.Nodes/2+1)
+		s.print("them vote for it. Each holder also gets a token, a number that only goes up.")
 	}
 	s.print("Along the way, we kill a worker while it holds the lock%s.\n", map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])
 	if s.Nodes == 2 {
@@ -49,8 +49,8 @@ func (s *stage) outro(v *verdict) {
 	s.print("%s\n", s.style.bold("Did everything go right?"))
 	s.checks(v)
 	if v.handOver > 0 {
-		s.print("\n  Passing the lock on took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
-		s.print("  The nodes notify a waiter when it is its turn. Nobody polls.")
+		s.print("\n  Handing over the lock took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
+		s.print("  The nodes notify a waiter when it is its turn, so nobody polls.")
 	}
 	if !v.ok() {
 		s.askForReport()
@@ -58,7 +58,7 @@ func (s *stage) outro(v *verdict) {
 	}
 	s.print("\n%s", s.style.bold("Your turn"))
 	s.print("  %s nodes                    start nodes, and copy the line it prints into a second terminal", s.Program)
-	s.print("  %s lock demo -- sleep 10    there, run a command under a lock; start it twice", s.Program)
+	s.print("  %s lock demo -- sleep 10    then run a command under a lock there; start it twice", s.Program)
 }
 
 // checks prints what had to come out right.

@@ -143,9 +143,9 @@ func (n *node) hook(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteBulk("appendfsync")
 		c.WriteBulk("no")
 	case foreign(cmd, args):
-		c.WriteError("ERR this node carries out the scripts of this version of quorate only; run a Redis for others")
+		c.WriteError("ERR this in-memory node runs only the scripts of this version of quorate; use a real Redis for anything else")
 	case (cmd == "SCAN" || cmd == "KEYS" || cmd == "PSUBSCRIBE") && slices.ContainsFunc(args, strange):
-		c.WriteError("ERR this node is in memory, and does not know such a pattern")
+		c.WriteError("ERR this in-memory node does not support such a pattern")
 	default:
 		return false
 	}

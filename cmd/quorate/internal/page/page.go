@@ -134,13 +134,13 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Body != nil && r.ContentLength != 0:
 		h.Set("Connection", "close")
-		http.Error(w, "this page takes no data", http.StatusRequestEntityTooLarge)
+		http.Error(w, "this page does not accept data", http.StatusRequestEntityTooLarge)
 	case r.Host != p.hosts[0] && r.Host != p.hosts[1]:
-		http.Error(w, "this server does not have that name: open the URL that quorate ui has printed", http.StatusMisdirectedRequest)
+		http.Error(w, "this server does not have that name: open the URL that quorate ui printed", http.StatusMisdirectedRequest)
 	case subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(p.token)) != 1:
-		http.Error(w, "the token is missing or wrong: open the URL that quorate ui has printed", http.StatusForbidden)
+		http.Error(w, "the token is missing or wrong: open the URL that quorate ui printed", http.StatusForbidden)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		http.Error(w, "this page only shows", http.StatusMethodNotAllowed)
+		http.Error(w, "this page is read-only", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/":
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(document))

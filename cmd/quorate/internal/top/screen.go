@@ -193,7 +193,7 @@ func (m Model) list(room int) []string {
 func (m Model) row(r *board.Row) []cell {
 	holder, since, left := cell{cmp.Or(r.Record, "-"), dim}, cell{"-", dim}, cell{"-", dim}
 	if r.Foreign > 0 {
-		holder = cell{"another Redlock client", plain}
+		holder = cell{"another library", plain}
 	}
 	for i := len(r.Holders) - 1; i >= 0; i-- { // the first, or the one that does not renew
 		if c := &r.Holders[i]; i == 0 && holder.style != bad || c.Late {
