@@ -195,7 +195,7 @@ func TestOtherScriptsAreRefused(t *testing.T) {
 		{"EVAL", "return loadfile('/etc/passwd')", "0"}, {"eval", "while true do end", "0"},
 		{"SCRIPT", "LOAD", "return 1"}, {"script", "load", "return 1"},
 	} {
-		require.ErrorContains(t, c.Do(t.Context(), words...).Err(), "scripts of this version of quorate only", "%q", words)
+		require.ErrorContains(t, c.Do(t.Context(), words...).Err(), "only the scripts of this version of quorate", "%q", words)
 	}
 	for _, s := range script.All() {
 		require.NoError(t, c.ScriptLoad(t.Context(), s.Source).Err(), s.Name)
