@@ -126,10 +126,10 @@ func TestTooFewNodesToTellTheSet(t *testing.T) {
 			assert.NotContains(t, out+errs, "no set is recorded yet", what)
 		}
 	}
-	shows("one shows the set", "say the same: start those that are down")
+	shows("one shows the set", "agree: start those that are down")
 	require.NoError(t, c.Node(0).Restart())
 	flush(t, c.URLs()[0])
-	shows("another has lost its data", "say the same: start those that are down", "has lost its data")
+	shows("another has lost its data", "agree: start those that are down", "has lost its data")
 	for _, i := range []int{0, 2} {
 		require.NoError(t, c.Node(i).Kill())
 	}

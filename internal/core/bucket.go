@@ -58,7 +58,7 @@ func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 // Errors count the nodes from 1 on, as those of ParseNodes do.
 func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	if len(clients) == 0 {
-		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
+		return fmt.Errorf("%w: no nodes; pass 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
 	}
 	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
 	if len(clients) > 31 {

@@ -93,7 +93,7 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-var errTooLate = errors.New("the node was too slow to take the release before the lease expired")
+var errTooLate = errors.New("the node was too slow to process the release before the lease expired")
 
 // Transmit: see [flow.Queued]. process.Client.Sending decides what the claim
 // wants by now. It runs on the goroutine of pump, and takes a.mu.

@@ -95,7 +95,7 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	case a.spec.Set.NoRenewal && a.claim.State.Muted():
 		err = fmt.Errorf("%w: WithoutRenewal is set, and Extend was not called in time", fault.ErrLost)
 	case a.claim.State.Muted():
-		err = fmt.Errorf("%w: WithMaxHold(%v) is over", fault.ErrLost, a.spec.Set.MaxHold)
+		err = fmt.Errorf("%w: the limit of WithMaxHold(%v) was reached", fault.ErrLost, a.spec.Set.MaxHold)
 	case slept:
 		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
 	}

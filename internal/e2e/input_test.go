@@ -75,7 +75,7 @@ func TestBadOptions(t *testing.T) {
 		{"node timeout 0", quorate.WithNodeTimeout(0), []string{"WithNodeTimeout(0s)", "must be positive"}},
 		{"node timeout too long", quorate.WithNodeTimeout(3 * time.Second), []string{"WithNodeTimeout(3s)", "choose at most 2s"}},
 		{"retention too short", quorate.WithRetention(time.Second), []string{"WithRetention(1s)", "below the guard time 20s"}},
-		{"max hold negative", quorate.WithMaxHold(-1), []string{"WithMaxHold(-1ns)", "0 means no bound"}},
+		{"max hold negative", quorate.WithMaxHold(-1), []string{"WithMaxHold(-1ns)", "0 means no limit"}},
 		{"linger negative", quorate.WithLinger(-1), []string{"WithLinger(-1ns)", "0 means none"}},
 		{"prefix empty", quorate.WithPrefix(""), []string{`WithPrefix("")`}},
 		{"prefix with a brace", quorate.WithPrefix("a{"), []string{`WithPrefix("a{")`}},
@@ -113,7 +113,7 @@ func TestBadNodes(t *testing.T) {
 		nodes []redis.UniversalClient
 		says  string
 	}{
-		{"none", nil, "no nodes; give 1, 3 or 5"},
+		{"none", nil, "no nodes; pass 1, 3 or 5"},
 		{"nil", []redis.UniversalClient{one, nil, two}, "node 2 is"},
 		{"typed nil", []redis.UniversalClient{one, two, typedNil}, "node 3 is nil"},
 		{"the same client twice", []redis.UniversalClient{one, two, one}, "nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
@@ -130,7 +130,7 @@ func TestBadNodes(t *testing.T) {
 		urls []string
 		says string
 	}{
-		{nil, "no nodes; give 1, 3 or 5"},
+		{nil, "no nodes; pass 1, 3 or 5"},
 		{[]string{c.URLs()[0], c.URLs()[0]}, "are the same server"},
 		{[]string{c.URLs()[0], "http://example.com"}, "node 2: the URL must begin with"},
 		{[]string{""}, "node 1 is empty"},

@@ -17,5 +17,5 @@ func TestListsThatAreEqual(t *testing.T) {
 	assert.Contains(t, e.Error(), "have recorded more than one set of these addresses")
 	assert.NotContains(t, e.Error(), "does not match its nodes")
 	e.Set = []string{"a:1", "c:1"}
-	assert.Contains(t, e.Error(), "does not match its nodes, which have been the set a:1 c:1")
+	assert.Contains(t, e.Error(), "does not match its nodes, which have formed the set a:1 c:1")
 }

@@ -34,7 +34,7 @@ func (e *SetError) Error() string {
 		return fmt.Sprintf("the nodes of this client's list, %s, have recorded more than one set of these addresses, one of them since %s: too few agree for a majority; "+
 			"start the servers with the data of one set", Addrs(e.List), e.Since.UTC().Format(time.DateTime+" MST"))
 	}
-	return fmt.Sprintf("this client's list, %s, does not match its nodes, which have been the set %s since %s: give every client the set's list",
+	return fmt.Sprintf("this client's list, %s, does not match its nodes, which have formed the set %s since %s: give every client the set's list",
 		Addrs(e.List), Addrs(e.Set), e.Since.UTC().Format(time.DateTime+" MST"))
 }
 

@@ -147,7 +147,7 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	}
 	member := &c.Members[from]
 	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
-		return fmt.Errorf("%w: %s already has %d addresses, the most allowed: %s; to drop all but one, run quorate members move %s ADDRESS",
+		return fmt.Errorf("%w: %s already has %d addresses, which is the maximum: %s; to drop all but one, run quorate members move %s ADDRESS",
 			fault.ErrInvalid, old[0], len(all), strings.Join(all, " "), old[0])
 	}
 	has, run, err := x.keeps(ctx, to)

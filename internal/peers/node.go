@@ -113,7 +113,7 @@ func (n *Node) down(err error) {
 func (n *Node) onSubscribeDown(err error) {
 	ps := n.ps
 	if !ps.IsClosed() && fault.Permanent(err) {
-		ps.Set.Logger.Warn("quorate: cannot subscribe to a node's pushes; waiters may learn of their turn a third of the TTL late", "node", n.Addr, "error", err)
+		ps.Set.Logger.Warn("quorate: cannot subscribe to a node's pushes; waiters may be notified up to a third of the TTL late", "node", n.Addr, "error", err)
 	}
 }
 

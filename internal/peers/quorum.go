@@ -218,7 +218,7 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		if v.Shown == nil {
 			return fault.ErrSetUnknown
 		}
-		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) + "; too few nodes of this client's list say the same: " +
+		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) + "; too few nodes of this client's list agree: " +
 			"start those that are down, or give this client the set's list"}
 	case nodeset.SetPending:
 		return fault.ErrSetPending
@@ -230,7 +230,7 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		return fault.ErrSetRetired
 	case nodeset.SetAhead:
 		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) + ", and the client is asking the other nodes whether it was decided; " +
-			"if this error stays, check that list with \"quorate members list\", and give it to this client if it is the set"}
+			"if this error persists, check that list with \"quorate members list\", and give it to this client if it is the set"}
 	case nodeset.SetForeign:
 		// It passes where all members have lost their data, and have recorded
 		// their set once more (e2e: TestFlushAll).

@@ -100,7 +100,7 @@ func (s *recorder) notRecorded(last error) error {
 	f.Err = fmt.Errorf("%w: the nodes have not recorded their set in time; try again", fault.ErrNoQuorum)
 	if said, is := errors.AsType[*fault.Failure](last); is && len(said.Nodes) > 0 {
 		f.Nodes, f.Blank = said.Nodes, len(f.Nodes)-len(said.Nodes)
-		f.Err = fmt.Errorf("%w: the nodes record their set only when each of them takes it; mend those that do not", fault.ErrNoQuorum)
+		f.Err = fmt.Errorf("%w: the nodes record their set only if each of them accepts it; fix the nodes that do not", fault.ErrNoQuorum)
 	}
 	return f
 }

@@ -148,7 +148,7 @@ func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
 func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	at := strings.LastIndexByte(name, '@')
 	if at < 1 {
-		return nil, fmt.Errorf("%w: %q names no Sentinel set", fault.ErrInvalid, name)
+		return nil, fmt.Errorf("%w: %q is not the name of a Sentinel set", fault.ErrInvalid, name)
 	}
 	o, err := s.optionsAt("")
 	if err != nil {

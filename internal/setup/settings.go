@@ -152,7 +152,7 @@ func (s *Settings) Check() error {
 	case s.NodeTimeout > s.TTL/4:
 		return fmt.Errorf("WithNodeTimeout(%v) is above a quarter of the TTL (%v), so a failed renewal could not be retried in time; choose at most %v", s.NodeTimeout, s.TTL, s.TTL/4)
 	case s.MaxHold < 0:
-		return fmt.Errorf("WithMaxHold(%v): cannot be negative; 0 means no bound", s.MaxHold)
+		return fmt.Errorf("WithMaxHold(%v): cannot be negative; 0 means no limit", s.MaxHold)
 	case s.Warn != nil && (s.WarnBefore <= 0 || s.WarnBefore > s.TTL/2):
 		return fmt.Errorf("WithWarning(%v): must be above 0 and at most half of the TTL (%v); a longer one would warn before each renewal", s.WarnBefore, s.TTL)
 	case s.Linger < 0:

@@ -29,7 +29,7 @@ const FailoverAddr = "FailoverClient"
 
 // ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
 // whenever they are asked.
-var ErrNoMaster = errors.New("the Sentinels know no master of that name: correct master_name")
+var ErrNoMaster = errors.New("the Sentinels know no master of that name: check master_name")
 
 // SentinelClient is the client of a Sentinel set. It takes the place of
 // redis.NewFailoverClient, which dials what the first Sentinel to answer names.
