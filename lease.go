@@ -57,7 +57,7 @@ type Holder struct {
 	Host    string        // of the process
 	PID     int           // of the process
 	Label   string        // of the process; see [WithOwner]; empty if not set
-	Note    string        // of the claim; see [WithNote]; empty if not set. Another client may have written any text
+	Note    string        // of the claim; see [WithNote]; empty if not set; other clients may write any text
 	Left    time.Duration // until its lease ends unless it is renewed
 	Holders int           // claims that hold the name; more than one only for readers and semaphores
 	Waiters int           // claims queued behind them

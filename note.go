@@ -7,15 +7,15 @@ import (
 )
 
 // WithNote returns a context that carries a note, such as the ID of a request
-// or a job. A claim that is made with this context shows the note to operators:
-// in [Holder], in package inspect, and in the commands inspect, ls, top and ui.
-// Anybody who can read the nodes can read the note, so it must not be a secret.
+// or a job. If you lock with this context, operators see the note: in [Holder],
+// in package inspect, and in the commands inspect, ls, top and ui. Anyone who
+// can read the nodes can read the note, so do not put secrets in it.
 //
 // The note belongs to the claim. Goroutines that share a value share the claim,
-// and therefore the note of the call that asked the nodes. The empty note is no
-// note.
+// and with it the note of the call that asked the nodes. An empty note is the
+// same as none.
 //
-// A note is at most 200 bytes of UTF-8 without line breaks or other characters
-// that cannot be printed. With any other note, a call that makes a claim fails
-// with [ErrInvalid].
+// A note must be UTF-8, at most 200 bytes long, and must not contain line
+// breaks or other unprintable characters. Otherwise, calls that make a claim
+// return [ErrInvalid].
 func WithNote(ctx context.Context, note string) context.Context { return setup.WithNote(ctx, note) }
