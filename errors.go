@@ -59,8 +59,8 @@ type Error struct {
 	Op     string      // "lock", "unlock", ...
 	Name   string      // the primitive's name; empty if there is none
 	Err    error       // the kind
-	Votes  int         // nodes that agreed
-	Needed int         // nodes that had to agree: N/2 + 1; 0 if no nodes were asked
+	Votes  int         // number of nodes that agreed
+	Needed int         // number of nodes that had to agree: N/2 + 1; 0 if no nodes were asked
 	Nodes  []NodeError // the nodes that did not agree
 
 	blank int // nodes left out of Nodes: connected, and without a vote yet
@@ -68,7 +68,7 @@ type Error struct {
 
 // A NodeError is one node's reason for not agreeing to an operation.
 type NodeError struct {
-	Node string // address
+	Node string // the node's address
 	Err  error
 }
 

@@ -53,13 +53,13 @@ type Lease interface {
 // nodes. If several processes hold the name, it is the one that has held it
 // longest.
 type Holder struct {
-	Token   uint64        // of its claim's first hold; a hand-over inside the process is not visible from outside
-	Host    string        // of the process
-	PID     int           // of the process
-	Label   string        // of the process; see [WithOwner]; empty if not set
-	Note    string        // of the claim; see [WithNote]; empty if not set; other clients may write any text
-	Left    time.Duration // until its lease ends unless it is renewed
-	Holders int           // claims that hold the name; more than one only for readers and semaphores
-	Waiters int           // claims queued behind them
+	Token   uint64        // token of its claim's first hold; handovers inside a process are not visible from outside
+	Host    string        // the process's host
+	PID     int           // the process's ID on that host
+	Label   string        // the process's label; see [WithOwner]; empty if not set
+	Note    string        // the claim's note; see [WithNote]; empty if not set; other clients may write any text
+	Left    time.Duration // time left on its lease unless it is renewed
+	Holders int           // number of claims that hold the name; more than one only for readers and semaphores
+	Waiters int           // number of claims queued behind them
 	Foreign bool          // another library (redsync, symfony/lock …) holds the name's key; only Left is known
 }

@@ -84,9 +84,9 @@ func (k EventKind) String() string { return string(k) }
 // An Event is something that happened to a [Quorum]; see [Observer].
 type Event struct {
 	Kind  EventKind
-	Name  string        // of the primitive; empty for node events
-	Token uint64        // the fencing token, for lost
+	Name  string        // the primitive's name; empty for node events
+	Token uint64        // the fencing token, for EventLost
 	Node  string        // the node's address, for node events
-	Took  time.Duration // see the kinds
-	Err   error         // the reason, for lost (an *Error with each node's own error) and node down
+	Took  time.Duration // a duration; see the kinds
+	Err   error         // the reason, for EventLost (an *Error with each node's own error) and EventNodeDown
 }

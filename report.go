@@ -13,9 +13,9 @@ import (
 
 // A Report is what [Quorum.Check] found.
 type Report struct {
-	Nodes  []NodeReport // in the order of New or Connect
-	Quorum int          // nodes needed: N/2 + 1
-	Ready  int          // nodes that answer, vote, and accept new locks
+	Nodes  []NodeReport // in the order passed to New or Connect
+	Quorum int          // number of nodes needed: N/2 + 1
+	Ready  int          // number of nodes that answer, vote, and accept new locks
 
 	// MayRestart reports whether it is safe to restart one more node, or even to
 	// lose it along with its data: all nodes vote and have caught up, and Bare is
@@ -37,16 +37,16 @@ type Report struct {
 // Otherwise it is as safe as any other hold.
 type BareHold struct {
 	Name  string
-	Token uint64   // as [Lease] returns it for the first turn
+	Token uint64   // the token that [Lease] returned for the first turn
 	Nodes []string // addresses of the nodes that it depends on
 }
 
 // A SetReport describes the set that the nodes have recorded; see
 // [Quorum.Bootstrap].
 type SetReport struct {
-	Recorded   bool          // clients with another list are refused once it is true
+	Recorded   bool          // whether a set is recorded; if so, clients with a different list are refused
 	Stamp      string        // identifies the record; empty if no node has one
-	Epoch      uint64        // counts the records of the set, from 1
+	Epoch      uint64        // number of times the set has been recorded, starting at 1
 	Since      time.Time     // when it was recorded, by the clock of the client that recorded it
 	Members    []string      // addresses of the members
 	Guard      time.Duration // the settings that all clients share
@@ -102,9 +102,9 @@ const (
 
 // A NodeReport is what [Quorum.Check] found about one node.
 type NodeReport struct {
-	Node       string        // address
+	Node       string        // the node's address
 	Err        error         // why the node could not be asked; the other fields are then zero
-	Version    string        // empty if the node refuses INFO: Role, AOF and Eviction are then unknown
+	Version    string        // empty if the node refuses INFO; Role, AOF and Eviction are then unknown
 	Role       string        // "master"; anything else is a problem, in Redis's own words (as are Fsync and Eviction)
 	AOF        bool          // whether the node keeps an append-only file
 	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
@@ -113,21 +113,21 @@ type NodeReport struct {
 	RoundTrip  time.Duration
 	Recovering time.Duration // time until it votes again
 	Refuses    error         // why it refuses new locks (memory full, disk full, …), in the server's own words; nil if it accepts them
-	CaughtUp   bool          // it has everything that was recorded; a node that lost its data is repaired after its guard time
+	CaughtUp   bool          // whether it has everything that was recorded; a node that lost its data is repaired after its guard time
 	Repair     Repair        // the progress of its repair
-	Jumped     time.Duration // the last clock jump that this Quorum has seen; 0 if none
-	JumpedAt   time.Time     // when it was seen
-	Number     int           // of the member; -1 if it is not a member
+	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0 if none
+	JumpedAt   time.Time     // when that jump was seen
+	Number     int           // its member number; -1 if it is not a member
 	Membership Membership    // its relation to the set
 	Warnings   []string      // problems, each with its remedy
-	Shards     []NodeReport  // of a Redis Cluster: its servers that have buckets of names; the other fields then show the worst of them
-	Buckets    []int         // of a shard: its buckets
+	Shards     []NodeReport  // for a Redis Cluster: the servers that have buckets of names; the other fields then show the worst of them
+	Buckets    []int         // for a shard: its buckets
 }
 
 // Repair reports the progress of repairing a node that has not caught up.
 type Repair struct {
-	Running bool   // a client, this one or another, is repairing the node now
-	Host    string // of that client
+	Running bool   // whether a client, this one or another, is repairing the node now
+	Host    string // that client's host
 	PID     int
 	Left    int // records still to be copied to the node; -1 while they are still being listed
 }

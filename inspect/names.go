@@ -23,8 +23,8 @@ type Entry struct {
 	Name    string
 	Kind    Kind
 	Holder  *Claim  // the first holder in queue order; nil if no claim holds the name
-	Holders int     // claims that hold it; more than one only for semaphores and readers
-	Waiters int     // claims that are waiting
+	Holders int     // number of claims that hold it; more than one only for semaphores and readers
+	Waiters int     // number of claims that are waiting
 	Record  *Record // nil if nothing is recorded
 }
 

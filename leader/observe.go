@@ -18,10 +18,10 @@ import (
 type Leader struct {
 	ID    string        // see WithID
 	Value string        // see WithValue, Campaign and Proclaim
-	Term  uint64        // its fencing token, lower than the token of any later leader
-	Host  string        // of the process
-	PID   int           // of the process
-	Since time.Time     // when it won, by the wall clock of its machine
+	Term  uint64        // its term, which is its fencing token: lower than that of any later leader
+	Host  string        // the process's host
+	PID   int           // the process's ID on that host
+	Since time.Time     // when it won, by its machine's wall clock
 	Left  time.Duration // time left on its lease when the nodes were asked
 }
 

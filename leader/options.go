@@ -20,10 +20,10 @@ type settings struct {
 	oneTerm   bool
 }
 
-// Bounds, in bytes. Every node keeps both, and every observer gets them.
+// Limits, in bytes. Every node stores both, and every observer gets them.
 const (
-	MaxID    = 1 << 10  // of a participant's ID
-	MaxValue = 64 << 10 // of a leader's value
+	MaxID    = 1 << 10  // maximum size of a participant's ID
+	MaxValue = 64 << 10 // maximum size of a leader's value
 )
 
 // apply returns the Quorum's settings as the options change them. It panics

@@ -82,7 +82,7 @@ type Settings struct {
 
 // A List is the set as this process currently uses it.
 type List struct {
-	Epoch    uint64        // counts the configurations of the set, from 1
+	Epoch    uint64        // number of the set's configuration, counting from 1
 	Stage    quorate.Stage // [quorate.StageStable] unless the set is being changed
 	Members  []Member
 	Settings Settings

@@ -22,8 +22,8 @@ func (s State) String() string { return string(s) }
 // Status is what the nodes know about the work.
 type Status struct {
 	State State
-	Host  string // of the process that did the work, or is running it
-	PID   int    // of that process
+	Host  string // host of the process that did the work or is running it
+	PID   int    // ID of that process
 	Token uint64 // the fencing token of that run
 	// When is the time when the work was done. While the work is running, it is
 	// the time when the process claimed the name, which may be before the work
@@ -31,5 +31,5 @@ type Status struct {
 	// by that process's clock.
 	When    time.Time
 	Until   time.Time // Done: when the nodes forget it; zero: never
-	Waiters int       // Running: claims queued behind it
+	Waiters int       // Running: number of claims queued behind it
 }

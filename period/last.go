@@ -28,7 +28,7 @@ func (s State) String() string { return string(s) }
 
 // A Run is a run as recorded by a majority of the nodes.
 type Run struct {
-	Start time.Time     // of its period, by the nodes' clocks, in UTC; zero if there has been no run
+	Start time.Time     // start of its period in UTC, by the nodes' clocks; zero if there has been no run
 	Token uint64        // the fencing token
 	State State         // its progress
 	Left  time.Duration // Began: time left on the lease unless it is renewed; 0 if it has expired
