@@ -18,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Three independent masters, any one of which may fail. Make one Quorum per
-// process, and make every primitive from it.
+// Three independent masters, any one of which may fail. Create one Quorum per
+// process, and create all primitives from it.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -104,7 +104,7 @@ func ExampleNew_tls() {
 			Password:  os.Getenv("REDIS_PASSWORD"),
 			TLSConfig: &tls.Config{RootCAs: pool},
 		})
-		defer client.Close() // New does not take the clients over
+		defer client.Close() // New does not take ownership of the clients
 		nodes = append(nodes, client)
 	}
 
@@ -169,7 +169,8 @@ func ExampleQuorum_Bootstrap() {
 	// <nil>
 }
 
-// To shut down, end the goroutines that wait or hold, then close.
+// To shut down, first stop the goroutines that wait for a lock or hold one,
+// then close the Quorum.
 func ExampleQuorum_Close() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -271,8 +272,8 @@ func ExampleError() {
 }
 
 // A process that locks the same name again and again keeps its claim for a
-// while, so most locks cost no round trip. Another process gets the lock at
-// once.
+// while, so most locks cost no round trip. Another process still gets the lock
+// immediately.
 func ExampleWithLinger() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -313,8 +314,8 @@ func ExampleWithoutRenewal() {
 	// <nil> true
 }
 
-// A stuck holder loses the lock no later than a minute and one TTL after it
-// began. Its context ends at that point.
+// A stuck holder loses the lock after a minute plus one TTL at the latest. Its
+// context ends at that point.
 func ExampleWithMaxHold() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

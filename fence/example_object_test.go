@@ -55,11 +55,11 @@ func Example_objectStore() {
 			case resp.StatusCode != http.StatusPreconditionFailed && resp.StatusCode != http.StatusConflict:
 				return errors.New(resp.Status)
 			}
-			// 4. Another process was faster: begin again.
+			// 4. Another process was faster: start over.
 		}
 	}
 
-	var mu sync.Mutex // what follows stands for the store
+	var mu sync.Mutex // the rest simulates the store
 	object, token, version := "", "", 0
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()

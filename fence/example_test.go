@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The work of a hold checks its token and writes in one transaction.
+// Check the token and write in the same transaction.
 func ExampleDialect_Check() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, strings.Split(os.Getenv("QUORATE_NODES"), ",")) // a:6379, b:6379, c:6379
@@ -39,7 +39,7 @@ func ExampleDialect_Check() {
 		}
 		defer tx.Rollback()
 		if err := fence.PostgreSQL.Check(ctx, tx, "orders", m.Lease().Token()); err != nil {
-			return err // fence.ErrStale: a later holder has been here
+			return err // fence.ErrStale: a later holder has already written
 		}
 		if _, err := tx.ExecContext(ctx, "UPDATE orders SET paid = true WHERE id = $1", 4711); err != nil {
 			return err
@@ -51,7 +51,7 @@ func ExampleDialect_Check() {
 	}
 }
 
-// Create the table with your other tables.
+// Create the table along with your other tables.
 func ExampleDialect_Schema() {
 	fmt.Println(fence.PostgreSQL.Schema())
 	// Output: CREATE TABLE IF NOT EXISTS quorate_fences (name TEXT PRIMARY KEY, token BIGINT NOT NULL)
@@ -67,7 +67,7 @@ func ExampleDialect_Store() {
 	http.Handle("POST /orders", fence.Handler(fence.PostgreSQL.Store(db), "orders", orders))
 }
 
-// The check and the write are one step in the server.
+// The server performs the check and the write in one step.
 func ExampleScript_Run() {
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
@@ -80,7 +80,7 @@ func ExampleScript_Run() {
 	}
 }
 
-// Check the fence first if the work reads before it writes.
+// If your work reads before it writes, check the fence first.
 func ExampleCheckRedis() {
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
@@ -88,11 +88,11 @@ func ExampleCheckRedis() {
 	if err := fence.CheckRedis(ctx, client, "{orders}:fence", token); err != nil {
 		log.Fatal(err)
 	}
-	// Read, decide, and write with a fence.Script. No earlier holder can write in
-	// between.
+	// Read, decide, and write with a fence.Script. No earlier holder can get a
+	// write in between.
 }
 
-// A service refuses a client that has lost its lock without knowing it.
+// A service rejects a client that has lost its lock without noticing.
 func ExampleHandler() {
 	stock := 0
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stock++ })
@@ -116,7 +116,7 @@ func ExampleHandler() {
 	// stock: 2
 }
 
-// Each hold has a transport of its own, which sends the hold's token.
+// Each hold has its own transport, which sends the hold's token.
 func ExampleTransport() {
 	var token uint64 = 1838381800842592257 // m.Lease().Token()
 	client := &http.Client{Transport: fence.Transport(http.DefaultTransport, token)}
@@ -131,8 +131,9 @@ func ExampleTransport() {
 	}
 }
 
-// A handler that writes to a database can check the token in the transaction of
-// the write. That holds for any number of processes, and needs no Handler.
+// A handler that writes to a database can check the token in the same
+// transaction as the write. This works with any number of processes, and you
+// don't need Handler.
 func ExampleToken() {
 	db, err := sql.Open("postgres", os.Getenv("DATABASE_URL"))
 	if err != nil {

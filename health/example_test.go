@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// A readiness probe of a service that needs its locks.
+// A readiness probe for a service that can't work without its locks.
 func ExampleReady() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {
@@ -30,8 +30,8 @@ func ExampleReady() {
 	// Output: 200 ok
 }
 
-// A liveness probe gets a process replaced if its work is still running a
-// minute after its term ended.
+// A liveness probe has a process replaced if its work is still running a minute
+// after its term ended.
 func ExampleLive() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {
@@ -47,7 +47,7 @@ func ExampleLive() {
 	// Output: 200 ok
 }
 
-// A load balancer that uses this probe reaches only the leader.
+// A load balancer that uses this probe sends requests only to the leader.
 func ExampleLeader() {
 	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {

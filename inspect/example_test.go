@@ -55,8 +55,8 @@ func ExampleNames() {
 	// job:42 mutex waiting: 0
 }
 
-// A process hangs but keeps renewing its lock. Evict ends its hold at once, and
-// the next process gets in.
+// A process is hung but keeps renewing its lock. Evict ends its hold
+// immediately, and the next process gets in.
 func ExampleEvict() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -88,7 +88,7 @@ func ExampleWatch() {
 	m := mutex.New(q, "invoices")
 	for r, err := range inspect.Watch(ctx, q, "invoices") {
 		if err != nil {
-			log.Println(err) // too few nodes answer; Watch goes on
+			log.Println(err) // too few nodes answer; Watch continues
 			continue
 		}
 		fmt.Println("holders:", len(r.Holders), "waiting:", len(r.Waiters))

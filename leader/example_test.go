@@ -66,8 +66,8 @@ func Example() {
 	// job 3 is done
 }
 
-// Run campaigns, leads, and campaigns again when the term has ended. With
-// WithOneTerm it leads for a single term.
+// Run campaigns, leads, and campaigns again when the term is over. With
+// WithOneTerm, it leads for a single term.
 func ExampleElection_Run() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -91,8 +91,8 @@ func ExampleElection_Run() {
 	// <nil>
 }
 
-// Campaign and Resign are for a process that decides for itself how long it
-// leads.
+// Campaign and Resign are for processes that decide for themselves how long to
+// lead.
 func ExampleElection_Campaign() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -135,7 +135,7 @@ func ExampleElection_Proclaim() {
 	// http://10.0.0.1:9090 true <nil>
 }
 
-// The lease of a term has the token to attach to what the leader writes.
+// The lease of a term has a token, which the leader attaches to its writes.
 func ExampleElection_Lease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -159,7 +159,7 @@ func ExampleElection_Lease() {
 	// over: true
 }
 
-// Leader asks once. If nobody leads, it returns ErrNoLeader.
+// Leader asks once. If there is no leader, it returns ErrNoLeader.
 func ExampleElection_Leader() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -212,8 +212,8 @@ func ExampleElection_Observe() {
 	// <nil> <nil>
 }
 
-// HealthCheck is for a liveness probe: a leader that carries on after its term
-// has ended should be restarted.
+// HealthCheck is for a liveness probe: a leader that carries on after the end
+// of its term should be restarted.
 func ExampleElection_HealthCheck() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -228,7 +228,8 @@ func ExampleElection_HealthCheck() {
 	// <nil>
 }
 
-// Any participant can call Holder to see which process leads and how many wait.
+// Any participant can call Holder to see which process leads and how many are
+// waiting.
 func ExampleElection_Holder() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

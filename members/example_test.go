@@ -12,7 +12,7 @@ import (
 )
 
 // A node is permanently dead, and an empty server takes its place. Nothing is
-// interrupted. You give the clients the new list one after another.
+// interrupted. You can update the clients' lists one at a time.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -26,7 +26,7 @@ func Example() {
 	}
 }
 
-// Any client can ask which nodes the set has and which settings all clients
+// Any client can ask which nodes are in the set and which settings all clients
 // share.
 func ExampleGet() {
 	ctx := context.Background()
@@ -103,7 +103,7 @@ func ExampleMove() {
 	}
 }
 
-// Clients are to use longer leases, which the guard time must cover.
+// Before clients can use longer leases, the guard time must be raised to match.
 func ExampleSet() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

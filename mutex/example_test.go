@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// Use it like sync.Mutex. Make one Quorum per process.
+// Use it like sync.Mutex. Create one Quorum per process.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -120,8 +120,8 @@ func ExampleMutex_UnlockContext() {
 	// free, on a majority of the nodes
 }
 
-// Do ends the work's context when the lock is lost, and always unlocks, however
-// the work ends.
+// Do cancels the work's context if the lock is lost, and always unlocks, no
+// matter how the work ends.
 func ExampleMutex_Do() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -148,7 +148,7 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// The lease has the token for the resource and the context for the work.
+// The lease provides the token for the resource and the context for the work.
 func ExampleMutex_Lease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -253,8 +253,8 @@ func ExampleAll_options() {
 	// <nil>
 }
 
-// While a fleet moves to other servers, each process takes a name on the old
-// and the new ones.
+// While a fleet moves to other servers, each process locks the name on both the
+// old and the new ones.
 func ExampleBoth() {
 	ctx := context.Background()
 	old, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379
@@ -280,7 +280,8 @@ func ExampleBoth() {
 	// <nil>
 }
 
-// Tokens of two sets are not comparable, so a resource keeps a fence for each.
+// Tokens from different sets are not comparable, so the resource keeps a fence
+// for each set.
 func ExampleGroup_Leases() {
 	ctx := context.Background()
 	old, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379

@@ -203,7 +203,7 @@ func ExampleOnce_Status() {
 	// done by this process: true
 }
 
-// Reset makes the work undone, so that you can run it again deliberately.
+// Reset marks the work as not done, so that you can run it again on purpose.
 func ExampleOnce_Reset() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -236,7 +236,7 @@ func ExampleWithDurable() {
 
 	o := once.New(q, "send invoices", once.WithDurable())
 	err = o.DoContext(ctx, func(context.Context) error { return nil })
-	fmt.Println(errors.Is(err, once.ErrNotDurable)) // these nodes keep no append-only file
+	fmt.Println(errors.Is(err, once.ErrNotDurable)) // these nodes have no append-only file
 	// Output:
 	// true
 }

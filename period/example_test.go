@@ -75,8 +75,8 @@ func ExampleStart() {
 	// 00:00:00 true
 }
 
-// nightly is due at 2 o'clock. The schedules of github.com/robfig/cron/v3 do, as
-// well: cron.ParseStandard("0 2 * * *").
+// nightly is due at 2 o'clock every night. You can also use a schedule from
+// github.com/robfig/cron/v3: cron.ParseStandard("0 2 * * *").
 type nightly struct{}
 
 func (nightly) Next(t time.Time) time.Time {
@@ -87,9 +87,9 @@ func (nightly) Next(t time.Time) time.Time {
 	return at
 }
 
-// Every replica runs this loop. Each night, at two o'clock in Berlin, one of
+// Every replica runs this loop. Every night at two o'clock in Berlin, one of
 // them makes the backup. If all of them were down at that time, the first one
-// that is up again makes it.
+// to come back makes it.
 func ExampleNewScheduled() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -117,7 +117,7 @@ func ExampleNewScheduled() {
 	// Output:
 }
 
-// Last reports how the newest run ended, in whichever process it ran.
+// Last reports how the latest run ended, no matter which process it ran in.
 func ExamplePeriod_Last() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -36,8 +36,8 @@ func Example() {
 	// another one: true
 }
 
-// A request for more permits than the semaphore has fails at once: waiting
-// cannot help.
+// A request for more permits than the semaphore has fails immediately, because
+// it could never succeed.
 func ExampleWeighted_Acquire() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -140,8 +140,8 @@ func ExampleWeighted_Holder() {
 	// this process: true holders: 1 waiters: 0 <nil>
 }
 
-// Available shows how many permits are free for the whole fleet at the moment,
-// for a metric or a dashboard.
+// Available returns how many permits are free across the fleet right now, for a
+// metric or a dashboard.
 func ExampleWeighted_Available() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

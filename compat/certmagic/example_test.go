@@ -26,7 +26,7 @@ func Example() {
 	}
 }
 
-// A name can be locked by hand, as CertMagic does it.
+// You can also lock a name yourself, the way CertMagic does.
 func ExampleStorage_Lock() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -31,15 +31,15 @@ func Example() {
 	}
 	c.Start()
 	defer c.Stop()
-	for range 3 { // as the schedules of three replicas do, in the same night
+	for range 3 { // three replicas on the same night
 		job.Run()
 	}
 	// Output: making the report
 }
 
-// A line of cron gives the periods themselves, without a scheduler. Each night at
-// two o'clock in Berlin, one replica makes the report, also on the days on which
-// clocks change.
+// You can use a cron expression without cron's scheduler. Every night at two
+// o'clock in Berlin, one replica makes the report, even on days when the clocks
+// change.
 func Example_period() {
 	_ = func(ctx context.Context, q *quorate.Quorum, report func(context.Context) error) error {
 		nightly, err := cron.ParseStandard("0 2 * * *")

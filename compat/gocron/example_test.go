@@ -34,7 +34,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	s.Start()
-	for range 3 { // as the schedulers of three replicas do, in the same night
+	for range 3 { // three replicas on the same night
 		if err := job.RunNow(); err != nil {
 			log.Fatal(err)
 		}

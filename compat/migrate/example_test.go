@@ -30,7 +30,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	locked := quoratemigrate.New(&stub.Stub{}, q, "schema", 4*time.Minute) // in place of postgres, mysql, …
+	locked := quoratemigrate.New(&stub.Stub{}, q, "schema", 4*time.Minute) // stands in for postgres, mysql, …
 	db, err := locked.Open("stub://")
 	if err != nil {
 		log.Fatal(err)

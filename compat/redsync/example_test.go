@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/compat/redsync" // was github.com/go-redsync/redsync/v4
 )
 
-// Only the import path and the argument of New differ from code with redsync.
+// Only the import path and the argument of New differ from code that uses
+// redsync.
 func Example() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
