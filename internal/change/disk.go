@@ -38,7 +38,6 @@ const (
 type disk struct {
 	run     string        // of the server, in which the rest was found out
 	since   protocol.Time // when the member was first seen to have moved; 0: it was not
-	asked   bool          // it is not known whether the snapshot has begun that was asked for
 	saving  bool          // this exchange has had a snapshot begun
 	failed  bool          // one of these has failed
 	again   protocol.Time // no snapshot is begun earlier
@@ -65,7 +64,7 @@ func (d *disk) told(now protocol.Time, p Persistence) (saved, snapshot bool) {
 		d.since = now
 	}
 	switch {
-	case d.settled || d.asked || !p.Known:
+	case d.settled || !p.Known:
 	case p.Refused:
 		d.settled = true
 	case p.Log:
@@ -81,7 +80,6 @@ func (d *disk) told(now protocol.Time, p Persistence) (saved, snapshot bool) {
 	case !p.Snapshots: // it comes back empty
 		d.settled = true
 	default:
-		d.asked = true
 		return false, true
 	}
 	return d.settled, false
@@ -90,7 +88,7 @@ func (d *disk) told(now protocol.Time, p Persistence) (saved, snapshot bool) {
 // begun records whether the snapshot that told asked for has begun. An answer
 // from another run of the server does not count.
 func (d *disk) begun(now protocol.Time, p Persistence) {
-	d.asked, d.settled, d.saving = false, p.Refused, p.Saving && p.Run == d.run
+	d.settled, d.saving = p.Refused, p.Saving && p.Run == d.run
 	if !p.Refused && !d.saving {
 		d.later(now)
 	}

@@ -1,6 +1,8 @@
 package change_test
 
 import (
+	"errors"
+	"iter"
 	"testing"
 	"time"
 
@@ -15,7 +17,8 @@ import (
 
 // This file tests when a call of an operator does what, and how it ends.
 
-// call is a call of an operator, at members that answer at once.
+// call is a call of an operator, at members that answer at once. It runs as a
+// coroutine, and stops whenever it sleeps.
 type call struct {
 	*change.Operator
 	t       assert.TestingT
@@ -27,60 +30,87 @@ type call struct {
 	keeps   change.Persistence // what a node says when it is to write a snapshot
 	rounds  int
 	saves   int
-	pending *change.OperatorStep // a try to decide that is under way
-	asks    bool                 // such a try stays under way
+	pending bool // a try to decide is under way
+	asks    bool // such a try stays under way
+	stopped bool
+	limit   protocol.Time // of Within
+	end     change.OperatorEnd
+	next    func() (struct{}, bool)
+	yield   func(struct{}) bool
 }
 
 const nodeTimeout = 500 * time.Millisecond
 
 func newCall(t assert.TestingT, c *nodeset.Configuration, goal change.Goal) *call {
-	return &call{
-		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: change.Persistence{Known: true, Saved: true},
-		Operator: &change.Operator{
-			Exchange: change.Exchange{Goal: goal}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout,
-			Fanout: lease.NewFanout(0), Ballot: func() nodeset.Ballot { return ballot(9) },
-		},
+	o := &call{
+		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: change.Persistence{Known: true, Saved: true}, limit: protocol.Never,
+		Operator: &change.Operator{Exchange: change.Exchange{Goal: goal}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout, Fanout: lease.NewFanout(0)},
 	}
+	o.next, _ = iter.Pull(func(yield func(struct{}) bool) {
+		o.yield = yield
+		o.end = o.Run(o)
+	})
+	return o
 }
 
-// step lets time pass until the call wants a Tick, and answers it.
-func (o *call) step() {
-	if wake := o.Wake(); wake > o.now && wake != protocol.Never {
-		o.now = wake
+// step lets the call go on until it sleeps.
+func (o *call) step() { o.next() }
+
+func (o *call) Now() protocol.Time                               { return o.now }
+func (o *call) Config() *nodeset.Configuration                   { return o.c }
+func (o *call) Ballot() nodeset.Ballot                           { return ballot(9) }
+func (o *call) Stopped() bool                                    { return o.stopped || o.now >= o.limit }
+func (*call) Report(change.OperatorProgress)                     {}
+func (o *call) Snapshot(nodeset.Member, bool) change.Persistence { o.saves++; return o.keeps }
+
+func (o *call) Look(m nodeset.Member, _ nodeset.Stamp, disk bool) change.MemberLook {
+	if m.Number == o.c.Members[0].Number {
+		o.rounds++
 	}
-	o.Tick(o.now, o.c)
-	for len(o.Out) > 0 {
-		s := o.Out[0]
-		o.Out = o.Out[1:]
-		switch s.Kind {
-		case change.OperatorLook:
-			if s.Member.Number == o.c.Members[0].Number {
-				o.rounds++
-			}
-			look := change.MemberLook{CaughtUp: true, Silent: o.silent[s.Member.Addr], Refused: o.refuse[s.Member.Addr]}
-			if s.Disk {
-				look.Disk = o.disk
-			}
-			o.Looked(o.now, s, look)
-		case change.OperatorSnapshot:
-			o.saves++
-			o.Begun(o.now, s, o.keeps)
-		case change.OperatorSucceed:
-			if o.pending = &s; !o.asks {
-				o.decided(true)
-			}
-		}
+	look := change.MemberLook{CaughtUp: true, Silent: o.silent[m.Addr]}
+	if o.refuse[m.Addr] {
+		look.Refused = errRefused
 	}
+	if disk {
+		look.Disk = o.disk
+	}
+	return look
 }
 
-// decided answers a try to decide: what was proposed, or nothing.
-func (o *call) decided(settled bool) {
-	s := o.pending
-	o.pending = nil
-	s.Succession.Decide(runIO(settled))
-	if c := o.Succeeded(o.now, *s, 0); c != nil {
+var errRefused = errors.New("refuses for good")
+
+// Succeed decides what was proposed, or reads.
+func (o *call) Succeed(s *change.Succession) []error {
+	for o.pending = o.asks; o.pending && !o.Stopped(); { // a bound of its own ends it
+		o.now = min(o.now.Add(nodeTimeout), o.limit)
+		o.yield(struct{}{})
+	}
+	if o.pending {
+		return nil
+	}
+	s.Decide(runIO(true))
+	if c, _ := s.Decided(); c != nil {
 		o.c = c
 	}
+	return nil
+}
+
+func (o *call) Each(n int, f func(io change.IO, k int)) {
+	for k := range n {
+		f(o, k)
+	}
+}
+
+func (o *call) Sleep(until protocol.Time) {
+	o.yield(struct{}{})
+	if !o.stopped {
+		o.now = min(max(o.now, until), o.limit)
+	}
+}
+
+func (o *call) Within(d time.Duration, f func(io change.IO)) {
+	o.stopped, o.limit = false, o.now.Add(d)
+	f(o)
 }
 
 // runIO gets the lock if it is true, and decides what is asked.
@@ -97,7 +127,7 @@ func (runIO) Do(lease.RegisterOp) (lease.RunResult, bool) { return lease.RunResu
 func (o *call) until(is func() bool) time.Duration {
 	began := o.now
 	for range 10000 {
-		if o.End() != change.OperatorGoesOn || is() {
+		if o.end != change.OperatorGoesOn || is() {
 			return o.now.Sub(began)
 		}
 		o.step()
@@ -123,7 +153,7 @@ func bothSetsCount(t assert.TestingT) {
 	o.until(o.stage(nodeset.Jointly))
 	about(t, o.until(o.stage(nodeset.Stable)), exchangeWait, "both sets count")
 	o.until(never)
-	assert.Equal(t, change.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.end)
 }
 
 // membersAreLookedAt: twice in a node timeout.
@@ -143,7 +173,7 @@ func newNodeIsGivenUp(t assert.TestingT) {
 	o.until(o.stage(nodeset.Learning))
 	about(t, o.until(o.stage(nodeset.Stable)), 20*nodeTimeout, "D is given up")
 	o.until(never)
-	assert.Equal(t, change.OperatorUndone, o.End())
+	assert.Equal(t, change.OperatorUndone, o.end)
 	assert.Equal(t, change.WhySilent, o.Why)
 	assert.Equal(t, "D", o.Member)
 }
@@ -163,10 +193,9 @@ func tryIsBounded(t assert.TestingT) {
 func undoingIsBounded(t assert.TestingT) {
 	o := newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.until(o.stage(nodeset.Learning))
-	o.asks = true
-	o.Abandon(o.now, o.c)
+	o.asks, o.stopped = true, true
 	about(t, o.until(never), 10*nodeTimeout, "it is left")
-	assert.Equal(t, change.OperatorLeft, o.End())
+	assert.Equal(t, change.OperatorLeft, o.end)
 	assert.Equal(t, change.WhyStopped, o.Why)
 }
 
@@ -247,7 +276,7 @@ func TestASnapshotIsLostWithItsRun(t *testing.T) {
 	assert.Equal(t, nodeset.Jointly, o.c.Stage, "a snapshot of run 1 counts for none of run 2")
 	o.keeps.Run = "2"
 	o.until(never)
-	assert.Equal(t, change.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.end)
 }
 
 // What a node refuses to say of its disk is no reason to wait, and what it does
@@ -262,7 +291,7 @@ func TestANodeThatRefusesToSayWhatItKeeps(t *testing.T) {
 	assert.Equal(t, nodeset.Jointly, o.c.Stage)
 	o.disk = change.Persistence{Known: true, Refused: true}
 	o.until(never)
-	assert.Equal(t, change.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.end)
 }
 
 // A node that enters and refuses for good has the change undone. So many that
@@ -274,14 +303,14 @@ func TestRefusalsForGood(t *testing.T) {
 	o.until(o.stage(nodeset.Learning))
 	o.refuse["D"] = true
 	o.until(never)
-	assert.Equal(t, change.OperatorUndone, o.End())
+	assert.Equal(t, change.OperatorUndone, o.end)
 	assert.Equal(t, change.WhyRefused, o.Why)
 	assert.Equal(t, "D", o.Member)
 
 	o = newCall(t, setOf(1, "A", "B", "C"), entering("D", "C"))
 	o.refuse["A"], o.refuse["B"] = true, true
 	o.until(never)
-	assert.Equal(t, change.OperatorBlocked, o.End())
+	assert.Equal(t, change.OperatorBlocked, o.end)
 	assert.Equal(t, change.WhyRefused, o.Why)
 	assert.Equal(t, uint64(1), o.c.Stamp.Epoch())
 }
@@ -292,23 +321,22 @@ func TestACallThatIsStopped(t *testing.T) {
 	set := setOf(1, "A", "B", "C")
 	o := newCall(t, set, entering("D", "C"))
 	o.asks = true
-	o.until(func() bool { return o.pending != nil })
-	late := *o.pending
-	o.asks = false
-	o.Abandon(o.now, o.c)
-	assert.Nil(t, o.Succeeded(o.now, late, 0), "it was broken off")
+	o.until(func() bool { return o.pending })
+	o.asks, o.stopped = false, true
 	o.until(never)
-	assert.Equal(t, change.OperatorUndone, o.End(), "the register was read")
+	assert.Equal(t, change.OperatorUndone, o.end, "the register was read")
 	assert.Equal(t, change.WhyStopped, o.Why)
 
 	o = newCall(t, change.Begin(set, entering("D", "C"), ballot(2)), entering("E", "B"))
 	o.step()
-	o.Abandon(o.now, o.c)
-	assert.Equal(t, change.OperatorLeft, o.End(), "another client has begun it")
+	o.stopped = true
+	o.until(never)
+	assert.Equal(t, change.OperatorLeft, o.end, "another client has begun it")
 
 	o = newCall(t, set, entering("D", "C"))
-	o.Abandon(o.now, nil)
-	assert.Equal(t, change.OperatorLeft, o.End(), "it knows no set")
+	o.c, o.stopped = nil, true
+	o.until(never)
+	assert.Equal(t, change.OperatorLeft, o.end, "it knows no set")
 }
 
 // To undo alone is done when the set is as it was.
@@ -317,7 +345,7 @@ func TestACallThatUndoes(t *testing.T) {
 	o := newCall(t, change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), change.Goal{})
 	o.Undo = true
 	o.until(never)
-	assert.Equal(t, change.OperatorDone, o.End())
+	assert.Equal(t, change.OperatorDone, o.end)
 	assert.Equal(t, nodeset.Stable, o.c.Stage)
 	assert.Equal(t, []string{"A", "B", "C"}, o.c.Addrs())
 }
@@ -329,6 +357,6 @@ func TestAChangeThatIsUndoneAtOnce(t *testing.T) {
 	o.until(o.stage(nodeset.Learning))
 	o.c = change.Undo(o.c, ballot(10))
 	o.until(o.stage(nodeset.Learning))
-	assert.Equal(t, change.OperatorUndone, o.End())
+	assert.Equal(t, change.OperatorUndone, o.end)
 	assert.Equal(t, nodeset.Stable, o.c.Stage)
 }

@@ -25,7 +25,7 @@ const (
 
 // OperatorProgress is how far a change has come.
 type OperatorProgress struct {
-	Config *nodeset.Configuration // nil: no round is over
+	Config *nodeset.Configuration
 	Await  OperatorAwait
 	Silent []string      // addresses, of AwaitAnswers
 	Left   time.Duration // how long what is awaited takes at least; 0: it is not known

@@ -21,6 +21,7 @@ import (
 // Register, with Succession set for both.
 type Succession struct {
 	lease.Run
+	Of          *nodeset.Configuration // that it follows
 	Register    string
 	TTL         time.Duration // of the hold
 	NodeTimeout time.Duration
@@ -45,7 +46,7 @@ const succeeds = 4
 // node shows yet. A put that fails may have reached some nodes, or all: so
 // Exchange takes a first step for its own until the register has been read.
 func NewSuccession(c, next *nodeset.Configuration, ttl, timeout time.Duration) *Succession {
-	s := &Succession{Register: nodeset.SuccessorName(c.Stamp), TTL: ttl, NodeTimeout: timeout}
+	s := &Succession{Of: c, Register: nodeset.SuccessorName(c.Stamp), TTL: ttl, NodeTimeout: timeout}
 	if most := c.LongestTTL(); s.TTL > most {
 		s.TTL, s.NodeTimeout = most, min(timeout, most/4)
 	}

@@ -47,7 +47,7 @@ func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 	c := redistest.Start(t, 1)
 	q, _ := gives(t, c, 1)
 	require.NoError(t, q.Operate(minute(t)))
-	x, m := &exchange{q: q, set: q.Set}, config(q).Members[0]
+	a, m := asker{&exchange{q: q, set: q.Set}, minute(t)}, config(q).Members[0]
 	for err, settled := range map[error]bool{
 		resp.Error("NOPERM this user has no permissions to run the 'bgsave' command"):    true,
 		resp.Error("ERR unknown command 'CONFIG'"):                                       true,
@@ -56,11 +56,11 @@ func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 		resp.Error("LOADING Redis is loading the dataset in memory"):                     false,
 		context.DeadlineExceeded: false,
 	} {
-		assert.Equal(t, settled, x.unsaved(m, err).Refused, err)
+		assert.Equal(t, settled, a.unsaved(m, err).Refused, err)
 	}
-	p := x.persistence(minute(t), m)
+	p := a.persistence(m)
 	assert.True(t, p.Known)
 	assert.False(t, p.Log || p.Snapshots || p.Refused, "it keeps nothing")
-	began := x.snapshot(minute(t), m, false)
+	began := a.Snapshot(m, false)
 	assert.True(t, began.Known && began.Saving)
 }

@@ -7,8 +7,6 @@ package operator
 // The parameters, the progress and the error of Run, and the state of one call.
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/change"
@@ -59,22 +57,15 @@ func (e *Error) Error() string { return e.Why.Error() + "; " + e.State }
 func (e *Error) Unwrap() error { return e.Why }
 
 // exchange is one call of Run. Only its caller's goroutine uses it, so it needs
-// no lock. The goroutines of its steps get none of its fields.
+// no lock. What the goroutines of a round use of it does not change.
 type exchange struct {
-	q       *core.Quorum
-	set     setup.Settings
-	ask     Exchange
-	o       change.Operator
-	goal    change.Goal
-	shown   Progress         // the last one
-	stopped error            // the end of the caller's context
-	refused map[string]error // by address: what a node refuses for good
-	offers  []func(stays bool)
-
-	steps  context.Context // of the steps under way
-	cancel context.CancelFunc
-	under  sync.WaitGroup
-	tells  chan func() // what has become of a step
+	q      *core.Quorum
+	set    setup.Settings
+	ask    Exchange
+	o      change.Operator
+	goal   change.Goal
+	shown  Progress // the last one
+	offers []func(stays bool)
 }
 
 // config returns the configuration that the client counts on, or nil.

@@ -19,9 +19,8 @@ import (
 //
 // Left is no part of the comparison: it changes with each round. A command that
 // prints each report would print two lines a node timeout, for minutes.
-func (x *exchange) report() {
-	at := x.o.Progress
-	if at.Config == nil || x.ask.Progress == nil {
+func (x *exchange) report(at change.OperatorProgress) {
+	if x.ask.Progress == nil {
 		return
 	}
 	p := Progress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}

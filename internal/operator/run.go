@@ -1,7 +1,7 @@
 package operator
 
-// The loop of a call: change.Operator gets its events until the call ends. The
-// steps are in step.go.
+// One call from its beginning to its end: what it prepares, and its error. How
+// it asks the members is in io.go.
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/peers"
 )
 
 // Run has other nodes be the set of q, while locks are held and waited for. It
@@ -48,77 +46,50 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 		}
 	}
 	x.o = change.Operator{
-		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
-		Fanout: q.Driver.Client.Fanout(), Ballot: func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), peers.Chance(), "") },
+		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout, Fanout: q.Driver.Client.Fanout(),
 	}
-	err := x.run(ctx)
-	end := x.o.End()
+	end := x.run(ctx)
 	stays = end != change.OperatorUndone && end != change.OperatorUnfit // else the set is as before, and stays so
-	if err != nil {
+	if err := x.ended(ctx, end); err != nil {
 		return &fault.Failure{Err: err}
 	}
 	return nil
 }
 
-// run passes events to the call until it is over. At its end, nothing of the
-// call is still running.
-func (x *exchange) run(ctx context.Context) error {
-	x.tells = make(chan func())
-	x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	defer func() {
-		x.cancel()
-		x.under.Wait()
-	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for stop := ctx.Done(); ; {
-		now := x.q.Now()
-		x.o.Tick(now, x.config())
-		x.carryOut()
-		if x.o.End() != change.OperatorGoesOn {
-			return x.ended()
-		}
-		x.report()
-		timer.Reset(x.o.Wake().Sub(now))
-		select {
-		case told := <-x.tells:
-			told()
-		case <-timer.C:
-		case <-stop:
-			stop, x.stopped = nil, fault.ContextError(ctx)
-			x.cancel()
-			x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
-			x.o.Abandon(x.q.Now(), x.config())
-		// Close does not undo: that needs the nodes, and Close is about to end
-		// their connections.
-		case <-x.q.Over:
-			return &Error{fault.ErrClosed, x.state()}
-		}
-	}
+// run carries out the call. It is stopped when ctx ends or Close begins. At its
+// end, nothing of the call is still running.
+func (x *exchange) run(ctx context.Context) change.OperatorEnd {
+	stops, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.q.Life, cancel)()
+	return x.o.Run(asker{x, stops})
 }
 
-// ended returns the error of a finished call.
-func (x *exchange) ended() error {
-	switch x.o.End() {
+// ended returns the error of a call that has ended so.
+func (x *exchange) ended(ctx context.Context, end change.OperatorEnd) error {
+	switch end {
 	case change.OperatorDone:
 		return nil
 	case change.OperatorUndone:
-		return &Error{x.why(), "the set is as it was before"}
+		return &Error{x.why(ctx), "the set is as it was before"}
 	case change.OperatorUnfit:
 		return fmt.Errorf("%w: %s", fault.ErrInvalid, x.unfit())
 	}
-	return &Error{x.why(), x.state()}
+	if end == change.OperatorLeft && x.q.IsClosed() {
+		return &Error{fault.ErrClosed, x.state()}
+	}
+	return &Error{x.why(ctx), x.state()}
 }
 
 // why returns why a change was given up.
-func (x *exchange) why() error {
+func (x *exchange) why(ctx context.Context) error {
 	switch o := &x.o; o.Why {
 	case change.WhySilent:
 		return fmt.Errorf("%w: the new node %s has not answered for %v", fault.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
 	case change.WhyRefused:
-		return fmt.Errorf("%w: %s refused: %w", fault.ErrNoQuorum, o.Member, x.refused[o.Member])
+		return fmt.Errorf("%w: %s refused: %w", fault.ErrNoQuorum, o.Member, o.Refusal)
 	case change.WhyStopped:
-		return x.stopped
+		return fault.ContextError(ctx)
 	}
 	return fmt.Errorf("%w: another client has undone the change", fault.ErrInvalid)
 }

@@ -5,12 +5,13 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file gives the calls of operators (change.Operator) the time and what
-// the nodes say, and carries out their steps, as package operator does. The
-// register that decides which configuration follows is one of the nodes.
+// This file makes the calls of operators by the code that runs in production
+// (change.Operator), and has their questions answered, as package operator
+// does. The register that decides which configuration follows is one of the
+// nodes.
 
 // exchanger is an operator's program: it makes calls that exchange nodes, one
 // after the other. One that dies with its process is made again.
@@ -18,8 +19,8 @@ type exchanger struct {
 	P     *Proc
 	Call  *change.Operator // the call under way; nil: none
 	Goals []change.Goal
-	Undo  bool          // it gives the exchange up
-	timer course.Moment // when the call gets its Tick
+	Undo  bool // it gives the exchange up
+	io    *operatorIO
 	Over  func()
 }
 
@@ -33,16 +34,16 @@ func (x *exchanger) begin() {
 		x.ends()
 		return
 	}
-	x.Call, x.timer = &change.Operator{
-		Exchange: change.Exchange{Undo: x.Undo}, TTL: p.World.TTL, NodeTimeout: p.World.NodeTimeout, Fanout: p.Client.Fanout(),
-		Ballot: func() nodeset.Ballot {
-			return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
-		},
-	}, course.Never
+	x.Call = &change.Operator{Exchange: change.Exchange{Undo: x.Undo}, TTL: w.TTL, NodeTimeout: w.NodeTimeout, Fanout: p.Client.Fanout()}
 	if !x.Undo {
 		x.Call.Goal = x.Goals[0]
 	}
-	x.tick()
+	p.run(func(t *task) {
+		x.io = &operatorIO{task: t}
+		if end := x.Call.Run(x.io); !t.gone {
+			x.ended(end)
+		}
+	})
 }
 
 // GoesOn reports whether the program has something left to do.
@@ -53,42 +54,23 @@ func (x *exchanger) GiveUp() {
 	x.Undo = true
 	x.P.Later(1, func() {
 		if x.Call != nil && x.P.Alive {
-			x.Call.Abandon(x.P.Now(), x.P.Members.Config())
-			x.after()
+			x.io.stop()
 		}
 	})
 }
 
-func (x *exchanger) tick() {
-	x.Call.Tick(x.P.Now(), x.P.Members.Config())
-	x.after()
-}
-
-// after does what the call wants done after an event.
-func (x *exchanger) after() {
-	p, w, o := x.P, x.P.World, x.Call
-	todo := o.Out
-	o.Out = nil
-	for _, s := range todo {
-		x.step(o, s)
-	}
-	if x.Call != o {
-		return
-	}
-	switch end := o.End(); {
+// ended goes on after a call.
+func (x *exchanger) ended(end change.OperatorEnd) {
+	p, w := x.P, x.P.World
+	switch {
 	case !x.GoesOn(): // the program was ended
-		x.Call = nil
-	case end == change.OperatorGoesOn:
-		x.schedule()
-		return
 	case end == change.OperatorUndone, x.Undo && end == change.OperatorDone:
 		x.Goals = nil
 	case end == change.OperatorDone, end == change.OperatorUnfit: // by this program or another one
 		x.Goals = x.Goals[1:]
 	}
-	if x.GoesOn() && (w.Now < w.Limit || w.Wire != nil) {
-		x.Call = nil
-		p.Later(p.World.NodeTimeout, x.begin)
+	if x.Call = nil; x.GoesOn() && (w.Now < w.Limit || w.Wire != nil) {
+		p.Later(w.NodeTimeout, x.begin)
 		return
 	}
 	x.ends()
@@ -101,67 +83,104 @@ func (x *exchanger) ends() {
 	}
 }
 
-// schedule sees to it that the call gets its Tick. Chance has no part in a
-// trace.
-func (x *exchanger) schedule() {
-	p, w := x.P, x.P.World
-	at := p.When(x.Call.Wake())
-	if at == course.Never || at >= x.timer && x.timer > w.Now || w.Now >= w.Limit && w.Wire == nil {
-		return
+// operatorIO is the change.IO of a call.
+type operatorIO struct {
+	*task
+	stopped bool
+}
+
+// stop ends what the call waits for. Answers that come later are not used any
+// more.
+func (io *operatorIO) stop() {
+	if !io.stopped {
+		io.stopped = true
+		io.cut()
 	}
-	if at = max(at, w.Now+1); w.Wire == nil {
-		at = at.Add(w.Around(p.World.NodeTimeout / 8))
+}
+
+// await waits until done is called or the call is stopped.
+func (io *operatorIO) await(begin func(done func())) {
+	if !io.stopped {
+		io.wait(begin)
 	}
-	x.timer = at
-	o := x.Call
-	p.Later(time.Duration(at-w.Now), func() {
-		if x.Call == o && x.timer == at {
-			x.timer = course.Never
-			x.tick()
+}
+
+func (io *operatorIO) Now() protocol.Time             { return io.p.Now() }
+func (io *operatorIO) Config() *nodeset.Configuration { return io.p.Members.Config() }
+func (io *operatorIO) Stopped() bool                  { return io.stopped || io.gone }
+func (*operatorIO) Report(change.OperatorProgress)    {}
+
+func (io *operatorIO) Ballot() nodeset.Ballot {
+	w := io.p.World
+	return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
+}
+
+func (io *operatorIO) Each(n int, f func(io change.IO, k int)) {
+	if !io.stopped {
+		io.each(n, func(t *task, k int) { f(&operatorIO{task: t}, k) })
+	}
+}
+
+// Sleep lasts a little longer. Chance has no part in a trace.
+func (io *operatorIO) Sleep(until protocol.Time) {
+	p, w := io.p, io.p.World
+	io.await(func(done func()) {
+		at := max(p.When(until), w.Now+1)
+		switch {
+		case w.Wire != nil:
+		case w.Now >= w.Limit:
+			return // for good
+		default:
+			at = at.Add(w.Around(w.NodeTimeout / 8))
 		}
+		p.Later(time.Duration(at-w.Now), done)
 	})
 }
 
-// step carries out one step of a call.
-func (x *exchanger) step(o *change.Operator, s change.OperatorStep) {
-	p, w := x.P, x.P.World
-	l := p.Link(s.Member.Number)
-	told := func() {
-		if x.Call == o {
-			x.after()
-		}
+// Within has nothing else stop f.
+func (io *operatorIO) Within(d time.Duration, f func(io change.IO)) {
+	p, own := io.p, &operatorIO{task: io.task}
+	io.stopped = true
+	p.Later(time.Duration(p.When(p.Now().Add(d))-p.World.Now), own.stop)
+	f(own)
+}
+
+func (io *operatorIO) Look(m nodeset.Member, _ nodeset.Stamp, _ bool) change.MemberLook {
+	n := io.p.Link(m.Number).Node
+	shows, err := io.look(m.Number)
+	look := change.MemberLook{Silent: err != nil, Wait: shows.Wait, CaughtUp: shows.CaughtUp || !io.p.mends(n)}
+	if err == errRefused {
+		look.Refused = err
 	}
-	switch s.Kind {
-	case change.OperatorLook:
-		p.run(func(t *task) {
-			m, err := t.look(s.Member.Number)
-			if t.gone {
-				return
-			}
-			look := change.MemberLook{Silent: err != nil, Refused: err == errRefused, Wait: m.Wait, CaughtUp: m.CaughtUp || !p.mends(l.Node)}
-			look.Disk = change.Persistence{Known: true, Saved: true, Snapshots: l.Node.saved != nil}
-			o.Looked(p.Now(), s, look)
-			told()
-		})
-	case change.OperatorSnapshot:
-		p.Later(2*w.Delay, func() {
-			begins := p.reaches(l.Node)
-			if begins {
-				end := w.Tape.Within()
-				l.Node.Save()
+	look.Disk = change.Persistence{Known: true, Saved: true, Snapshots: n.saved != nil}
+	return look
+}
+
+func (io *operatorIO) Snapshot(m nodeset.Member, _ bool) change.Persistence {
+	p, n, begins := io.p, io.p.Link(m.Number).Node, false
+	io.await(func(done func()) {
+		p.Later(2*p.World.Delay, func() {
+			if begins = p.reaches(n); begins {
+				end := p.World.Tape.Within()
+				n.Save()
 				end()
 			}
-			o.Begun(p.Now(), s, change.Persistence{Known: begins, Saving: begins})
-			told()
+			done()
 		})
-	case change.OperatorSucceed:
-		p.Succeed(s.Succession, func() {
-			if c := o.Succeeded(p.Now(), s, 0); c != nil {
-				w.Successor(p, c)
+	})
+	return change.Persistence{Known: begins, Saving: begins}
+}
+
+func (io *operatorIO) Succeed(s *change.Succession) []error {
+	io.await(func(done func()) {
+		io.p.Succeed(s, func() {
+			if c, _ := s.Decided(); c != nil {
+				io.p.World.Successor(io.p, c)
 			}
-			told()
+			done()
 		})
-	}
+	})
+	return nil
 }
 
 // epoch is that of the configuration that the node serves.

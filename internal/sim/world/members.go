@@ -9,7 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // In the worlds of some aims a process finds its nodes as in production: it
@@ -366,7 +365,7 @@ func (f *follower) Succeed(s *change.Succession, then func()) {
 // Exchange has the process carry out changes, one after the other.
 func (f *follower) Exchange(goals ...change.Goal) *exchanger {
 	p := f.p
-	x := &exchanger{P: p, Goals: goals, timer: course.Never}
+	x := &exchanger{P: p, Goals: goals}
 	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
 	p.Later(1, x.begin)
 	return x

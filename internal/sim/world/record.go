@@ -157,7 +157,6 @@ type runIO struct {
 	*task
 	t     *Participant
 	held  func(v protocol.Version, held bool) // ends Lock; nil: it is over
-	fail  func()                              // ends what is under way
 	under bool                                // the time from Lock to Release runs
 	late  bool                                // and has run out
 }
@@ -186,11 +185,10 @@ func (io *runIO) Lock(try bool, within time.Duration) (v protocol.Version, held 
 			v, held, io.held = got, ok, nil
 			done()
 		}
-		io.fail = done
 		io.p.Later(within, func() {
 			if io.late = io.under; io.late {
 				io.held = nil
-				io.fail()
+				io.cut()
 			}
 		})
 		io.t.Acquire(try)
@@ -214,7 +212,6 @@ func (io *runIO) Do(op lease.RegisterOp) (found lease.RunResult, ok bool) {
 		owner = io.t.Att
 	}
 	io.wait(func(done func()) {
-		io.fail = done
 		io.p.StartRegisterOp(owner, op, func(i *RegisterOp, settled bool) {
 			found, ok = i.Result(), settled || op.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive
 			done()

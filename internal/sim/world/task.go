@@ -12,8 +12,9 @@ type task struct {
 	p    *Proc
 	on   *coroutine
 	f    func(t *task)
-	runs bool // it does not wait
-	gone bool // the process has ended: the task does nothing any more, and waits for nothing
+	cut  func() // ends what it waits for
+	runs bool   // it does not wait
+	gone bool   // the process has ended: the task does nothing any more, and waits for nothing
 }
 
 // tasks are those of a process that are under way.
@@ -78,14 +79,15 @@ func (t *task) wait(begin func(done func())) bool {
 		return false
 	}
 	waits, over := false, false
-	begin(func() {
+	t.cut = func() {
 		if over {
 			return
 		}
 		if over = true; waits && !t.gone {
 			t.goOn()
 		}
-	})
+	}
+	begin(t.cut)
 	if waits = !over; waits {
 		t.on.yield(struct{}{})
 	}
