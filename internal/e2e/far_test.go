@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
 )
@@ -43,6 +44,20 @@ func TestFarNodes(t *testing.T) {
 			lateness.Undisturbed(t, func() error { return farLock(ctx, mutex.New(q, fmt.Sprint("far", far))) })
 		})
 	}
+}
+
+// So do brand-new nodes record their set: the three round trips that this takes
+// are longer than the pause after which a node without a vote is judged again.
+func TestFarNodesRecordTheirSet(t *testing.T) {
+	t.Parallel()
+	_, urls := e2e.Proxies(t, redistest.Start(t, 3).URLs(), proxy.Fault{Delay: 250 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, urls)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, q.Close()) }()
+	_, err = members.Get(ctx, q)
+	require.NoError(t, err)
 }
 
 // farLock has m twice, by a try and by a lock.

@@ -132,7 +132,7 @@ func (m *Membership) HandleReport(k int, ask uint32, has NodeSet, next RecordedN
 // Recorded takes a Recording that this client has carried out. Nodes without a
 // vote are judged again, because they may have one now.
 func (m *Membership) Recorded(r *Recording) {
-	if m.config == nil {
+	if m.asks = false; m.config == nil {
 		m.adopt(-1, r.Config)
 	}
 	m.Rejudge()

@@ -7,9 +7,7 @@ import "time"
 
 // JudgePause returns for how long the connection to a node without a vote goes
 // on before the node is judged again. was is the pause before, 0 for none. What
-// is under way takes a few round trips, so the first pauses are short. A
-// recording needs all connections for three round trips, so the later ones are
-// long.
+// is under way takes a few round trips, so the first pauses are short.
 func JudgePause(was, nodeTimeout time.Duration) time.Duration {
 	return doubled(was, nodeTimeout/4, 5*nodeTimeout)
 }

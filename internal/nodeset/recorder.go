@@ -18,6 +18,7 @@ type recorder struct {
 
 	wanted bool           // see Want
 	mine   *Recording     // this client's latest recording
+	asks   bool           // the steps of mine are being sent
 	last   *Configuration // the last one that the client counted on; nil if none
 }
 
@@ -56,6 +57,27 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	r.mine = &Recording{again: again, ready: ready, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
 	r.mine.ask(SetPromise)
 	return r.mine
+}
+
+// Asks says that the steps of the latest Recording are being sent.
+func (r *recorder) Asks() { r.asks = true }
+
+// NotRecorded says that the latest Recording is over, and its set is not
+// recorded. Nodes without a vote are judged again, because they may have one
+// now.
+func (r *recorder) NotRecorded() {
+	r.asks = false
+	r.Rejudge()
+}
+
+// JudgeAgain has the connection to a node without a vote be judged again, as
+// its JudgePause is over. A connection that this client's recording uses is
+// judged again when the recording is over. Otherwise the recording would never
+// be over where its three round trips take longer than a pause.
+func (r *recorder) JudgeAgain(i int) {
+	if !r.asks || !slices.Contains(r.mine.at, i) {
+		r.Again(i)
+	}
 }
 
 // others returns the other addresses that the last configuration lists for the

@@ -569,6 +569,27 @@ func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
 	assert.True(t, r.Begun)
 }
 
+// No connection that a recording uses ends by its pause before the recording is
+// over: to far nodes its three round trips may take longer than each pause.
+func TestARecordingKeepsItsConnections(t *testing.T) {
+	t.Parallel()
+	again := func(p *party) bool {
+		p.Out = nil
+		p.JudgeAgain(nodeset.Seed)
+		return slices.ContainsFunc(p.Out, func(a nodeset.SetAction) bool { return a.Reconnect })
+	}
+	w := blank()
+	p := w.wanting(abc...)
+	r := p.recording(false, nodeset.SetAccept)
+	p.Asks()
+	assert.False(t, again(p))
+	p.NotRecorded()
+	assert.True(t, slices.ContainsFunc(p.Out, func(a nodeset.SetAction) bool { return a.Reconnect }), "the others' recording may be over")
+	p = w.wanting(abc...)
+	assert.True(t, again(p), "nothing is under way")
+	assert.Equal(t, nodeset.RecordGoesOn, r.Outcome)
+}
+
 // What others disturb is tried ever more rarely: all connections of a list go on
 // for longer than a recording takes, and of two clients one begins alone.
 func TestPausesDouble(t *testing.T) {

@@ -113,7 +113,7 @@ func (n *Node) judgeAgain() {
 	ps := n.ps
 	n.pause = nodeset.JudgePause(n.pause, ps.Set.NodeTimeout)
 	n.later = time.AfterFunc(n.pause, func() {
-		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Again(n.Index) })
+		ps.Members.Change(-1, func(m *nodeset.Membership) { m.JudgeAgain(n.Index) })
 	})
 }
 

@@ -214,7 +214,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 		return nil, false, nil
 	}
 	if err != nil {
-		s.Change(-1, func(m *nodeset.Membership) { m.Rejudge() })
+		s.Change(-1, func(m *nodeset.Membership) { m.NotRecorded() })
 		return r, false, err
 	}
 	switch r.Outcome {
@@ -228,7 +228,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 	default:
 		err = errRecordingSuperseded
 	}
-	s.Change(-1, func(m *nodeset.Membership) { m.Rejudge() })
+	s.Change(-1, func(m *nodeset.Membership) { m.NotRecorded() })
 	return r, false, err
 }
 
@@ -251,6 +251,9 @@ func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recordin
 	if r == nil || slices.ContainsFunc(r.Out, unready) {
 		return nil, nil
 	}
+	s.mu.Lock()
+	s.known.Asks()
+	s.mu.Unlock()
 	return r, s.RecordSteps(ctx, r)
 }
 

@@ -165,10 +165,16 @@ func (f *follower) records() {
 func (f *follower) recordAfter(pause time.Duration) {
 	p, w := f.p, f.p.World
 	p.Later(pause/2+time.Duration(w.RNG.Int64N(int64(pause/2))), func() {
-		if r := f.Members.Record(f.Ballot(), p.Own, false, f.Chance); r != nil {
+		r := f.Members.Record(f.Ballot(), p.Own, false, f.Chance)
+		if r != nil {
+			f.Members.Asks()
 			f.recordSteps(r)
 		}
 		p.Later(w.Around(2*w.NodeTimeout), func() {
+			if r != nil && r.Outcome != nodeset.RecordDone {
+				f.Members.NotRecorded()
+				f.Regroup()
+			}
 			if f.recording = f.Members.Due() && !w.over(); f.recording {
 				f.recordAfter(nodeset.RecordPause(pause, w.NodeTimeout))
 			}

@@ -275,7 +275,7 @@ func (l *Link) again() {
 	l.pause = nodeset.JudgePause(l.pause, w.NodeTimeout)
 	p.Later(l.pause, func() {
 		if l.Gen == gen && l.open && !l.Up && !w.over() {
-			p.Members.Again(l.No)
+			p.Members.JudgeAgain(l.No)
 			p.Regroup()
 		}
 	})
