@@ -124,9 +124,10 @@ func (n *Node) logVerdict(v nodeset.SetVerdict) {
 	switch {
 	// The node gets its place back once the members have answered.
 	case v.Fault == nodeset.SetLost && v.Asks,
-		// Each client that follows its set meets that for a moment. The second
-		// verdict is logged.
-		v.Fault == nodeset.SetAhead && n.pause == 0,
+		// Each client that follows its set, or connects to a blank member before
+		// it has heard of the others, meets that for a moment. The second verdict
+		// is logged.
+		(v.Fault == nodeset.SetAhead || v.Fault == nodeset.SetLost) && n.pause == 0,
 		// A node that enters is blank, and gets its place in a moment.
 		v.Enters(),
 		// What is no member is not used, which the log says elsewhere.
