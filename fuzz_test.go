@@ -107,9 +107,9 @@ func usable(t *testing.T, q *quorate.Quorum, name string) bool {
 }
 
 // keysOf returns the keys of a name that stand in the requests about it, save
-// the marker, which must be in each. What is beside the name has its own: the
-// only one that requests of both name is the record of how many permits there
-// are.
+// the marker, which must be in each. What is alongside the name has its own:
+// the only one that requests of both name is the record of how many permits
+// there are.
 func keysOf(t *testing.T, prefix, name string) map[string]bool {
 	t.Helper()
 	keys, shared := map[string]bool{}, 0

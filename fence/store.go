@@ -28,8 +28,8 @@ type Memory struct {
 	fences map[string]*entry
 }
 
-// entry is the fence of one name. Invariant: all work that is in has the token
-// inside, and inside <= highest.
+// entry is the fence of one name.
+// Invariant: all work that is in has the token inside, and inside <= highest.
 type entry struct {
 	highest uint64
 	inside  uint64

@@ -125,7 +125,7 @@ func TestMutex(t *testing.T) {
 	assert.Error(t, r.Nodes[1].Err)
 	assert.NoError(t, r.Nodes[0].Err)
 
-	// Without a majority the report says what is known, beside the error.
+	// Without a majority the report says what is known, alongside the error.
 	require.NoError(t, c.Node(2).Stop())
 	r, err = inspect.Name(t.Context(), eye, "m")
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)

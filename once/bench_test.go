@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// BenchmarkDo is Do of work that is known to be done, beside sync.Once.
+// BenchmarkDo is Do of work that is known to be done, alongside sync.Once.
 func BenchmarkDo(b *testing.B) {
 	q := e2e.Open(b, redistest.Start(b, 3))
 	ours, theirs := once.New(q, "o"), new(sync.Once)

@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// comesIn has a reader lock beside others, and reports after how long it had.
+// comesIn has a reader lock alongside others, and reports after how long it
+// had.
 func comesIn(t *testing.T, m *rwmutex.RWMutex) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -252,9 +252,10 @@ func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) er
 }
 
 // keep lists a hold for Release. The hold may have been lost since it was
-// acquired. Invariant: only lose decides that. A hold that is past its deadline
-// may still be renewed by an answer from just before the deadline, so it must
-// still be listed.
+// acquired.
+// Invariant: only lose decides that. A hold that is past its deadline may still
+// be renewed by an answer from just before the deadline, so it must still be
+// listed.
 func (s *Weighted) keep(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

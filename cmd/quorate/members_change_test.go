@@ -17,8 +17,8 @@ import (
 )
 
 // The command replaces a node that is dead while a lock is held, and goes on
-// with the list of before. It says what it waits for, and at the end which
-// nodes the set has.
+// with the old list. It says what it waits for, and at the end which nodes the
+// set has.
 func TestMembersChange(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)

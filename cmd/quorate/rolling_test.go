@@ -47,8 +47,7 @@ func TestRollingRestart(t *testing.T) {
 	rolls(t, false)
 }
 
-// So it is if a node is replaced in the middle. All clients have the list of
-// before.
+// So it is if a node is replaced in the middle. All clients have the old list.
 func TestRollingRestartAndAReplacement(t *testing.T) {
 	t.Parallel()
 	rolls(t, true)

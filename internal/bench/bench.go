@@ -30,7 +30,8 @@ type stage struct {
 	single  bool    // one turn without a warm-up: what it finds is a size, and depends on no scheduler
 	ends    []func()
 
-	// What is drawn beside the figures; nil: nothing. It takes several times d.
+	// What is drawn in addition to the figures; nil: nothing. It takes several
+	// times d.
 	profile func(ctx context.Context, d time.Duration) ([]report.Frame, error)
 }
 

@@ -64,7 +64,7 @@ func weigh(ctx context.Context, nodes servers.Nodes, n int, f func() error) (cli
 	return client, (nodes.Account(ctx).Memory - before) / float64(n*nodes.Len()), err
 }
 
-// held is what one lock costs beside k that the same process holds.
+// held is what one lock costs alongside k that the same process holds.
 func held(k int) bench {
 	return bench{
 		Name: "held/" + strconv.Itoa(k), Group: "held", Series: "held", X: float64(k),
@@ -241,7 +241,7 @@ func forgotten(ctx context.Context, n servers.Nodes, retention time.Duration) er
 	return nil
 }
 
-// permitsInUse is what a permit costs beside k that are in use.
+// permitsInUse is what a permit costs alongside k that are in use.
 func permitsInUse(k int) bench {
 	return bench{
 		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// local is what costs no request, beside what sync does in its place.
+// local is what costs no request, alongside what sync does in its place.
 func local(name, title string, ours func(context.Context, *quorate.Quorum) (call, error), theirs func() call) bench {
 	return bench{
 		Name: "local/" + name, Group: "local", Title: title, Show: []string{report.PerCall},

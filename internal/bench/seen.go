@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// seen is what a free lock costs with all that shows it, beside one with
+// seen is what a free lock costs with all that shows it, alongside one with
 // nothing of that.
 func seen(nodes int) bench {
 	return bench{

@@ -108,7 +108,7 @@ func TestControlUnfenced(t *testing.T) {
 	assert.Fail(t, "nothing was corrupted")
 }
 
-// Rivals that take other keys than they say are seen beside our holds.
+// Rivals that take other keys than they say are seen alongside our holds.
 func TestControlRival(t *testing.T) {
 	t.Parallel()
 	p := small(t, client.ControlRival)

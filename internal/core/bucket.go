@@ -9,8 +9,8 @@ package core
 // one slot: script.BucketPrefix is their hash tag. A bucket has a marker, a
 // guard time, a repair and a recorded set of its own. To the protocol it is N
 // nodes. So each bucket is a Quorum, which begins with the first use of a name
-// in it. Servers beside a cluster in one list have buckets, too: the votes for
-// a name must be comparable. The Quorum that has the buckets has no nodes
+// in it. Servers alongside a cluster in one list have buckets, too: the votes
+// for a name must be comparable. The Quorum that has the buckets has no nodes
 // itself.
 
 import (

@@ -30,7 +30,7 @@ func contextsEndLate(t *testing.T) bool {
 }
 
 // Each rule of this package has a test that finds that it is missing. None of
-// them runs beside another one.
+// them runs alongside another one.
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string

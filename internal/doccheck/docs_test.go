@@ -88,7 +88,7 @@ func schedule(context.Context, uint64)       {}
 func work()                                  {}
 `
 
-// Every Go block compiles: a whole program as it stands; declarations beside
+// Every Go block compiles: a whole program as it stands; declarations alongside
 // what the reader has; statements in a function.
 func TestGoBlocksCompile(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ var (
 )
 
 // What the workflows and the image are made of is fixed: actions by commit with
-// the version beside it, images by digest, tools by version. Go's tip is the
+// the version alongside it, images by digest, tools by version. Go's tip is the
 // only exception, and nothing depends on that job. The servers under test are
 // named by tag in a matrix: a user gets what the tag is today.
 func TestWorkflowsArePinned(t *testing.T) {

@@ -251,7 +251,7 @@ func TestRightsReachNoFurther(t *testing.T) {
 	}
 }
 
-// A right that is lacking inside a script is for good as well: no lock waits
+// A right that is lacking inside a script is permanent as well: no lock waits
 // for it. Bootstrap of a set that is recorded changes nothing, and needs none.
 func TestRightLackingInAScript(t *testing.T) {
 	t.Parallel()

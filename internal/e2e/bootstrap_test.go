@@ -83,7 +83,7 @@ func TestReplicasBootstrapAtOnce(t *testing.T) {
 	}
 }
 
-// A node comes back with a file of before it was given its commit by another
+// A node comes back with a file from before it was given its commit by another
 // client, and has voted in between. A Bootstrap that still waits for what
 // another node has answered must not declare it brand-new: a second holder
 // would have its vote.

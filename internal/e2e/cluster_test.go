@@ -168,8 +168,8 @@ func TestClusterAlone(t *testing.T) {
 	l.judge(t)
 }
 
-// A cluster as one of three nodes, beside two servers: a failover there and a
-// slot that moves stop no lock, and the cluster counts again after its guard
+// A cluster as one of three nodes, alongside two servers: a failover there and
+// a slot that moves stop no lock, and the cluster counts again after its guard
 // time.
 func TestClusterOfThree(t *testing.T) {
 	t.Parallel()

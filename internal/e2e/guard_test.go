@@ -213,8 +213,8 @@ func TestRestartWithAppendOnlyFile(t *testing.T) {
 }
 
 // A server whose append-only file was off for a while comes back with the file
-// of before, whose marker says that all is well. The holder cannot reach it any
-// more.
+// from before, whose marker says that all is well. The holder cannot reach it
+// any more.
 func TestRestartWithFileOfBefore(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))

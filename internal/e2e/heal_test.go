@@ -50,8 +50,8 @@ func TestLockHolderRepairsNodes(t *testing.T) {
 	}))
 }
 
-// Brand-new servers that have only been used for a lock lose one of them for
-// good: Once does not wait for it, as the other two are caught up.
+// Brand-new servers that have only been used for a lock lose one of them
+// permanently: Once does not wait for it, as the other two are caught up.
 func TestOnceAfterNewNodesServedLocks(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

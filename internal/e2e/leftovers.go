@@ -20,7 +20,7 @@ import (
 // fenceOnly is a state key that remembers nothing but the highest ticket.
 var fenceOnly = regexp.MustCompile(`^R\d+ [0-9a-f]+`)
 
-// recordKey is the key of a name's record, or of the one beside it.
+// recordKey is the key of a name's record, or of the one alongside it.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
 // Leftovers are the keys on a server that should not be there once there is no

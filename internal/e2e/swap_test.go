@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A node that gets a memory of before in one run of its server, by SWAPDB twice
-// or behind an address that moves there and back, has forgotten what it did
+// A node that gets an old memory in one run of its server, by SWAPDB twice or
+// behind an address that moves there and back, has forgotten what it did
 // meanwhile. Its marker names that run. It must not vote before its guard time.
 // It may have lost its data again and again in between.
 func TestMemoryOfBeforeInOneRun(t *testing.T) {
@@ -60,7 +60,7 @@ func memoryOfBefore(t *testing.T, losses int) {
 	other.Unlock()
 }
 
-// A node to which a memory of before has come back may refuse to begin another
+// A node to which an old memory has come back may refuse to begin another
 // incarnation, as it cannot write. It is asked for that again at times, on the
 // connection that there is, until it does; also by a client that is idle.
 func TestMemoryOfBeforeAtANodeThatCannotWrite(t *testing.T) {

@@ -23,9 +23,9 @@ func (b ballot) admitted() bool {
 	if !b.s.Sets.Met(b.votes) {
 		return false
 	}
-	// With q votes, a claim that does not fit beside this one is in at most
-	// V - q views, so it counts for at most N - q < q and is never counted. For
-	// a mutex and for readers and writers that is all there is to check.
+	// With q votes, a claim that does not fit alongside this one is in at most V -
+	// q views, so it counts for at most N - q < q and is never counted. For a
+	// mutex and for readers and writers that is all there is to check.
 	return !b.s.Counting || b.fits() //mutant:RuleCounting=true
 }
 

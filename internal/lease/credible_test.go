@@ -11,7 +11,7 @@ import (
 
 // A ticket may be ahead of the claim's by as much as the window, and by the
 // time that the claim has been there. One that is old counts only in a view of
-// the same incarnation whose lease runs, or beside a quorum.
+// the same incarnation whose lease runs, or alongside a quorum.
 func TestWhichTicketsAreCredible(t *testing.T) {
 	t.Parallel()
 	const wall = protocol.Ticket(1_700_000_000_000_000)
@@ -78,7 +78,7 @@ func TestASilentNode(t *testing.T) {
 	}
 }
 
-// A number stands for another member while a request to the one of before is
+// A number stands for another member while a request to the old one is
 // unanswered. The next request goes after that.
 func TestANumberOfAnotherMemberIsAskedAfterTheAnswer(t *testing.T) {
 	t.Parallel()

@@ -157,7 +157,7 @@ func TestEndWhileAnotherClaimLingers(t *testing.T) {
 }
 
 // So it does while readers have another claim. They go on, and so do those that
-// come in beside them.
+// come in alongside them.
 func TestEndWhileAnotherClaimIsHeld(t *testing.T) {
 	t.Parallel()
 	q := queues(t, 1)[0]

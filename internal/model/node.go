@@ -107,7 +107,7 @@ func (n *Node) copied(s *shared) *Node {
 	return &c
 }
 
-// Resize is what the record beside the name says of a semaphore's permits.
+// Resize is what the record alongside the name says of a semaphore's permits.
 func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 	if at > n.limitAt {
 		n.limit, n.limitAt = limit, at

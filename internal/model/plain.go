@@ -5,7 +5,7 @@ package model
 //
 // Invariant: while a mutex's claim has the vote here, the redlock key names it
 // and lasts as long as its lease. Without that another Redlock client takes the
-// key beside a holder.
+// key alongside a holder.
 // Invariant: a key that another client has set is never overwritten.
 
 import (
@@ -26,7 +26,7 @@ type redlockKey struct {
 const forGood = math.MaxInt64 / 2
 
 // SetPlain is another Redlock client's SET NX PX on the redlock key; without a
-// ttl it is for good.
+// ttl it is permanent.
 func (k *redlockKey) SetPlain(now int64, value string, ttl time.Duration) bool {
 	if k.Plain(now) != "" {
 		return false

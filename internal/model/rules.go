@@ -13,8 +13,8 @@ type Rules uint32
 
 // Every rule is on in a Node whose Off is zero.
 const (
-	// Guard: a recovering node stores nothing and does not vote. A vote could
-	// make a quorum beside a holder whose lease the node forgot (restart.txt).
+	// Guard: a recovering node stores nothing and does not vote. A vote could make
+	// a quorum alongside a holder whose lease the node forgot (restart.txt).
 	Guard Rules = 1 << iota
 	// Equality: settle never gives a claim a ticket that another claim has
 	// here, or had as the fence. Two holders with one ticket would have one

@@ -140,7 +140,7 @@ func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 	}
 }
 
-// An answer to a question of before gives no place, and neither does one that
+// An answer to an earlier question gives no place, and neither does one that
 // was of another configuration.
 func TestAnswersOfBeforeGiveNoPlace(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func (d *driver) init(ps *Peers) {
 	d.timer.Start(d.tick)
 }
 
-// Stop ends the timer for good.
+// Stop ends the timer permanently.
 func (d *driver) Stop() { d.timer.Stop() }
 
 // It runs in the goroutine of the timer.
@@ -165,8 +165,8 @@ func (n *Node) beginIncarnation(a *process.Action) {
 }
 
 // CheckIncarnation says why a reply of that incarnation does not count. It is
-// for answers beside claims and records, such as a marker. The caller holds no
-// lock: what follows may be an event of each claim.
+// for answers in addition to claims and records, such as a marker. The caller
+// holds no lock: what follows may be an event of each claim.
 func (d *driver) CheckIncarnation(node int, inc protocol.Incarnation) error {
 	why, do := d.Client.Check(d.ps.Now(), node, inc)
 	d.CarryOut(do)

@@ -36,7 +36,7 @@ func (s *members) Await(ctx context.Context, try bool) error {
 		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.ps.Driver.LongestTimeout(&s.ps.Set))
 		defer cancel()
 	}
-	// Nothing says that a node of the list refuses for good (see Ready).
+	// Nothing says that a node of the list refuses permanently (see Ready).
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -42,7 +42,8 @@ func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
 }
 
 // tally is what the nodes have against their votes, each by err, whether the
-// others are a quorum, and whether so many refuse for good that they cannot be.
+// others are a quorum, and whether so many refuse permanently that they cannot
+// be.
 func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fault.Failure, met, hopeless bool) {
 	good, refused := uint32(0), uint32(0)
 	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}

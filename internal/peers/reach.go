@@ -41,7 +41,7 @@ func (r *reach) begin() {
 	}
 }
 
-// Stop ends the timer for good. The Quorum is closing, so begin starts none.
+// Stop ends the timer permanently. The Quorum is closing, so begin starts none.
 func (r *reach) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

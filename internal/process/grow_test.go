@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client gets to know nodes beside those of its list, and what is under way
-// asks them.
+// A client gets to know nodes in addition to those of its list, and what is
+// under way asks them.
 func TestAClientGrows(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/fields"
 )
 
-// As TestStateIsComplete, of what an attempt has beside its claim.
+// As TestStateIsComplete, of what an attempt has in addition to its claim.
 func TestStateOfAttemptIsComplete(t *testing.T) {
 	t.Parallel()
 	reported := map[string]string{

@@ -47,7 +47,7 @@ func (t tree) zip(w io.Writer, folder string, mod module.Version) error {
 	return modzip.Create(w, mod, files)
 }
 
-// modules are the folders of the workspace's modules for users, beside the
+// modules are the folders of the workspace's modules for users, alongside the
 // library. Those below internal are no part of a release.
 func modules(dir string) (folders []string, err error) {
 	name := filepath.Join(dir, "go.work")

@@ -130,7 +130,7 @@ func merge(buckets int, of func(b int) *Node, addr string, cluster bool, skew ti
 		whole.worsen(s)
 	}
 	whole.Addr, whole.Warnings = addr, shards[0].Warnings
-	// A plain server that is listed beside a cluster has buckets but no shards.
+	// A plain server that is listed alongside a cluster has buckets but no shards.
 	if len(shards) == 1 && !cluster {
 		return whole
 	}

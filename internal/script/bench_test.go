@@ -133,7 +133,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// node is one name on one server, without a model beside it.
+// node is one name on one server, without a model alongside it.
 type node struct {
 	c    redis.UniversalClient
 	keys script.Keys

@@ -18,7 +18,7 @@ func join(ticket protocol.Ticket) protocol.Request {
 	return protocol.Request{Op: protocol.OpJoin, Ticket: ticket}
 }
 
-// A key of another type in the way is an error, and nothing is stored beside
+// A key of another type in the way is an error, and nothing is stored alongside
 // it.
 func TestKeyOfAnotherType(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

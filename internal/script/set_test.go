@@ -185,8 +185,9 @@ func number(t *testing.T, word string) int64 {
 	return n
 }
 
-// A node that begins to count beside others keeps its incarnation. It attests
-// nothing until it is caught up again, and votes for semaphores if it was.
+// A node that begins to count alongside others keeps its incarnation. It
+// attests nothing until it is caught up again, and votes for semaphores if it
+// was.
 func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)

@@ -19,8 +19,8 @@ func options(c redis.UniversalClient) *redis.Options {
 	return single.Options()
 }
 
-// The URL of a Sentinel set is one node beside others. What is wrong with it is
-// said without a word of it.
+// The URL of a Sentinel set is one node alongside others. What is wrong with it
+// is said without a word of it.
 func TestURLsOfSentinelSets(t *testing.T) {
 	t.Parallel()
 	nodes, err := ParseNodes([]string{"redis://:pw@a:26379/2?master_name=m&addr=b:26379&username=u&password=secret&dial_timeout=3, c:6379"})
@@ -58,7 +58,7 @@ func TestURLsOfSentinelSets(t *testing.T) {
 	}
 }
 
-// A cluster and servers beside it.
+// A cluster and servers alongside it.
 func TestNamesOfClusters(t *testing.T) {
 	t.Parallel()
 	nodes, err := ParseNodes([]string{"redis+cluster://u:secret@a?addr=b:1&dial_timeout=3s, rediss+cluster://c:7"})

@@ -160,9 +160,9 @@ var exchangeKept = generator{
 	},
 }
 
-// exchangeFalls: the last claim of the set of before has a ticket far ahead of
-// the clocks. The first one of the new set has one far behind, and was not
-// settled when that set began to count.
+// exchangeFalls: the last claim of the old set has a ticket far ahead of the
+// clocks. The first one of the new set has one far behind, and was not settled
+// when that set began to count.
 var exchangeFalls = generator{
 	name: "exchange falls",
 	set: func(r *rand.Rand, s *course.Setting) {

@@ -130,8 +130,8 @@ var brimful = generator{
 	},
 }
 
-// recordsWait: a process works on records and reads them, beside claims that
-// wait, and each node has room for one to four requests. No more are
+// recordsWait: a process works on records and reads them, in addition to claims
+// that wait, and each node has room for one to four requests. No more are
 // unanswered, and each operation on a record is decided.
 var recordsWait = generator{
 	name: "recordsWait",

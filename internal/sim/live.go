@@ -98,8 +98,8 @@ var killed = generator{
 	},
 }
 
-// settledNodeGoes: waiters cross, and then one node goes for good: those that
-// were settled on it must settle on what is left.
+// settledNodeGoes: waiters cross, and then one node goes down permanently:
+// those that were settled on it must settle on what is left.
 var settledNodeGoes = generator{
 	name: "settledNodeGoes",
 	set: func(r *rand.Rand, s *course.Setting) {
@@ -117,9 +117,10 @@ var settledNodeGoes = generator{
 }
 
 // severed: of two waiters behind a holder each is settled on node a and on one
-// other node, where it is ahead of the other waiter. Then a goes for good, and
-// the holder leaves. The connections tell the claims that a is gone, so one of
-// the two settles on the nodes that are left, long before a beat is due.
+// other node, where it is ahead of the other waiter. Then a goes down
+// permanently, and the holder leaves. The connections tell the claims that a is
+// gone, so one of the two settles on the nodes that are left, long before a
+// beat is due.
 var severed = generator{
 	name: "severed",
 	set: func(r *rand.Rand, s *course.Setting) {

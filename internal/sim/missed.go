@@ -18,8 +18,8 @@ import (
 // an exchange.
 
 // exchangeStale: ABC is replaced by DEF, and the nodes that left still serve
-// both sets. D loses its data, or comes back with that of before. A process
-// with the old list reaches A, B, C and D only.
+// both sets. D loses its data, or comes back with the old one. A process with
+// the old list reaches A, B, C and D only.
 var exchangeStale = generator{
 	name: "exchange stale",
 	set: func(r *rand.Rand, s *course.Setting) {
@@ -181,7 +181,7 @@ var exchangeLate = generator{
 
 // powerless: the site loses power in any stage of an exchange. Each node comes
 // back with all it had, with an older file, or with nothing. Those that have
-// left are stopped for good.
+// left are stopped permanently.
 var powerless = generator{
 	name: "exchange powerless",
 	set: func(r *rand.Rand, s *course.Setting) {

@@ -75,7 +75,7 @@ func (o *outage) ends(set func() []*world.Node) {
 	})
 }
 
-// exchangeGivenUp: D is added, or replaces C, and crashes for good: before,
+// exchangeGivenUp: D is added, or replaces C, and crashes permanently: before,
 // while it learns, or while both sets count. The operator gives the change up,
 // unless the new set came to count before D had been silent for long enough.
 var exchangeGivenUp = generator{
@@ -102,7 +102,7 @@ var exchangeGivenUp = generator{
 	},
 }
 
-// exchangeDead: a member is dead for good. It is removed, or replaced.
+// exchangeDead: a member is permanently dead. It is removed, or replaced.
 var exchangeDead = generator{
 	name: "exchange dead",
 	set:  outageSet,

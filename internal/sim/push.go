@@ -11,7 +11,8 @@ import (
 
 // reborn: what one life of a node has said arrives in the next. e holds with
 // the nodes b and c; f waits behind it and knows a from before a's restart. If
-// f takes its old vote of a for good, the restart of b gives it the second one.
+// f takes its old vote of a permanently, the restart of b gives it the second
+// one.
 var reborn = generator{
 	name: "reborn",
 	set: func(r *rand.Rand, s *course.Setting) {

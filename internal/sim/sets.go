@@ -17,8 +17,8 @@ import (
 
 // liar: one node shows what it likes, and serves every request: that it alone
 // is the set now, that the others have other addresses, or the first
-// configuration for good. Clients start, and nodes
-// are exchanged, meanwhile. All are served by the others.
+// configuration permanently. Clients start, and nodes are exchanged, meanwhile.
+// All are served by the others.
 var liar = generator{
 	name: "liar",
 	set: func(r *rand.Rand, s *course.Setting) {
@@ -44,8 +44,8 @@ var liar = generator{
 			})
 		}
 		if w.RNG.IntN(2) == 0 {
-			// The node that lies is replaced. With another one of three there
-			// is no majority of before that says what followed.
+			// The node that lies is replaced. With another one of three there is no old
+			// majority that says what followed.
 			add := w.Nodes[3 : 4+w.RNG.IntN(2)]
 			w.At(w.Around(2*w.TTL), func() { w.Procs[0].Exchange(w.Change(add, []*world.Node{bad})) })
 		}
@@ -78,8 +78,8 @@ var twofold = generator{
 }
 
 // starts: a client starts while ABC becomes BCD or CDE, in any stage, with the
-// list of before, the one that follows, or one node that stays. It holds when
-// the change is over.
+// old list, the one that follows, or one node that stays. It holds when the
+// change is over.
 var starts = generator{
 	name: "exchange starts",
 	set:  outageSet,
@@ -101,8 +101,8 @@ var starts = generator{
 	},
 }
 
-// dies: an operator ends for good when a node has carried out its first, second
-// or a later step. That keeps no client from its locks.
+// dies: an operator ends permanently when a node has carried out its first,
+// second or a later step. That keeps no client from its locks.
 var dies = generator{
 	name: "exchange dies",
 	set:  outageSet,
@@ -201,10 +201,10 @@ var slept = generator{
 	},
 }
 
-// stops: changes take away so many addresses that no majority of the set of
-// before is left: ABC becomes A, or DE, or A and B change their addresses. The
-// servers that have left are stopped as soon as the operator may. Clients that
-// know the set of before go on.
+// stops: changes take away so many addresses that no majority of the old set is
+// left: ABC becomes A, or DE, or A and B change their addresses. The servers
+// that have left are stopped as soon as the operator may. Clients that know the
+// old set go on.
 var stops = generator{
 	name: "exchange stops",
 	set:  outageSet,

@@ -9,9 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// The aims in which settings are not the same for good: those of the set change
-// while clients run, or each client begins with its own. A claim asks for no
-// longer ttl than its set allows, as the library refuses it.
+// The aims in which settings are not the same permanently: those of the set
+// change while clients run, or each client begins with its own. A claim asks
+// for no longer ttl than its set allows, as the library refuses it.
 
 func settingsSet(r *rand.Rand, s *course.Setting) {
 	s.Nodes = [...]int{1, 3, 3, 3, 5}[r.IntN(5)]
@@ -40,7 +40,7 @@ var settingsChange = generator{
 	},
 }
 
-// settingsRevert: each node keeps a file of before the change, and comes back
+// settingsRevert: each node keeps a file from before the change, and comes back
 // with it once the change is under way or over, one node after the other.
 var settingsRevert = generator{
 	name: "settings revert",

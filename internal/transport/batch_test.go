@@ -72,8 +72,8 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 }
 
 // Commands that are sent at once go out as one, in the order in which they were
-// sent, also beside single ones. A command that is alone, or one of few, goes
-// by itself.
+// sent, also alongside single ones. A command that is alone, or one of few,
+// goes by itself.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()

@@ -19,7 +19,7 @@ import (
 )
 
 // blackHole is a network that loses all packets until a second dial is under
-// way beside one that goes on for two seconds more. A dial from before hangs
+// way alongside one that goes on for two seconds more. A dial from before hangs
 // also after that, as TCP sends its first packet again ever more rarely.
 type blackHole struct {
 	mu      sync.Mutex
@@ -135,7 +135,7 @@ func TestHandshakeBesideAPatientOne(t *testing.T) {
 	assert.Positive(t, way.left, "the patient one was waited for to its end")
 }
 
-// A link that is closed while a patient dial and one beside it are under way
+// A link that is closed while a patient dial and one alongside it are under way
 // waits for neither.
 func TestCloseDuringAPatientDial(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func full() (net.Conn, error) {
 }
 
 // A node that is slow, and takes one connection of this client, is used: those
-// that are refused beside it do not end a patient attempt.
+// that are refused alongside it do not end a patient attempt.
 func TestPatientAttemptWithTheOnlyConnection(t *testing.T) {
 	t.Parallel()
 	const stall = 200 * time.Millisecond

@@ -60,8 +60,8 @@ func (g *guards) client(protocol int) *transport.SentinelClient {
 }
 
 // A connection follows the master that a majority of the Sentinels names, also
-// when the one of before still answers, for commands and for pushes. One
-// Sentinel changes nothing.
+// when the old one still answers, for commands and for pushes. One Sentinel
+// changes nothing.
 func TestFollowsTheMaster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Start(t, 2)

@@ -39,8 +39,8 @@ func both(t *testing.T, opts ...quorate.Option) (*quorate.Quorum, *redsync.Redsy
 	return q, theirs.(*redsyncClient).rs
 }
 
-// takeover runs f beside a LockContext that waits, and returns how long after
-// f's end the lock was had.
+// takeover runs f alongside a LockContext that waits, and returns how long
+// after f's end the lock was had.
 func takeover(t *testing.T, m *mutex.Mutex, f func()) time.Duration {
 	t.Helper()
 	got := make(chan time.Time, 1)

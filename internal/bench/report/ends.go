@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// ends writes the name of each line beside its end, in the line's colour, so
+// ends writes the name of each line alongside its end, in the line's colour, so
 // that a reader need not look anything up in a legend. Names that would cover
 // each other move apart.
 type ends struct{ all []end }

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
-// RuleHelp says which controls there are beside the fixed ones.
+// RuleHelp says which controls there are in addition to the fixed ones.
 const RuleHelp = "or, in a build with the overlay of the mutants, a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait"
 
 // rules are those whose absence real servers can show; the simulator shows all.

@@ -13,17 +13,17 @@ import (
 // nodes of the set are exchanged.
 //
 // A redsync client has a list of nodes, and does not follow the set. The
-// harness gives it the new list after each exchange, as docs/operate/membership.md asks
-// of operators. Two lists exclude each other if each majority of the one has a
-// node in common with each majority of the other. A hold of ours needs a
-// majority of each set that counts. So the list of before excludes ours until
-// the new set counts alone. From then until the rival has its new list nothing
-// is promised.
+// harness gives it the new list after each exchange, as
+// docs/operate/membership.md asks of operators. Two lists exclude each other if
+// each majority of the one has a node in common with each majority of the
+// other. A hold of ours needs a majority of each set that counts. So the old
+// list excludes ours until the new set counts alone. From then until the rival
+// has its new list nothing is promised.
 
-// Present is a list of nodes as a process gets it when it starts: that of
-// before, or the set if most of its servers have left and were stopped. A
-// process that starts follows the word of a majority of its list, so operators
-// have to give it another one by then (docs/operate/membership.md).
+// Present is a list of nodes as a process gets it when it starts: the old one,
+// or the set if most of its servers have left and were stopped. A process that
+// starts follows the word of a majority of its list, so operators have to give
+// it another one by then (docs/operate/membership.md).
 func Present(nodes []*Node, r *Roster, addrs []string) []string {
 	set, _ := r.Now()
 	var now []string

@@ -53,15 +53,15 @@ type loss struct {
 	// something has happened: 0 where the marker goes with the memory, or a new
 	// run tells.
 	pretends int64
-	// It has lost nothing, but its clock was set. Clients that cannot tell
-	// whose clock it was let their leases and its votes bear the jump, and
-	// leave the node alone: so it may never be noticed, and is over when the
-	// leases of before have ended.
+	// It has lost nothing, but its clock was set. Clients that cannot tell whose
+	// clock it was let their leases and its votes bear the jump, and leave the
+	// node alone: so it may never be noticed, and is over when the earlier leases
+	// have ended.
 	clock bool
 }
 
-// unnoticed says whether the node goes on under the marker of before, and that
-// still matters.
+// unnoticed says whether the node goes on under the old marker, and that still
+// matters.
 func (m *Memory) unnoticed(l loss, k Marker) bool {
 	aged := l.clock && !l.back.IsZero() && time.Since(l.back) > 3*m.guard
 	return l.pretends != 0 && k.Incarnation == l.pretends && !aged

@@ -54,7 +54,7 @@ func TestMemoryThatPretends(t *testing.T) {
 }
 
 // A jump of a clock that no client can tell from a jump of its own is over when
-// the leases of before have ended. Without that, nothing would be done to data
+// the earlier leases have ended. Without that, nothing would be done to data
 // for the rest of the run.
 func TestJumpThatIsNeverNoticed(t *testing.T) {
 	tells := Marker{Incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}

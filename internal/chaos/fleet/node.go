@@ -25,7 +25,8 @@ const (
 	Mixed    = "mixed" // each node another of these
 )
 
-// Node is one server. Invariant: a fault changes it only while it holds mu.
+// Node is one server.
+// Invariant: a fault changes it only while it holds mu.
 type Node struct {
 	ID      int
 	Store   string
@@ -124,7 +125,7 @@ const prefix = "quorate"
 // ticket, and whose that was.
 var fence = regexp.MustCompile(`^R\d+ [0-9a-f]+`)
 
-// recordKey is where a node keeps what is recorded of a name, for good.
+// recordKey is where a node keeps what is recorded of a name, permanently.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
 // contents is what a key holds, and for how long. It explains a key that should

@@ -118,7 +118,7 @@ func (w *RepairCheck) suspect(node int, incarnation int64) {
 }
 
 // others are what so many other nodes of the set have that a majority may have
-// had it. It is the set of before, while nodes are being exchanged.
+// had it. It is the old set, while nodes are being exchanged.
 func (w *RepairCheck) others(node int, set []int) ([]string, error) {
 	have, need := map[string]int{}, len(set)/2+1
 	if slices.Contains(set, node) {
@@ -164,8 +164,9 @@ func (w *RepairCheck) judge(node int, l lack) {
 	}
 }
 
-// records are the names of what the node remembers for good: what has been done
-// once. (The leader's record is dropped some time after it has been erased.)
+// records are the names of what the node remembers permanently: what has been
+// done once. (The leader's record is dropped some time after it has been
+// erased.)
 func (n *Node) records() (map[string]struct{}, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -51,7 +51,7 @@ func (s *Roster) Voters() []int {
 // Has says whether a server is a member of a set that may count.
 func (s *Roster) Has(node int) bool { return slices.Contains(s.Voters(), node) }
 
-// May says that other sets may count from now on, beside that of before.
+// May says that other sets may count from now on, alongside the old one.
 func (s *Roster) May(sets ...[]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

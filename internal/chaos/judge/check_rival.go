@@ -20,7 +20,7 @@ type Loss struct {
 // time.
 const BesideRival = "held beside a rival"
 
-// RivalStats is what redsync clients have had beside ours.
+// RivalStats is what redsync clients have had alongside ours.
 type RivalStats struct {
 	Holds   int // of theirs
 	Judged  int // of those, with no loss of memory before them that would excuse a hold of ours beside

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A hold of ours beside a rival's is a fault, whichever was first, unless a
+// A hold of ours alongside a rival's is a fault, whichever was first, unless a
 // node had lost its memory where that may be the reason.
 func TestIntrusions(t *testing.T) {
 	const ttl = 50 * time.Nanosecond

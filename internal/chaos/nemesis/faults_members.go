@@ -60,8 +60,8 @@ func replaceNodes(nodes int) func(context.Context, *Nemesis, *rand.Rand) (string
 }
 
 // replaceMost replaces a majority of the set. Meanwhile half of the clients
-// reach only the nodes that leave, which are a majority of the set of before.
-// The other half reach only the nodes of the next set.
+// reach only the nodes that leave, which are a majority of the old set. The
+// other half reach only the nodes of the next set.
 func replaceMost(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func resize(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, nil
 }
 
-// removeDead kills a node for good, and removes it from a set of more than
+// removeDead kills a node permanently, and removes it from a set of more than
 // three, or replaces it. It is started again when it is to enter as another
 // node, or if it could not be removed. It waits for its turn to take a node's
 // memory.

@@ -85,8 +85,8 @@ func (n *Nemesis) leaving(r *rand.Rand, set []int, k int) []int {
 	}
 }
 
-// set is the one that counts. What a fault of before has left half-way is
-// undone first.
+// set is the one that counts. What an earlier fault has left half-way is undone
+// first.
 func (n *Nemesis) set(ctx context.Context) ([]int, error) {
 	if n.Roster.Unsettled() {
 		if err := n.Settle(ctx, nil); err != nil {

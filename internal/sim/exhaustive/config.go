@@ -52,8 +52,8 @@ type Config struct {
 	// arrive, at any time and in any order: so this is loss, delay and
 	// overtaking.
 	Fails int
-	// Cuts is how many times a claim and a node lose each other for good, and
-	// the claim gets a failure, each time that it tries.
+	// Cuts is how many times a claim and a node lose each other forever, and the
+	// claim gets a failure, each time that it tries.
 	Cuts int
 	// Apart lists pairs of a claim and a node that never reach each other.
 	Apart [][2]int

@@ -34,7 +34,7 @@ type Wire struct {
 	distinct   uint64            // claims so far
 }
 
-// Start is what a claim begins with beside the settings.
+// Start is what a claim begins with in addition to the settings.
 type Start struct {
 	ID    protocol.ID
 	Fixed bool   // id is to be taken

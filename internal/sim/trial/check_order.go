@@ -17,14 +17,14 @@ import (
 //
 // While nodes are being exchanged that is so in each of the two sets by itself,
 // and for no claims of both together. Each claim that has settled has a
-// majority of the set of before in any case. One that has a majority of the new
-// set alone has not settled yet: it goes behind the fence of the set of before,
-// and holds by none of the two.
+// majority of the old set in any case. One that has a majority of the new set
+// alone has not settled yet: it goes behind the fence of the old set, and holds
+// by none of the two.
 //
 // A holder whose deadline has passed while its process was stopped is over.
 //
 // A node within its guard time does not count. a may have had its vote before
-// it lost its data, and a late message has brought it a claim of before since.
+// it lost its data, and a late message has brought it an old claim since.
 func (c *checker) passed(w *Schedule, a *world.Attempt) {
 	a.State.Sets.Each(func(set uint32) bool {
 		c.passedIn(w, a, set)

@@ -163,7 +163,7 @@ func (f *faults) Wipe(n *world.Node, old bool) {
 	n.Restart()
 }
 
-// Miss takes some nodes down for good.
+// Miss takes some nodes down permanently.
 func (f *faults) Miss(nodes int) {
 	for _, n := range f.Shuffled()[:nodes] {
 		n.Gone = true

@@ -33,8 +33,8 @@ func (l *localCheck) entered(w *Schedule, c *world.Caller) {
 	}
 }
 
-// keptOut: a reader that is next waits no longer beside readers, once no writer
-// waits anywhere.
+// keptOut: a reader that is next waits no longer alongside readers, once no
+// writer waits anywhere.
 func (l *localCheck) keptOut(w *Schedule, v *world.Value) {
 	var next *world.Caller
 	for _, c := range v.Callers {

@@ -13,7 +13,7 @@ import (
 )
 
 // This file owns what the operators of a set do: which exchanges are under way,
-// and what is done beside those.
+// and what is done in addition to those.
 
 // next are the sets that are about to count alone: an operator has looked at
 // their nodes, and does not know yet what these lose from now on.
@@ -60,17 +60,16 @@ func (o *operators) recordAgain() {
 
 // exchangesEnd has the schedule last until the exchanges under way are over. A
 // change takes two guard times at least: in one the nodes that enter begin, in
-// the other one the leases of before end. If an address leaves, clients have
-// half a guard time to follow (Sets 24). And one is to spare, for nodes that
-// are looked at again. The guard time may be a later one.
+// the other one the earlier leases end. If an address leaves, clients have half
+// a guard time to follow (Sets 24). And one is to spare, for nodes that are
+// looked at again. The guard time may be a later one.
 func (o *operators) exchangesEnd() {
 	for _, x := range o.w.Exchangers {
 		o.w.Limit = o.w.Limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.LongestGuard() / 2)
 	}
 }
 
-// dismiss ends the processes that wait for good. Their lists have to be
-// changed.
+// dismiss ends the processes that wait forever. Their lists have to be changed.
 func (o *operators) dismiss() {
 	for _, p := range o.w.Procs {
 		if !p.Alive || !p.Blocked() {
@@ -186,9 +185,9 @@ func (o *operators) Moves(n *world.Node) change.Goal {
 }
 
 // Opens has the servers be reached by a second address, too, and returns the
-// changes by which the set records these beside the first ones. Shuts returns
-// those by which it records these alone: the servers may close the first ones
-// when these changes are over.
+// changes by which the set records these in addition to the first ones. Shuts
+// returns those by which it records these alone: the servers may close the
+// first ones when these changes are over.
 func (o *operators) Opens(nodes []*world.Node) (all []change.Goal) {
 	for _, n := range nodes {
 		n.Second = n.Address() + "s"

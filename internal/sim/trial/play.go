@@ -113,7 +113,7 @@ func (w *Schedule) waiting() string {
 // lastly reads once more when everything is well again: that must succeed.
 func (w *Schedule) lastly() {
 	caughtUp := w.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.Unsettled() })
-	// One node gone for good and another without its data: it cannot be known.
+	// One node permanently gone and another without its data: it cannot be known.
 	if !w.Sets().Attested(caughtUp) {
 		return
 	}

@@ -51,7 +51,7 @@ func (p *number) inForce(w *Schedule) {
 }
 
 // fits holds an admission against the number of permits: a claim that began
-// after a majority knew of the last Resize is bound by it, beside all claims
+// after a majority knew of the last Resize is bound by it, alongside all claims
 // that still hold.
 func (p *number) fits(w *Schedule, a *world.Attempt, holders []*world.Attempt) {
 	if p.limit == 0 || a.BeganAt <= p.since {

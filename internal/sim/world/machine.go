@@ -236,8 +236,8 @@ func (m *machine) Sleep(d time.Duration, breaks bool) {
 	})
 }
 
-// Wake has the clock go on with what it showed when it stopped. Invariant: the
-// clock of a process that is not asleep never goes back.
+// Wake has the clock go on with what it showed when it stopped.
+// Invariant: the clock of a process that is not asleep never goes back.
 func (m *machine) Wake() {
 	p := m.p
 	p.World.Tape.Note("wake %s", p.Label)

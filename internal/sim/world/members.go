@@ -320,7 +320,7 @@ func (f *follower) At(epoch uint64) func() bool {
 	return func() bool { return f.Members.Config().Stamp.Epoch() >= epoch }
 }
 
-// Counts is when the process counts on a set, or on none for good.
+// Counts is when the process counts on a set, or on none permanently.
 func (f *follower) Counts() func() bool {
 	return func() bool { return f.Members.Config() != nil }
 }

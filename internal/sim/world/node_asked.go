@@ -202,8 +202,8 @@ func (m *mender) bringName(n *Node, name string) lease.Outcome {
 	return lease.Settled
 }
 
-// attested: enough nodes beside n would answer a read of a register that is not
-// simulated.
+// attested: enough nodes alongside n would answer a read of a register that is
+// not simulated.
 func (m *mender) attested(n *Node) bool {
 	p, caughtUp, lacking := m.p, uint32(0), uint32(0)
 	for _, o := range p.World.Nodes {

@@ -57,7 +57,7 @@ func (n *Node) Save() {
 	n.saved, n.savedWith = n.Model.Clone(), maps.Clone(n.Names)
 }
 
-// Refuses has it refuse every request, for good or for now, or no more.
+// Refuses has it refuse every request, permanently or for now, or no more.
 func (n *Node) Refuses(all, forNow bool) {
 	if n.Refuse != (all && !forNow) || n.busy != (all && forNow) {
 		n.World.Tape.Note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])

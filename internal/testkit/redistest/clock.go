@@ -35,8 +35,8 @@ func (s *Server) setClock(rate float64, offset func(time.Time) time.Duration) er
 	}
 	t := time.Now().Round(0)
 	c := clock{s.clock.changes + 1, offset(t), rate - 1, t}
-	// The server reads what the change of before has written until this one
-	// counts. A half of it counts as none.
+	// The server reads what the previous change has written until this one counts.
+	// A half of it counts as none.
 	shown := []uint64{uint64(c.offset), uint64(t.UnixNano()), math.Float64bits(c.gains)}
 	if err := s.write(int64(shownAt+c.changes%2*shownSize), shown...); err != nil {
 		return err

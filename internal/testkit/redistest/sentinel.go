@@ -172,7 +172,7 @@ func (s *Sentinels) client(i int) *redis.SentinelClient {
 	return redis.NewSentinelClient(&redis.Options{Addr: s.addrs[i], Password: s.Password, TLSConfig: s.TLS, MaxRetries: -1})
 }
 
-// Kill ends a Sentinel for good.
+// Kill ends a Sentinel permanently.
 func (s *Sentinels) Kill(i int) error { return s.procs[i].Kill() }
 
 // Addrs are those of the Sentinels.

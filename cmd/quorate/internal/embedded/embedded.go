@@ -210,7 +210,7 @@ func (ns *Nodes) Restart(i int) error {
 	return nil
 }
 
-// Close stops all nodes for good.
+// Close stops all nodes permanently.
 func (ns *Nodes) Close() {
 	var wg sync.WaitGroup
 	for _, n := range ns.nodes {

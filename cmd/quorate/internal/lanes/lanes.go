@@ -50,8 +50,8 @@ func (w Window) Values(spans []Span) []int {
 	return values
 }
 
-// A Run is columns beside each other that show the same. As JSON it is
-// [at, length, value].
+// A Run is columns alongside each other that show the same. As JSON it is [at,
+// length, value].
 type Run [3]int
 
 func (r Run) At() int    { return r[0] }
