@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/bench/servers"
 )
 
-// This file owns the profile that a flame graph is drawn of.
+// The profile from which a flame graph is drawn.
 
 // flame profiles this process, in which one caller locks and unlocks. It goes
 // on until that has used so many turns of processor time, where the system

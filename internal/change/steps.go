@@ -7,8 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns how the nodes of a set are exchanged: which configuration may
-// follow which one.
+// How the nodes of a set are exchanged: which configuration may follow which.
 //
 //	            the new nodes take in        a majority of each        the new set
 //	Stable ---> Learning ------------------> Joint ------------------> Stable

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// This file owns what is left on a server afterwards.
+// What is left on a server afterwards.
 
 // fenceOnly is a state key that remembers nothing but the highest ticket.
 var fenceOnly = regexp.MustCompile(`^R\d+ [0-9a-f]+`)

@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// This file is for searches over many futures: copies of a claim, and its state
-// as bytes. It is in builds with the tag "search" only, as package
-// internal/sim/exhaustive is: a program that uses the library has no use for
-// it.
+// Support for searching many futures: copying a claim, and encoding its state
+// as bytes. Like package internal/sim/exhaustive, it is only built with the tag
+// "search", because programs that use the library do not need it.
 // Invariant: two claims with the same bytes behave the same from then on. If a
 // field that decides something were missing, the search would take a state for
 // one that it has seen, and would report that there is no violation.

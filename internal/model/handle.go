@@ -1,7 +1,7 @@
 package model
 
-// This file owns the requests of claims: join, settle, beat and leave. What one
-// of them leaves to the next, and tells of others, is in portion.go.
+// Handling the requests of claims: join, settle, beat and leave. How much work
+// one request does, and what it reports about other claims, is in portion.go.
 //
 // Invariant: the fence is the highest ticket that the node has given, and it
 // outlives the claim that had it by the retention time. Without that a claim

@@ -1,7 +1,6 @@
 package model
 
-// This file owns the redlock key of a mutex: the plain key that clients of
-// other Redlock libraries lock.
+// The Redlock key of a mutex: the plain key that other Redlock libraries lock.
 //
 // Invariant: while a mutex's claim has the vote here, the redlock key names it
 // and lasts as long as its lease. Without that another Redlock client takes the

@@ -1,10 +1,9 @@
 package model
 
-// This file owns a turn: what an answer tells of a claim, its vote and the
-// claims below it. And it bounds the work of one request: a node serves no
-// other client while a script runs. What exceeds the portion stays noted in
-// the queue (droppedUpTo, notifiedUpTo, over), and the next request goes on
-// with it.
+// Building an answer: what it reports about a claim, its vote, and the claims
+// below it. The work of one request is limited, because a node serves no other
+// client while a script runs. The queue records how far a request got
+// (droppedUpTo, notifiedUpTo, over), and the next request continues from there.
 //
 // Invariant: a claim whose lease has ended gets no vote, dropped or not.
 //

@@ -1,6 +1,6 @@
 package model
 
-// This file owns the queue of a name's claims.
+// The queue of a name's claims.
 //
 // Invariant: claims are sorted by ticket and the voted ones are a prefix: votes
 // go in the order of tickets.

@@ -1,7 +1,7 @@
 package model
 
-// This file owns the register alongside a name: one Paxos acceptor, whose
-// ballots are tickets of claims.
+// The register that goes with a name: a Paxos acceptor whose ballots are the
+// tickets of claims.
 //
 // Invariant: once a run has begun here (open), no earlier run puts anything
 // here. Two majorities share a node, so a later run finds what an earlier one

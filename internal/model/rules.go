@@ -1,8 +1,7 @@
 package model
 
-// This file owns the rules of a node. A test leaves one out to see what goes
-// wrong: the name of a trace in internal/sim/testdata stands behind the rule
-// that it shows.
+// The rules of a node. A test can switch one off to see what goes wrong; next
+// to each rule is the name of the trace in internal/sim/testdata that shows it.
 //
 // Invariant: no honest node has a rule switched off. The scripts have no
 // switches, so a mutant of the node exists in this package only, and

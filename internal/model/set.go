@@ -5,10 +5,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the register of the set that a node belongs to:
-// scripts/set.lua in the simplest code that is right. It is one Paxos acceptor
-// for a configuration that all members record. Apart from that the node only
-// moves to later configurations.
+// The register of the set that a node belongs to: scripts/set.lua in the
+// simplest code that is correct. It is one Paxos acceptor for a configuration
+// that all members record. Apart from that the node only moves to later
+// configurations.
 //
 // Invariant: what is recorded is never replaced by a promise or an accept.
 // Without that a second list of nodes could win over this node, and both sets

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a node keeps once for all its names: its marker and its
-// settings. The register of its set is in set.go.
+// What a node stores once for all its names: its marker and its settings. The
+// register of its set is in set.go.
 
 // shared is what a node keeps once: its marker, and its names.
 //

@@ -4,8 +4,8 @@ import (
 	"cmp"
 )
 
-// This file owns what a server at the address of a member counts as, and what
-// happens at its connection: it reaches a server, is ready, and is gone.
+// What a server at a member's address counts as, and the events of its
+// connection: it reaches a server, becomes ready, and goes away.
 // Invariant: a connection counts as member k only while the server at k's
 // recorded address shows k's identity. Nothing else has a vote: not a copy of a
 // member's data at another address, not a member that was moved without its

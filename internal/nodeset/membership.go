@@ -7,9 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns which configuration a client counts on, and which member each
-// number stands for. Membership is made of contacts (contacts.go), the words of
-// members (vouch.go, following.go), and what the client records (recorder.go).
+// Which configuration a client relies on, and which member each number stands
+// for. A Membership consists of contacts (contacts.go), what members report
+// (vouch.go, following.go), and what the client records (recorder.go).
 //
 //	connections to the client's list          connections to members
 //	  q of these show a configuration  --->   each counts as member k while the server at

@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns a small world for the Membership of clients: servers, which
-// are reference nodes with their registers of what follows, and clients that
-// carry out what their Membership wants done.
+// A small world for the Membership of clients: servers, which are reference
+// nodes with their registers of what follows, and clients that carry out what
+// their Membership wants.
 
 // server is one server.
 type server struct {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// This file is to an [Attempt] what state.go is to a [lease.Claim]: copies for
-// searches over many futures, and its state as bytes.
+// What state.go is to a [lease.Claim], this file is to an [Attempt]: copies for
+// searching many futures, and its state as bytes.
 // Invariant: a copy shares no request with its original. The outbox changes a
 // request that waits where it lies, so the search would change a state that it
 // has seen.

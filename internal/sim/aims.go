@@ -9,8 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has what generators start from, and the aims at single rules of the
-// protocol.
+// What generators start from, and the aims at single rules of the protocol.
 
 // generator makes schedules of one kind.
 type generator struct {

@@ -9,11 +9,11 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the aims in which each process claims several names at once,
-// those in which processes close or the renewal of holds ends, and those in
-// which operators end holds. The names of a process share
-// the connections and the room at the nodes, their data is lost at one moment,
-// and each is held to what the protocol promises by itself.
+// Aims in which each process claims several names at once, in which processes
+// close or stop renewing holds, and in which operators end holds. A process's
+// names share the connections and the room at the nodes, their data is lost at
+// the same moment, and each name is checked separately against what the
+// protocol promises.
 
 // severalNames is what these aims start from. The record, the number of permits
 // and other Redlock clients are those of the first name.

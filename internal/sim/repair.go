@@ -11,10 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the aims at nodes that lose their data, or have the memory of
-// another node. In most of those at repairs no claim
-// and no record matters: the nodes have further names, and one of them loses
-// these.
+// Aims at nodes that lose their data or get another node's data. In most aims
+// at repairs, claims and records do not matter: the nodes have additional
+// names, and one of the nodes loses them.
 
 // named is what these aims start from.
 func named(r *rand.Rand, s *course.Setting, procs, names int) {

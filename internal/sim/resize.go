@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/trial"
 )
 
-// This file has the aims in which the number of permits changes.
+// Aims in which the number of permits changes.
 
 // resized: nothing fails, and the number of permits goes up and down.
 var resized = generator{

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the aims with another Redlock client.
+// Aims with another Redlock client.
 
 // foreign: a mutex shared with another Redlock client, while nothing fails.
 var foreign = generator{

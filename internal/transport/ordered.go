@@ -1,6 +1,6 @@
 package transport
 
-// This file owns what an Ordered has: what it takes, keeps and refuses.
+// The state of an Ordered: what it accepts, keeps and refuses.
 
 import (
 	"context"

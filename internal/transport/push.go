@@ -1,7 +1,7 @@
 package transport
 
-// This file owns pushes: on the connection for commands where the node speaks
-// RESP3, on one of their own elsewhere.
+// Pushes arrive on the connection for commands if the node speaks RESP3, and on
+// a separate connection otherwise.
 // Invariant: Config.Subscribed is called after each gap in which a push can
 // have been lost.
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns what every Transport guarantees.
+// What every Transport guarantees.
 
 // rig is one implementation, and a node for it.
 type rig struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns what one bench gives.
+// The result of one benchmark.
 
 // Figures are what a turn has found, by the names in figureNames.
 type Figures map[string]float64

@@ -9,8 +9,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns what a rival and the library promise each other while the
-// nodes of the set are exchanged.
+// What a rival and the library promise each other while the nodes of the set
+// are exchanged.
 //
 // A redsync client has a list of nodes, and does not follow the set. The
 // harness gives it the new list after each exchange, as

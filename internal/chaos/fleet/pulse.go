@@ -12,9 +12,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns whether the servers had the processors that they need. On a
-// machine that is busy with other things no server may answer for ten seconds.
-// What clients do not get then says nothing of the library.
+// Did the servers get enough CPU time? On a machine that is busy with other
+// things, servers may not answer for ten seconds. If clients get nothing during
+// that time, it says nothing about the library.
 
 // Prompt is how soon a healthy server answers the harness, which is on no
 // simulated network.

@@ -12,8 +12,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns how the nemesis has operators exchange the nodes of the set,
-// and how it finds out which set counts.
+// How the nemesis has operators exchange the nodes of the set, and how it finds
+// out which set counts.
 
 // Operators are how many exchange nodes at once, at the most. Each has its own
 // ways to the servers.

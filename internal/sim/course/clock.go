@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns clocks: true time, and those of processes and nodes.
+// Clocks: true time, and the clocks of processes and nodes.
 
 // Moment is true time in nanoseconds. No process in the simulation can read it.
 type Moment int64

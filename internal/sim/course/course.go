@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// This file owns the course of a schedule: true time, chance, what a generator
-// wants done, the trace of what has happened, and the violation that shows.
+// The course of a schedule: true time, chance, what a generator wants to
+// happen, the trace of what has happened, and the violation found.
 
 // Course is one schedule's, without what it happens to.
 type Course struct {

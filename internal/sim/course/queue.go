@@ -1,6 +1,6 @@
 package course
 
-// This file owns what is going to happen, in the order of time.
+// The queue of future events, ordered by time.
 
 // Queue is a binary heap. Of two events at the same moment the one that was
 // pushed first goes first. It holds keys without pointers, which the garbage

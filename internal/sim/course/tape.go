@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// This file owns the record of a schedule as a trace.
+// Recording a schedule as a trace.
 
 // Tape records a schedule as a trace: what chance and the plan of an aim
 // decide, and in which order everything arrives. What follows from that is not

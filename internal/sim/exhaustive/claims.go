@@ -10,8 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the parts of states that are claims, and what each does on an
-// event.
+// The claims in a state, and how they handle events.
 
 // claimParts are those that have been met.
 type claimParts struct {

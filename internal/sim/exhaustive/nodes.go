@@ -9,8 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the parts of states that are nodes, and what each does with a
-// request.
+// The nodes in a state, and how they handle requests.
 
 // nodeParts are those that have been met.
 type nodeParts struct {

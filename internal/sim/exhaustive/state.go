@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns states, and what becomes of one when a claim moves. What can
-// happen in a state is in action.go.
+// States, and how a state changes when a claim acts. What can happen in a state
+// is in action.go.
 
 // space interns the parts that states are made of. A state is then a few
 // numbers, and what one part does on one event is computed once and looked up

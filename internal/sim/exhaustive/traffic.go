@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the parts of states that are under way.
+// The parts of a state that are in flight.
 
 // traffic are the messages that have been met, what links have had under way,
 // and nodes with their links.

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what carries out the commands of a trace, and what a trace
-// knows of client processes and their claims.
+// Executing the commands of a trace, and what a trace knows about client
+// processes and their claims.
 
 // cast are the processes of the simulator, around lease.Claim. A label names a
 // claim: a letter for the process, and a number for all but its first claim, as

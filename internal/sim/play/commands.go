@@ -5,7 +5,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the table of the commands, and those that are one call.
+// The table of commands, and the commands that are a single call.
 
 // commands are what a line of a trace may be. testdata/README.md explains them
 // in one table.

@@ -9,10 +9,10 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the commands about the callers of one process, which share a
-// value: see local.go. The option callers of nodes gives each process so many.
-// e/2 is the second one of e. A caller does nothing by itself: it locks and
-// unlocks when the trace says so.
+// Commands about the callers of one process, which share a value; see local.go.
+// The callers option of the nodes command gives each process that many. e/2 is
+// the second caller of e. A caller does nothing by itself: it locks and unlocks
+// when the trace says so.
 
 // caller returns the caller of a label.
 func (p *player) caller(label string) (*world.Caller, error) {

@@ -9,8 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the commands about the set that nodes belong to: see
-// members.go.
+// Commands about the set that nodes belong to; see members.go.
 
 // list LABEL NODES: the list that the process begins with; it is the members
 // else. It stands before members.

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the commands about messages and time.
+// Commands about messages and time.
 
 // hold PATTERN: what matches waits from now on.
 func (x *cast) hold(a *args) error {

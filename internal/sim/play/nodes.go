@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the commands about nodes: their data, clocks and redlock keys.
+// Commands about nodes: their data, clocks and Redlock keys.
 
 // restart NODES [amnesia|old]: a node that runs crashes first.
 func (b *bench) restart(a *args) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file has the commands about processes, their connections and claims.
+// Commands about processes, their connections and claims.
 
 // process LABEL [wall DURATION] [rate FACTOR] [settings 1/N]
 func (c *cast) process(a *args) error {

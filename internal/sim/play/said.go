@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what a trace says of claims, of callers and of a node.
+// What a trace says about claims, callers and nodes.
 
 // phases are what a trace says of a claim.
 var phases = map[lease.Phase]string{

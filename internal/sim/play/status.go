@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what a trace prints of claims and nodes.
+// What a trace prints about claims and nodes.
 
 // changes says which claims have other tickets or deadlines than was said.
 func (c *cast) changes() {

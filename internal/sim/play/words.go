@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns how the words of a command are read.
+// Parsing the words of a command.
 
 // args are the words of a command that have not been read yet.
 type args struct {

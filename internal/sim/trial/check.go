@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what each name by itself is held to. The order of claims is in
-// check_order.go.
+// The promises that each name is checked against by itself. The order of claims
+// is in check_order.go.
 
 func (c *checker) always(w *Schedule) {
 	if rival := w.Rival != nil && w.Rival.Valid() && c.lock == 0; len(c.holders) > 1 || rival {

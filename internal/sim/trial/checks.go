@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns the promises of all names together. Those of each name are in
+// The promises that involve all names together. Those of each name are in
 // check.go.
 
 func newChecks(w *Schedule) (c checks) {

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what fails in a schedule: at random, and as aims ask for it.
+// The faults in a schedule, both random ones and those that an aim asks for.
 
 // span is how long a fault lasts: not long, about a beat, a lease or the guard
 // time.

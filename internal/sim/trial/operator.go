@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
-// This file owns what the operators of a set do: which exchanges are under way,
-// and what is done in addition to those.
+// What the operators of a set do: which exchanges are in progress, and what
+// else they do.
 
 // next are the sets that are about to count alone: an operator has looked at
 // their nodes, and does not know yet what these lose from now on.

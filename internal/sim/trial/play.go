@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns how a schedule is played, and how long that may take.
+// How a schedule is played, and how long that may take.
 
 func NewSchedule(s course.Setting, r *rand.Rand, trace io.Writer) *Schedule {
 	w := &Schedule{}

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns the number of permits.
+// Checks on the number of permits.
 
 // Resize changes the number of permits at some nodes at once; once a majority
 // has it, it is in force.

@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// This file owns what a schedule has in addition to its world: what may fail,
-// what is judged, and how long hand-overs may take.
+// What a schedule has in addition to its world: what may fail, what is judged,
+// and how long handovers may take.
 
 // Schedule is a world that is played, what fails in it, and what must hold.
 type Schedule struct {

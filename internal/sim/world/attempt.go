@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
-// This file owns an attempt of a simulated process: what the runtime does
-// around process.Attempt.
+// An attempt of a simulated process: what the runtime does around
+// process.Attempt.
 
 // Attempt is an attempt of the process, and what the simulation notes about it.
 type Attempt struct {

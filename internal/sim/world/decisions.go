@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
-// This file owns what was decided of the set of nodes.
+// What has been decided about the set of nodes.
 
 // decisions are what was recorded, or decided, of which nodes are the set.
 type decisions struct {

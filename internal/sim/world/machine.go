@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
-// This file owns what a process runs on: its clock, and whether the process
-// runs, stands still, sleeps or has ended.
+// What a process runs on: its clock, and whether the process is running,
+// paused, asleep or dead.
 
 // machine is that of one process.
 type machine struct {

@@ -13,10 +13,10 @@ import (
 	"github.com/quorate/quorate/internal/repair"
 )
 
-// This file owns what a node does that is asked for something else than a
-// claim: its marker, its set, and the questions of a repair, with the names that it
-// lists. The record and the number of permits are those of the model, further
-// names are only known or not.
+// How a node handles requests other than those of claims: its marker, its set,
+// and the questions of a repair, with the names that it lists. The record and
+// the number of permits are kept by the model; additional names are only known
+// or unknown.
 //
 // Invariant: a node that is marked as caught up has every name that any node
 // listed. The simulator reports the violation "record" where it has not.

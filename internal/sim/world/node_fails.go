@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// This file owns what befalls a node: it crashes, stops, forgets, refuses, its
-// clock jumps, and others than claims use its keys.
+// The faults of a node: it crashes, stops, forgets, refuses, its clock jumps,
+// and other programs use its keys.
 
 // Crash takes the node down, and every connection with it.
 func (n *Node) Crash() {

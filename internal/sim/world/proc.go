@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
-// This file owns what a process is, and what it makes of what it hears. Its
-// Client is driven by client.go.
+// What a process is, and how it reacts to what it hears. Its Client is driven
+// by client.go.
 
 // Epoch is what the nodes' clocks show at true time 0, in microseconds.
 const Epoch = protocol.Ticket(1_700_000_000_000_000)

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what is recorded of a schedule that is played.
+// What is recorded while a schedule is played.
 
 // Setup begins the trace on the tape with the settings and the clocks.
 func (w *World) Setup() {

@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the words of traces: the names of messages, which are the same
-// in each play of a schedule, of tickets, answers and phases.
+// The words used in traces: the names of messages (which are the same each time
+// a schedule is played), tickets, answers and phases.
 
 // Parcel names what is under way: a request, its answer, or a push.
 type Parcel struct {

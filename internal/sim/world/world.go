@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/sim/course"
 )
 
-// This file owns the world of one schedule: its nodes and processes, what they
-// share, and how an event reaches them.
+// The world of one schedule: its nodes and processes, what they share, and how
+// an event reaches them.
 
 // World is one schedule being played.
 type World struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns what a test does with nodes.
+// What a test can do to nodes.
 
 // Nodes are independent nodes, as a quorum wants them.
 type Nodes []*Node

@@ -2,7 +2,7 @@ package memory
 
 import "strings"
 
-// This file owns the patterns of SCAN, byte for byte as Redis has them.
+// The patterns of SCAN, byte for byte as in Redis.
 
 // matches reports whether a pattern of SCAN matches a key.
 func matches(pattern, key string) bool {

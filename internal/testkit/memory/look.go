@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns what a node tells an onlooker: of a name, of the names, and of
-// itself. It changes nothing.
+// What a node tells an onlooker about one name, about all names, and about
+// itself. Looking changes nothing.
 
 // inspect is inspect.lua.
 func (n *Node) inspect(now int64, keys, args []string) []resp.Value {

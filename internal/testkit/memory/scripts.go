@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns the form of requests and answers: what internal/script encodes
-// and decodes for the client, from the node's side.
+// The format of requests and answers: what internal/script encodes and decodes
+// for the client, seen from the node's side.
 
 // Flags of a request and of an answer; see internal/script.
 const (

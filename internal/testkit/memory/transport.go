@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the way to a node in memory. One goroutine is the connection:
-// it begins, carries out commands in order, ends and begins again. Another one
-// hands pushes out.
+// The connection to an in-memory node. One goroutine acts as the connection: it
+// connects, executes commands in order, disconnects, and connects again.
+// Another one delivers pushes.
 
 // Transport is a transport.Transport to a Node. It is safe for concurrent use.
 // mu guards what stands below it.

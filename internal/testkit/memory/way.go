@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns what a test does with the way of one Quorum to the nodes, and
-// what it sees of the claims at the nodes.
+// What a test can do to the path between one Quorum and the nodes, and what it
+// sees of the claims on the nodes.
 
 // Way is the way of one Quorum to the nodes. The zero value leads to all of
 // them. It is safe for concurrent use. Lock order: Way.mu, then Node.mu.
