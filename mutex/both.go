@@ -16,16 +16,24 @@ import (
 // LockContext first waits for its turn on old, and holds old while it waits for
 // its turn on new. So all processes must pass old and new in the same order.
 // The context of [Group.Do] ends when either hold is lost. [Group.Leases]
-// returns both holds. The two sets must not share a server. Both takes the
-// options of [All] and panics for the same reasons.
+// returns both holds. The two sets must not share a server. If they are the
+// same set, every call that would lock reports it. Both takes the options of
+// [All] and panics for the same reasons.
 func Both(old, new *quorate.Quorum, name string, opts ...quorate.SharedOption) *Group {
 	g := &Group{turn: make(chan struct{}, 1)}
-	if old == new {
-		g.err, g.bad = &fault.Failure{Err: errOneQuorum}, name
-	}
 	g.add(old, name, "mutex.Both", opts)
 	g.add(new, name, "mutex.Both", opts)
 	return g
 }
 
-var errOneQuorum = fmt.Errorf("%w: mutex.Both got the same Quorum twice; use mutex.New", fault.ErrInvalid)
+// onOneSet reports whether g is of Both, and both sets are the same: then the
+// second hold would wait for the first without end.
+func (g *Group) onOneSet() bool {
+	if len(g.parts) != 2 || g.parts[0].spec.Name != g.parts[1].spec.Name {
+		return false
+	}
+	old, new := g.parts[0].q.Members.Config.Load(), g.parts[1].q.Members.Config.Load()
+	return old != nil && new != nil && old.Kin(new)
+}
+
+var errOneSet = fmt.Errorf("%w: both Quorums given to mutex.Both are of the same set of nodes; use mutex.New", fault.ErrInvalid)

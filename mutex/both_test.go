@@ -166,10 +166,17 @@ func TestBothMovesAFleet(t *testing.T) {
 
 func TestBothMisuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, r := quoratetest.New(t, 1).Quorum(), quoratetest.New(t, 1).Quorum()
-		err := mutex.Both(q, q, "m").LockContext(hour(t))
-		require.ErrorIs(t, err, quorate.ErrInvalid)
-		require.ErrorContains(t, err, "same Quorum twice")
+		c := quoratetest.New(t, 1)
+		q, r := c.Quorum(), quoratetest.New(t, 1).Quorum()
+		for _, same := range []*quorate.Quorum{q, c.Quorum()} {
+			b := mutex.Both(q, same, "m")
+			for _, err := range []error{b.LockContext(hour(t)), b.TryLockContext(hour(t))} {
+				require.ErrorIs(t, err, quorate.ErrInvalid)
+				require.ErrorContains(t, err, "of the same set")
+			}
+			synctest.Wait()
+			require.Empty(t, c.Holders("m"))
+		}
 		require.ErrorIs(t, mutex.Both(q, r, "{m}").TryLockContext(hour(t)), quorate.ErrInvalid)
 		panicsWith(t, "quorate: mutex.Both: WithTTL(-1ns)", func() { mutex.Both(q, r, "m", quorate.WithTTL(-1)) })
 		require.NoError(t, r.Close())
