@@ -47,6 +47,25 @@ func TestBothExcludesEither(t *testing.T) {
 	})
 }
 
+// If the name is free, both sets are asked at the same time.
+func TestBothTakesOneRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 40 * time.Millisecond
+		older, newer := quoratetest.New(t, 1), quoratetest.New(t, 3)
+		old, new := older.Quorum(), newer.Quorum()
+		warm(t, old, new)
+		for i := range 3 {
+			newer.Delay(i, trip)
+		}
+		older.Delay(0, trip)
+		began := time.Now()
+		b := mutex.Both(old, new, "m")
+		require.NoError(t, b.LockContext(hour(t)))
+		assert.Equal(t, trip, time.Since(began))
+		b.Unlock()
+	})
+}
+
 // A caller that has old and waits for new is first on both when new is free.
 // If it loses old meanwhile, it does not get the lock before it has old again.
 func TestBothWaitsOnOldFirst(t *testing.T) {
