@@ -60,7 +60,7 @@ var imports = map[string]string{
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
 	"once": "github.com/quorate/quorate/once", "fence": "github.com/quorate/quorate/fence", "leader": "github.com/quorate/quorate/leader",
 	"flight": "github.com/quorate/quorate/flight", "shards": "github.com/quorate/quorate/shards", "period": "github.com/quorate/quorate/period", "members": "github.com/quorate/quorate/members", "quoratetest": "github.com/quorate/quorate/quoratetest",
-	"testing": "testing", "synctest": "testing/synctest",
+	"inspect": "github.com/quorate/quorate/inspect", "testing": "testing", "synctest": "testing/synctest",
 }
 
 // prelude declares what a fragment may refer to: what the reader has by then.
