@@ -96,6 +96,9 @@ func allBenches(set settings) []bench {
 		}
 	}
 	add(renewal(set.leases), shortLived(set.names))
+	if set.fleet > 0 {
+		add(capacity(set.fleet))
+	}
 	for _, k := range []int{10, 100, 1000, 10_000} {
 		if k <= set.leases {
 			add(permitsInUse(k))

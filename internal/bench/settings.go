@@ -13,6 +13,7 @@ type settings struct {
 	duration  time.Duration // of one side's turn in a round
 	leases    int           // held at once, at most
 	names     int           // used once
+	fleet     int           // clients connected at once; 0: capacity is not measured
 	filter    *regexp.Regexp
 	libs      *regexp.Regexp
 	from      string
@@ -28,6 +29,7 @@ func parse(args []string) (settings, error) {
 	f.DurationVar(&s.duration, "d", 400*time.Millisecond, "length of one side's turn in a round")
 	f.IntVar(&s.leases, "leases", 100_000, "leases that one process holds, at most")
 	f.IntVar(&s.names, "names", 100_000, "names that are used once; a million take 7 minutes")
+	f.IntVar(&s.fleet, "fleet", 0, "measure the capacity of a node with this many clients; each is an open file here and there (ulimit -n)")
 	filter := f.String("run", "", "run only benches whose name matches this regular expression")
 	libs := f.String("libs", "", "measure only libraries whose name matches this regular expression")
 	f.StringVar(&s.from, "from", "", "measure nothing: take the results from this file")
@@ -42,6 +44,7 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	if *short {
+		s.fleet = 8
 		s.rounds, s.duration, s.leases, s.names = 1, 20*time.Millisecond, min(s.leases, 1000), min(s.names, 1000)
 	}
 	if s.rounds < 1 || s.duration <= 0 || s.leases < 1 || s.names < 1 {

@@ -41,6 +41,11 @@ const (
 	JoinCount   = "join_instructions"
 	BeatCount   = "beat_instructions"
 	LeaveCount  = "leave_instructions"
+	Count       = "how_many"
+	EachClient  = "client_bytes_each"
+	EachNode    = "node_bytes_each"
+	EachNodeCPU = "node_cpu_us_each"
+	HandOvers   = "hand_overs_per_second"
 
 	ToFirstWrite  = "to_first_write_us"
 	InWrites      = "in_writes_us"
@@ -92,6 +97,11 @@ var Units = map[string]string{
 	JoinCount:   "thousand instructions per join",
 	BeatCount:   "thousand instructions per beat",
 	LeaveCount:  "thousand instructions per leave",
+	Count:       "how many",
+	EachClient:  "client's heap and stacks, bytes each",
+	EachNode:    "the node's memory, bytes each",
+	EachNodeCPU: "the node's CPU to begin, µs each",
+	HandOvers:   "hand-overs/s",
 
 	ToFirstWrite:  "from the call to the first write, µs",
 	InWrites:      "in writes, µs",

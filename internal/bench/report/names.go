@@ -23,4 +23,8 @@ const (
 	AloneName   = "by itself"
 	BatchName   = "one of 16 in a request"
 	QueueName   = "with a claim that waits"
+
+	ConnectionsName = "connections"
+	HoldsName       = "holds"
+	WaitersName     = "waiters on one name"
 )

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/bench/libraries"
+	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// fleet is a node with as many clients, holds and waiters on one name as fit
+// into this process. Each client is a Quorum with a connection of its own. The
+// sides are not compared: they fill the same node, one after the other.
+type fleet struct {
+	clients, holds, waiters int
+	n                       servers.Nodes
+	quorums                 []*quorate.Quorum
+	held                    []*mutex.Mutex
+}
+
+// Each lease is renewed every 40 s, which is 100 turns of the usual length.
+const fleetTTL = 2 * time.Minute
+
+// capacity fills a node with so many clients, with ten holds for each and two
+// and a half waiters on one name.
+func capacity(clients int) bench {
+	f := &fleet{clients: clients, holds: 10 * clients, waiters: clients * 5 / 2}
+	return bench{
+		Name: "capacity", Group: "capacity", Title: "one node",
+		Show: []string{report.Count, report.EachClient, report.EachNode, report.EachNodeCPU, report.ClientShare, report.ServerShare, report.HandOvers},
+		open: func(_ context.Context, st *stage) error {
+			st.single = true
+			c, err := redistest.Run(1, redistest.WithArgs("--maxclients", strconv.Itoa(f.clients+100)))
+			if err != nil {
+				return err
+			}
+			f.n = servers.Direct(c)
+			st.onClose(func() {
+				_ = many(len(f.quorums), func(i int) error { return f.quorums[i].Close() })
+				_ = c.Close()
+			})
+			st.sides = []side{
+				{report.ConnectionsName, f.turn(f.clients, f.connect)},
+				{report.HoldsName, f.turn(f.holds, f.hold)},
+				{report.WaitersName, f.wait},
+			}
+			return nil
+		},
+	}
+}
+
+// turn measures what f makes of a number of things, and what they cost while
+// nothing else happens, renewals included.
+func (f *fleet) turn(number int, fill func(context.Context) error) func(context.Context, time.Duration) (report.Figures, error) {
+	return func(ctx context.Context, d time.Duration) (report.Figures, error) {
+		got, err := f.fill(ctx, number, fill)
+		if err != nil {
+			return nil, err
+		}
+		rest, err := holding(ctx, f.n, 100*d)
+		got[report.ClientShare], got[report.ServerShare] = rest[report.ClientShare], rest[report.ServerShare]
+		return got, err
+	}
+}
+
+func (f *fleet) fill(ctx context.Context, number int, fill func(context.Context) error) (report.Figures, error) {
+	before, own := f.n.Account(ctx), inUse()
+	if err := fill(ctx); err != nil {
+		return nil, err
+	}
+	after, each := f.n.Account(ctx), float64(number)
+	return report.Figures{
+		report.Count: each, report.EachClient: (inUse() - own) / each, report.EachNode: (after.Memory - before.Memory) / each,
+		report.EachNodeCPU: servers.Spent(before, after, nil, each)[report.ServerCPU],
+	}, nil
+}
+
+// inUse is the heap that is reachable, and all stacks.
+func inUse() float64 {
+	heap := heapInUse()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return heap + float64(m.StackInuse)
+}
+
+func (f *fleet) connect(ctx context.Context) error {
+	f.quorums = make([]*quorate.Quorum, f.clients)
+	first, err := libraries.Connect(ctx, f.n, timing(fleetTTL, 0)...)
+	if err != nil {
+		return err
+	}
+	f.quorums[0] = first
+	return many(f.clients-1, func(i int) (err error) {
+		f.quorums[1+i], err = libraries.Connect(ctx, f.n, timing(fleetTTL, 0)...)
+		return err
+	})
+}
+
+func (f *fleet) hold(ctx context.Context) error {
+	f.held = make([]*mutex.Mutex, f.holds)
+	return many(f.holds, func(i int) error {
+		f.held[i] = mutex.New(f.quorums[i%len(f.quorums)], fmt.Sprintf("qu held %08d", i))
+		return f.held[i].LockContext(ctx)
+	})
+}
+
+// wait has all waiters wait for one name, and then lets them have it, one after
+// the other.
+func (f *fleet) wait(ctx context.Context, d time.Duration) (report.Figures, error) {
+	first := mutex.New(f.quorums[0], "qu of all")
+	if err := first.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	var served atomic.Int64
+	var all sync.WaitGroup
+	defer all.Wait() // after cancel
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed atomic.Pointer[error]
+	got, err := f.turn(f.waiters, func(ctx context.Context) error {
+		for i := range f.waiters {
+			all.Go(func() {
+				m := mutex.New(f.quorums[i%len(f.quorums)], "qu of all")
+				if err := m.LockContext(ctx); err != nil {
+					failed.CompareAndSwap(nil, &err)
+					return
+				}
+				served.Add(1)
+				m.Unlock()
+			})
+		}
+		return f.queued(ctx, "qu of all", int64(f.waiters)+1)
+	})(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range f.held {
+		if err := m.Lease().Context().Err(); err != nil {
+			return nil, fmt.Errorf("a hold was lost: %w", err)
+		}
+	}
+	began := time.Now()
+	first.Unlock()
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	got[report.HandOvers] = float64(served.Load()) / time.Since(began).Seconds()
+	return got, nil
+}
+
+// queued waits until so many claims are queued at the node.
+func (f *fleet) queued(ctx context.Context, name string, claims int64) error {
+	for {
+		n, err := f.n.Node(0).Client().ZCard(ctx, "quorate:{"+name+"}:q").Result()
+		if err != nil || n >= claims {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
