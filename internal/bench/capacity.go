@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"runtime"
 	"strconv"
 	"sync"
@@ -17,39 +18,52 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// fleet is a node with as many clients, holds and waiters on one name as fit
-// into this process. Each client is a Quorum with a connection of its own. The
-// sides are not compared: they fill the same node, one after the other.
+// fleet is a node with many connections, holds and waiters on one name. Each
+// client is a Quorum with a connection of its own. One process has no processor
+// time for as many clients as a node can serve, so most connections only
+// subscribe to a channel, as clients do, and are silent then. The sides are not
+// compared: they fill the same node, one after the other.
 type fleet struct {
-	clients, holds, waiters int
-	n                       servers.Nodes
-	quorums                 []*quorate.Quorum
-	held                    []*mutex.Mutex
+	silent, clients, holds, waiters int
+	n                               servers.Nodes
+	sockets                         []net.Conn
+	quorums                         []*quorate.Quorum
+	held                            []*mutex.Mutex
 }
 
 // Each lease is renewed every 40 s, which is 100 turns of the usual length.
 const fleetTTL = 2 * time.Minute
 
-// capacity fills a node with so many clients, with ten holds for each and two
-// and a half waiters on one name.
-func capacity(clients int) bench {
-	f := &fleet{clients: clients, holds: 10 * clients, waiters: clients * 5 / 2}
+// capacity fills a node with so many connections, a tenth of which are clients,
+// with ten holds and two and a half waiters on one name for each connection.
+func capacity(connections int) bench {
+	f := &fleet{clients: max(1, connections/10), holds: 10 * connections, waiters: connections * 5 / 2}
+	f.silent = connections - f.clients
 	return bench{
 		Name: "capacity", Group: "capacity", Title: "one node",
 		Show: []string{report.Count, report.EachClient, report.EachNode, report.EachNodeCPU, report.ClientShare, report.ServerShare, report.HandOvers},
 		open: func(_ context.Context, st *stage) error {
 			st.single = true
-			c, err := redistest.Run(1, redistest.WithArgs("--maxclients", strconv.Itoa(f.clients+100)))
+			c, err := redistest.Run(1, redistest.WithArgs("--maxclients", strconv.Itoa(connections+100)))
 			if err != nil {
 				return err
 			}
 			f.n = servers.Direct(c)
 			st.onClose(func() {
-				_ = many(len(f.quorums), func(i int) error { return f.quorums[i].Close() })
+				_ = many(len(f.quorums), func(i int) error {
+					if q := f.quorums[i]; q != nil {
+						return q.Close()
+					}
+					return nil
+				})
+				for _, s := range f.sockets {
+					_ = s.Close()
+				}
 				_ = c.Close()
 			})
 			st.sides = []side{
-				{report.ConnectionsName, f.turn(f.clients, f.connect)},
+				{report.ConnectionsName, f.turn(f.silent, f.subscribe)},
+				{report.ClientsName, f.turn(f.clients, f.connect)},
 				{report.HoldsName, f.turn(f.holds, f.hold)},
 				{report.WaitersName, f.wait},
 			}
@@ -90,6 +104,23 @@ func inUse() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return heap + float64(m.StackInuse)
+}
+
+func (f *fleet) subscribe(ctx context.Context) error {
+	for i := range f.silent {
+		s, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.n.Ways[0])
+		if err != nil {
+			return err
+		}
+		f.sockets = append(f.sockets, s)
+		if _, err := fmt.Fprintf(s, "HELLO 3\r\nSUBSCRIBE quorate:push:a-host:12345:%012d\r\n", i); err != nil {
+			return err
+		}
+		if _, err := s.Read(make([]byte, 1024)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *fleet) connect(ctx context.Context) error {

@@ -24,7 +24,8 @@ const (
 	BatchName   = "one of 16 in a request"
 	QueueName   = "with a claim that waits"
 
-	ConnectionsName = "connections"
+	ConnectionsName = "silent connections"
+	ClientsName     = "clients"
 	HoldsName       = "holds"
 	WaitersName     = "waiters on one name"
 )
