@@ -36,6 +36,10 @@ func allBenches(set settings) []bench {
 		add(s.bench("names-one-node/"+strconv.Itoa(c), "free", report.PerSecond, report.BothCPU))
 	}
 
+	for _, n := range []int{1, 2, 3} {
+		add(onShards(n, 64))
+	}
+
 	// On a network. The proxy takes a little longer than it is told to, for all
 	// sides alike.
 	for _, trip := range []time.Duration{300 * time.Microsecond, time.Millisecond} {

@@ -36,6 +36,8 @@ const fleetTTL = 2 * time.Minute
 
 // capacity fills a node with so many connections, a tenth of which are clients,
 // with ten holds and two and a half waiters on one name for each connection.
+// Each connection takes an open file here and one at the server, and each
+// client one more here, for its timer.
 func capacity(connections int) bench {
 	f := &fleet{clients: max(1, connections/10), holds: 10 * connections, waiters: connections * 5 / 2}
 	f.silent = connections - f.clients

@@ -35,8 +35,12 @@ func OpenQuorate(async bool, opts ...quorate.Option) func(context.Context, serve
 
 // Connect returns a Quorum whose nodes vote.
 func Connect(ctx context.Context, n servers.Nodes, opts ...quorate.Option) (*quorate.Quorum, error) {
+	return ConnectTo(ctx, lo.Map(n.Ways, func(way string, _ int) string { return "redis://" + way }), opts...)
+}
+
+// ConnectTo is Connect for nodes with these URLs.
+func ConnectTo(ctx context.Context, urls []string, opts ...quorate.Option) (*quorate.Quorum, error) {
 	opts = append([]quorate.Option{quorate.WithTTL(TTL), quorate.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
-	urls := lo.Map(n.Ways, func(way string, _ int) string { return "redis://" + way })
 	q, err := quorate.Connect(ctx, urls, opts...)
 	if err != nil {
 		return nil, err

@@ -35,13 +35,31 @@ func StartSharded(t testing.TB, masters int, replicated bool) *Sharded {
 	if replicated {
 		n *= 2
 	}
-	s := &Sharded{masters: masters, Cluster: Start(t, n, withBus, WithArgs(
-		"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
-		"--repl-diskless-sync-delay", "0"))}
+	s := &Sharded{masters: masters, Cluster: Start(t, n, inClusterMode()...)}
 	if err := s.join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// RunSharded is StartSharded without replicas, for what is no test. The caller
+// closes it.
+func RunSharded(ctx context.Context, masters int) (*Sharded, error) {
+	c, err := Run(masters, inClusterMode()...)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sharded{masters: masters, Cluster: c}
+	if err := s.join(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return s, nil
+}
+
+func inClusterMode() []Option {
+	return []Option{withBus, WithArgs(
+		"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
+		"--repl-diskless-sync-delay", "0")}
 }
 
 // withBus gives each server a port for the cluster's bus. By default that is
@@ -129,7 +147,11 @@ func (s *Sharded) info(ctx context.Context, i int) map[string]string {
 
 // URL is that of the cluster.
 func (s *Sharded) URL() string {
-	return "redis+cluster://" + s.Node(0).Addr() + "?addr=" + strings.Join(s.Addrs()[1:], "&addr=")
+	url := "redis+cluster://" + s.Node(0).Addr()
+	if s.Len() > 1 {
+		url += "?addr=" + strings.Join(s.Addrs()[1:], "&addr=")
+	}
+	return url
 }
 
 // Client is a client of the cluster, which the caller closes.

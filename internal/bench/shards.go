@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate/internal/bench/libraries"
+	"github.com/quorate/quorate/internal/bench/report"
+	"github.com/quorate/quorate/internal/bench/servers"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// onShards is many clients on their own names at one node that is a Redis
+// Cluster, and so uses buckets.
+func onShards(shards, clients int) bench {
+	s := scenario{Nodes: 1, Clients: clients}
+	return bench{
+		Name: fmt.Sprintf("shards/%d", shards), Group: "shards", Title: fmt.Sprintf("%s, a cluster with %d masters", s.title(), shards),
+		Show: []string{report.PerSecond, report.ClientCPU, report.ServerCPU},
+		open: func(ctx context.Context, st *stage) error {
+			c, err := redistest.RunSharded(ctx, shards)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = c.Close() })
+			l := libraries.Library{Name: report.QuorateName, Commands: libraries.ByScript, Open: func(ctx context.Context, _ servers.Nodes) (libraries.Client, error) {
+				q, err := libraries.ConnectTo(ctx, []string{c.URL()})
+				if err != nil {
+					return nil, err
+				}
+				return libraries.ClientOf(q), nil
+			}}
+			return s.join(ctx, st, l, l.Name, servers.Direct(c.Cluster))
+		},
+	}
+}
