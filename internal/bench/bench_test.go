@@ -95,7 +95,7 @@ func TestSmoke(t *testing.T) {
 		"-json", dir + "/out.json", "-plots", dir + "/plots", "-md", doc}))
 	// Without redsync, which takes its time for these.
 	require.NoError(t, execute([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
-		"-run", "^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits|seen/1|ls)"}))
+		"-run", "^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits|seen/1|ls|shards|capacity)"}))
 
 	r, err := report.ReadResults(dir + "/out.json")
 	require.NoError(t, err)
