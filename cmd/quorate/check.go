@@ -139,7 +139,7 @@ func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
 			status := j.tell(r)
-			fmt.Fprintf(j.errs, "quorate: %s: %s\n", lo.Ternary(r.MayRestart, "not every node is ready", "it is not safe to restart a node"), j.ended(ctx))
+			fmt.Fprintf(j.errs, "quorate: %s: %s\n", lo.Ternary(r.MayRestart, "not every node is ready", "it is not safe to restart a node"), j.ended(ctx, r.Set))
 			return max(status, exitDegraded)
 		}
 	}
@@ -147,9 +147,12 @@ func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
 
 // ended says why the wait is over though the nodes are not as they should be,
 // and what to do.
-func (j *checkJob) ended(ctx context.Context) string {
+func (j *checkJob) ended(ctx context.Context, set quorate.SetReport) string {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 		return cause.Error()
+	}
+	if set.Note != "" { // without a set, time alone changes nothing
+		return fmt.Sprintf("waited for %v; the note in the report says what to do", j.timeout)
 	}
 	return fmt.Sprintf("waited for %v; start the nodes that are down, or run it again with a longer --timeout", j.timeout)
 }

@@ -170,6 +170,17 @@ func TestBootstrapOfLateNodes(t *testing.T) {
 	assert.Equal(t, "Already recorded; nothing changed. The set is "+strings.Join(c.Addrs(), " ")+".\n", p.out.String())
 }
 
+// The command records nothing. At brand-new nodes it waits in vain, and names no
+// remedy that does not help there.
+func TestCheckWaitsForNewNodes(t *testing.T) {
+	c := redistest.Start(t, 1)
+	status, out, errs := call("check", "--nodes", c.URLs()[0], "--wait", "--timeout", "1s")
+	assert.Equal(t, 2, status)
+	assert.Contains(t, out, "Note: no set is recorded yet")
+	assert.Contains(t, errs, "waited for 1s; the note in the report says what to do")
+	assert.NotContains(t, errs, "longer --timeout")
+}
+
 // The command waits until all nodes vote. It says what it waits for, and for
 // how long at most.
 func TestCheckWait(t *testing.T) {
