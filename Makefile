@@ -74,7 +74,7 @@ verify: ## What takes longer: the other modules, staticcheck, the race detector,
 # All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
 # little else than wait for the end of leases and guard times.
 ALL    = $(MODULES:%=./%/...)
-RUN    = QUORATE_REQUIRE_REDIS=1 go test -tags search $(JSON) -p 3 -parallel 6 -timeout 8m
+RUN    = QUORATE_REQUIRE_REDIS=1 go test -tags search,invariants $(JSON) -p 3 -parallel 6 -timeout 8m
 GOTEST = $(RUN) -vet=off
 
 # The packages whose tests start many servers or processes for minutes, or compile a user's programs.
@@ -153,7 +153,7 @@ states: ## The search of all states, the large worlds too: 2 GiB
 
 .PHONY: faults
 faults: ## A quarter of a minute of chaos on five servers; TestChaos has three
-	@go run ./internal/chaos -nodes 5 -tracks servers,data,network,clients,sleep,drift -for 12s -seed $(SEED)
+	@go run -tags invariants ./internal/chaos -nodes 5 -tracks servers,data,network,clients,sleep,drift -for 12s -seed $(SEED)
 
 .PHONY: soak
 soak: ## What a night finds: a million schedules, all states, an hour of chaos
@@ -163,9 +163,9 @@ soak: ## What a night finds: a million schedules, all states, an hour of chaos
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
 	@$(MAKE) format
 	@go vet -tags search ./...
-	@go test -vet=off -tags search ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
-	@go test -vet=off -tags search -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
-	@go test -vet=off -tags search ./internal/doccheck -run 'TestLinks|TestRuleTable|TestNamedTestsExist'
+	@go test -vet=off -tags search,invariants ./internal/model ./internal/localqueue $(ROOMS) ./internal/resp ./internal/testkit/judge
+	@go test -vet=off -tags search,invariants -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
+	@go test -vet=off -tags search,invariants ./internal/doccheck -run 'TestLinks|TestRuleTable|TestNamedTestsExist'
 
 # GOWORK=off shows that each module builds on its own. What users install requires a released version of
 # the library, which may not be published yet: a copy of the module's go.mod takes the library from here.
@@ -227,7 +227,7 @@ bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and t
 
 .PHONY: chaos
 chaos: redis ## Faults on real servers and processes, judged from outside: docs/internals/chaos.md (SEED=1 FOR=2m)
-	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync,rival -for $(FOR) -seed $(SEED) \
+	go run -tags invariants ./internal/chaos -nodes 3,5 -control none,unfenced,redsync,rival -for $(FOR) -seed $(SEED) \
 		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/internals/chaos.md
 	@echo '== the library without one of its rules: the checkers must see it'
 	go run -tags mutants -overlay=$$(go run ./internal/testkit/mutant/overlay) ./internal/chaos -control votes-only,no-exact,no-both -for $(FOR) -seed $(SEED)

@@ -40,7 +40,9 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	// This comes after add: if the group changes from here on, the attempt is
 	// told.
 	cfg := client.Config(s.decidesSuccessor)
-	cfg.Terms = protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify}
+	cfg.Terms = protocol.Terms{
+		ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify,
+	}
 	cfg.Try, cfg.ShortHold, cfg.NoRenewal = try, s.ShortHold, s.Set.NoRenewal && !s.BoundLater
 	cfg.NodeTimeout, cfg.Drift = s.Set.NodeTimeout, lease.Drift(s.Set.TTL)
 	var links lease.Links
@@ -305,5 +307,7 @@ func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.Set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
 		"name", a.spec.Name, "token", Hold{a}.Token(0), "error", err)
-	a.q.Observer.Call(setup.Event{Kind: setup.EventLost, Name: a.spec.Name, Token: Hold{a}.Token(0), Took: now.Sub(a.since), Err: err})
+	a.q.Observer.Call(setup.Event{
+		Kind: setup.EventLost, Name: a.spec.Name, Token: Hold{a}.Token(0), Took: now.Sub(a.since), Err: err,
+	})
 }

@@ -80,7 +80,8 @@ func (p *Pending) start(ctx context.Context) error {
 	return nil
 }
 
-var errCrowded = fmt.Errorf("%d locks of this process are waiting for their first answers, and this one waits behind them", MaxStarting)
+var errCrowded = fmt.Errorf(
+	"%d locks of this process are waiting for their first answers, and this one waits behind them", MaxStarting)
 
 // acquire waits until another attempt may start. It fails if ctx ends or the
 // Quorum closes. A try waits no longer than a node may take to answer.
@@ -94,7 +95,9 @@ func (l startLimiter) acquire(ctx context.Context, ps *peers.Peers, try bool) er
 		defer timer.Stop()
 		late = timer.C
 	}
-	f := &fault.Failure{Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: ps.Driver.Client.Group().Sets.Need()}
+	f := &fault.Failure{
+		Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: ps.Driver.Client.Group().Sets.Need(),
+	}
 	select {
 	case l <- struct{}{}: // Close may have begun, and has listed the attempts that it ends
 		if !ps.IsClosed() {

@@ -78,7 +78,10 @@ func (h Hold) ValidUntil() time.Time {
 func (h Hold) HoldState() process.HoldState {
 	s, now, fixed := packedState(h.a.packed.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
 	valid, over := now < s.until(), s.until() == 0
-	return process.HoldState{At: now, Valid: valid, Over: over, Usable: valid && !fixed && s&unrenewed == 0, Fixed: fixed, Waiters: s&waited != 0 && !over}
+	return process.HoldState{
+		At: now, Valid: valid, Over: over, Fixed: fixed,
+		Usable: valid && !fixed && s&unrenewed == 0, Waiters: s&waited != 0 && !over,
+	}
 }
 
 // bareHolds returns the holds that losing one more node would end although

@@ -154,7 +154,8 @@ func (l *Lease) Token() uint64 { return l.token }
 
 // LogValue is the name, the token and what is left of the lease.
 func (l *Lease) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", l.hold.a.spec.Name), slog.Uint64("token", l.token), slog.Duration("left", time.Until(l.ValidUntil())))
+	return slog.GroupValue(slog.String("name", l.hold.a.spec.Name), slog.Uint64("token", l.token),
+		slog.Duration("left", time.Until(l.ValidUntil())))
 }
 
 // Wanted returns a channel that is closed when another claim, or a goroutine of
@@ -165,8 +166,8 @@ func (l *Lease) Wanted() <-chan struct{} {
 	if l.wanted == nil {
 		l.wanted = make(chan struct{})
 	}
-	// Invariant: this is checked after the channel was made. HoldState shows a
-	// waiter before Want is called.
+	// This is checked after the channel was made, since HoldState shows a waiter
+	// before Want is called.
 	if l.hold.HoldState().Waiters {
 		l.want()
 	}

@@ -218,7 +218,10 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	case lease.HeldByClaim:
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
-		h := Holder{Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
+		h := Holder{
+			Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left,
+			Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims),
+		}
 		h.Host, h.PID, h.Label, h.Note = script.ParseOwner(c.Owner)
 		return h, nil
 	case lease.HeldByForeign:

@@ -107,7 +107,8 @@ func (p *pauses) refuse(n *peers.Node, err error) {
 func (p *pauses) refusals() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, n := range slices.SortedFunc(maps.Keys(p.refused), func(a, b *peers.Node) int { return cmp.Compare(a.Index, b.Index) }) {
+	byIndex := func(a, b *peers.Node) int { return cmp.Compare(a.Index, b.Index) }
+	for _, n := range slices.SortedFunc(maps.Keys(p.refused), byIndex) {
 		err = errors.Join(err, fmt.Errorf("%s refused %s: %w", n.Addr, fault.Count(p.refused[n].leaves, "release"), p.refused[n].err))
 	}
 	return err

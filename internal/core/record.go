@@ -43,7 +43,8 @@ func (i *registerCall) record() Record {
 	}
 	left, _ := i.in.Left()
 	return Record{
-		Exists: !s.Erased, Value: s.Value, Token: uint64(s.Ticket) * MaxPasses, Seq: max(s.Seq, 1) - 1, Left: left, version: s.Version,
+		Exists: !s.Erased, Value: s.Value, Token: uint64(s.Ticket) * MaxPasses, Seq: max(s.Seq, 1) - 1,
+		Left: left, version: s.Version,
 	}
 }
 

@@ -165,7 +165,8 @@ func (a asker) TakeTurn(d time.Duration) (bool, error) {
 	for _, n := range a.q.Nodes.All() {
 		n.Tried(a.q.Life) // a process connects to all nodes at the same time, and may end soon
 	}
-	v, err := a.answer(a.node, resp.AppendCommand(nil, "SET", a.turn(), script.TurnOf(a.q.Channel, -1), "PX", millis(d), "NX"))
+	turn := script.TurnOf(a.q.Channel, -1)
+	v, err := a.answer(a.node, resp.AppendCommand(nil, "SET", a.turn(), turn, "PX", millis(d), "NX"))
 	return flow.Text(v, 0) == "OK", err
 }
 

@@ -39,7 +39,9 @@ func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 	if t == nil {
 		return ctx, nil
 	}
-	span := &Span{q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{})}
+	span := &Span{
+		q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{}),
+	}
 	span.ctx = t.AcquireStart(ctx, span.info)
 	return span.ctx, span
 }

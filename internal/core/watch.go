@@ -195,8 +195,8 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 
 // TurnUnless waits for a claim, or until the record makes the claim needless:
 // then l and err are nil. enough is called from another goroutine.
-// Invariant: the goroutine of the caller waits for the claim, because the
-// tracer is called there and may panic.
+// The goroutine of the caller waits for the claim, because the tracer is called
+// there and may panic.
 func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
 	watch := r.Watch()
 	defer watch.Close()

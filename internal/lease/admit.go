@@ -110,7 +110,8 @@ func (b ballot) fitsNow() bool {
 
 // fitsIn is fitsNow for one set of nodes.
 func (b ballot) fitsIn(set uint32) bool {
-	if equal, sum := b.equalDigests(set); equal >= protocol.NeedOf(set) && (b.s.newestLimit() == 0 || sum+b.s.Weight <= b.capacity()) {
+	equal, sum := b.equalDigests(set)
+	if equal >= protocol.NeedOf(set) && (b.s.newestLimit() == 0 || sum+b.s.Weight <= b.capacity()) {
 		return true
 	}
 	if b.fitsBySum(set) {
@@ -137,7 +138,8 @@ func (b ballot) equalDigests(of uint32) (most int, sum uint64) {
 		for _, set := range [2]totals{{a.sum, a.digest}, a.all} {
 			same := 0
 			for j := range b.s.peers {
-				if m := b.s.peers[j].extra(); of&b.votes&(1<<j) != 0 && m.known && (set == totals{m.sum, m.digest} || set == m.all) {
+				m := b.s.peers[j].extra()
+				if of&b.votes&(1<<j) != 0 && m.known && (set == totals{m.sum, m.digest} || set == m.all) {
 					same++
 				}
 			}
@@ -244,7 +246,9 @@ func (b ballot) comparable(set uint32) (listed, most int) {
 			listed++
 		}
 		for j := range b.s.peers {
-			if m := b.s.peers[j].extra(); set&(1<<i) != 0 && set&b.votes&(1<<j) != 0 && m.listed && v.from == m.from && v.prefixTotals == m.prefixTotals {
+			m := b.s.peers[j].extra()
+			if set&(1<<i) != 0 && set&b.votes&(1<<j) != 0 &&
+				m.listed && v.from == m.from && v.prefixTotals == m.prefixTotals {
 				same++
 			}
 		}
@@ -286,7 +290,8 @@ func (v *State) Limit(now protocol.Time) uint64 { return v.at(now).capacity() }
 // while there are fewer views.
 func (b ballot) agreed() *peerExtra {
 	usable := b.s.exact(b.now)
-	at, ok := protocol.Reached(b.s.Sets, usable, func(i int) protocol.Ticket { return b.s.peers[i].extra().limitAt })
+	resized := func(i int) protocol.Ticket { return b.s.peers[i].extra().limitAt }
+	at, ok := protocol.Reached(b.s.Sets, usable, resized)
 	for i := range b.s.peers {
 		if m := b.s.peers[i].extra(); ok && usable&(1<<i) != 0 && m.limitAt == at {
 			return m

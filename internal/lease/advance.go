@@ -3,6 +3,7 @@ package lease
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -61,6 +62,9 @@ func (c *Claim) advance(now protocol.Time) {
 	}
 	if !c.State.phase.Final() {
 		c.sendDue(now)
+		if invariant.On {
+			invariant.Check(c.Wake() > now, "what depends on time alone is done when its time comes")
+		}
 	}
 }
 
@@ -319,7 +323,8 @@ func (c *Claim) sendDue(now protocol.Time) {
 func (c *Claim) sendWeight(now protocol.Time) {
 	for i := range c.State.peers {
 		p := &c.State.peers[i]
-		if again := p.askAt != 0 && now >= p.askAt; c.State.owesWeight(i) && p.pendingSince == 0 && (p.failures == 0 || again) {
+		again := p.askAt != 0 && now >= p.askAt
+		if c.State.owesWeight(i) && p.pendingSince == 0 && (p.failures == 0 || again) {
 			c.send(now, i, protocol.OpSettle)
 		}
 	}

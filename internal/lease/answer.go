@@ -38,9 +38,13 @@ func (p *peer) take(v *State, now protocol.Time, r protocol.Request, a protocol.
 			// The guard time outlasts the lease that it has forgotten, so that
 			// still keeps others out: a node that has come back is worth no
 			// less to a holder than one that has not.
-			again.held, again.ticket, again.incarnation, again.vote, again.pushUnsure = true, p.ticket, p.incarnation, p.vote, p.pushUnsure
+			again.held, again.ticket, again.incarnation = true, p.ticket, p.incarnation
+			again.vote, again.pushUnsure = p.vote, p.pushUnsure
 			m := p.extra()
-			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: p.leaseEnds(v), shrinkPending: m.shrinkPending}
+			again.extraOrNil = &peerExtra{
+				lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt,
+				leaseEnds: p.leaseEnds(v), shrinkPending: m.shrinkPending,
+			}
 		}
 		*p = again
 	case protocol.Clash:
@@ -64,7 +68,8 @@ func (v *State) doubts(r protocol.Request, a protocol.Answer) Doubt {
 	switch {
 	case a.Status == protocol.Ahead:
 		return DoubtAhead
-	case a.Status == protocol.OK && r.Op != protocol.OpLeave && v.phase < Holding && v.Window.Old(a.Ticket, a.Clock):
+	case a.Status == protocol.OK && r.Op != protocol.OpLeave && v.phase < Holding &&
+		v.Window.Old(a.Ticket, a.Clock):
 		return DoubtOld
 	}
 	return NoDoubt

@@ -173,7 +173,8 @@ func (q *RegisterOp) read(now protocol.Time) {
 	for i := range q.peers {
 		p := &q.peers[i]
 		wanted := q.Repair == 0 || i == q.Repair-1 || !chosen || q.All
-		free := p.pendingSince == 0 && (p.askAt == 0 || !p.entry.CaughtUp && !p.repairTried) // that one is only due to be read again
+		// A node that is not caught up may be due only to be read again.
+		free := p.pendingSince == 0 && (p.askAt == 0 || !p.entry.CaughtUp && !p.repairTried)
 		if p.answered && q.lacks(i) && wanted && free && !p.repair {
 			p.askAt, p.repair, p.repairTried = now, true, true
 		}

@@ -86,5 +86,7 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]protocol.Request)[:0]
 	}
-	c.Out = append(c.Out, protocol.Request{Node: node, Op: op, Ticket: t, List: list, Patient: patient, Sent: now})
+	c.Out = append(c.Out, protocol.Request{
+		Node: node, Op: op, Ticket: t, List: list, Patient: patient, Sent: now,
+	})
 }

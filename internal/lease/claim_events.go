@@ -3,6 +3,7 @@ package lease
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -14,6 +15,9 @@ import (
 // in later, a bit for each. Those are asked after a while, or as soon as the
 // others cannot make q votes alone.
 func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	c.State.ticket, c.State.began, c.countAt = t0, now, protocol.Never
 	c.beatAt = c.State.nextBeat(now)
 	for i := range c.State.peers {
@@ -29,6 +33,9 @@ func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after
 }
 
 func (c *Claim) Tick(now protocol.Time) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	c.expire(now)
 	if !c.State.phase.Final() {
 		c.advance(now)
@@ -51,6 +58,9 @@ func (c *Claim) Sending(now protocol.Time, r protocol.Request) protocol.Request 
 // to repeat r in the meantime and the repetition was not sent, so the answer is
 // the answer to both. It returns what the clocks say against the answer.
 func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) (d Doubt) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	d = c.State.doubts(r, a)
 	c.expire(now)
 	p := &c.State.peers[r.Node]
@@ -70,6 +80,9 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 }
 
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	c.expire(now)
 	if c.State.phase.Final() || m.ID != c.State.ID {
 		return
@@ -129,6 +142,9 @@ func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 // Fail records that r will not be answered. permanent says that the node
 // refuses permanently.
 func (c *Claim) Fail(now protocol.Time, r protocol.Request, permanent bool) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	c.expire(now)
 	p := &c.State.peers[r.Node]
 	if c.State.phase.Final() || r.Op == protocol.OpLeave || p.pendingSince != r.Sent && !r.Merged {
@@ -141,6 +157,9 @@ func (c *Claim) Fail(now protocol.Time, r protocol.Request, permanent bool) {
 
 // Up records that the connection to a node is back. The node is asked at once.
 func (c *Claim) Up(now protocol.Time, node int) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) { // it may not count on the node yet: see Regroup
 		return
 	}
@@ -156,6 +175,9 @@ func (c *Claim) Up(now protocol.Time, node int) {
 // again it counts as silent, so waiters that were settled there settle again on
 // the remaining nodes (rule 4).
 func (c *Claim) Down(now protocol.Time, node int) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
 		return
 	}
@@ -170,6 +192,9 @@ func (c *Claim) Down(now protocol.Time, node int) {
 // MarkSlow records that a node does not answer other requests either: the claim
 // asks it like the others, but does not wait for it.
 func (c *Claim) MarkSlow(now protocol.Time, node int) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	c.expire(now)
 	if p := &c.State.peers[node]; !c.State.phase.Final() && p.pendingSince != 0 {
 		p.noteSilence(&c.State, now)
@@ -183,6 +208,9 @@ func (c *Claim) MarkSlow(now protocol.Time, node int) {
 // Invariant: the deadline that a holder keeps while nodes are exchanged moves
 // too. It rests on leases whose nodes may have forgotten the claim since.
 func (c *Claim) ShortenLeases(now protocol.Time, nodes uint32, by time.Duration) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); c.State.phase.Final() {
 		return
 	}
@@ -202,6 +230,9 @@ func (c *Claim) ShortenLeases(now protocol.Time, nodes uint32, by time.Duration)
 // view describes the queue of its node, whatever set the clients of that node
 // use.
 func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); c.State.phase.Final() {
 		return
 	}
@@ -243,6 +274,9 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 // or an older request is unanswered: the lease that answers the older request
 // ends earlier.
 func (c *Claim) Renew(now protocol.Time) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); c.State.phase != Holding {
 		return
 	}
@@ -262,6 +296,9 @@ func (c *Claim) Renew(now protocol.Time) {
 // of a semaphore are given back. Every node is settled again with the new
 // weight. If the claim is not renewed its deadline stays, see leaseBrought.
 func (c *Claim) Shrink(now protocol.Time, weight uint64) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); c.State.phase != Holding || weight >= c.State.Weight {
 		return
 	}
@@ -274,6 +311,9 @@ func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 
 // Leave withdraws the claim from all nodes (rule 7).
 func (c *Claim) Leave(now protocol.Time) {
+	if invariant.On {
+		defer c.check(now, c.before())
+	}
 	if c.expire(now); !c.State.phase.Final() {
 		c.State.deadline = min(c.State.deadline, now) // it was held until now
 		c.End(now, Left)

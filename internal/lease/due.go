@@ -59,9 +59,10 @@ func (p *peer) lapsed(v *State, now protocol.Time) bool {
 // Invariant: q nodes vote for the claim or have said that the leases ahead of it
 // have ended. So a claim insists only where the vote may make it a holder, or
 // where a holder lacks the vote: it is lost with the next node otherwise.
-// Invariant: what a node has predicted is not what it has said. A request that
-// insists on a prediction may wait at a node that has just hung, and would drop
-// the holder there when the node goes on.
+//
+// What a node has predicted is not what it has said. A request that insists on a
+// prediction may wait at a node that has just hung, and would drop the holder
+// there when the node goes on.
 //
 // A request for a list insists as well: the claims of a list count, so a dead
 // one in it may keep a claim out without end, or end a hold. So does a request

@@ -140,7 +140,8 @@ func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Defer
 	if c.Sets.Exchanging() || members|c.Absent != 1<<n-1 { // nodes are being exchanged
 		return d
 	}
-	if l.Busy < need || !c.ShortHold || contended || c.NoRenewal || need == bits.OnesCount32(members) || c.ID[3]%probeEvery == 0 {
+	if l.Busy < need || !c.ShortHold || contended || c.NoRenewal ||
+		need == bits.OnesCount32(members) || c.ID[3]%probeEvery == 0 {
 		return d
 	}
 	var buf, sorted [32]int64

@@ -3,6 +3,7 @@ package lease
 import (
 	"time"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -184,7 +185,8 @@ func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
 	}
 	q.forgetReassigned(now, g.Reassigned)
 	for i := range q.peers {
-		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
+		p := &q.peers[i]
+		if q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
 			p.askAt = now
 		}
 	}
@@ -276,6 +278,9 @@ func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Du
 // that have not answered.
 // Invariant: an answer that is older than Fresh is not used (RuleFresh).
 func (q *RegisterOp) advance(now protocol.Time) {
+	if invariant.On {
+		defer q.check(now, len(q.Out))
+	}
 	refusals := uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
@@ -284,7 +289,8 @@ func (q *RegisterOp) advance(now protocol.Time) {
 			q.retryLater(now, p, 0)
 		}
 		if p.answered && now >= p.answerSent.Add(q.Fresh) { //mutant:RuleFresh
-			p.answered, p.taken = false, false // it may have forgotten since, and have been repaired with what it knew then
+			// It may have forgotten since, and have been repaired with what it knew then.
+			p.answered, p.taken = false, false
 			if p.pendingSince == 0 {
 				p.askAt = now
 			}

@@ -73,7 +73,9 @@ func (r *Run) Decide(io RunIO) bool {
 // run's version before any caller gets it (RuleAdopt).
 func (r *Run) Open(io RunIO, v protocol.Version) bool {
 	r.Version = protocol.Version{Ticket: v.Ticket, ID: v.ID, Seq: 1}
-	found, ok := io.Do(RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: r.Version}, Succession: r.Succession})
+	found, ok := io.Do(RegisterOp{
+		Op: protocol.OpOpen, Stored: protocol.Stored{Version: r.Version}, Succession: r.Succession,
+	})
 	is := found.Newest
 	for next := found.Again; ok; {
 		if next == nil && r.Opened != nil {

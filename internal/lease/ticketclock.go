@@ -54,7 +54,8 @@ func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.
 func (c *TicketClock) Observe(t, clock protocol.Ticket, w protocol.Window) {
 	for {
 		seen := c.seen.Load()
-		if uint64(t) <= seen || w != 0 && int64(t) > int64(clock)+w.Half() || c.seen.CompareAndSwap(seen, uint64(t)) {
+		if uint64(t) <= seen || w != 0 && int64(t) > int64(clock)+w.Half() ||
+			c.seen.CompareAndSwap(seen, uint64(t)) {
 			return
 		}
 	}

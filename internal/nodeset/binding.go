@@ -2,6 +2,8 @@ package nodeset
 
 import (
 	"cmp"
+
+	"github.com/quorate/quorate/internal/invariant"
 )
 
 // What a server at a member's address counts as, and the events of its
@@ -117,6 +119,9 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		n.fault = SetUnknown
 	}
 	m.tend()
+	if invariant.On {
+		m.check()
+	}
 	return m.Verdict(i)
 }
 

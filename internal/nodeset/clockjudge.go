@@ -1,6 +1,7 @@
 package nodeset
 
 import (
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 	"math/bits"
 	"time"
@@ -16,6 +17,9 @@ import (
 
 // Tick decides every case that can be decided by now.
 func (c *Clocks) Tick(now protocol.Time) {
+	if invariant.On {
+		defer c.check()
+	}
 	if c.open == 0 {
 		return
 	}

@@ -139,9 +139,8 @@ func (c *Configuration) Skew() time.Duration { return max(c.Now.Skew, c.Next.Ske
 
 // LeaseGuard returns the guard time that leases and tickets must fit: while it
 // is being changed, the shorter one.
-// Invariant: a guard time that is longer than what leases and tickets were
-// bound by is always safe, and a shorter one counts only when the leases of
-// before have ended.
+// A guard time that is longer than what leases and tickets were bound by is always
+// safe. A shorter one counts only when the earlier leases have ended.
 func (c *Configuration) LeaseGuard() time.Duration { return min(c.Now.Guard, c.Next.Guard) }
 
 // LongestTTL returns the longest lease that the guard time covers.

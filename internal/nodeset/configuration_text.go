@@ -41,8 +41,8 @@ const nextAddr = "%,"
 
 // Layout is the version of the keys and scripts that the clients of a set
 // share. A set is recorded with the version of the client that recorded it.
-// Invariant: a client of another version is refused by each node of the set.
-// Else each kind of clients has a holder while a fleet is upgraded.
+// Each node of the set refuses a client of another version. Otherwise each kind
+// of clients would have a holder while a fleet is upgraded.
 const Layout = 1
 
 // LayoutOf returns with which Layout a node has recorded its set, from what the

@@ -176,8 +176,7 @@ func (t *contacts) contactAt(addr string) (i int, n *contact) {
 // Wants reports whether a connection is to be there: those to members, and
 // those to the addresses of the list while no quorum of members is reached. An
 // address of the list that is a member's needs no second connection.
-// Invariant: a client without a quorum asks each node of its list. See
-// RuleSetAlone.
+// A client without a quorum asks each node of its list: see RuleSetAlone.
 func (t *contacts) Wants(i int) bool {
 	switch addr := t.Addr(i); {
 	case addr == "":

@@ -3,6 +3,7 @@ package nodeset
 import (
 	"slices"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -101,6 +102,9 @@ const mostEnded = 4096
 
 // Show takes the incarnation that a node has when its connection begins.
 func (s *Incarnations) Show(i int, inc protocol.Incarnation) {
+	if invariant.On {
+		defer s.check(i)
+	}
 	n := &s.nodes[i]
 	n.state, n.incarnation = voting, inc
 	switch {
@@ -180,6 +184,9 @@ func (s *Incarnations) mark(i int) {
 // Marked takes the incarnation that a node has after a NodeMark. ok is false if
 // it could not be found out.
 func (s *Incarnations) Marked(i int, try uint32, inc protocol.Incarnation, ok bool) {
+	if invariant.On {
+		defer s.check(i)
+	}
 	n := &s.nodes[i]
 	switch {
 	case n.state != marking || n.attempt != try:

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -153,5 +154,9 @@ func (m *Membership) Group() protocol.Group {
 	}
 	g.Absent = ^asked & (1<<g.Nodes - 1)
 	m.skipped, m.reassigned = false, 0
+	if invariant.On {
+		checkGroup(&g)
+		m.check()
+	}
 	return g
 }

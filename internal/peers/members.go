@@ -5,7 +5,7 @@ package peers
 // verdicts, members_node.go what a new connection does with them, and
 // members_wait.go what calls wait for. recording.go makes the nodes record
 // their set.
-// Invariant: see members. No decision is made here: each event goes through
+// No decision is made here: each event goes through
 // Change to nodeset.Membership.
 
 import (
@@ -127,7 +127,7 @@ func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 // If no answer comes, judgeAgain asks again: it has the node judged that waits
 // for the answer.
 //
-// Invariant: ask starts no goroutine and waits for nothing.
+// It starts no goroutine and waits for nothing.
 func (s *members) ask(i int, number uint32) {
 	n, c := s.ps.Node(i), s.Config.Load()
 	if n == nil || c == nil {
@@ -156,7 +156,7 @@ func (s *members) ask(i int, number uint32) {
 
 // askServes asks a node whether it still serves the configuration that requests
 // name. What it shows instead is found out by the next connection.
-// Invariant: a client that is idle asks too.
+// A client that is idle asks too.
 func (n *Node) askServes() {
 	s := n.ps.Members
 	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...), Then: func(v []resp.Value, err error) {
@@ -199,7 +199,7 @@ func (s *members) CheckSet(node int, err error) error {
 // followed has all that is under way count on the configuration that counts
 // now, and reports whether there was something to do. If another goroutine does
 // so already, that one goes on with it.
-// Invariant: one goroutine at a time, without a lock.
+// One goroutine at a time calls it, without a lock.
 func (s *members) followed() bool {
 	if s.Config.Load() == nil {
 		return false
@@ -254,8 +254,8 @@ func (ps *Peers) regroup(g protocol.Group) {
 
 // keep connects to node i if it is wanted, at the address that the set records,
 // and drops it otherwise.
-// Invariant: it checks again after acting, because the actions of two events
-// may be carried out in either order.
+// It checks again after acting, because the actions of two events may be carried
+// out in either order.
 func (s *members) keep(i int) {
 	ps := s.ps
 	s.mu.Lock() // one lock for both: the address is that of the member that is wanted

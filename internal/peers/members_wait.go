@@ -92,8 +92,8 @@ func (s *members) Serves(try bool) bool { return s.Usable() && (!try || s.Met.Lo
 // WaitForSet returns what changes returns. If no set is known now, blank nodes
 // record the set of the list from here on. The caller takes a lock or writes a
 // record, so it does not wait for an operator to declare the nodes brand-new.
-// Invariant: each call looks again after each change. All nodes may lose their
-// data while it waits.
+// Each call looks again after each change, since all nodes may lose their data
+// while it waits.
 func (s *members) WaitForSet() <-chan struct{} {
 	changed := s.changes()
 	if s.Config.Load() == nil && !s.wanted.Load() {

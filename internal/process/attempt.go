@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -63,7 +64,11 @@ func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
 		}
 	}
 	a.Out, a.outbox.fresh = nil, false
-	return send, a.news(n)
+	news = a.news(n)
+	if invariant.On {
+		a.outbox.check()
+	}
+	return send, news
 }
 
 // MarkWaiting records that r waits for room at its node. r must not move. If
@@ -157,8 +162,8 @@ func (a *Attempt) Reload(r *protocol.Request) bool {
 // Up records that the connection to a node is ready again: the node may have
 // pushed something that did not arrive, or may have lost the claim. The node is
 // asked, unless a request that will ask it already waits for room.
-// Invariant: the node is asked even if the same request is in flight. The
-// answer to that request may be older than the lost push.
+// The node is asked even if the same request is in flight, because the answer to
+// that request may be older than the lost push.
 func (a *Attempt) Up(now protocol.Time, node int) {
 	if a.outbox.waitingAt(node) == nil {
 		a.outbox.fresh = true //mutant:RuleAskAgain=false

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate/internal/fifo"
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -35,6 +36,9 @@ type Backlog[T any] struct {
 var turns = [...]protocol.Class{protocol.Joins, protocol.Waits, protocol.Records, protocol.Waits}
 
 func (b *Backlog[T]) Put(k protocol.Class, r T) {
+	if invariant.On {
+		defer b.check(k)
+	}
 	b.queues[k].Push(r)
 	b.wait.Store(b.wait.Load() | 1<<k)
 }
@@ -67,6 +71,9 @@ func (b *Backlog[T]) Next() (k protocol.Class, ok bool) {
 
 // Take removes and returns the oldest request of a class that has some.
 func (b *Backlog[T]) Take(k protocol.Class) T {
+	if invariant.On {
+		defer b.check(k)
+	}
 	r := b.queues[k].Pop()
 	if k != protocol.Renewals {
 		b.turn++
@@ -80,6 +87,9 @@ func (b *Backlog[T]) Take(k protocol.Class) T {
 // Return puts a request back that Take has just removed, because there was no
 // room for it.
 func (b *Backlog[T]) Return(k protocol.Class, r T) {
+	if invariant.On {
+		defer b.check(k)
+	}
 	b.queues[k].Return(r)
 	b.wait.Store(b.wait.Load() | 1<<k)
 }

@@ -95,9 +95,8 @@ const (
 
 // Action is one thing that the runtime must do for a Client. The runtime
 // carries it out while it holds none of the locks of the Client.
-// Invariant: an action may be carried out late. Try and Incarnation identify
-// the question, and an answer to a question that is out of date changes
-// nothing.
+// An action may be carried out late. Try and Incarnation identify the question,
+// and an answer to a question that is out of date changes nothing.
 type Action struct {
 	Kind        ActionKind
 	Node        int
@@ -121,7 +120,8 @@ func NewClient(cfg ClientConfig) *Client {
 		incarnations: nodeset.NewIncarnations(cfg.Nodes),
 		repair:       repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed),
 	}
-	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: protocol.Majority(cfg.Nodes), Deciders: protocol.Majority(cfg.Nodes), Window: protocol.WindowOf(cfg.Guard)})
+	all := protocol.Majority(cfg.Nodes)
+	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: all, Deciders: all, Window: protocol.WindowOf(cfg.Guard)})
 	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	return c
 }

@@ -13,7 +13,7 @@ import (
 // asked, and time. Each event is handled completely under c.mu, and returns
 // what the runtime must do after the lock is released.
 //
-// Invariant: nearly all replies take no lock that all nodes share; otherwise
+// Nearly all replies take no lock that all nodes share. Otherwise
 // all claims of a process would wait for one another. A reply counts at once if
 // it is of the incarnation that votes and its time is within the bounds of the
 // clock of its node: see judge and within.
@@ -22,7 +22,9 @@ import (
 // a record. The runtime carries out do, and then gives the reply and the
 // Verdict to the claim or the operation. If a node says that it has removed a
 // claim, that always counts, because no vote depends on it.
-func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *protocol.Answer) (v protocol.Verdict, do []Action) {
+func (c *Client) Reply(
+	now protocol.Time, n *Name, r *protocol.Request, a *protocol.Answer,
+) (v protocol.Verdict, do []Action) {
 	if r.Op == protocol.OpLeave {
 		return protocol.Verdict{Why: protocol.Counts}, nil
 	}
@@ -57,7 +59,9 @@ func (c *Client) Reply(now protocol.Time, n *Name, r *protocol.Request, a *proto
 // do.
 // Invariant: the outbox takes r off the requests in flight before the claim
 // gets the answer.
-func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict) (d lease.Doubt, do []Action) {
+func (c *Client) Answer(
+	now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict,
+) (d lease.Doubt, do []Action) {
 	if !v.Counts() {
 		a.Fail(now, r, false)
 		return d, nil
@@ -76,7 +80,8 @@ func (c *Client) Answer(now protocol.Time, a *Attempt, n *Name, r *protocol.Requ
 	if d == lease.DoubtOld && r.Op != protocol.OpJoin {
 		d = lease.NoDoubt // the ticket is no longer the T0 of a join
 	}
-	if d != lease.NoDoubt && a.State.Phase() == lease.Joining && !a.State.Raised() && c.Window().Far(a.State.Ticket(), c.Clock(a.State.Began())) {
+	if d != lease.NoDoubt && a.State.Phase() == lease.Joining && !a.State.Raised() &&
+		c.Window().Far(a.State.Ticket(), c.Clock(a.State.Began())) {
 		// Its T0 came from the clock of a node that other nodes contradict by
 		// now.
 		a.End(now, lease.Expired)
@@ -121,7 +126,9 @@ func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts boo
 //	why = c.check(node, inc, r.Push)
 //	why = c.read(node, r)
 //	c.nodeActions(now)
-func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r nodeset.Reading) (why protocol.Why, do []Action) {
+func (c *Client) judge(
+	now protocol.Time, node int, inc protocol.Incarnation, r nodeset.Reading,
+) (why protocol.Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) && c.within(node, r) {
 		return protocol.Counts, nil
 	}
@@ -138,7 +145,8 @@ func (c *Client) judge(now protocol.Time, node int, inc protocol.Incarnation, r 
 func (c *Client) check(node int, inc protocol.Incarnation, push bool) protocol.Why {
 	// The set may have grown since the node was connected, and this client may
 	// not use the new node yet.
-	if node < c.incarnations.Len() && (push && c.incarnations.CheckPush(node, inc) || !push && c.incarnations.Check(node, inc)) {
+	if node < c.incarnations.Len() &&
+		(push && c.incarnations.CheckPush(node, inc) || !push && c.incarnations.Check(node, inc)) {
 		return protocol.Counts
 	}
 	return protocol.OtherIncarnation
@@ -227,7 +235,9 @@ func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 
 // Marked records the incarnation of a node after an ActMark. If ok is false the
 // incarnation is unknown.
-func (c *Client) Marked(now protocol.Time, node int, try uint32, inc protocol.Incarnation, ok bool) (do []Action) {
+func (c *Client) Marked(
+	now protocol.Time, node int, try uint32, inc protocol.Incarnation, ok bool,
+) (do []Action) {
 	c.mu.Lock()
 	c.incarnations.Marked(node, try, inc, ok)
 	return c.unlock(now)

@@ -4,6 +4,7 @@ import (
 	linked "container/list"
 	"time"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -17,6 +18,8 @@ import (
 //	 | `-------------|---- goes on, or idle  | |- Unlock: another reader still holds it
 //	 |               `- Unlock: it is left --' |
 //	 `------------------ Unlock: it lingers ---'
+//
+// check has the invariants that are checked in builds with the tag invariants.
 //
 // Invariant: at most one caller holds the value for writing, and then no other
 // caller holds it.
@@ -119,6 +122,9 @@ const (
 // a turn. With LockGet, before may be a claim that is in the way; it is left
 // first.
 func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) {
+	if invariant.On {
+		defer q.check()
+	}
 	var none H
 	switch {
 	case q.mode == idle:
@@ -190,6 +196,9 @@ func (q *LocalQueue[C, H]) shares() bool {
 // Wait queues a caller for which Lock returned LockWait. It returns the place
 // for GiveUp.
 func (q *LocalQueue[C, H]) Wait(c C, mode Mode) *linked.Element {
+	if invariant.On {
+		defer q.check()
+	}
 	return q.line.PushBack(inLine[C]{c, mode})
 }
 
@@ -201,8 +210,12 @@ func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
 // at the same time, and the caller must give the turn back at once, by Unlock
 // or Next. If the caller was a writer ahead of readers, GiveUp returns the
 // readers that now hold the value.
-// Invariant: GiveUp takes constant time, however many callers wait.
+//
+// GiveUp takes constant time, however many callers wait.
 func (q *LocalQueue[C, H]) GiveUp(place *linked.Element) (in []C, ok bool) {
+	if invariant.On {
+		defer q.check()
+	}
 	n := q.line.Len()
 	q.line.Remove(place)
 	ok = q.line.Len() < n
@@ -223,6 +236,9 @@ func (q *LocalQueue[C, H]) Calm() (in []C) {
 // value too. If the claim had ended before Admitted was called, end is what
 // Ended returns.
 func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome) {
+	if invariant.On {
+		defer q.check()
+	}
 	q.mode, q.kind, q.callers = mode, mode, 1
 	q.claim, q.n, q.waited = claim, 0, false
 	return q.readersAhead(), q.Ended()
@@ -251,6 +267,9 @@ const (
 // Invariant: no caller learns of a loss while the claim continues. Readers that
 // come in later would otherwise share a turn that has ended.
 func (q *LocalQueue[C, H]) Ended() EndOutcome {
+	if invariant.On {
+		defer q.check()
+	}
 	var none H
 	switch {
 	case q.claim == none || !q.claim.HoldState().Over:
@@ -282,6 +301,9 @@ type LocalTask[C any] struct {
 // same mode, it takes over the attempt. The attempt of a try is of no use to
 // another caller.
 func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
+	if invariant.On {
+		defer q.check()
+	}
 	if q.mode = idle; q.line.Len() > 0 { //mutant:RuleNext
 		w := q.pop()
 		q.mode, t.To, t.Any = getting, w.caller, true
@@ -303,24 +325,4 @@ func (q *LocalQueue[C, H]) Held(mode Mode) (claim H) {
 		claim = q.claim
 	}
 	return claim
-}
-
-// Downgrade begins to make the writer a reader: its claim keeps its place and
-// gets the weight of a reader. Downgraded must be called afterwards. It reports
-// whether there is a writer.
-func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
-	if q.mode != Write || q.shrinks {
-		return claim, false
-	}
-	q.shrinks = true
-	return q.claim, true
-}
-
-// Downgraded records whether the claim has become lighter; if not, the claim
-// was lost. It returns the readers that hold the value now.
-func (q *LocalQueue[C, H]) Downgraded(shrunk bool) (in []C) {
-	if q.shrinks = false; shrunk {
-		q.mode, q.kind = Read, Read
-	}
-	return q.readersAhead()
 }

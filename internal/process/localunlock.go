@@ -2,6 +2,8 @@ package process
 
 import (
 	"time"
+
+	"github.com/quorate/quorate/internal/invariant"
 )
 
 // UnlockOutcome says what must be done when a caller has unlocked.
@@ -26,6 +28,9 @@ type LocalUnlock[C any, H SharedClaim] struct {
 // Unlock ends the hold of one caller, also a hold that was lost.
 // Invariant: while a Downgrade is in progress no Unlock changes the mode.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
+	if invariant.On {
+		defer q.check()
+	}
 	if q.mode != mode ||
 		q.shrinks { //mutant:RuleShrinks
 		x.Do = UnlockNotHeld
@@ -61,6 +66,9 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 // Waiting records that a claim waits behind the shared one. It returns the
 // claim if that only lingers, so the caller must leave it.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
+	if invariant.On {
+		defer q.check()
+	}
 	if q.mode == idle { //mutant:RuleLinger
 		leave = q.drop()
 	}
@@ -71,6 +79,9 @@ func (q *LocalQueue[C, H]) Waiting() (leave H) {
 // returns the claim to leave, or the time after which Lingered must be called
 // again, or neither.
 func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
+	if invariant.On {
+		defer q.check()
+	}
 	var none H
 	if q.mode != idle || q.claim == none {
 		return none, 0
@@ -79,4 +90,27 @@ func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 		return none, left // there has been another Unlock
 	}
 	return q.drop(), 0 //mutant:RuleLingerEnd=none, 0
+}
+
+// Downgrade begins to make the writer a reader: its claim keeps its place and
+// gets the weight of a reader. Downgraded must be called afterwards. It reports
+// whether there is a writer.
+func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
+	if q.mode != Write || q.shrinks {
+		return claim, false
+	}
+	q.shrinks = true
+	return q.claim, true
+}
+
+// Downgraded records whether the claim has become lighter; if not, the claim
+// was lost. It returns the readers that hold the value now.
+func (q *LocalQueue[C, H]) Downgraded(shrunk bool) (in []C) {
+	if invariant.On {
+		defer q.check()
+	}
+	if q.shrinks = false; shrunk {
+		q.mode, q.kind = Read, Read
+	}
+	return q.readersAhead()
 }

@@ -53,7 +53,8 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 // the attempt began, so that T0 is of the time at which the joins are first
 // sent.
 func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.Request, news News) {
-	if a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin && now != a.State.Began() && !a.State.NotStarted() {
+	joins := a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin
+	if joins && now != a.State.Began() && !a.State.NotStarted() {
 		a.State.Begin(a.State.Began(), c.propose(now, a, n))
 	}
 	return a.Step(n)

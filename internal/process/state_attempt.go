@@ -64,7 +64,8 @@ func (a *Attempt) Unsent(node int) *protocol.Request { return a.outbox.waitingAt
 // Over reports whether nothing more comes of an attempt: it has ended, and
 // nothing of it waits for room.
 func (a *Attempt) Over() bool {
-	return a.State.Phase().Final() && (a.outbox.unsent == nil || !slices.ContainsFunc(a.outbox.unsent[:], func(r *protocol.Request) bool { return r != nil }))
+	waits := func(r *protocol.Request) bool { return r != nil }
+	return a.State.Phase().Final() && (a.outbox.unsent == nil || !slices.ContainsFunc(a.outbox.unsent[:], waits))
 }
 
 // AppendState appends everything that the attempt's future depends on, as

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/quorate/quorate/internal/invariant"
 )
 
 // Which nodes make a quorum.
@@ -101,11 +103,28 @@ func reachedIn[T cmp.Ordered](set, nodes uint32, value func(node int) T) T {
 		values = append(values, value(bits.TrailingZeros32(rest)))
 	}
 	slices.Sort(values)
-	return values[len(values)-NeedOf(set)]
+	v := values[len(values)-NeedOf(set)]
+	if invariant.On {
+		have := uint32(0)
+		for i := range MaxNodes {
+			if nodes&(1<<i) != 0 && value(i) >= v {
+				have |= 1 << i
+			}
+		}
+		invariant.Check(Most(set, have), "a majority has the value that is reached, or exceeds it")
+	}
+	return v
 }
 
 // Most reports whether nodes include a majority of set.
-func Most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }
+func Most(set, nodes uint32) bool {
+	most := 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set)
+	if invariant.On {
+		rest := bits.OnesCount32(set &^ nodes)
+		invariant.Check(!most || 2*rest < bits.OnesCount32(set), "two majorities of a set have a common node")
+	}
+	return most
+}
 
 // NeedOf returns how many nodes are a majority of set.
 func NeedOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/invariant"
 	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -127,6 +128,10 @@ func (a *Attempt) repair(io IO) error {
 		if err := a.bring(io); err != nil {
 			return err
 		}
+	}
+	if invariant.On {
+		invariant.Check(a.known.listed && len(a.known.names) == 0, "a node is marked when it has every name that was listed")
+		invariant.Check(a.known.incarnation == m.Incarnation, "the mark names the incarnation that was repaired")
 	}
 	a.marked, err = io.Mark(a.known.incarnation)
 	if a.caughtUp = a.marked; err == nil && !a.marked { // it has lost its data again

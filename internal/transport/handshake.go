@@ -161,7 +161,7 @@ func (c *conn) readReply() (v []resp.Value, refused, err error) {
 
 // whyClosed adds to the error of a write why the node has closed the
 // connection, if it has said so.
-// Invariant: what the node has said is read before the error counts. With TLS
+// What the node has said is read before the error counts. With TLS
 // 1.3 the client's side of the handshake is over before the server has seen
 // that a certificate is missing.
 func (c *conn) whyClosed(err error) error {

@@ -80,7 +80,7 @@ func (c *Clock) CountSleep() protocol.Time {
 	b.at = was.at.Add(b.when.Sub(was.when))
 	switch d, ok := c.slept(); {
 	case !ok:
-	// Invariant: only the difference between two reads counts as sleep.
+	// Only the difference between two reads counts as sleep.
 	case !was.known:
 		b.slept, b.known = d, true
 	case d-was.slept > steady:

@@ -1,0 +1,6 @@
+//go:build !invariants
+
+package invariant
+
+// On reports whether the build has the tag invariants.
+const On = false
