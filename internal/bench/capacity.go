@@ -43,7 +43,10 @@ func capacity(connections int) bench {
 	f.silent = connections - f.clients
 	return bench{
 		Name: "capacity", Group: "capacity", Title: "one node",
-		Show: []string{report.Count, report.EachClient, report.EachNode, report.EachNodeCPU, report.ClientShare, report.ServerShare, report.HandOvers},
+		Show: []string{
+			report.Count, report.EachClient, report.EachNode, report.EachNodeCPU,
+			report.ClientShare, report.ServerShare, report.HandOvers,
+		},
 		open: func(_ context.Context, st *stage) error {
 			st.single = true
 			c, err := redistest.Run(1, redistest.WithArgs("--maxclients", strconv.Itoa(connections+100)))
@@ -74,9 +77,11 @@ func capacity(connections int) bench {
 	}
 }
 
+type turn = func(ctx context.Context, d time.Duration) (report.Figures, error)
+
 // turn measures what f makes of a number of things, and what they cost while
 // nothing else happens, renewals included.
-func (f *fleet) turn(number int, fill func(context.Context) error) func(context.Context, time.Duration) (report.Figures, error) {
+func (f *fleet) turn(number int, fill func(context.Context) error) turn {
 	return func(ctx context.Context, d time.Duration) (report.Figures, error) {
 		got, err := f.fill(ctx, number, fill)
 		if err != nil {
@@ -95,7 +100,9 @@ func (f *fleet) fill(ctx context.Context, number int, fill func(context.Context)
 	}
 	after, each := f.n.Account(ctx), float64(number)
 	return report.Figures{
-		report.Count: each, report.EachClient: (inUse() - own) / each, report.EachNode: (after.Memory - before.Memory) / each,
+		report.Count:       each,
+		report.EachClient:  (inUse() - own) / each,
+		report.EachNode:    (after.Memory - before.Memory) / each,
 		report.EachNodeCPU: servers.Spent(before, after, nil, each)[report.ServerCPU],
 	}, nil
 }
