@@ -84,6 +84,7 @@
 //	ticketclock.go      which ticket a claim proposes
 //	fanout.go           which nodes are asked first, and how long to wait
 //	holder.go           which claim holds a name, for an onlooker
+//	check.go            what must hold after each event, in builds with the tag invariants
 //	state.go            copies of a claim, and its state as bytes, for searches
 //
 // The invariants are those of package protocol.

@@ -13,6 +13,7 @@
 //	incarnation.go               which replies of a node count
 //	clockbounds.go               whether a node's clock and ours disagree
 //	nodeclock.go, clockjudge.go  which of the two it was
+//	check.go                     what must hold after each event, in builds with the tag invariants
 //
 // Invariant: what is in doubt does not vote. A node that does not vote is a
 // node that is down, which is always safe.
