@@ -69,13 +69,13 @@ func (e *Exchange) Decided(c *nodeset.Configuration) {
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
-	e.Begins(c)
+	e.NoteBegun(c)
 }
 
-// Begins records whether the change has begun with a configuration that was
+// NoteBegun records whether the change has begun with a configuration that was
 // decided. The client may never count on that configuration: another client may
 // undo it first.
-func (e *Exchange) Begins(c *nodeset.Configuration) {
+func (e *Exchange) NoteBegun(c *nodeset.Configuration) {
 	e.begun = e.begun || c.Stage != nodeset.Stable && has(c, e.Goal, true)
 }
 

@@ -214,7 +214,7 @@ func (o *Operator) succeed(io IO, next *nodeset.Configuration) {
 	refusals := io.Succeed(s)
 	decided, known := s.Decided()
 	if decided != nil {
-		o.Begins(decided)
+		o.NoteBegun(decided)
 	}
 	if io.Stopped() {
 		return

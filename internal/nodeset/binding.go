@@ -100,7 +100,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		return SetVerdict{Fault: SetRetired, Node: i}
 	}
 	n := m.at(i)
-	n.up, n.again, n.met, n.has = true, false, true, m.committed(i, has)
+	n.up, n.again, n.met, n.has = true, false, true, m.resendCommit(i, has)
 	if i < Seed {
 		m.reports[i].next = RecordedNext{}
 	}
@@ -147,7 +147,7 @@ func (m *Membership) Verdict(i int) SetVerdict {
 // Up says that a connection is ready. The client may have learnt of another
 // configuration since it began.
 func (m *Membership) Up(i int) {
-	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of committed
+	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of resendCommit
 		m.mine.keeps(m.at(i).has)
 	}
 	if n := m.at(i); n.again {

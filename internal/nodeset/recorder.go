@@ -47,7 +47,7 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 		}
 		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(r.list) - 1}
 		for i, addr := range r.list {
-			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr, Also: r.others(addr)})
+			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr, Also: r.aliases(addr)})
 		}
 	}
 	var runs []string
@@ -80,11 +80,11 @@ func (r *recorder) JudgeAgain(i int) {
 	}
 }
 
-// others returns the other addresses that the last configuration lists for the
+// aliases returns the other addresses that the last configuration lists for the
 // server at addr, without those of the list: each of these gets a member of its
 // own. They matter if all servers lose their data: a client that
 // reaches a server only by another address would otherwise lose that server.
-func (r *recorder) others(addr string) []string {
+func (r *recorder) aliases(addr string) []string {
 	if r.last == nil || r.last.Place(addr) < 0 {
 		return nil
 	}
@@ -100,13 +100,13 @@ func (r *recorder) addrs(c *Configuration) (addrs []string) {
 	return addrs
 }
 
-// committed returns what the server behind a new connection has recorded. If
+// resendCommit returns what the server behind a new connection has recorded. If
 // all nodes have accepted this client's recording and the commit to this one
 // was lost with a connection, it sends the commit again (see Out).
 // Invariant: a node gets its commit only once. It may have voted since, and
 // then lost its data. The operator's declaration applies only to the run of the
 // server that accepted the set.
-func (r *recorder) committed(i int, has NodeSet) NodeSet {
+func (r *recorder) resendCommit(i int, has NodeSet) NodeSet {
 	m := r.mine
 	if m == nil {
 		return has
