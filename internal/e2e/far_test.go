@@ -53,7 +53,7 @@ func TestFarNodesRecordTheirSet(t *testing.T) {
 	_, urls := e2e.Proxies(t, redistest.Start(t, 3).URLs(), proxy.Fault{Delay: 250 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	q, err := quorate.Connect(ctx, urls)
+	q, err := quorate.Connect(ctx, urls, e2e.Through())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close()) }()
 	_, err = members.Get(ctx, q)
