@@ -11,7 +11,7 @@ import (
 // counting rule, since votes alone admit too many. Also how many permits there
 // are.
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
-// Invariant: a larger number of permits counts only when q views tell of it, a
+// Invariant: a larger number of permits counts only once q views report it, a
 // smaller one as soon as one view does.
 // Invariant: a claim is held at a time t only if rule 3 admits it with the
 // views that are usable at t. So the deadline is the first end of a lease at
@@ -64,9 +64,9 @@ func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.s.
 // Only voting views whose content is known are used. To leave a view out can
 // only refuse.
 //
-// A holder hears of one node after the other how it has gone on, and may not be
-// able to compare what is new with what is old. It still knows what it knew
-// when it was last admitted, and claims only ever go from a view.
+// A holder hears from one node after the other, and may not be able to compare
+// a new view with an old one. But it still has the views with which it was last
+// admitted, and claims only ever disappear from a view.
 func (b ballot) fits() bool {
 	if b.fitsNow() {
 		return true
@@ -158,9 +158,9 @@ func (b ballot) differ() bool {
 	return same < bits.OnesCount32(b.s.exact(b.now)&all)
 }
 
-// fitsBySum shows without any list that there is room: a claim that counts is
-// in at least k = q - (N - V) of the V views, so together they weigh at most a
-// k-th of what the views do.
+// fitsBySum can prove without any list that there is room: a claim that counts
+// is in at least k = q - (N - V) of the V views, so all of them together weigh
+// at most a k-th of what the views do.
 func (b ballot) fitsBySum(set uint32) bool {
 	views, sum := 0, uint64(0)
 	for i := range b.s.peers {
@@ -257,10 +257,9 @@ func (b ballot) comparable(set uint32) (listed, most int) {
 	return listed, most
 }
 
-// capacity returns how many permits there are as far as the usable views show:
-// the least that may be in force (docs/internals/protocol.md, The record).
-// Holders keep their permits, so for a holder it is the capacity it was
-// admitted under.
+// capacity returns the number of permits according to the usable views: the
+// least that may be in force (docs/internals/protocol.md, The record). Holders
+// keep their permits, so for a holder it is the capacity it was admitted under.
 func (b ballot) capacity() uint64 {
 	if b.s.phase == Holding { //mutant:RuleKeep
 		return b.s.admittedCapacity
@@ -283,7 +282,7 @@ func (b ballot) capacity() uint64 {
 	return n
 }
 
-// Limit returns how many permits there are as far as is known.
+// Limit returns the known number of permits.
 func (v *State) Limit(now protocol.Time) uint64 { return v.at(now).capacity() }
 
 // agreed returns a view with the newest Resize that q usable views know of; nil

@@ -169,15 +169,15 @@ func (v *State) ended(a protocol.Answer) bool {
 	return a.Wait > 0 && a.Wait <= time.Millisecond+later
 }
 
-// leaseBrought returns when the lease ends that the answer to r has brought, 0
-// if the ttl of the claim says that. The node gives a full lease for each
+// leaseBrought returns when the lease granted by the answer to r ends, or 0 if
+// that follows from the claim's ttl. The node gives a full lease for each
 // settle, even if the settle only carries the weight of Shrink. If the claim is
 // not renewed, such a lease does not move the deadline, so that the claim never
 // relies on more than before.
 //
-// Note: Here is an incorrect way: to settle with the rest of the lease for its
-// ttl. The answer to an Extend that is still to come would promise more than
-// the node then keeps.
+// Note: It would be incorrect to settle with the rest of the lease as the ttl.
+// The answer to an earlier Extend that has yet to arrive would then promise
+// more than the node keeps.
 func (p *peer) leaseBrought(v *State, r protocol.Request) protocol.Time {
 	if v.phase != Holding || !v.NoRenewal || r.Op != protocol.OpSettle || !p.held || v.shrunkAt == 0 {
 		return 0

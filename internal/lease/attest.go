@@ -162,9 +162,9 @@ func (q *RegisterOp) read(now protocol.Time) {
 	case !may:
 		return
 	case chosen && (q.Repair == 0 || !q.lacks(q.Repair-1)) && !(q.All && q.lacking()):
-		// A leader is not taken for gone because one node is slow: whether the
-		// claim that has recorded the newest still runs is known, or every node
-		// that is left to ask has failed to answer.
+		// A leader does not count as gone just because one node is slow: either it is
+		// known whether the claim that recorded the newest value is still running, or
+		// every remaining node has failed to answer.
 		if _, certain := q.Left(); !q.Alive || certain || q.answered() {
 			q.outcome = Settled
 		}

@@ -6,10 +6,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// One operation on a record, and what becomes of the requests that it wants
-// sent. The requests are handled as outbox.go of package process handles those
-// of an Attempt, with the same Backlog: Goes, then Sent or MarkWaiting, and
-// Sending when the turn of a waiting request has come.
+// One operation on a record, and what becomes of the requests that it wants to
+// send. They are handled in the same way as outbox.go in package process
+// handles those of an Attempt, with the same Backlog: Goes, then Sent or
+// MarkWaiting, and Sending when it is a waiting request's turn.
 
 // Outcome is the result of a RegisterOp.
 // Invariant: an outcome is final. Answers that come later change nothing, so

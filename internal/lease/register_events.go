@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The events of an operation on a record: it asks the nodes, and asks those
-// again that do not answer. attest.go decides by the answers.
+// The events of an operation on a record: it asks the nodes, and asks again
+// those that do not answer. attest.go decides based on the answers.
 
 // Follow is told whether the claim of an open or a put is held, before the
 // requests are sent. It reports whether the operation continues. An open ends

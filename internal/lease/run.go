@@ -12,9 +12,9 @@ import (
 
 // RunIO is how a Run asks. Each method waits for its answer.
 type RunIO interface {
-	// Lock claims the name, with a try if try. From then until Release no more
-	// than within may pass: what is under way then fails, and Do fails
-	// afterwards.
+	// Lock claims the name, with a single try if try is set. From then until
+	// Release no more than within may pass: after that, operations in progress
+	// fail, and so does Do.
 	Lock(try bool, within time.Duration) (v protocol.Version, held bool)
 	// Release releases the hold, if there is one.
 	Release()
@@ -48,9 +48,9 @@ type Run struct {
 	Opened     func(found protocol.Stored) *protocol.Stored // what to put after that; nil: nothing
 }
 
-// Read reads what a majority has agreed on. If a run that came to nothing has
-// left that open, one of this client's own decides, unless another client holds
-// the name: that client decides the same by its own work.
+// Read reads what a majority has agreed on. If an unfinished run has left that
+// undecided, this client decides it with a run of its own, unless another
+// client holds the name: that client's own work will decide it.
 func (r *Run) Read(io RunIO, op RegisterOp) bool {
 	found, ok := io.Do(op)
 	if ok && Decides(found.Undecided, false) && r.Decide(io) {
@@ -67,8 +67,8 @@ func (r *Run) Decide(io RunIO) bool {
 	return held && r.Open(io, v)
 }
 
-// Open opens the record under a hold that there is, with its ticket and id. From
-// here on no earlier hold can record anything.
+// Open opens the record under an existing hold, with its ticket and id. From
+// then on no earlier hold can record anything.
 // Invariant: what an open has found on a minority is put again under the new
 // run's version before any caller gets it (RuleAdopt).
 func (r *Run) Open(io RunIO, v protocol.Version) bool {

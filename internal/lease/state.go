@@ -35,8 +35,8 @@ func (c *Claim) Clone() *Claim {
 // twice.
 func (c *Claim) Permuted(order []int) *Claim {
 	d := c.Clone()
-	// What is to be sent is for the search to have sent before: a request names
-	// its node by the number from before the renaming.
+	// The search must have sent everything that is to be sent before this: a
+	// request identifies its node by the old number.
 	d.Out = nil
 	peers := slices.Clone(d.State.peers)
 	for i, from := range order {
@@ -51,8 +51,8 @@ func (c *Claim) Permuted(order []int) *Claim {
 // so is what only reports (waiters).
 func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
 	b = append(b, byte(c.State.phase))
-	// A claim of a try differs from one that waits in when it gives up, and in
-	// nothing else that it does later.
+	// A claim that only tries differs from one that waits only in when it gives
+	// up.
 	b = AppendFlags(b, c.State.NoRenewal, c.State.raised, c.State.Try && c.State.votedOnce)
 	if c.State.Try {
 		b = c.State.AppendTime(b, c.giveUpAt, now)
@@ -95,8 +95,8 @@ func (c *Config) AppendTime(b []byte, t, now protocol.Time) []byte {
 	case protocol.Never:
 	case 0: // none, which is not now
 		t = -protocol.Never
-	// What lies a ttl and more in the past is past in the same way: no lease,
-	// view or attempt is as old as that.
+	// Anything more than a ttl in the past makes no further difference: no lease,
+	// view or attempt is that old.
 	default:
 		t = max(t-now, -protocol.Time(c.TTL)-1)
 	}

@@ -149,9 +149,9 @@ func (c *Client) Voting(node int) protocol.Incarnation {
 	return protocol.Incarnation(c.votes[node].Load())
 }
 
-// Attempted reports whether there is no first attempt at repairing a node to
-// wait for: there has been one, or none is under way, or the client does not
-// use the node yet.
+// Attempted reports whether there is no need to wait for the first attempt to
+// repair a node: there has been one, none is in progress, or the client does
+// not use the node yet.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

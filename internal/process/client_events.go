@@ -193,7 +193,7 @@ func (c *Client) Connect(now protocol.Time, node int, trip time.Duration) (do []
 	return c.unlock(now)
 }
 
-// Show records the incarnation that a node has as its connection begins.
+// Show records the incarnation of a node at the start of its connection.
 func (c *Client) Show(now protocol.Time, node int, inc protocol.Incarnation) (do []Action) {
 	c.mu.Lock()
 	c.incarnations.Show(node, inc)

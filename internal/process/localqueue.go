@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The local queue decides which of the callers of one process that share a
-// value holds it next, and what becomes of the claim that they share.
+// The local queue decides which of the callers that share a value in one
+// process gets it next, and what becomes of the claim that they share.
 //
 //	       Lock               Admitted
 //	idle --------> getting ----------------> held (Write or Read)
@@ -68,9 +68,10 @@ type SharedClaim interface {
 	Pass() HoldState      // its state now; if it is usable, the time for which a caller may hold it starts again
 }
 
-// LocalQueue is the callers of one process that share a value, which have at
-// most one claim at the nodes. Each method is an event, and returns what must
-// be done. C is a caller. LocalQueue is not safe for concurrent use.
+// LocalQueue is the queue of the callers that share a value in one process.
+// They have at most one claim at the nodes. Each method is an event and returns
+// what must be done. C is the type of a caller. LocalQueue is not safe for
+// concurrent use.
 type LocalQueue[C any, H SharedClaim] struct {
 	TTL    time.Duration
 	Linger time.Duration // how long a claim is kept after the last caller

@@ -25,7 +25,7 @@ type LocalUnlock[C any, H SharedClaim] struct {
 	Claim H    // with UnlockLeave: the claim to leave
 }
 
-// Unlock ends the hold of one caller, also a hold that was lost.
+// Unlock ends the hold of one caller, even if it was already lost.
 // Invariant: while a Downgrade is in progress no Unlock changes the mode.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	if invariant.On {
@@ -64,7 +64,7 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 }
 
 // Waiting records that a claim waits behind the shared one. It returns the
-// claim if that only lingers, so the caller must leave it.
+// shared claim if that one only lingers; the caller must then leave it.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	if invariant.On {
 		defer q.check()

@@ -60,9 +60,9 @@ func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.R
 	return a.Step(n)
 }
 
-// Sending prepares r, whose turn to be sent has come. It returns false if r
-// must not be sent: r was withdrawn, or it is a leave that comes too late
-// because the lease has already ended.
+// Sending prepares r when it is its turn to be sent. It returns false if r must
+// not be sent because it was withdrawn, or because it is a leave and the lease
+// has already ended.
 func (c *Client) Sending(now protocol.Time, a *Attempt, n *Name, r *protocol.Request) (ok bool) {
 	switch {
 	case r.Withdrawn:

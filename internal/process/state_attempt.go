@@ -11,9 +11,9 @@ import (
 
 // What state.go is to a [lease.Claim], this file is to an [Attempt]: copies for
 // searching many futures, and its state as bytes.
-// Invariant: a copy shares no request with its original. The outbox changes a
-// request that waits where it lies, so the search would change a state that it
-// has seen.
+// Invariant: a copy shares no request with its original. The outbox modifies a
+// waiting request in place, so the search would otherwise change a state that
+// it has already seen.
 
 func (a *Attempt) Clone() *Attempt {
 	b := *a
@@ -61,8 +61,8 @@ func (a *Attempt) Valid(now protocol.Time) bool {
 // The runtime has it in its [Backlog].
 func (a *Attempt) Unsent(node int) *protocol.Request { return a.outbox.waitingAt(node) }
 
-// Over reports whether nothing more comes of an attempt: it has ended, and
-// nothing of it waits for room.
+// Over reports whether an attempt is finished: it has ended, and none of its
+// requests waits for room.
 func (a *Attempt) Over() bool {
 	waits := func(r *protocol.Request) bool { return r != nil }
 	return a.State.Phase().Final() && (a.outbox.unsent == nil || !slices.ContainsFunc(a.outbox.unsent[:], waits))

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Group is which nodes a client asks, and which of them make a quorum.
+// Group lists the nodes that a client asks, and determines which of them make a
+// quorum.
 type Group struct {
 	Nodes int // members have numbers below this
 	Sets  Quorums
@@ -49,8 +50,8 @@ func (g *Group) Past(succession bool, name string) bool {
 	return succession && name != g.Successor //mutant:RuleSetSuccessor=false
 }
 
-// Successors begins the names of the registers that decide the next
-// configuration. It is stored at the nodes and reserved: to change it would
+// Successors is the prefix of the names of the registers that decide the next
+// configuration. It is reserved, and stored on the nodes, so changing it would
 // split a running set.
 const Successors = "quorate set "
 

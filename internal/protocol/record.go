@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A record is what the nodes keep of a name in addition to its claims: that
-// something is done, which claim leads, how many permits there are. It is
-// written under a claim, and does not rest on leases: it is Paxos, with tickets
-// for ballots, on nodes that may forget: docs/internals/protocol.md, "The
-// record".
+// A record is what the nodes keep for a name in addition to its claims: that
+// something is done, which claim leads, or how many permits there are. It is
+// written under a claim but does not depend on leases. It is Paxos, with
+// tickets as ballots, on nodes that may forget; see docs/internals/protocol.md,
+// "The record".
 
 // Remember is the minimum time for which a node keeps a promise. A put that
 // continues after its claim was lost must end well before that: by LatePut.

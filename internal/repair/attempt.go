@@ -64,8 +64,8 @@ type Attempt struct {
 	wait      time.Duration // for the end of the guard time
 }
 
-// progress is what an attempt leaves to the next one: the names it has listed,
-// and which of them it has not copied yet.
+// progress is what an attempt leaves behind for the next one: the names it has
+// listed, and which of them it has not copied yet.
 // Invariant: the names belong to one incarnation. A name that was copied in an
 // earlier incarnation has been lost again (repair-begins-again.txt).
 type progress struct {
@@ -115,8 +115,8 @@ func (a *Attempt) repair(io IO) error {
 		return errLater // all clients at once would only be slower
 	}
 	defer io.YieldTurn()
-	// At half of the turn, so that a request which takes a whole node timeout
-	// arrives before the turn ends.
+	// This happens halfway through the turn, so that a request that takes a whole
+	// node timeout still arrives before the turn ends.
 	a.left.Store(-1)
 	defer io.Every(a.turn/2, func() { io.Prolong(a.turn, int(a.left.Load())) })()
 	if !a.known.listed {

@@ -16,26 +16,26 @@ type IO interface {
 	// TakeTurn takes the turn to repair the attempt's node for the time d. It
 	// reports false if another client has the turn.
 	TakeTurn(d time.Duration) (bool, error)
-	// Prolong prolongs the turn to d from now on, and says how many names are
-	// left to be brought, -1 while they are being listed. It does not wait, and
-	// neither does YieldTurn, which gives the turn up.
+	// Prolong extends the turn to d from now, and reports how many names are still
+	// to be copied, or -1 while they are being listed. It does not wait, and
+	// neither does YieldTurn, which gives up the turn.
 	Prolong(d time.Duration, left int)
 	YieldTurn()
-	// List lists some names of a node from cursor on, and returns where the
-	// next portion begins. Both the first cursor and that after the last
-	// portion are "0".
+	// List lists some names of a node, starting at cursor, and returns the cursor
+	// of the next portion. The first cursor is "0", and so is the one returned
+	// with the last portion.
 	List(node int, cursor string) (names []string, next string, err error)
-	// Read reads the register of a name such that the attempt's node has the
-	// newest in the end. With succession it is that of SuccessorName.
+	// Read reads the register of a name in a way that leaves the attempt's node
+	// with the newest value. With succession, it is the register of SuccessorName.
 	Read(name string, succession bool) (lease.Outcome, error)
 	// Decide decides the register of a name by a run of this client's own.
 	Decide(name string, succession bool) (bool, error)
 	// Mark marks the attempt's node as caught up if it has this incarnation.
 	Mark(inc protocol.Incarnation) (bool, error)
-	// Each calls f for each k below n, all at the same time, and waits for all
-	// of them. Each call asks by an IO of its own.
+	// Each calls f concurrently for each k below n, and waits for all calls. Each
+	// call gets its own IO.
 	Each(n int, f func(io IO, k int))
-	// Every calls f after each time d, besides, until stop is called.
+	// Every calls f in the background every d, until stop is called.
 	Every(d time.Duration, f func()) (stop func())
 	// Group returns the nodes that count now.
 	Group() protocol.Group

@@ -8,10 +8,10 @@ type NodeHealth struct {
 	CaughtUp bool
 }
 
-// MayRestart reports whether one more node may be restarted, or lost with its
-// data: each node of each set that counts votes and is caught up. nodes are by
-// their numbers in sets. In a set of one node or two no restart keeps a
-// majority; then it reports that all is well.
+// MayRestart reports whether one more node may be restarted, or lost along with
+// its data: every node of each current set votes and is caught up. nodes is
+// indexed by the numbers in sets. In a set of one or two nodes, no restart
+// keeps a majority; then MayRestart just reports whether all is well.
 func MayRestart(nodes []NodeHealth, sets protocol.Quorums) bool {
 	well := uint32(0)
 	for i, n := range nodes {

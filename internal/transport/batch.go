@@ -52,10 +52,10 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 }
 
 // addToBatch adds a command to the batch, or returns false if it must be sent
-// on its own. That is the case for commands that are no items, and for two
-// others. If few commands are in flight, there is usually nothing to combine,
-// and an item is encoded twice. Until resendUntil, leaves are sent twice, and
-// nothing else may be.
+// on its own. That is the case for commands that are not items, and in two
+// other cases. If few commands are in flight, there is usually nothing to
+// combine, and an item is encoded twice. Until resendUntil, leaves are sent
+// twice, and nothing else may be.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
 	if !ok || c.batcher == nil || c.pending < busyThreshold || until > 0 && now < c.resendUntil {

@@ -53,7 +53,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	return l, nil
 }
 
-// server takes the options of a client that is no cluster's.
+// server applies the options of a client that is not a cluster client.
 func (l *Ordered) server(c *redis.Client) error {
 	o := c.Options()
 	l.resp3 = o.Protocol != 2
@@ -88,8 +88,8 @@ func (l *Ordered) run() {
 			if l.giveUpKept(err) {
 				l.cfg.Room()
 			}
-			// Only the first failure is news: after it the owner knows that the
-			// node is down.
+			// Report only the first failure: after that, the owner knows that the node
+			// is down.
 			if !called {
 				l.cfg.Down(err)
 			}
@@ -107,7 +107,7 @@ func (l *Ordered) run() {
 		} else {
 			pause.failed(err)
 		}
-		// The pause is long enough for the answer in the usual case.
+		// The pause is usually long enough for the answer to arrive.
 		if l.cluster != nil {
 			l.cluster.ReloadState(l.ctx)
 		}
@@ -146,8 +146,9 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	return room
 }
 
-// giveUpKept takes why connecting has failed. It refuses the leaves that have
-// outlasted the lease that they end, and reports whether Room is to be called.
+// giveUpKept is called when connecting has failed, with the reason. It refuses
+// the leaves whose leases have ended in the meantime, and reports whether to
+// call Room.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,8 +223,8 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		l.fail(c, errStalled)
 		return
 	}
-	// What the node lacks that has refused the pushes, such as a right, may
-	// come while the connection lasts.
+	// If the node refused the pushes for lack of something, such as a right, it
+	// may get it while the connection lasts.
 	if c.refusedAt > 0 && now-c.refusedAt >= maxBackoff && c.cause == nil {
 		c.refusedAt = 0
 		l.subscribeTo(c, now)
@@ -259,7 +260,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
-	// ctx ends all of it, step only what makes no progress.
+	// ctx ends all of it; step ends only a step that makes no progress.
 	step := &steady{timeout: timeout}
 	if timeout > l.cfg.Stall {
 		heard := make(chan struct{})

@@ -1,7 +1,7 @@
 package transport
 
-// Nodes that are a Sentinel set: how its Sentinels are asked for the master,
-// and which answer counts.
+// Nodes that are Sentinel sets: how to ask the Sentinels for the master, and
+// which answer counts.
 // Invariant: the only addresses dialled are the Sentinels of the list and an
 // address that a majority of them has named. Otherwise a malicious Sentinel
 // would get the master's password.
@@ -27,8 +27,8 @@ const SentinelPrefix = "sentinel:"
 // FailoverAddr is the address in the options of each redis.NewFailoverClient.
 const FailoverAddr = "FailoverClient"
 
-// ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
-// whenever they are asked.
+// ErrNoMaster is what the Sentinels say about a wrong name. Asking again will
+// not help.
 var ErrNoMaster = errors.New("the Sentinels know no master of that name: check master_name")
 
 // SentinelClient is the client of a Sentinel set. It takes the place of
@@ -95,10 +95,10 @@ func (s *sentinels) dial(ctx context.Context, addr string) (net.Conn, error) {
 	}, discard)
 }
 
-// tlsFor says which name the certificate of a server must have: the one in the
-// options. If that is the host of a Sentinel, as a URL has it, or missing, the
-// host that is dialled will do, but only if the list has it: no Sentinel may
-// choose a name.
+// tlsFor determines which name a server's certificate must have: the one in the
+// options. If that is missing or is the host of a Sentinel, as in a URL, the
+// dialled host will do, but only if it is in the list: a Sentinel must not be
+// able to choose the name.
 func (s *sentinels) tlsFor(addr string) *tls.Config {
 	c := s.tls.Clone()
 	host, _, _ := net.SplitHostPort(addr)
@@ -112,7 +112,8 @@ func (s *sentinels) tlsFor(addr string) *tls.Config {
 	return c
 }
 
-// dialMaster is the Dialer of the client, for whoever uses that by itself.
+// dialMaster is the Dialer of the client, for code that uses the client
+// directly.
 func (s *sentinels) dialMaster(ctx context.Context, _, _ string) (net.Conn, error) {
 	a := newAsker(s)
 	defer a.close()
@@ -123,11 +124,11 @@ func (s *sentinels) dialMaster(ctx context.Context, _, _ string) (net.Conn, erro
 	return s.dial(ctx, addr)
 }
 
-// askTimeout bounds a question where nothing else does.
+// askTimeout limits a question if nothing else does.
 const askTimeout = 5 * time.Second
 
-// asker asks the Sentinels of a set, all at once, and keeps a connection to
-// each of them. It is safe for concurrent use. mu guards what stands below it.
+// asker asks all Sentinels of a set concurrently, and keeps a connection to
+// each of them. It is safe for concurrent use. mu guards the fields below it.
 type asker struct {
 	*sentinels
 	ctx    context.Context // ends with close
@@ -234,9 +235,10 @@ func (a *asker) decided(master string) (string, error) {
 	return master, nil
 }
 
-// undecided is what follows if no majority agrees. The master that a majority
-// named last is dialled again while at least one Sentinel names it and none
-// contradicts: with most Sentinels down nothing can take its place.
+// undecided returns the result if no majority agrees. The master that a
+// majority named last is dialled again as long as at least one Sentinel names
+// it and none contradicts: with most Sentinels down, no other server can take
+// its place.
 func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
 	a.mu.Lock()
 	named := a.named

@@ -1,7 +1,7 @@
 package transport
 
-// One question to one Sentinel: on which connection it goes, and what the
-// answer is.
+// Asking one Sentinel one question: on which connection it is sent, and how the
+// answer is read.
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type sentinelConn struct {
 	rd *resp.Reader
 }
 
-// ask asks one Sentinel, on the connection that is left of an earlier question
-// if that still works. It also returns which server has answered.
+// ask asks one Sentinel, on the connection from an earlier question if it still
+// works. It also returns which server answered.
 func (a *asker) ask(ctx context.Context, addr string) (server, master string, err error) {
 	a.mu.Lock()
 	c := a.idle[addr]
@@ -44,9 +44,9 @@ func (a *asker) ask(ctx context.Context, addr string) (server, master string, er
 	return a.server(addr, nc), master, err
 }
 
-// server returns which server a connection leads to. A Dialer of the user may
-// connect to one proxy for all of them, so only the address that it was given
-// tells.
+// server returns which server a connection leads to. A user's Dialer may
+// connect to the same proxy for all of them, so only the address passed to it
+// is conclusive.
 func (s *sentinels) server(addr string, nc net.Conn) string {
 	if s.dialer == nil {
 		return nc.RemoteAddr().String()
@@ -54,8 +54,8 @@ func (s *sentinels) server(addr string, nc net.Conn) string {
 	return strings.Replace(strings.ToLower(addr), ".:", ":", 1)
 }
 
-// put puts the question on a connection, behind the login of a new one, and
-// keeps the connection unless that failed.
+// put sends the question on a connection, after logging in if it is new, and
+// keeps the connection unless that fails.
 func (a *asker) put(ctx context.Context, addr string, c *sentinelConn, login []loginStep) (string, error) {
 	stop := context.AfterFunc(ctx, func() { discard(c.nc) })
 	master, err := c.question(a.master, login)

@@ -1,6 +1,6 @@
-// Package transport carries commands to one node, and to their owner what the
-// node answers and pushes. It knows neither what a command asks for nor the
-// form of its answer.
+// Package transport carries commands to one node, and the node's answers and
+// pushes back to their owner. It knows neither what a command asks for nor the
+// format of its answer.
 //
 // [Ordered] is a connection to a Redis server. Package internal/testkit/memory
 // has a node in the process of a test. Both pass TestTransports.
@@ -14,11 +14,11 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Transport is the way to one node. It connects by itself, and again when a
-// connection breaks. It is safe for concurrent use.
+// Transport is the path to one node. It connects on its own, and reconnects
+// when a connection breaks. It is safe for concurrent use.
 //
-// Invariant: the node carries out commands in the order of Append. What it has
-// not read of a connection that broke it may carry out late: see Lasting. Each
+// Invariant: the node carries out commands in the order of Append. It may carry
+// out late what it had not yet read from a broken connection; see Lasting. Each
 // command that was taken or refused gets exactly one Reply.
 type Transport interface {
 	// Append takes a command if there is room for it. It neither blocks nor
