@@ -19,8 +19,9 @@ func (m *Membership) bind(k int) {
 	n, member := &m.members[k], m.config.Numbered(k)
 	shown := n.has.Recorded()
 	switch {
-	// What it has accepted counts for nothing: it may be of a recording again,
-	// which not all members have accepted. It gets its place as a blank one.
+	// What it has accepted does not count, because it may come from a repeated
+	// recording that not all members have accepted. It gets its place like a blank
+	// server.
 	case n.has.Config == nil, shown == nil && (n.has.Stamp() == m.config.Stamp || m.void(n.has.Config)):
 		m.lost(k)
 	case shown == nil:
@@ -40,9 +41,9 @@ func (m *Membership) bind(k int) {
 	}
 }
 
-// bindOther judges a server of this set that is not the member of its address.
-// One that has left enters as a blank one. What shows a later configuration, or
-// the data of a member, stays as it is.
+// bindOther judges a server of this set that is not the member recorded at its
+// address. One that has left the set enters like a blank server. One that shows
+// a later configuration, or a member's data, stays as it is.
 func (m *Membership) bindOther(k int, shown *Configuration) {
 	n := &m.members[k]
 	switch {
@@ -68,33 +69,33 @@ func (m *Membership) void(accepted *Configuration) bool {
 	return void
 }
 
-// lost judges a blank server at the address of a member. It gets back what it
-// was once enough members say so; its guard time begins.
+// lost judges a blank server at the address of a member. Once enough members
+// say what it was, it gets its place back, and its guard time begins.
 func (m *Membership) lost(k int) {
 	n := &m.members[k]
 	n.fault = SetLost
 	switch {
 	case m.mayRejoin(k):
-		// Seen is what the node keeps now. The step is refused if that has
-		// changed meanwhile, so two clients that restore one node begin one
-		// life of it, and not two.
+		// Seen is what the node stores now. The node refuses the step if that has
+		// changed in the meantime, so two clients that restore the same node begin
+		// one new incarnation, not two.
 		m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity, Config: m.config, Seen: n.has.Text})
 	case m.config.Stage != Stable && !m.confirmedByMajority(-1):
 		n.fault = SetBetween
 	}
 }
 
-// goesOn has a node serve the configuration that counts, from this connection's
-// first request on.
+// goesOn makes a node serve the current configuration, starting with this
+// connection's first request.
 func (m *Membership) goesOn(k int, s RecordStep) {
 	n := &m.members[k]
 	n.fault, n.has = SetFits, NodeSet{Phase: SetRecorded, Identity: s.Identity, Config: s.Config}
 	m.do(k, SetAction{RecordStep: s})
 }
 
-// Met says that a connection has reached a server, and what that keeps. It
-// returns what the connection counts as. Out may have a step for the node,
-// which it gets before anything else.
+// Met records that a connection has reached a server, and what the server
+// stores. It returns what the connection counts as. Out may contain a step for
+// the node, which must be sent to it before anything else.
 func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 	if m.Addr(i) == "" { // it is none any more
 		return SetVerdict{Fault: SetRetired, Node: i}
@@ -125,7 +126,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 	return m.Verdict(i)
 }
 
-// conclude draws what follows from what connection by has shown.
+// conclude draws the conclusions from what connection by has shown.
 func (m *Membership) conclude(by int) {
 	m.forget()
 	for c := cmp.Or(m.found(), m.newer()); c != nil; c = cmp.Or(m.found(), m.newer()) {
@@ -144,8 +145,8 @@ func (m *Membership) Verdict(i int) SetVerdict {
 	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config, Asks: n.fault == SetLost && m.confirmedByMajority(-1)}
 }
 
-// Up says that a connection is ready. The client may have learnt of another
-// configuration since it began.
+// Up records that a connection is ready. The client may have learned of another
+// configuration since the connection began.
 func (m *Membership) Up(i int) {
 	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of resendCommit
 		m.mine.keeps(m.at(i).has)

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Reading is the time that a node has told, in an answer or a push.
+// Reading is a node's time, as given in an answer or a push.
 type Reading struct {
 	Sent, Received protocol.Time // this process's clock before the request and after the answer
 	Micros         int64         // the node's clock in between, which may have been cut to milliseconds
 	Push           bool          // unasked, so Sent is not known
 }
 
-// clockRate bounds how fast the clocks of a node and a client part: by one
-// fiftieth. That is twice the 1% by which clocks may differ, so that no clock
-// that keeps the promise is suspected.
+// clockRate limits how fast the clocks of a node and a client may drift apart:
+// 1/50. That is twice the 1% by which clocks may differ, so no clock within the
+// limit is ever suspected.
 const clockRate = 50
 
 // ClockBounds is what a client knows of one node's clock: bounds of how far it
 // is ahead of the client's own, in nanoseconds. A reading narrows them. Time
 // widens them. It is not safe for concurrent use.
 //
-// Invariant: the lower end is right also if the client's clock stands still
-// while an answer is on its way. The upper end is right for what that clock did
-// before asked. So nothing shows a jump of this node unless it excludes that
-// the client's clock has stood still since asked.
+// Invariant: the lower end is correct even if the client's clock stands still
+// while an answer is on its way. The upper end is correct for what that clock
+// did before asked. So nothing is evidence of a jump of this node unless it
+// rules out that the client's clock has stood still since asked.
 type ClockBounds struct {
 	span
 	known bool
@@ -35,7 +35,7 @@ type ClockBounds struct {
 	fresh protocol.Time // only what was sent since begins the bounds
 }
 
-// span are the bounds as they were right at one time.
+// span holds the bounds as they were at some time.
 type span struct {
 	at       protocol.Time // of the newest reading by then
 	low, top int64
@@ -54,9 +54,9 @@ func (b *ClockBounds) remember(now protocol.Time) {
 	}
 }
 
-// before returns the newest bounds that rest only on what was heard before t,
-// the zero span if there are none. The newest of all may rest on readings
-// since.
+// before returns the newest bounds that depend only on what was heard before t,
+// or the zero span if there are none. Newer bounds may depend on later
+// readings.
 func (b *ClockBounds) before(t protocol.Time) span {
 	if !b.known {
 		return span{}
@@ -72,8 +72,9 @@ func (b *ClockBounds) before(t protocol.Time) span {
 	return span{}
 }
 
-// parted returns how far the clocks have parted since the bounds were right: by
-// lo at least and by hi at most. They may not have parted if lo <= 0 <= hi.
+// parted returns how far the clocks have moved apart since the bounds were
+// correct: at least lo and at most hi. If lo <= 0 <= hi, they may not have
+// moved apart at all.
 func (b *span) parted(r Reading) (lo, hi int64) {
 	if r.Push { // nothing is known of when it was sent: only that it was before
 		drift := int64(max(0, r.Received-b.at)) / clockRate
@@ -84,7 +85,7 @@ func (b *span) parted(r Reading) (lo, hi int64) {
 	return low - b.top - drift, top - b.low + drift
 }
 
-// bounds are what a reading shows by itself.
+// bounds returns the bounds that follow from a single reading.
 func (r Reading) bounds() (low, top int64) {
 	own := int64(r.Received-r.Sent) / clockRate // while the answer was under way
 	return r.Micros*1000 - int64(r.Received) - own, (r.Micros+1000)*1000 - int64(r.Sent) + own
@@ -118,14 +119,15 @@ func (b *ClockBounds) Take(r Reading) bool {
 	return true
 }
 
-// begin sets the bounds by one reading alone. The past is dropped: it is of
-// another clock, or of the same one before it was set.
+// begin sets the bounds from a single reading. The past is dropped, because it
+// belongs to another clock, or to the same one before it was set.
 func (b *ClockBounds) begin(r Reading) {
 	low, top := r.bounds()
 	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Received, low, top}, [9]span{}
 }
 
-// Forget has the next reading set the bounds, if it was sent since a time.
+// Forget makes the next reading set the bounds, provided that it was sent after
+// a given time.
 func (b *ClockBounds) Forget(since protocol.Time) { b.known, b.fresh = false, since }
 
 // At returns when the newest reading was heard, 0 if the bounds are not known.

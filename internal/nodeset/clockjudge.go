@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The judgement whose clock it was, the node's or this process's. The cases and
+// Deciding whose clock was wrong, the node's or this process's. The cases and
 // their evidence are in nodeclock.go. The order matters. If q nodes have parted
 // by the same amount, this process's clock stood still, and no node is blamed.
 // Only then is each case judged by itself. A case without decisive evidence is
@@ -15,7 +15,7 @@ import (
 // Invariant: a node is asked to begin another incarnation only if q other nodes
 // rule out that this process's clock stood still by that amount.
 
-// Tick decides every case that can be decided by now.
+// Tick decides every case that can now be decided.
 func (c *Clocks) Tick(now protocol.Time) {
 	if invariant.On {
 		defer c.check()
@@ -74,9 +74,9 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	return !k.open //mutant:RuleDoubt=!k.open || k.doubted && !k.blamed
 }
 
-// doubt handles a case in which it is unknown whose clock it was. The node does
-// not count until the case closes, and its earlier leases end early for their
-// claims.
+// doubt handles a case in which it is unknown whose clock was wrong. The node
+// does not count until the case closes, and its earlier leases end early for
+// their claims.
 // Invariant: a case in doubt stays open until every lease has ended that the
 // node gave to any client. None is longer than half the set's guard time.
 func (c *Clocks) doubt(node int) {

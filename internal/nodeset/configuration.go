@@ -15,14 +15,14 @@ import (
 // the order of configurations. docs/internals/protocol.md, "Sets of nodes",
 // states the rules and proves them.
 
-// Ballot orders what several clients propose. Two are never equal, and a later
-// one is higher. It is 11 hexadecimal digits of milliseconds and 8 of chance,
-// so nodes compare ballots as texts.
+// Ballot orders the proposals of several clients. No two are equal, and a later
+// one is higher. It consists of 11 hexadecimal digits of milliseconds and 8
+// random ones, so nodes can compare ballots as strings.
 type Ballot string
 
 const ballotLength = 11 + 8
 
-// NewBallot returns a ballot of that moment that is higher than above.
+// NewBallot returns a ballot for the given moment that is higher than above.
 func NewBallot(at time.Time, chance uint32, above Ballot) Ballot {
 	millis := max(0, at.UnixMilli())
 	b := func() Ballot { return Ballot(fmt.Sprintf("%011x%08x", millis, chance)) }
@@ -55,7 +55,8 @@ func (s Stamp) parts() (epoch uint64, b Ballot, ok bool) {
 	return epoch, Ballot(ballot), err == nil && epoch > 0 && len(ballot) == ballotLength && strings.Trim(ballot, "0123456789abcdef") == ""
 }
 
-// Epoch returns which configuration of its set it is, from 1 on; 0 for none.
+// Epoch returns the number of the configuration within its set, starting at 1;
+// 0 for none.
 func (s Stamp) Epoch() uint64 {
 	epoch, _, _ := s.parts()
 	return epoch
@@ -94,9 +95,9 @@ func (m *Member) Has(addr string) bool { return m.Addr == addr || slices.Contain
 // All returns the member's addresses, the first one first.
 func (m *Member) All() []string { return append([]string{m.Addr}, m.Also...) }
 
-// MaxAddrs is how many addresses a member can have, and MaxAddr how long an
-// operator may make one. The record of a set stays far below what the scripts
-// read of it.
+// MaxAddrs is the maximum number of addresses of a member, and MaxAddr the
+// maximum length of an address that an operator sets. The record of a set stays
+// far below what the scripts can read.
 const (
 	MaxAddrs = 4
 	MaxAddr  = 1024
@@ -109,8 +110,9 @@ type Shared struct {
 	Skew      time.Duration // the largest tolerated difference between node clocks
 }
 
-// Configuration is which nodes make a quorum, and what all their clients share.
-// It does not change: another set of nodes is another Configuration.
+// Configuration says which nodes make a quorum, and holds what all their
+// clients share. It is immutable: another set of nodes is another
+// Configuration.
 type Configuration struct {
 	Stamp   Stamp
 	Origin  Stamp // of the set's first configuration
@@ -127,9 +129,9 @@ func (c *Configuration) Guard() time.Duration { return max(c.Now.Guard, c.Next.G
 
 // Retention returns the retention in force: the longer one, and no less than
 // the guard time.
-// Invariant: a node keeps what is of any lease for as long as that may run. It
-// takes a lease that is longer than the asker's and the retention for one of
-// before its clock was set back, and shortens it.
+// Invariant: a node keeps the data of any lease for as long as the lease may
+// run. If a lease is longer than the asker's and than the retention, the node
+// assumes that it is from before the clock was set back, and shortens it.
 func (c *Configuration) Retention() time.Duration {
 	return max(c.Now.Retention, c.Next.Retention, c.Guard())
 }
@@ -155,13 +157,14 @@ func (c *Configuration) Addrs() []string {
 	return addrs
 }
 
-// Member returns the place of an identity among the members, -1 if no member
-// has it.
+// Member returns the index of the member with an identity, or -1 if there is
+// none.
 func (c *Configuration) Member(identity string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Identity == identity })
 }
 
-// Place is Member for an address, be it any of the member's.
+// Place is like Member, but for an address, which may be any of the member's
+// addresses.
 func (c *Configuration) Place(addr string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Has(addr) })
 }
@@ -180,12 +183,13 @@ func (c *Configuration) Numbered(number int) *Member {
 	return nil
 }
 
-// Kin reports whether two configurations are of one set: they go back to the
-// same first one. Its stamp has a ballot, which is random in part, so it is no
-// other set's.
+// Kin reports whether two configurations belong to the same set, that is, go
+// back to the same first one. That one's stamp has a ballot, which is partly
+// random, so no other set has it.
 func (c *Configuration) Kin(o *Configuration) bool { return c.Origin == o.Origin }
 
-// numbers returns the members of which is true, a bit for each number.
+// numbers returns the members for which the condition is true, as one bit for
+// each number.
 func (c *Configuration) numbers(is func(m *Member) bool) (numbers uint32) {
 	for i := range c.Members {
 		if m := &c.Members[i]; is(m) {
@@ -210,8 +214,8 @@ func (c *Configuration) Quorums() protocol.Quorums {
 	return protocol.Quorums{Present: present, Next: next} //mutant:RuleSetBoth=protocol.Quorums{Present: next}
 }
 
-// widens reports whether each quorum of a configuration has one of the
-// configuration o that it follows directly.
+// widens reports whether each quorum of a configuration contains a quorum of o,
+// the configuration that it directly follows.
 func (c *Configuration) widens(o *Configuration) bool {
 	if o == nil || c.Stamp.Epoch() != o.Stamp.Epoch()+1 {
 		return false
@@ -235,7 +239,7 @@ const MaxMembers = 31
 // Invariant: the register counts the nodes that stay or leave, in every stage.
 func SuccessorName(s Stamp) string { return protocol.Successors + string(s) }
 
-// Stage is how far an exchange of nodes has come.
+// Stage is the progress of an exchange of nodes.
 type Stage uint8
 
 const (

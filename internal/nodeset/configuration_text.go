@@ -28,7 +28,8 @@ func (c *Configuration) String() string {
 	return b.String()
 }
 
-// quoted has an address be one word. Paths of sockets may contain spaces.
+// quoted turns an address into a single word. Paths of sockets may contain
+// spaces.
 var (
 	quoted   = strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0a", "\r", "%0d", "\t", "%09")
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
@@ -45,8 +46,8 @@ const nextAddr = "%,"
 // of clients would have a holder while a fleet is upgraded.
 const Layout = 1
 
-// LayoutOf returns with which Layout a node has recorded its set, from what the
-// node keeps; 0 if that makes no sense.
+// LayoutOf returns the Layout with which a node has recorded its set, given
+// what the node stores; 0 if that is malformed.
 func LayoutOf(text string) int {
 	words := strings.Fields(text)
 	if len(words) < 6 {
@@ -62,9 +63,9 @@ func LayoutOf(text string) int {
 // headWords is how many words a configuration has before its members.
 const headWords = 12
 
-// ParseConfiguration reads what String returns. The text is a node's, so
-// another program may have written it. What makes no sense is no configuration:
-// nothing of it may end the process or count.
+// ParseConfiguration parses what String returns. The text comes from a node, so
+// another program may have written it. Malformed text is not a configuration:
+// it must neither crash the process nor count.
 func ParseConfiguration(text string) (*Configuration, bool) {
 	words := strings.Fields(text)
 	if len(words) < headWords || words[1] != strconv.Itoa(Layout) {
@@ -105,8 +106,8 @@ func (s *Shared) parse(words []string) bool {
 	return true
 }
 
-// parseMember reads one member. One identity, address or number twice would be
-// one node with two votes, in the list of every client.
+// parseMember parses one member. If an identity, an address or a number
+// occurred twice, one node would have two votes for every client.
 func (c *Configuration) parseMember(words []string) bool {
 	head := words[0]
 	n, err := strconv.ParseUint(head[:len(head)-1], 10, 8)
@@ -120,7 +121,7 @@ func (c *Configuration) parseMember(words []string) bool {
 	return true
 }
 
-// parseAddrs reads the addresses of a member, which no other one has.
+// parseAddrs parses the addresses of a member, which no other member may have.
 func (c *Configuration) parseAddrs(m *Member, word string) bool {
 	all := strings.Split(word, nextAddr)
 	for i, text := range all {

@@ -60,14 +60,14 @@ type SetVerdict struct {
 	Asks  bool           // of SetLost: q members have said what the set is, and are asked whether they still do
 }
 
-// Enters reports whether the node is a blank one that is about to enter the
-// set. It has lost nothing.
+// Enters reports whether the node is blank and about to enter the set, so it
+// has not lost anything.
 func (v SetVerdict) Enters() bool {
 	member := v.Set.Numbered(v.Node)
 	return (v.Fault == SetLost || v.Fault == SetBetween) && member != nil && member.Role == Enters
 }
 
-// SetAction is what is to be done about a connection.
+// SetAction is what to do about a connection.
 type SetAction struct {
 	RecordStep
 	Reconnect bool   // end the connection, the next one judges again; else the step is to be carried out
@@ -79,7 +79,7 @@ type SetAction struct {
 // Config returns the configuration that the client counts on, nil for none.
 func (t *contacts) Config() *Configuration { return t.config }
 
-// Stamp returns what its requests name.
+// Stamp returns the stamp that the client's requests name.
 func (t *contacts) Stamp() Stamp {
 	if t.config == nil {
 		return ""
@@ -89,9 +89,9 @@ func (t *contacts) Stamp() Stamp {
 
 func (t *contacts) List() []string { return slices.Clone(t.list) }
 
-// Relist gives the client another list. It binds nothing: the addresses are
-// asked which set counts. Connections to addresses that are at the same place
-// of both lists go on, the others end.
+// Relist gives the client another list. This decides nothing by itself: the
+// addresses are asked which set counts. Connections to addresses at the same
+// position in both lists continue, and the others end.
 func (t *contacts) Relist(list []string) {
 	seeds := make([]contact, len(list))
 	for i := range max(len(t.list), len(list)) {
@@ -110,8 +110,8 @@ func (t *contacts) Relist(list []string) {
 	t.tend()
 }
 
-// at returns a connection. One to an address that has left the list, or of the
-// number of no member, is not up and shows nothing.
+// at returns a connection. If the address has left the list, or the number
+// belongs to no member, the connection is not up and shows nothing.
 func (t *contacts) at(i int) *contact {
 	switch {
 	case i-Seed >= len(t.seeds):
@@ -137,9 +137,10 @@ func (t *contacts) each(f func(i int, n *contact)) {
 // dials returns the address by which this client reaches a member: the one that
 // its list names, else the first.
 //
-// Invariant: it is one of those that the set records, and there is one
-// connection to a member. So a member has one vote, whatever its addresses are:
-// an operator adds an address only of the very server that serves the member.
+// Invariant: the address is one of those recorded in the set, and there is only
+// one connection to each member. So a member has one vote, however many
+// addresses it has: an operator may only add addresses of the server that
+// serves the member.
 func (t *contacts) dials(m *Member) string {
 	if i := slices.IndexFunc(t.list, m.Has); i >= 0 { //mutant:RuleSetListed
 		return t.list[i]
@@ -194,7 +195,8 @@ func (t *contacts) reached() bool {
 	return t.config.Quorums().Met(up)
 }
 
-// tend has the connections to the list begin or end, as Wants says.
+// tend starts and ends the connections to the addresses of the list, according
+// to Wants.
 func (t *contacts) tend() {
 	for i := range t.seeds {
 		if n, wants := &t.seeds[i], t.Wants(Seed+i); wants == n.ended {
@@ -213,8 +215,8 @@ func (t *contacts) Has(i int) *NodeSet {
 	return nil
 }
 
-// Again has a connection be judged again. One that is not ready yet cannot be
-// ended: Up does it then.
+// Again has a connection judged again. A connection that is not ready yet
+// cannot be ended, so Up does it later.
 func (t *contacts) Again(i int) {
 	if n := t.at(i); n.up && !n.again {
 		n.again = true
@@ -222,7 +224,7 @@ func (t *contacts) Again(i int) {
 	}
 }
 
-// Rejudge has the nodes without a vote be judged again that may have one now.
+// Rejudge has nodes without a vote judged again if they may have one now.
 func (t *contacts) Rejudge() {
 	t.each(func(i int, n *contact) {
 		if n.fault == SetLost || n.fault == SetPending || n.fault == SetUnknown {
@@ -231,17 +233,17 @@ func (t *contacts) Rejudge() {
 	})
 }
 
-// Refused says that a node has refused a request, as it serves another
-// configuration, or another life of its data: the next connection shows which.
-// A node without a vote gets none.
+// Refused records that a node has refused a request because it serves another
+// configuration, or has another incarnation of its data; the next connection
+// shows which. A node without a vote gets no requests.
 func (t *contacts) Refused(i int) {
 	if t.at(i).fault == SetFits {
 		t.Again(i)
 	}
 }
 
-// do has something be done about a connection. A step is carried out there
-// before anything else.
+// do schedules an action for a connection. A step is carried out there before
+// anything else.
 func (t *contacts) do(i int, a SetAction) {
 	a.Node = i
 	t.Out = append(t.Out, a)
@@ -288,8 +290,8 @@ func (t *contacts) shown() (sets [][]*Configuration) {
 	return sets
 }
 
-// Wrong returns why no node may be used, SetFits if they may: no q nodes of the
-// list agree on a set, and they show different ones, or one that has other
+// Wrong returns why no node may be used, or SetFits if they may: no q nodes of
+// the list agree on a set, and they show different sets, or one that has other
 // members.
 func (t *contacts) Wrong() SetVerdict {
 	if t.config != nil {

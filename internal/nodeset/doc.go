@@ -1,5 +1,5 @@
 // Package nodeset decides which servers are the nodes: which configuration
-// counts, which server is which member, and which replies of it count. It is
+// counts, which server is which member, and which of its replies count. It is
 // pure.
 //
 //	configuration.go             what a set is, and which members make a quorum
@@ -15,6 +15,6 @@
 //	nodeclock.go, clockjudge.go  which of the two it was
 //	check.go                     what must hold after each event, in builds with the tag invariants
 //
-// Invariant: what is in doubt does not vote. A node that does not vote is a
+// Invariant: a node in doubt does not vote. A node that does not vote is like a
 // node that is down, which is always safe.
 package nodeset

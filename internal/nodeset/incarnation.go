@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Which replies of a node count. Each node is in one of these states. A
-// connection begins in unknown.
+// Which replies of a node count. Each node is in one of these states; a
+// connection starts in unknown.
 //
 //	         Show           Check, another incarnation
 //	unknown ------> voting ---------------------------> the connection ends

@@ -23,8 +23,8 @@ import (
 // So two claims that hold at one time had their votes from majorities of one
 // set.
 
-// Membership is what a client knows of its nodes' set. It is not safe for
-// concurrent use.
+// Membership is what a client knows about the set of its nodes. It is not safe
+// for concurrent use.
 type Membership struct {
 	contacts
 	memberReports
@@ -53,8 +53,8 @@ func (m *Membership) adopt(by int, c *Configuration) {
 			if c.Numbered(gone.Number) != nil && c.Numbered(gone.Number).Identity == gone.Identity {
 				continue
 			}
-			// It keeps the configuration that followed, and serves nothing. So
-			// a client whose list has its address finds the set.
+			// It stores the configuration that followed, and serves nothing. So a client
+			// that has its address in its list can find the set.
 			if n := &m.members[gone.Number]; n.up && n.fault == SetFits && c.Stage == Stable {
 				m.do(gone.Number, SetAction{RecordStep: RecordStep{Kind: SetRetire, Identity: gone.Identity, Config: c}})
 			}
@@ -84,9 +84,9 @@ func (m *Membership) blank(k int, fault SetFault) {
 	m.members[k], m.reports[k] = contact{fault: fault}, memberReport{}
 }
 
-// forget makes the client count on no set: each member that decides what
-// follows has lost its data, or is in another set by now. The client then
-// behaves like one that starts with the members' addresses as its list.
+// forget makes the client rely on no set: each member that decides what follows
+// has lost its data, or is now in another set. The client then behaves as if it
+// had just started with the members' addresses as its list.
 func (m *Membership) forget() {
 	if m.config == nil {
 		return
@@ -122,8 +122,8 @@ func (m *Membership) Decide(c *Configuration) {
 	}
 }
 
-// HandleReport takes what member k keeps, as it was asked by the SetAction of that
-// number.
+// HandleReport processes what member k stores, in answer to the SetAction with
+// that number.
 func (m *Membership) HandleReport(k int, ask uint32, has NodeSet, next RecordedNext) {
 	if c := m.handleReport(k, ask, has, next); c != nil {
 		m.adopt(-1, c)

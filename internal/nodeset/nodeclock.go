@@ -15,9 +15,9 @@ import (
 //
 // ClockBounds notices that the two clocks have parted: a reading is outside its
 // bounds. Clocks judges which of them it was, by the three cases of
-// docs/internals/protocol.md, "Clocks". A node in doubt is as a node that is
-// down. To blame every node that has parted is wrong: a client that slept would
-// silence all nodes.
+// docs/internals/protocol.md, "Clocks". A node in doubt is treated like a node
+// that is down. It would be wrong to blame every node whose clock has moved
+// away: a client that slept would then silence all nodes.
 
 // ClockEventKind is what to do about clocks.
 type ClockEventKind uint8
@@ -38,7 +38,7 @@ type ClockEvent struct {
 	By    time.Duration
 }
 
-// clockCase is open while a node's clock and ours have parted.
+// clockCase is open while a node's clock and ours have moved apart.
 type clockCase struct {
 	open         bool
 	at           protocol.Time // since when: what is sent from here on is evidence
@@ -54,10 +54,9 @@ type clockCase struct {
 }
 
 // Clocks judges the clocks of all nodes for one process. Its methods take what
-// has happened; Out is what is to be done then, and Wake is when it wants a
-// Tick. It is not safe for concurrent use. A runtime may call
-// [ClockBounds.Take] instead of Read while Open is false, under a lock for each
-// node.
+// has happened; afterwards Out says what to do, and Wake when it wants a Tick.
+// It is not safe for concurrent use. A runtime may call [ClockBounds.Take]
+// instead of Read while Open is false, under a lock for each node.
 type Clocks struct {
 	Wait    time.Duration // how long the other nodes are waited for: a node timeout
 	Longest time.Duration // no lease lasts longer: half the guard time of the set
@@ -89,8 +88,8 @@ func (c *Clocks) Grow(bounds []*ClockBounds) {
 	}
 }
 
-// Open reports whether some node's clock and this process's have parted, and
-// that has not been settled.
+// Open reports whether there is an unsettled case, that is, whether some node's
+// clock and this process's clock have moved apart.
 func (c *Clocks) Open() bool { return c.open > 0 }
 
 // suspect opens a case: the clocks have parted.
@@ -137,7 +136,7 @@ func (c *Clocks) closeCase(node int) {
 	c.open--
 }
 
-// due is when a case that cannot be decided is taken for one.
+// due returns when a case counts as undecidable.
 func (c *Clocks) due(k *clockCase) protocol.Time {
 	if bits.OnesCount32(c.Sets.All()) == 1 {
 		return k.at // no other node can tell
@@ -146,13 +145,13 @@ func (c *Clocks) due(k *clockCase) protocol.Time {
 }
 
 // slowNodeFactor is how many times Wait the client relies on the other nodes'
-// leases while none of these nodes answers. They may only be slow. No more than
-// a ttl: a node timeout is a quarter of that at most.
+// leases while none of these nodes answers. They may just be slow. The total is
+// at most a ttl, because a node timeout is at most a quarter of it.
 const slowNodeFactor = 4
 
-// early has the leases that nodes gave end earlier. If two cases have one
-// cause, they end earlier twice: that is safe. After a clock was set back
-// leases last longer, which is no reason to rely on that.
+// early makes the leases that nodes gave end earlier. If two cases have the
+// same cause, leases are shortened twice, which is safe. After a clock was set
+// back, leases last longer, but nothing may rely on that.
 func (c *Clocks) early(nodes uint32, by int64) {
 	if by > 0 { //mutant:RuleEarly
 		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})
@@ -160,7 +159,7 @@ func (c *Clocks) early(nodes uint32, by int64) {
 }
 
 // noteEvidence notes for which cases a reading shows that this process's clock
-// has not stood still: what was known of this node before excludes that.
+// has not stood still, because what was known about this node rules that out.
 func (c *Clocks) noteEvidence(node int, r Reading) {
 	for i := range c.cases {
 		k := &c.cases[i]
@@ -179,10 +178,10 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 	}
 }
 
-// Median returns by how much at least the median of the nodes' clocks is ahead
-// of this process's. Nodes in doubt are left out, if there are others. It takes
-// the lower ends of the bounds: no node's clock is ahead of what is taken for
-// it, and a sleep does not make these wrong.
+// Median returns a lower bound on how far the median of the nodes' clocks is
+// ahead of this process's clock. Nodes in doubt are left out if there are
+// others. It uses the lower ends of the bounds, which are never above a node's
+// clock and stay correct if the process sleeps.
 func (c *Clocks) Median() (ahead int64, known bool) {
 	var buf [protocol.MaxNodes]int64
 	for _, open := range []bool{false, true} {
@@ -226,10 +225,10 @@ func (c *Clocks) IncarnationBegan(node int) {
 	}
 }
 
-// Slept says that this process slept until a time, and that its clock counts
-// the sleep, less the error of the kernel: some read a clock of seconds.
-// Nothing that is known of clocks from before is evidence, and the bounds begin
-// with the next answers.
+// Slept records that this process slept until the given time, and that its
+// clock counts the sleep, apart from the kernel's error: some kernels read a
+// clock with a resolution of seconds. Nothing known about clocks from before is
+// evidence, and the bounds start over with the next answers.
 func (c *Clocks) Slept(until protocol.Time) {
 	c.early(1<<len(c.bounds)-1, int64(time.Second))
 	for i, b := range c.bounds {

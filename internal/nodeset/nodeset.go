@@ -8,7 +8,7 @@ import (
 
 // What a node stores about its set, and the text form of that.
 
-// SetPhase is how far the recording of a set has come at a node.
+// SetPhase is the progress of recording a set on a node.
 type SetPhase uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	SetRecorded                 // it has one that all nodes of the list had recorded, or that was decided
 )
 
-// NodeSet is what a node has recorded of its set.
+// NodeSet is what a node has recorded about its set.
 type NodeSet struct {
 	Promised Ballot // no lower one is accepted any more
 	Accepted Ballot
@@ -62,7 +62,7 @@ func (n *NodeSet) String() string {
 	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phases[n.Phase], n.Identity, n.Config)
 }
 
-// ParseNodeSet reads what a node keeps. A blank node keeps nothing.
+// ParseNodeSet parses what a node stores. A blank node stores nothing.
 func ParseNodeSet(text string) (n NodeSet, ok bool) {
 	if text == "" {
 		return n, true

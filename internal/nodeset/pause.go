@@ -2,8 +2,8 @@ package nodeset
 
 import "time"
 
-// How long a client waits before it tries again. The pauses double: a try that
-// others disturb must in the end find a time in which it is alone.
+// How long a client waits before it tries again. The pauses double, so that an
+// attempt that others disturb will eventually run alone.
 
 // JudgePause returns for how long the connection to a node without a vote goes
 // on before the node is judged again. was is the pause before, 0 for none. What

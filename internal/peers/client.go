@@ -1,8 +1,8 @@
 package peers
 
-// The process.Client, which decides which replies count, whether clocks have
-// parted and which nodes are repaired. This file gives it the time and the
-// nodes' answers, and carries out its actions.
+// The runtime of process.Client, which decides which replies count, whether
+// clocks have moved apart, and which nodes are repaired. This file gives it the
+// time and the nodes' answers, and carries out its actions.
 // Invariant: the Client's actions are carried out without the Client's lock
 // held.
 
@@ -36,16 +36,16 @@ func (d *driver) init(ps *Peers) {
 // Stop ends the timer permanently.
 func (d *driver) Stop() { d.timer.Stop() }
 
-// It runs in the goroutine of the timer.
+// It runs on the timer's goroutine.
 func (d *driver) tick() {
 	if !d.ps.IsClosed() {
 		d.CarryOut(d.Client.Tick(d.ps.Now()))
 	}
 }
 
-// CarryOut does what the Client says. The caller holds no lock of an attempt or
-// a registerCall. Two goroutines may carry out their actions in any order: late
-// is right at any time.
+// CarryOut performs the Client's actions. The caller must not hold the lock of
+// an attempt or a registerCall. Two goroutines may carry out their actions in
+// any order, because an action may always be late.
 func (d *driver) CarryOut(do []process.Action) {
 	if len(do) > 0 && d.ps.Nodes.Size() == 0 { // the first group is yet to come, and an Action names a node
 		d.ps.Nodes.Grow(d.ps, 1)
@@ -58,8 +58,8 @@ func (d *driver) CarryOut(do []process.Action) {
 	}
 }
 
-// It must not block for long: the goroutine may be the reader of a node. What
-// waits for nodes is a question with a reply, or a task.
+// It must not block for long, because the goroutine may be the reader of a
+// node. Anything that waits for nodes is a question with a reply, or a task.
 func (d *driver) act(a *process.Action) {
 	n := d.ps.Nodes.At(a.Node)
 	switch a.Kind {
@@ -98,13 +98,13 @@ func (d *driver) act(a *process.Action) {
 	}
 }
 
-// report tells the log and the observer what the Client has found out.
-// Invariant: it runs after all of act. A logger may block; what is to be done
-// for safety is done by then.
+// report passes what the Client has found out to the log and the observer.
+// Invariant: it runs after everything else. A logger may block, so whatever
+// safety requires must already be done.
 func (d *driver) report(n *Node, a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:
-		// Noted first: a logger that blocks must not keep it from Check.
+		// Note it first: a logger that blocks must not keep it from Check.
 		n.Jump.Store(&Jump{a.By, time.Now()})
 		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node", n.Addr, "by", a.By)
 		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
@@ -128,15 +128,15 @@ func (n *Node) askTime() *flow.Request {
 	}}
 }
 
-// showTime takes the time that a node has told. It is evidence about clocks and
-// nothing else, so what the Client makes of the reading itself is dropped.
+// showTime processes a node's time. It is evidence about clocks and nothing
+// else, so the Client's verdict on the reading itself is ignored.
 func (d *driver) showTime(node int, r nodeset.Reading) {
 	_, do := d.Client.Time(node, r)
 	d.CarryOut(do)
 }
 
-// Doubted says what the clocks say against a node's answer to a claim, nil if
-// that is nothing. Called with a.mu held.
+// Doubted returns the objection of the clocks to a node's answer to a claim, or
+// nil if there is none. Called with a.mu held.
 func (d *driver) Doubted(doubt lease.Doubt, a *protocol.Answer) error {
 	if doubt == lease.NoDoubt {
 		return nil

@@ -112,8 +112,8 @@ func (s *members) want() {
 // right after Connect is in time.
 const operatorsTime = time.Second
 
-// wantSoon has blank nodes record the set of the list even if no call comes: a
-// service may ask health.Ready alone before it takes its first lock.
+// wantSoon has blank nodes record the set of the list even if no call is made:
+// a service may only use health.Ready before it takes its first lock.
 func (s *members) wantSoon() {
 	if s.wanted.Load() || s.declared.Load() || s.ps.Set.LooksOnly || !s.allBlank() || s.soon.Swap(true) {
 		return
@@ -202,7 +202,8 @@ func (s *members) tried() bool {
 
 // ReadyWith is Ready for claims with these settings.
 func (ps *Peers) ReadyWith(ctx context.Context, set *setup.Settings) error {
-	// Nothing says when a majority is connected, so this looks each 2 ms.
+	// There is no signal for when a majority is connected, so this polls every 2
+	// ms.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {

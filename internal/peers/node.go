@@ -75,7 +75,7 @@ func (n *Node) up() {
 	n.Room()
 }
 
-// warnOfEviction logs once what otherwise only Check tells.
+// warnOfEviction logs once what otherwise only Check would report.
 func (n *Node) warnOfEviction() {
 	policy := n.Info().Eviction
 	if policy != n.evicts && report.Evicts(policy) && n.ps.Set.First() {
@@ -98,7 +98,8 @@ func (n *Node) down(err error) {
 		if errors.Is(err, fault.ErrRejudged) || n.Dropped.Load() { // logVerdict says what is wrong with it
 			ps.Set.Logger.Debug("quorate: connection to a node has ended", "node", n.Addr, "why", err)
 		} else {
-			// A node that answers and then breaks each connection is down once a second.
+			// A node that answers and then breaks every connection goes down once a
+			// second.
 			log := slog.New(report.Deduplicate(ps.Set.Logger.Handler(), &n.downs))
 			log.Warn("quorate: node is down", "node", n.Addr, "error", err)
 		}

@@ -35,7 +35,8 @@ func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 	return ps
 }
 
-// Begin starts the nodes of the list. It fails if one of them cannot be a node.
+// Begin starts the nodes of the list. It returns an error if one of them cannot
+// be a node.
 func (ps *Peers) Begin(clients []redis.UniversalClient) error {
 	for i, c := range clients {
 		if err := ps.Seeds.Connect(ps, nodeset.Seed+i, ps.Clients.List()[i], c, false); err != nil {
@@ -148,7 +149,8 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 	return n, nil
 }
 
-// end ends what a node has: goroutines, connections and timers.
+// end stops everything that belongs to a node: goroutines, connections and
+// timers.
 func (n *Node) end(ctx context.Context) error {
 	unsent := n.Drain(ctx)
 	// ready is closed after the link: a call that waits for the first attempt
@@ -198,9 +200,9 @@ func (s *nodes) Only(set uint32) *Node {
 	return s.At(bits.TrailingZeros32(set))
 }
 
-// Read has a caller read what the node answers: see [transport.Transport]. For
-// a quorum of more nodes than one a caller cannot read all answers itself, so
-// there n is nil.
+// Read lets a caller read the node's answers itself; see [transport.Transport].
+// With a quorum of more than one node a caller cannot read all answers itself,
+// so n is nil then.
 func (n *Node) Read(until <-chan struct{}) {
 	if n != nil {
 		n.Link.Read(until)

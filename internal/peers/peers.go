@@ -53,8 +53,8 @@ type Peers struct {
 	Clients    *setup.Clients
 }
 
-// claims is what a client has under way at its nodes. None of these waits for a
-// node.
+// claims is what a client has in progress at its nodes. None of its methods
+// waits for a node.
 type claims interface {
 	// Each passes an event to every claim.
 	Each(event func(c *process.Attempt, now protocol.Time))
@@ -62,11 +62,11 @@ type claims interface {
 	EachOperation(event func(in *lease.RegisterOp, now protocol.Time))
 	// Signal has the watches ask again.
 	Signal()
-	// Push passes on what a node has said to a claim or a watch.
+	// Push passes a node's push on to a claim or a watch.
 	Push(node int, m *protocol.Push)
-	// Repair does a task of a repair.
+	// Repair performs a task of a repair.
 	Repair(task *repair.Task)
-	// Batch makes one command of many of a node.
+	// Batch combines many commands for a node into one.
 	Batch() transport.Batch
 	// Alone reports whether no claim waits for a push.
 	Alone() bool
@@ -94,15 +94,16 @@ func Identity() string {
 	return NewID().String()[:16]
 }
 
-// Chance tells two ballots of one moment apart. It comes from the system, as
-// ids do: machines that go on from one snapshot have one state of math/rand.
+// Chance makes two ballots from the same moment differ. Like ids, it comes from
+// the system's random source: machines restored from the same snapshot share
+// the state of math/rand.
 func Chance() uint32 {
 	id := NewID()
 	return binary.BigEndian.Uint32(id[:4])
 }
 
-// Node is one master as this client sees it. Each field says which goroutine
-// writes it; the others are set once, or have locks of their own.
+// Node is one master as this client sees it. Fields say which goroutine writes
+// them; the others are set once or have their own locks.
 type Node struct {
 	flow.Connection
 	ps     *Peers
@@ -127,12 +128,12 @@ type Node struct {
 	Ended   chan struct{} // closed when it was dropped and has ended
 }
 
-// A seed is a node of the client's list, which only shows what it keeps.
+// A seed is a node of the client's list that is only asked what it stores.
 func (n *Node) Seed() bool { return n.Index >= nodeset.Seed }
 
-// probed is what a node has answered as a connection began. If the node knows
-// the scripts and its marker names its run, there is nothing to tell it, and
-// the handshake is over after one round trip.
+// probed is what a node answered at the start of a connection. If the node
+// knows the scripts and its marker names its run, there is nothing to send, and
+// the handshake takes one round trip.
 type probed struct {
 	set     string      // what it has recorded of its set
 	home    script.Home // the marker is of that
@@ -180,8 +181,8 @@ func (s *nodes) All() []*Node {
 	return nil
 }
 
-// Live are the nodes that were not dropped. It is for what looks at nodes one
-// by one. What counts votes goes by the Client's Group.
+// Live returns the nodes that have not been dropped, for code that looks at
+// nodes one by one. To count votes, use the Client's Group.
 func (s *nodes) Live() []*Node {
 	return slices.DeleteFunc(slices.Clone(s.All()), func(n *Node) bool { return n.Dropped.Load() })
 }
@@ -190,7 +191,7 @@ func (s *nodes) At(i int) *Node { return (*s.list.Load())[i-s.base] }
 
 func (s *nodes) Size() int { return len(s.All()) }
 
-// pool returns the nodes that an index is of.
+// pool returns the nodes that an index belongs to.
 func (ps *Peers) pool(i int) *nodes {
 	if i >= nodeset.Seed {
 		return &ps.Seeds
@@ -273,7 +274,7 @@ type recorder struct {
 	promised   nodeset.Ballot // the highest one that a recording has met
 }
 
-// Usable reports whether a claim can begin.
+// Usable reports whether a claim can start.
 // Invariant: no claim begins before requests name a set.
 func (s *members) Usable() bool { return s.Config.Load() != nil && s.Home() != "" }
 
@@ -285,10 +286,10 @@ func (s *members) Home() script.Home { return s.Named.Load().Home }
 // counts (rule 1).
 func (s *members) MarkerKey() string { return s.Home().Marker(s.ps.Set.Prefix) }
 
-// Guard is that of the set, or of this client while no set is known.
+// Guard returns the set's guard time, or this client's while no set is known.
 func (ps *Peers) Guard() time.Duration { return ps.Members.Named.Load().Guard }
 
-// Skew is that of the set, or of this client while no set is known.
+// Skew returns the set's skew, or this client's while no set is known.
 func (ps *Peers) Skew() time.Duration {
 	if c := ps.Members.Config.Load(); c != nil {
 		return c.Skew()
