@@ -99,8 +99,8 @@ func (d *driver) act(a *process.Action) {
 }
 
 // report passes what the Client has found out to the log and the observer.
-// Invariant: it runs after everything else. A logger may block, so whatever
-// safety requires must already be done.
+// Invariant: it runs after act is done with everything. A logger may block, so
+// whatever safety requires must already be done.
 func (d *driver) report(n *Node, a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:
