@@ -17,8 +17,8 @@ import (
 // its turn on new. So all processes must pass old and new in the same order.
 // The context of [Group.Do] ends when either hold is lost. [Group.Leases]
 // returns both holds. The two sets must not share a server. If they are the
-// same set, every call that would lock reports it. Both takes the options of
-// [All] and panics for the same reasons.
+// same set, every call that would lock returns an error. Both takes the options
+// of [All] and panics for the same reasons.
 func Both(old, new *quorate.Quorum, name string, opts ...quorate.SharedOption) *Group {
 	g := &Group{turn: make(chan struct{}, 1)}
 	g.add(old, name, "mutex.Both", opts)
