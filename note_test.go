@@ -43,7 +43,7 @@ func TestNotes(t *testing.T) {
 				return func() { _ = e.Resign(ctx) }, e.Campaign(ctx, "")
 			},
 			"group": func(ctx context.Context, name string) (func(), error) {
-				g := mutex.All(q, name)
+				g := mutex.All(q, []string{name})
 				return func() { g.Unlock() }, g.LockContext(ctx)
 			},
 		} {
