@@ -149,3 +149,21 @@ func TestGuardTimeBelowTheOperatorsTTL(t *testing.T) {
 		assert.Equal(t, guard, config(operator).Guard())
 	}
 }
+
+// Undoing has a bound of its own: it goes on when the caller waits no longer,
+// and ends with that bound, or with Close.
+func TestUndoingIsStoppedByItsBoundAndByClose(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q, _ := gives(t, c, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := asker{&exchange{q: q, set: q.Set}, ctx}
+	require.True(t, a.Stopped())
+	a.Within(0, func(io change.IO) { assert.True(t, io.Stopped()) })
+	a.Within(time.Hour, func(io change.IO) {
+		assert.False(t, io.Stopped())
+		require.NoError(t, q.Close(minute(t)))
+		assert.Eventually(t, io.Stopped, time.Minute, time.Millisecond)
+	})
+}
