@@ -270,6 +270,33 @@ func TestRightLackingInAScript(t *testing.T) {
 	}
 }
 
+// A node whose user lacks a right that only a release needs is not ready. Without
+// that each released name stays taken for a lease, and nothing says why.
+func TestRightLackingForARelease(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second))
+	right := func(rule string) {
+		for i := range c.Len() {
+			require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "default", rule).Err())
+		}
+	}
+	right("-setrange")
+	r, err := q.Check(deadline(t))
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.Zero(t, r.Ready)
+	require.ErrorContains(t, r.Nodes[0].Refuses, "refuses new locks: cannot release one: ")
+	require.ErrorContains(t, r.Nodes[0].Refuses, "grant its user the rights in docs/reference/security.md")
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	require.ErrorContains(t, m.UnlockContext(deadline(t)), "grant its user the rights in docs/reference/security.md")
+	right("+setrange")
+	require.True(t, e2e.Eventually(func() bool {
+		r, err := q.Check(t.Context())
+		return err == nil && r.Ready == 3
+	}))
+}
+
 // Bootstrap of brand-new nodes names the right that is lacking, and waits for
 // nothing.
 func TestBootstrapWithoutARight(t *testing.T) {

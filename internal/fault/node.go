@@ -127,11 +127,17 @@ func WriteRemedy(err error) string {
 		return "start its replicas, or lower its min-replicas-to-write"
 	case code == "MISCONF":
 		return "free space on its disk, or look at its log"
-	case code == "NOPERM":
+	case code == "NOPERM", strings.Contains(e.Error(), scriptLacksRight), strings.Contains(e.Error(), aclFailure):
 		return "grant its user the rights in docs/reference/security.md"
 	}
 	return ""
 }
+
+// A user lacks a right that a script needs, as Redis 7.0 and later say it.
+const (
+	scriptLacksRight = "ERR The user executing the script can't"
+	aclFailure       = "ERR ACL failure in script"
+)
 
 // Permanent reports whether a node's error is permanent, that is, waiting will
 // not clear it. It matches the server's words, because Redis has no codes for
@@ -163,9 +169,7 @@ func Permanent(err error) bool {
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
 		// The server hides its version and is too old.
 		notInOld,
-		// The user lacks a right that a script needs, as Redis 7.0 and later
-		// say it.
-		"ERR The user executing the script can't", "ERR ACL failure in script",
+		scriptLacksRight, aclFailure,
 	} {
 		if strings.Contains(msg, code) {
 			return true

@@ -7,6 +7,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -49,24 +50,32 @@ func (n *Node) TryWrite(ctx context.Context) (refuses, err error) {
 	named := ps.Members.Named.Load()
 	keys := script.TrialKeys(ps.Set.Prefix).At(named.Home)
 	terms := protocol.Terms{ID: NewID(), TTL: tryFor, Weight: 1, Capacity: 1}
-	command := func(op protocol.Op) []byte {
-		return script.AppendCommand(nil, keys, &terms, ps.Channel, named.Guard, 0, protocol.Request{Op: op})
+	ask := func(op protocol.Op, ticket protocol.Ticket) (v []resp.Value, refuses, err error) {
+		r := protocol.Request{Op: op, Ticket: ticket}
+		v, err = n.Answer(ctx, script.AppendCommand(nil, keys, &terms, ps.Channel, named.Guard, 0, r))
+		err = ps.Members.CheckSet(n.Index, err)
+		if _, refused := errors.AsType[resp.Error](err); refused && !fault.ClusterMode(err) {
+			return nil, err, nil
+		}
+		return v, nil, err
 	}
-	v, err := n.Answer(ctx, command(protocol.OpJoin))
-	err = ps.Members.CheckSet(n.Index, err)
-	if _, refused := errors.AsType[resp.Error](err); refused && !fault.ClusterMode(err) {
-		refuses = &fault.WriteError{Err: err}
+	v, refuses, err := ask(protocol.OpJoin, 0)
+	if refuses == nil && err == nil {
+		var a protocol.Answer
+		if a, err = script.Decode(v); err == nil {
+			_, refuses, err = ask(protocol.OpLeave, a.Ticket)
+		}
+		if refuses != nil { // a right that only a leave needs
+			refuses = fmt.Errorf("cannot release one: %w", refuses)
+		}
+	}
+	if refuses != nil {
+		refuses = &fault.WriteError{Err: refuses}
+	}
+	if err == nil {
 		n.noteWrites(refuses)
-		return refuses, nil
 	}
-	if err == nil {
-		_, err = script.Decode(v)
-	}
-	if err == nil {
-		n.noteWrites(nil)
-		n.Send(&flow.Request{Command: command(protocol.OpLeave)})
-	}
-	return nil, err
+	return refuses, err
 }
 
 func (w *writes) begin() {
