@@ -5,7 +5,6 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -182,30 +181,6 @@ func (io *operatorIO) Succeed(s *change.Succession) []error {
 		})
 	})
 	return nil
-}
-
-// Succeed carries out a Succession, and calls then.
-func (f *follower) Succeed(s *change.Succession, then func()) {
-	p := f.p
-	if f.Succession == nil {
-		f.Succession = NewParticipant(p, len(p.Parts))
-		f.Succession.Value = nil
-		p.Parts = append(p.Parts, f.Succession)
-	}
-	t := f.Succession
-	if t.run == nil {
-		t.Register, t.succeeds = &process.Name{Name: s.Register}, s
-	}
-	t.carryOut(s.Decide, func(bool) { then() })
-}
-
-// Exchange has the process carry out changes, one after the other.
-func (f *follower) Exchange(goals ...change.Goal) *exchanger {
-	p := f.p
-	x := &exchanger{P: p, Goals: goals}
-	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
-	p.Later(1, x.begin)
-	return x
 }
 
 // epoch is that of the configuration that the node serves.

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -73,16 +75,15 @@ func (l *Link) meet() bool {
 	return v.Fault == nodeset.SetFits
 }
 
-// step sends a step of the register of a node's set. then gets what the node
-// keeps, nil if the connection ends before the answer.
-func (l *Link) step(s nodeset.RecordStep, then func(has *nodeset.NodeSet)) {
+// step sends a step of the register of a node's set.
+func (l *Link) step(s nodeset.RecordStep, then func(has nodeset.NodeSet)) {
 	l.transfer(&Message{about: moves, Link: l, step: s, kept: then, Req: protocol.Request{Node: l.No, Sent: l.Proc.Now()}})
 }
 
 // stepped takes what a node keeps after a step.
 func (l *Link) stepped(m *Message) {
 	if m.kept != nil {
-		m.kept(&m.set)
+		m.kept(m.set)
 	} else if m.step.Kind == nodeset.SetLife {
 		l.Proc.Members.Kept(l.No, m.set)
 		l.Proc.Regroup()
@@ -147,61 +148,57 @@ func (f *follower) Tend() {
 	}
 }
 
-// records has the process record a set, or record it again, for as long as that
-// is due, as the recorder in internal/peers does. Another process may do so as
-// well, and an answer may be lost.
+// records has the process record a set, or record it again, if
+// nodeset.Membership says so. Another process may do so as well, and an answer
+// may be lost: it looks again after a while.
 func (f *follower) records() {
 	w := f.p.World
 	if f.recording || !f.Members.Due() || w.over() || w.Wire != nil {
 		return
 	}
 	f.recording = true
-	f.p.run(func(t *task) {
-		for pause := time.Duration(0); f.Members.Due() && !w.over(); {
-			pause = nodeset.RecordPause(pause, w.NodeTimeout)
-			random := pause/2 + time.Duration(w.RNG.Int64N(int64(pause/2)))
-			if !t.wait(func(done func()) { t.p.Later(random, done) }) {
-				return
-			}
-			if r := f.Members.Record(f.Ballot(), t.p.Own, false, f.Chance); r != nil && !f.recordOnce(t, r) {
-				return
-			}
+	f.recordAfter(nodeset.RecordPause(0, w.NodeTimeout))
+}
+
+// recordAfter has the process record the set after a random part of a pause,
+// and for as long as that is due.
+func (f *follower) recordAfter(pause time.Duration) {
+	p, w := f.p, f.p.World
+	p.Later(pause/2+time.Duration(w.RNG.Int64N(int64(pause/2))), func() {
+		r := f.Members.Record(f.Ballot(), p.Own, false, f.Chance)
+		if r != nil {
+			f.Members.Asks()
+			f.recordSteps(r)
 		}
-		f.recording = false
+		p.Later(w.Around(2*w.NodeTimeout), func() {
+			if r != nil && r.Outcome != nodeset.RecordDone {
+				f.Members.NotRecorded()
+				f.Regroup()
+			}
+			if f.recording = f.Members.Due() && !w.over(); f.recording {
+				f.recordAfter(nodeset.RecordPause(pause, w.NodeTimeout))
+			}
+		})
 	})
 }
 
-// recordOnce carries out a Recording, within ten node timeouts. It reports
-// whether the process goes on.
-func (f *follower) recordOnce(t *task, r *nodeset.Recording) bool {
-	f.Members.Asks()
-	late := t.p.Now().Add(10 * t.p.World.NodeTimeout)
-	for len(r.Out) > 0 {
-		todo := r.Out
-		r.Out = nil
-		t.each(len(todo), func(t *task, k int) {
-			t.wait(func(done func()) {
-				t.p.Later(late.Sub(t.p.Now()), done)
-				t.p.Link(todo[k].Node).step(todo[k], func(has *nodeset.NodeSet) {
-					if has != nil {
-						r.Answer(todo[k], *has)
-					}
-					done()
-				})
-			})
+// recordSteps sends what a Recording wants to be asked. An answer that is lost
+// ends it.
+func (f *follower) recordSteps(r *nodeset.Recording) {
+	todo := r.Out
+	r.Out = nil
+	for _, s := range todo {
+		f.p.Link(s.Node).step(s, func(has nodeset.NodeSet) {
+			was := r.Outcome
+			r.Answer(s, has)
+			f.recordSteps(r)
+			if r.Outcome == nodeset.RecordDone && was == nodeset.RecordGoesOn {
+				f.p.World.Log("process %s: the set is recorded: %v", f.p.Name, r.Config)
+				f.Members.Recorded(r)
+				f.Regroup()
+			}
 		})
 	}
-	if t.gone {
-		return false
-	}
-	if r.Outcome == nodeset.RecordDone {
-		t.p.World.Log("process %s: the set is recorded: %v", t.p.Name, r.Config)
-		f.Members.Recorded(r)
-	} else {
-		f.Members.NotRecorded()
-	}
-	f.Regroup()
-	return true
 }
 
 // Chance is a random text that no other process has.
@@ -354,4 +351,28 @@ func (f *follower) Blocked() bool {
 	}
 	// It follows only what a majority of those shows that decide what follows.
 	return gone != 0 && p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
+}
+
+// Succeed carries out a Succession, and calls then.
+func (f *follower) Succeed(s *change.Succession, then func()) {
+	p := f.p
+	if f.Succession == nil {
+		f.Succession = NewParticipant(p, len(p.Parts))
+		f.Succession.Value = nil
+		p.Parts = append(p.Parts, f.Succession)
+	}
+	t := f.Succession
+	if t.run == nil {
+		t.Register, t.succeeds = &process.Name{Name: s.Register}, s
+	}
+	t.carryOut(s.Decide, func(bool) { then() })
+}
+
+// Exchange has the process carry out changes, one after the other.
+func (f *follower) Exchange(goals ...change.Goal) *exchanger {
+	p := f.p
+	x := &exchanger{P: p, Goals: goals}
+	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
+	p.Later(1, x.begin)
+	return x
 }
