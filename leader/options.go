@@ -104,10 +104,10 @@ func WithValue(value string) quorate.LeaderOption {
 }
 
 // WithPriority sets the priority of this participant. It matters only when a
-// leader hands over: when [Election.Run] or [Election.Resign] ends a term, the
-// waiting candidate with the highest priority leads next. Give it to all
-// participants. A leader that has it looks at the queue before it gives up the
-// leadership, and learns through OnOutranked that a candidate with a higher
+// leader steps down: when [Election.Run] or [Election.Resign] ends a term, the
+// waiting candidate with the highest priority leads next. Use it for all
+// participants. A leader that has a priority looks at the queue before it gives
+// up the leadership, and OnOutranked tells it if a candidate with a higher
 // priority is waiting. If the leader dies or loses its term, the next in line
 // leads, whatever its priority. The default is 0.
 func WithPriority(n int) quorate.LeaderOption {

@@ -29,9 +29,9 @@ type Callbacks struct {
 	OnStoppedLeading func(err error)
 
 	// OnOutranked is called at most once per term, with the ID of a waiting
-	// candidate that has a higher priority, see [WithPriority]. It is called
-	// from a goroutine of its own, and Run waits for it. Nothing else happens:
-	// to hand over, let OnStartedLeading finish its work and return.
+	// candidate that has a higher priority; see [WithPriority]. It is called from
+	// a separate goroutine, and Run waits for it. Nothing else happens: to hand
+	// over, have OnStartedLeading finish its work and return.
 	OnOutranked func(id string)
 
 	// OnNewLeader is called for each new term that this participant sees,

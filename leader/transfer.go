@@ -14,11 +14,11 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Handing over to a chosen candidate. The nodes admit the next claim in the
-// queue, and know nothing of this. The leader records its successor before it
+// Handing over to a chosen candidate. The nodes know nothing about this and
+// admit the next claim in the queue. The leader records its successor before it
 // gives up its claim. A candidate whose claim is admitted reads the record
-// before it leads. If the record names another candidate, and that one is in
-// the queue, the first one gives up its claim and queues again.
+// before it leads. If the record names another candidate that is in the queue,
+// the first one gives up its claim and queues again.
 // Invariant: only a candidate with an admitted claim leads. A wrong name in the
 // record delays the next term by one TTL at most.
 
@@ -27,22 +27,22 @@ import (
 var ErrNoCandidate = errors.New("no such candidate")
 
 // TransferTo hands the leadership over to the waiting candidate with the given
-// ID, see [WithID]. If several candidates have this ID, the first in the queue
-// leads. Each candidate ahead of it gives up its place and goes to the end of
-// the queue, which takes a few round trips. If the chosen candidate dies before
-// it leads, the next one in line leads, after one TTL at most.
+// ID; see [WithID]. If several candidates have this ID, the first one in the
+// queue takes over. Each candidate ahead of it goes to the end of the queue,
+// which takes a few round trips. If the chosen candidate dies before it leads,
+// the next in line takes over within one TTL.
 //
 // While [Election.Run] is running, TransferTo ends the context of
 // OnStartedLeading, with the cause [quorate.ErrReleased], and returns. Run
-// hands over when OnStartedLeading has returned. Without Run, TransferTo waits
+// hands over once OnStartedLeading has returned. Without Run, TransferTo waits
 // until a majority of the nodes has recorded the successor and confirmed the
-// end of the term, as [Election.Resign] does.
+// end of the term, like [Election.Resign].
 //
-// TransferTo fails with [ErrNoCandidate] if no candidate with that ID is among
-// the first hundred in the queue, and with [quorate.ErrNotHeld] if this
-// participant does not lead. It fails with [quorate.ErrNoQuorum] if too few
-// nodes answered. After ErrNoCandidate, and if the successor could not be
-// recorded, this participant still leads.
+// TransferTo returns [ErrNoCandidate] if no candidate with that ID is among the
+// first hundred in the queue, [quorate.ErrNotHeld] if this participant is not
+// the leader, and [quorate.ErrNoQuorum] if too few nodes answered. After
+// ErrNoCandidate, or if the successor could not be recorded, this participant
+// is still the leader.
 func (e *Election) TransferTo(ctx context.Context, id string) error {
 	e.usable()
 	return core.WrapError("transfer", e.name, e.transferTo(ctx, id))
