@@ -1,6 +1,6 @@
 package core
 
-// What a hold is worth: its token, until when it is held, why it has ended, and
+// The state of a hold: its token, until when it is held, why it has ended, and
 // whether it would survive the loss of one more node.
 
 import (
@@ -111,7 +111,7 @@ func (q *claims) bareHolds() (all []report.BareHold) {
 	return all
 }
 
-// becomesBare reports whether the hold has begun to rest on a bare majority
+// becomesBare reports whether the hold has come to depend on a bare majority
 // since its last beat. Called with a.mu held.
 func (a *attempt) becomesBare(now protocol.Time) bool {
 	was := a.bare

@@ -38,7 +38,7 @@ var (
 // copy would not know the holds of the original.
 type NoCopy struct{}
 
-// Lock and Unlock are what go vet looks for.
+// go vet looks for Lock and Unlock.
 func (*NoCopy) Lock() {}
 
 func (*NoCopy) Unlock() {}
@@ -68,8 +68,8 @@ func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 type Retry struct{ n int }
 
 const (
-	// Longer than a round trip in one region: the run that was in the way is
-	// mostly over.
+	// This is longer than a round trip within a region, so the run that was in the
+	// way is usually over.
 	firstRetry = 5 * time.Millisecond
 	// The ninth failure in a row reaches it, and is the first that is logged.
 	lastRetry = time.Second

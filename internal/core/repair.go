@@ -1,9 +1,9 @@
 package core
 
-// This file carries out what repair.Repair wants done: it runs the attempts to
-// repair nodes, and asks for them. Each client repairs, whatever primitives it
-// uses, and a key at the nodes says whose turn it is. If two clients believe
-// that it is theirs, both bring the same records, and no harm is done.
+// The runtime of repair.Repair: it runs the attempts to repair nodes, and asks
+// the questions for them. Every client repairs nodes, whatever primitives it
+// uses, and a key on the node says whose turn it is. If two clients believe
+// that it is theirs, both copy the same records, which does no harm.
 
 import (
 	"context"
@@ -159,8 +159,8 @@ func (a asker) Look(node int, clock bool) (repair.Marker, error) {
 	return a.lookAt(a.q.Life, a.q.Nodes.At(node), a.q.Members.MarkerKey(), clock)
 }
 
-// TakeTurn takes the turn at the node that is repaired. NX and PX are the whole
-// of the turn.
+// TakeTurn takes the turn at the node being repaired. NX and PX are all there
+// is to it.
 func (a asker) TakeTurn(d time.Duration) (bool, error) {
 	for _, n := range a.q.Nodes.All() {
 		n.Tried(a.q.Life) // a process connects to all nodes at the same time, and may end soon
@@ -200,8 +200,8 @@ func (a asker) Prolong(d time.Duration, left int) {
 	a.send(a.node, "SET", a.turn(), script.TurnOf(a.q.Channel, left), "PX", millis(d), "XX")
 }
 
-// YieldTurn gives the turn up. Should another client have its turn by now, the
-// two do the same twice.
+// YieldTurn gives up the turn. If it is another client's turn by now, the work
+// is just done twice.
 func (a asker) YieldTurn() { a.send(a.node, "DEL", a.turn()) }
 
 // Mark marks the node as caught up. The script compares the incarnation: a node

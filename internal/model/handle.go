@@ -4,9 +4,9 @@ package model
 // one request does, and what it reports about other claims, is in portion.go.
 //
 // Invariant: the fence is the highest ticket that the node has given, and it
-// outlives the claim that had it by the retention time. Without that a claim
-// could get a ticket below that of a holder that the node no longer knows, and
-// a fencing token could fall.
+// outlives the claim that had it by the retention time. Otherwise a claim could
+// get a lower ticket than a holder that the node no longer knows, and a fencing
+// token could decrease.
 //
 // Every request runs in the same order: the marker, the guard time, the end of
 // leases, votes that have become possible, the request itself, votes again. The
@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Handle takes one request at now, and returns the answer and the pushes that
-// it set off.
+// Handle processes one request at now, and returns the answer and the pushes
+// that it triggered.
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
 	v := &turn{visit: visit{Node: n, now: now}, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
@@ -36,9 +36,9 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 
 // handle passes the request on if the node votes.
 func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
-	// Invariant: a node serves the claims of its own configuration only. A vote
-	// for another one's could be the one that both have. A node that has lost
-	// its marker serves none. To take a claim away is safe at any time.
+	// Invariant: a node serves only the claims of its own configuration. Otherwise
+	// two configurations could both count its vote. A node that has lost its
+	// marker serves none. Removing a claim is always safe.
 	if v.refuses() {
 		if r.Op == protocol.OpLeave {
 			v.remove(t)
@@ -63,8 +63,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 		if r.Op != protocol.OpLeave {
 			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.incarnation, Wait: rest}
 		}
-		// To take a claim away is safe at any time; to vote for the next one is
-		// not.
+		// Removing a claim is always safe; voting for the next one is not.
 		v.remove(t)
 		v.notifiedUpTo = 0
 		return protocol.Answer{Status: protocol.OK}
@@ -132,7 +131,7 @@ func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protoco
 
 	i = v.find(t.ID)
 	if !v.claims[i].Voted && waiting == 0 && slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Voted && c.Notify }) {
-		// The first to wait: the holders may want to make room.
+		// It is the first to wait, so holders may want to make room.
 		v.notifying, v.notifiedUpTo = true, 0
 	}
 	from := protocol.Ticket(0)
@@ -142,10 +141,10 @@ func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protoco
 	return v.answer(i, r.List, from, t.TTL)
 }
 
-// target is the ticket that a join or a settle of claim i brings about; i is -1
-// for an unknown one. That is inserted at T0 if that is above the fence, by a
-// settle also at the fence if this very claim had been given it. A known claim
-// only ever moves to a higher ticket, and only by a settle.
+// target returns the ticket that a join or a settle gives to claim i; i is -1
+// if the claim is unknown. That is inserted at T0 if that is above the fence,
+// by a settle also at the fence if this very claim had been given it. A known
+// claim only ever moves to a higher ticket, and only by a settle.
 func (v *turn) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket {
 	ticket := r.Ticket
 	if i >= 0 {
@@ -216,7 +215,7 @@ func (v *turn) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 	}
 }
 
-// settle brings the known claim i to ticket T, or to the next free ticket above
+// settle moves the known claim i to ticket T, or to the next free ticket above
 // it.
 // Invariant: a claim's ticket only rises. If it fell, the claim could move
 // before claims that have votes, and the views of these would lack it.
@@ -258,9 +257,10 @@ func (v *turn) refresh(i int, t protocol.Terms) {
 	}
 }
 
-// remove never refuses: to take a claim away is safe in any state of the node.
-// It takes the claim away, and the redlock key if it was its own. The key is
-// looked at even when the claim is unknown: the two may have been lost apart.
+// remove never refuses, because removing a claim is safe in any state of the
+// node. It removes the claim, and also the Redlock key if that belongs to the
+// claim. It looks at the key even if the claim is unknown, because one may have
+// been lost without the other.
 func (v *turn) remove(t protocol.Terms) {
 	if i := v.find(t.ID); i >= 0 {
 		v.claims = slices.Delete(v.claims, i, i+1)
@@ -271,7 +271,7 @@ func (v *turn) remove(t protocol.Terms) {
 	}
 }
 
-// until is how long it takes until the ticket is no longer above top.
+// until returns how long it takes until the ticket is no longer above top.
 func (v *turn) until(t protocol.Ticket) time.Duration {
 	micros := int64(t) - v.now*1000 - v.guardTime*500
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
@@ -298,14 +298,15 @@ func (v *turn) next(id protocol.ID) protocol.Ticket {
 	return id.Next(v.fence)
 }
 
-// keepFence has the fence outlast what is stored now by the retention time.
+// keepFence makes the fence outlast everything that is stored now by the
+// retention time.
 func (v *turn) keepFence(t protocol.Terms) {
 	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.retention
 }
 
-// forgetOld bounds the memory of a node: a million short-lived names must not
-// fill it. A later claim gets a higher ticket all the same, as tickets stay
-// near the clock. It drops the fence of a name, and what is left of claims whose
+// forgetOld limits the memory of a node: a million short-lived names must not
+// fill it. A later claim still gets a higher ticket, because tickets stay near
+// the clock. It drops the fence of a name, and what is left of claims whose
 // leases have ended, after the retention time.
 func (v *turn) forgetOld() {
 	if v.fenceEnd <= v.now && !slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Expiry > v.now }) {

@@ -1,11 +1,12 @@
 // Package model is the reference node: what one Redis node does for its names,
-// in the simplest code that is right. The simulator runs on it, and the Lua
-// scripts are held to it by internal/script/conformance.
+// in the simplest code that is correct. The simulator uses it, and
+// internal/script/conformance checks that the Lua scripts behave in the same
+// way.
 //
 // It has no clock: every call passes the time in milliseconds of the node's own
-// clock. It bounds its work as the scripts do, because how much a request does
-// is visible in the answers. A Node is not safe for concurrent use: like a
-// Redis server, it handles one request after the other.
+// clock. It limits its work in the same way as the scripts, because how much a
+// request does is visible in the answers. A Node is not safe for concurrent
+// use: like a Redis server, it handles one request after the other.
 package model
 
 import (
@@ -34,7 +35,8 @@ type Node struct {
 	limitAt  protocol.Ticket // of that Resize
 }
 
-// Watcher is a client's watch of the record: it is to hear of changes.
+// Watcher is a client's watch of the record: the client wants to hear of
+// changes.
 type Watcher struct {
 	ID     protocol.ID
 	Owner  string
@@ -53,7 +55,7 @@ type register struct {
 	changed    int64                // watchers that have not read since get a push; 0: there are none
 }
 
-// New returns a brand-new node: it has no marker, so it refuses each request.
+// New returns a brand-new node. It has no marker, so it refuses every request.
 func New(guard time.Duration) *Node {
 	n := &Node{shared: &shared{}}
 	n.first = n
@@ -78,7 +80,8 @@ func (n *Node) Name(name string) *Node {
 	return m
 }
 
-// Names are the names that were asked for, but for the empty one, in no order.
+// Names returns the names that were asked for, except the empty one, in no
+// particular order.
 func (n *Node) Names() iter.Seq[string] { return maps.Keys(n.names) }
 
 // Clone returns an independent copy, with all names.
@@ -107,7 +110,8 @@ func (n *Node) copied(s *shared) *Node {
 	return &c
 }
 
-// Resize is what the record alongside the name says of a semaphore's permits.
+// Resize is what the record that goes with the name says about a semaphore's
+// permits.
 func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 	if at > n.limitAt {
 		n.limit, n.limitAt = limit, at
@@ -139,8 +143,9 @@ func (n *Node) Claims(now int64) []Claim {
 }
 
 // Evict tells the owner of the claim with that ticket that an operator ends its
-// hold, if the node votes for the claim. The node keeps nothing of that. It
-// returns what is left of the claim's lease: 0 if the claim is not here.
+// hold, if the node votes for the claim. The node stores nothing about that.
+// Evict returns what is left of the claim's lease, or 0 if the claim is not
+// here.
 func (n *Node) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []Out) {
 	for _, c := range n.Claims(now) {
 		if c.Ticket != t {
@@ -154,26 +159,26 @@ func (n *Node) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []O
 	return left, outs
 }
 
-// Size returns how many claims it keeps, with those whose lease has ended and
-// that it has not dropped yet.
+// Size returns the number of claims that the node stores, including those whose
+// lease has ended but that it has not dropped yet.
 func (n *Node) Size() int { return len(n.claims) }
 
-// Capacity returns how much claims may weigh together. It means something only
-// while there are claims.
+// Capacity returns the maximum total weight of the claims. It is only
+// meaningful while there are claims.
 func (n *Node) Capacity() uint64 { return n.capacity }
 
 // Fence returns the highest ticket ever given.
 func (n *Node) Fence() protocol.Ticket { return n.fence }
 
-// Empty tells that at now no claim and no redlock key is left.
+// Empty reports whether no claim and no Redlock key is left at now.
 func (n *Node) Empty(now int64) bool {
 	return n.Plain(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
-// (of claims not dropped yet, too), the redlock key, the guard time. A request
-// that a real server gets within a millisecond or two of one of them may be
-// answered either way.
+// (even of claims that have not been dropped yet), the Redlock key, and the
+// guard time. A request that a real server gets within a millisecond or two of
+// one of them may be answered either way.
 func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {
@@ -197,9 +202,9 @@ func (n *Node) Edges() []int64 {
 }
 
 // AppendState appends the node's state in a canonical form: two nodes with the
-// same bytes behave the same from then on. Times are relative to now, and past
-// ones are all the same. A dead claim that has not been dropped yet still
-// counts: dropping it is what pushes the next vote.
+// same bytes behave the same from then on. Times are relative to now, and all
+// past times look the same. A dead claim that has not been dropped yet still
+// counts, because dropping it pushes the next vote.
 func (n *Node) AppendState(b []byte, now int64) []byte {
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
 	rest := func(end int64) { num(uint64(max(0, end-now))) }

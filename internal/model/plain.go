@@ -20,8 +20,8 @@ type redlockKey struct {
 	plainEnd int64
 }
 
-// forGood is the end of a redlock key without a lease. Half of the range, as a
-// ttl may be added to it.
+// forGood is the end of a Redlock key without a lease. It is half of the range,
+// because a ttl may be added to it.
 const forGood = math.MaxInt64 / 2
 
 // SetPlain is another Redlock client's SET NX PX on the redlock key; without a
@@ -48,7 +48,7 @@ func (k *redlockKey) DelPlain(now int64, value string) bool {
 	return true
 }
 
-// Plain returns the redlock key's value at now, "" when there is none.
+// Plain returns the Redlock key's value at now, or "" if there is none.
 func (k *redlockKey) Plain(now int64) string {
 	if k.plainEnd <= now {
 		return ""
@@ -56,7 +56,7 @@ func (k *redlockKey) Plain(now int64) string {
 	return k.plain
 }
 
-// PlainLeft returns for how long the redlock key stays.
+// PlainLeft returns how much longer the Redlock key lasts.
 func (k *redlockKey) PlainLeft(now int64) time.Duration {
 	return time.Duration(k.plainEnd-now) * time.Millisecond
 }

@@ -7,9 +7,9 @@ package model
 //
 // Invariant: a claim whose lease has ended gets no vote, dropped or not.
 //
-// Invariant: what an answer tells of the lower claims is all of them or more,
-// never less. A client that counts claims from it may refuse for nothing, and
-// never admits one too many.
+// Invariant: an answer reports all of the lower claims or more, never fewer. A
+// client that counts claims from it may refuse unnecessarily, but never admits
+// one too many.
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// turn is one request being handled, as one of a claim.
+// turn is the handling of one request of a claim.
 type turn struct {
 	visit
 	self protocol.ID // the claim of the request: it learns its vote from the answer
@@ -30,13 +30,13 @@ type turn struct {
 	notifying bool // holders are to hear that a claim waits
 }
 
-// purge drops the claims whose lease has ended, in the order of tickets and a
-// portion at a time. One that is not dropped yet counts as if its lease were
-// longer, which is safe at any time, but gets no vote.
+// purge drops the claims whose lease has ended, in the order of tickets and one
+// portion at a time. A claim that has not been dropped yet counts as if its
+// lease were longer, which is always safe, but gets no vote.
 //
-// A patient request drops none. A node that hung, or was cut off, finds that
-// all leases have ended. If the first request to come dropped the holder, the
-// holder could not come back at its ticket: a waiter has the fence.
+// A patient request drops none. A node that hung or was cut off finds that all
+// leases have ended. If the first request to arrive dropped the holder, the
+// holder could not come back at its ticket, because a waiter has the fence.
 //
 // One that would outlast the retention was given before the clock was
 // set back, as every lease is shorter than that. How much of it is left is not
@@ -75,10 +75,9 @@ func (v *turn) purge(t protocol.Terms, patient bool) {
 	v.forgetFence()
 }
 
-// advance gives the vote to one claim after the other, in ticket order, for as
-// long as they fit and a portion at most. One whose lease has ended is dropped
-// instead. Votes are never taken back here: the claims below a claim only ever
-// leave.
+// advance gives votes to claims in ticket order, as long as they fit and for at
+// most one portion. One whose lease has ended is dropped instead. Votes are
+// never taken back here: the claims below a claim only ever leave.
 func (v *turn) advance() {
 	var sum, digest uint64
 	v.over = false
@@ -251,8 +250,8 @@ func (v *turn) all(a *protocol.Answer, i int) {
 }
 
 // wait guesses when asking again may help the unvoted claim i, and reports
-// whether another client's redlock key is all that blocks it. A guess that is
-// too late costs time only: a vote comes by a push, too.
+// whether another client's Redlock key is all that blocks it. A guess that is
+// too late only costs time, because a vote is also pushed.
 func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 	until, ahead := int64(0), 0
 	if v.hasRedlockKey() {
@@ -282,7 +281,8 @@ func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 	return v.rest(until), false
 }
 
-// soonest is when the first lease may end, now while claims are being dropped.
+// soonest returns when the first lease may end: now, while claims are being
+// dropped.
 func (v *turn) soonest() int64 {
 	if v.droppedUpTo > 0 {
 		return v.now
@@ -290,8 +290,8 @@ func (v *turn) soonest() int64 {
 	return slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
 }
 
-// rest is the hint of an answer: how long it takes until end, 1 ms at least: 0
-// means that there is no hint.
+// rest returns the hint of an answer: the time until end, but at least 1 ms,
+// because 0 means that there is no hint.
 func (v *turn) rest(end int64) time.Duration {
 	return time.Duration(max(1, end-v.now)) * time.Millisecond
 }
@@ -305,7 +305,8 @@ func (v *turn) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !
 // whether the newest Resize gives the capacity, and not the request.
 func (v *turn) resized() bool { return v.counting && v.limit > 0 }
 
-// forgetFence is what a node without MonotoneFence does after every change.
+// forgetFence does what a node without MonotoneFence would do after every
+// change.
 func (v *turn) forgetFence() {
 	if !v.off(MonotoneFence) {
 		return
@@ -314,7 +315,7 @@ func (v *turn) forgetFence() {
 	v.reclaimed()
 }
 
-// reclaimed sets the fence as the node begins to serve a name again.
+// reclaimed sets the fence when the node begins to serve a name again.
 func (v *turn) reclaimed() {
 	if k := len(v.claims); k > 0 && v.fence == 0 {
 		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID

@@ -16,9 +16,9 @@ import (
 type queue struct {
 	claims []Claim
 
-	// Bounds of all leases, so that a request need not look at each claim to
-	// find that none has ended. They may be wider than the leases are: that
-	// costs one sweep. Narrower, and a dead claim would keep its weight.
+	// Bounds of all leases, so that a request need not look at every claim to find
+	// that none has ended. They may be wider than the leases, which costs one
+	// sweep. If they were narrower, a dead claim would keep its weight.
 	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
 	lastExpiry   int64           // no claim's lease ends later, with the same exception
 	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
@@ -63,13 +63,13 @@ func (n *queue) lasts(expiry int64) {
 	n.firstExpiry, n.lastExpiry = min(n.firstExpiry, expiry), max(n.lastExpiry, expiry)
 }
 
-// find returns where a claim is in the queue, -1 if it is not there.
+// find returns the index of a claim in the queue, or -1 if it is not there.
 func (v *queue) find(id protocol.ID) int {
 	return slices.IndexFunc(v.claims, func(c Claim) bool { return c.ID == id })
 }
 
-// taken reports whether a claim has the ticket here. Two claims with one ticket
-// would have one fencing token.
+// taken reports whether a claim has the ticket here. Two claims with the same
+// ticket would have the same fencing token.
 func (v *queue) taken(t protocol.Ticket) bool {
 	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Ticket == t })
 }

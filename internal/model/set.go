@@ -19,8 +19,8 @@ import (
 // place back, votes after its guard time only. It may have given votes that it
 // has forgotten.
 
-// Step carries out a step of the register, and returns what the node keeps
-// then. fresh is the incarnation that the node takes if it begins another one.
+// Step performs a step of the register, and returns what the node stores
+// afterwards. fresh is the incarnation to use if the node begins a new one.
 func (n *shared) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
 	n.step(now, s, fresh)
 	if n.set.Text = ""; n.set.Config != nil || n.set.Promised != "" || n.set.Life != "" {
@@ -39,7 +39,7 @@ func (n *shared) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnatio
 	// nodeset.Membership.
 	case s.Kind == nodeset.SetLife && n.set.Config == nil && n.set.Life == "":
 		n.set.Life = s.Life
-	// A node that has not promised this ballot has lost its data since.
+	// If the node has not promised this ballot, it has lost its data since.
 	case s.Kind == nodeset.SetAccept && !recorded && (s.Ballot == n.set.Promised || n.off(SetPromise)) &&
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		n.marked = false
@@ -86,8 +86,9 @@ func (n *shared) begin(now int64, c *nodeset.Configuration, fresh protocol.Incar
 	n.Configure(c.Guard(), c.Retention())
 }
 
-// Set returns what the node keeps of its set.
+// Set returns what the node stores about its set.
 func (n *shared) Set() nodeset.NodeSet { return n.set }
 
-// SetText returns that as the scripts keep it, empty if the node keeps nothing.
+// SetText returns that in the scripts' format, or "" if the node stores
+// nothing.
 func (n *shared) SetText() string { return n.set.Text }

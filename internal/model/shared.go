@@ -60,8 +60,8 @@ func (n *shared) Configure(guard, retention time.Duration) {
 // Guard returns the guard time of the set.
 func (n *shared) Guard() time.Duration { return time.Duration(n.guardTime) * time.Millisecond }
 
-// Bootstrap has the node have served for long. A node that has an incarnation
-// keeps it.
+// Bootstrap makes the node look as if it had been serving for a long time. A
+// node that has an incarnation keeps it.
 func (n *shared) Bootstrap(now int64, inc protocol.Incarnation) {
 	if !n.marked {
 		n.Mark(now, inc)
@@ -69,8 +69,8 @@ func (n *shared) Bootstrap(now int64, inc protocol.Incarnation) {
 	n.born, n.caughtUp, n.learnt = bornLongAgo, true, false
 }
 
-// Mark is what a client does that saw a restart with the data, the newest
-// writes possibly lost.
+// Mark is what a client does if it saw a restart that kept the data but may
+// have lost the latest writes.
 func (n *shared) Mark(now int64, inc protocol.Incarnation) {
 	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
@@ -78,8 +78,8 @@ func (n *shared) Mark(now int64, inc protocol.Incarnation) {
 // Incarnation returns the marker's value, and whether there is one.
 func (n *shared) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
 
-// Recovering tells how much of the guard time is left at now, 0 when the node
-// votes.
+// Recovering returns how much of the guard time is left at now, or 0 if the
+// node votes.
 func (n *shared) Recovering(now int64) time.Duration {
 	if !n.marked {
 		return n.Guard()
@@ -102,7 +102,7 @@ func (n *shared) CaughtUp() bool { return n.marked && n.caughtUp }
 // nothing since.
 func (n *shared) Kept() bool { return n.learnt }
 
-// Count says on which configuration the client of the next request counts.
+// Count sets the configuration that the client of the next request relies on.
 func (n *shared) Count(s nodeset.Stamp) { n.counts = s }
 
 // refuses reports whether the request is of a client that counts on another
@@ -113,10 +113,10 @@ func (n *shared) refuses() bool {
 
 func (n *shared) off(r Rules) bool { return n.Off&r != 0 }
 
-// portion is how many claims a request may deal with.
+// portion returns how many claims a request may process.
 func (n *shared) portion() int { return cmp.Or(n.Portion, Portion) }
 
-// window is how far tickets may be ahead of the node's clock.
+// window returns how far tickets may be ahead of the node's clock.
 func (n *shared) window() protocol.Window {
 	return protocol.WindowOf(time.Duration(n.guardTime) * time.Millisecond)
 }

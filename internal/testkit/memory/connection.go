@@ -13,10 +13,10 @@ import (
 // The connection of a Transport to its node: it connects, serves requests, and
 // begins again.
 
-// longestPause is between two attempts to connect.
+// longestPause is the longest pause between two attempts to connect.
 const longestPause = time.Second
 
-// run is the connection, and the next one, until Close.
+// run runs one connection after the other, until Close.
 func (t *Transport) run() {
 	called := false // Up or Down has been called
 	pause := time.Millisecond
@@ -92,8 +92,8 @@ func (t *Transport) waitUntil(when time.Time) {
 	t.wake.Wait()
 }
 
-// connect does what a connection begins with, and makes it the current one.
-// What is kept of the last one goes first.
+// connect performs the handshake of a connection, and makes it the current one.
+// What was kept from the last one is sent first.
 func (t *Transport) connect() error {
 	t.mu.Lock()
 	for t.frozen && !t.closed {
@@ -181,8 +181,8 @@ func (t *Transport) serve() error {
 	}
 }
 
-// lower notes why there is no connection. What need not outlast it gets an
-// error.
+// lower records why there is no connection. Commands that need not outlast it
+// get an error.
 func (t *Transport) lower(cause error) {
 	t.mu.Lock()
 	t.up, t.flushed, t.pushes = false, 0, nil
@@ -218,7 +218,7 @@ func (t *Transport) receivePush(payload string) {
 	t.hello.Broadcast()
 }
 
-// listen hands the pushes out, in order.
+// listen delivers the pushes in order.
 func (t *Transport) listen() {
 	for {
 		t.mu.Lock()

@@ -19,7 +19,7 @@ import (
 
 // What a test can do to nodes.
 
-// Nodes are independent nodes, as a quorum wants them.
+// Nodes are independent nodes, as a quorum needs them.
 type Nodes []*Node
 
 // NewNodes returns n nodes without data.
@@ -46,10 +46,10 @@ func (ns Nodes) Clients(t testing.TB) []redis.UniversalClient {
 	return clients
 }
 
-// Option has a Quorum of Clients reach the nodes.
+// Option connects a Quorum of Clients to the nodes.
 func (ns Nodes) Option() quorate.Option { return ns.OptionBy(&Way{}) }
 
-// OptionBy has one Quorum of Clients reach the nodes by a way of its own.
+// OptionBy connects one Quorum of Clients to the nodes through its own Way.
 func (ns Nodes) OptionBy(w *Way) quorate.Option {
 	return core.Option(func(s *setup.Settings) {
 		s.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
@@ -72,8 +72,8 @@ func (ns Nodes) of(client redis.UniversalClient, addr func(int) string) *Node {
 	return nil
 }
 
-// numeric is an address of the block that is for documentation. go-redis looks
-// up the name of a host where it makes a client.
+// numeric is an address from the block reserved for documentation, because
+// go-redis looks up host names when it creates a client.
 func numeric(i int) string { return fmt.Sprintf("192.0.2.%d:6379", i+1) }
 
 // Serve has each Quorum of this process that is given the addresses which it
@@ -91,7 +91,7 @@ func (ns Nodes) Serve() (addrs []string) {
 	return addrs
 }
 
-// Freeze has the node carry out nothing until Thaw. Its connections stay.
+// Freeze makes the node execute nothing until Thaw. Its connections stay open.
 func (n *Node) Freeze() { n.freeze(true) }
 
 // Thaw ends Freeze.
@@ -104,8 +104,8 @@ func (n *Node) freeze(frozen bool) {
 	n.change(func(t *Transport) { t.frozen = frozen })
 }
 
-// Delay has each request to the node, each push from it and each connection
-// take d.
+// Delay makes each request to the node, each push from it and each new
+// connection take d.
 func (n *Node) Delay(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,7 +113,7 @@ func (n *Node) Delay(d time.Duration) {
 	n.change(func(t *Transport) { t.delay = d })
 }
 
-// SetClock has the node's clock show so much more than this process's.
+// SetClock sets how far the node's clock is ahead of this process's clock.
 func (n *Node) SetClock(ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,8 +130,8 @@ func (n *Node) change(f func(t *Transport)) {
 // Cut breaks all connections to the node. Clients connect again.
 func (n *Node) Cut() { n.cut(errCut) }
 
-// Stop breaks all connections to the node, and lets no client connect until
-// Start.
+// Stop breaks all connections to the node, and keeps clients from connecting
+// until Start.
 func (n *Node) Stop() {
 	n.mu.Lock()
 	n.down = errStopped
@@ -169,7 +169,7 @@ func (n *Node) Size() (claims int) {
 	return claims
 }
 
-// greet is what the node says as a connection begins.
+// greet returns what the node says at the start of a connection.
 func (n *Node) greet() (*transport.Info, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

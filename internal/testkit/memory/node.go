@@ -1,14 +1,13 @@
-// Package memory has nodes in the process of the test: the reference node of
+// Package memory provides nodes inside the test process: the reference node of
 // internal/model behind the commands that the library sends, and a transport to
-// it. So a caughtUp Quorum runs without a server.
+// it. So a Quorum runs without a server.
 //
 //	nodes := memory.NewNodes(3)
 //	q, err := quorate.New(nodes.Clients(t), nodes.Option())
 //
-// It does what one Redis does for the library, and nothing else: the scripts
-// but for inspect, and the few plain commands that repair and the clocks need.
-// Commands of a batch go by themselves, because the transport ignores
-// Config.Batch.
+// It does what one Redis does for the library, and nothing else: the scripts,
+// and the few plain commands that repairs and clocks need. The commands of a
+// batch are sent separately, because the transport ignores Config.Batch.
 package memory
 
 import (
@@ -73,7 +72,7 @@ func NewNode() *Node {
 	return &Node{run: fmt.Sprintf("%040x", rand.Uint64()), model: model.New(0), texts: map[string]text{}}
 }
 
-// millis is what its clock shows. Called with n.mu held.
+// millis returns the time of the node's clock. Called with n.mu held.
 func (n *Node) millis() int64 { return time.Now().Add(n.ahead).UnixMilli() }
 
 // execute carries out one command.
@@ -152,7 +151,7 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 	return nil, resp.Error("ERR unknown command '" + words[0] + "'")
 }
 
-// publish returns how many listen.
+// publish returns the number of listeners.
 func (n *Node) publish(channel, payload string) (count int64) {
 	for _, t := range n.listeners {
 		if t.cfg.Channel == channel {

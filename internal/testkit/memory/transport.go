@@ -49,7 +49,7 @@ type item struct {
 	until time.Time // until when it is sent again; zero: it is not
 }
 
-// Room is how many commands a connection takes that are not urgent.
+// Room is how many non-urgent commands a connection accepts.
 const Room = 1024
 
 var (
@@ -59,7 +59,7 @@ var (
 	errBarred     = errors.New("the test cut this client off from the node")
 )
 
-// NewTransport begins to connect to the node, and returns at once.
+// NewTransport starts connecting to the node, and returns immediately.
 func NewTransport(n *Node, cfg transport.Config) *Transport { return newTransport(n, cfg, false) }
 
 func newTransport(n *Node, cfg transport.Config, barred bool) *Transport {
@@ -131,7 +131,7 @@ func (t *Transport) State(now time.Time) transport.State {
 	return s
 }
 
-// bar has the transport make no connection, or again make one.
+// bar keeps the transport from connecting, or lets it connect again.
 func (t *Transport) bar(barred bool) {
 	t.change(func() {
 		if t.barred = barred; barred && t.up {

@@ -16,7 +16,7 @@ import (
 // What a test can do to the path between one Quorum and the nodes, and what it
 // sees of the claims on the nodes.
 
-// Way is the way of one Quorum to the nodes. The zero value leads to all of
+// Way is the path from one Quorum to the nodes. The zero value reaches all of
 // them. It is safe for concurrent use. Lock order: Way.mu, then Node.mu.
 type Way struct {
 	mu  sync.Mutex
@@ -24,8 +24,8 @@ type Way struct {
 	all []*Transport
 }
 
-// Cut breaks the connections to these nodes, and lets none be made until
-// another Cut. The other nodes can be reached.
+// Cut breaks the connections to these nodes, and prevents new ones until the
+// next Cut. The other nodes can be reached.
 func (w *Way) Cut(nodes []*Node) {
 	w.mu.Lock()
 	w.cut = nodes
@@ -45,7 +45,7 @@ func (w *Way) open(n *Node, cfg transport.Config) *Transport {
 	return t
 }
 
-// Reaches returns to how many of the nodes a connection can be made.
+// Reaches returns how many of the nodes can be reached.
 func (ns Nodes) Reaches(w *Way) (count int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
