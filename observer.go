@@ -39,7 +39,7 @@ const (
 	EventLost EventKind = "lost"
 	// EventBareHold ("bare hold"): a hold depends on a bare majority of the nodes
 	// even though another node is answering; see [BareHold]. Name and Token are
-	// set. The event is sent by the renewal that discovers it.
+	// set. The renewal that notices this sends the event.
 	EventBareHold EventKind = "bare hold"
 	// EventNodeUp ("node up"): a node is connected. Node is set.
 	EventNodeUp EventKind = "node up"
@@ -78,7 +78,7 @@ const (
 	EventSetChanged EventKind = "set changed"
 )
 
-// String returns the string listed with the kind.
+// String returns the string shown in parentheses beside each kind.
 func (k EventKind) String() string { return string(k) }
 
 // An Event is something that happened to a [Quorum]; see [Observer].

@@ -67,7 +67,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	var log e2e.Log
-	qs := fleet(t, c, 2, e2e.Timing(3*ttl), log.Option())
+	qs := fleet(t, c, 2, e2e.Timing(15*ttl), log.Option())
 	go once.New(qs[0], "o").Do(func() { rule(t, c, "-evalsha", 0, 1, 2) })
 	tells(t, &log, "done here, not recorded")
 	require.ErrorContains(t, qs[0].Close(), "refused 1 release:")

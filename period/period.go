@@ -40,7 +40,7 @@ import (
 // fails, or whose process dies, is repeated only if you set [WithRetry].
 //
 // A run starts within its period, give or take the difference between the
-// nodes' clocks; see [quorate.WithSkew]. Do not use the name for another
+// nodes' clocks; see [quorate.WithSkew]. Do not use the same name for another
 // primitive. The nodes keep a record of the latest run of every name, so use a
 // fixed name rather than a new one every day.
 type Period struct {
@@ -100,10 +100,10 @@ func WithZone(loc *time.Location) quorate.PeriodOption {
 	return own{set: func(c *choices) { c.zone = loc }}
 }
 
-// WithCatchUp runs the job late if it missed its scheduled time, at any time
-// before the next one. It is for [NewScheduled]. If several runs were missed,
-// only the last one is caught up on. Nothing counts as missed before the job's
-// first run. By default, a run is skipped if [Period.Do] was not called within
+// WithCatchUp runs a job late if it missed its scheduled time and the next
+// scheduled time has not come yet. It is for [NewScheduled]. If several runs
+// were missed, only the most recent one is made up. Nothing counts as missed
+// before the job's first run. By default, a run is skipped if [Period.Do] was not called within
 // five minutes of its scheduled time.
 func WithCatchUp() quorate.PeriodOption { return own{set: func(c *choices) { c.catchUp = true }} }
 

@@ -45,12 +45,15 @@ func (c *conn) start(l *Ordered) {
 	}()
 	go func() {
 		defer close(c.done)
-		err := c.read(l)
-		l.mu.Lock()
-		l.fail(c, err)
-		l.mu.Unlock()
-		<-written
-		l.settle(c)
+		err := errAbandoned // a Reply may end this goroutine
+		defer func() {
+			l.mu.Lock()
+			l.fail(c, err)
+			l.mu.Unlock()
+			<-written
+			l.settle(c)
+		}()
+		err = c.read(l)
 	}()
 }
 

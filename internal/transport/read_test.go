@@ -269,23 +269,26 @@ func (c leaver) Reply(v []resp.Value, err error) {
 	runtime.Goexit()
 }
 
-// A caller that is ended as it reads leaves the node to a new connection.
-func TestCallerEndsWhileItReads(t *testing.T) {
+// A goroutine that a Reply ends leaves the node to a new connection, whether it
+// is a caller or the connection's own.
+func TestReplyEndsTheGoroutineThatReads(t *testing.T) {
 	t.Parallel()
 	n := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
 	l := open(t, n.client(t), transport.Config{})
-	for range 3 {
+	for i := range int64(4) {
 		alone(t, l)
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
 			c := leaver{newCall("ONE")}
 			send(l, c)
-			l.Read(make(chan struct{}, 1))
+			if i%2 == 0 {
+				l.Read(make(chan struct{}, 1))
+			}
 			<-c.done
 		}()
 		<-gone
-		eventually(t, "up again", func() bool { return healthy(l) })
+		eventually(t, "up again", func() bool { return n.ids.Load() == i+2 && healthy(l) })
 	}
 	require.NoError(t, l.Close(t.Context()))
 }
