@@ -203,8 +203,10 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	return nil
 }
 
-// Ready waits until a majority of the nodes is connected. It fails if ctx ends,
-// or if too many nodes have failed permanently. With buckets it waits for a
+// Ready waits until a majority of the nodes is connected and belongs to the
+// set, or is blank. It does not wait until they vote; see Serving. It fails if
+// ctx ends, on Close, if the settings do not fit the set, or if too many nodes
+// have failed permanently. With buckets it waits for a
 // majority of the first bucket only, since the others begin with their first
 // name.
 func (q *Quorum) Ready(ctx context.Context) error {

@@ -62,11 +62,12 @@ func (c *call) Kind() uint64 {
 	return script.Kind(&c.a.claim.State.Terms, c.req)
 }
 
-// AppendItem encodes the request as a part of a batch. Invariant: the Quorum
-// decides which configuration the client uses, whatever settings the spec has.
+// AppendItem encodes the keys and arguments of the request for a batch. The
+// batch names the configuration, the guard time and the retention once for all
+// its requests; see batch.Append.
 func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	s := c.a.spec
-	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(c.a.q.Members.Home())
+	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
 	return script.AppendItem(keys, args, k, &c.a.claim.State.Terms, c.req)
 }
 

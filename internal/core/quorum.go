@@ -104,6 +104,9 @@ func (q *Quorum) Signal() {
 	}
 }
 
+// Push passes a push that the node has found to count to the claim or the watch
+// that it is for, either of which may have ended. It runs on the goroutine that
+// reads the node, so it must not block.
 func (q *Quorum) Push(node int, m *protocol.Push) {
 	if m.Changed {
 		if w := q.watches.find(m.ID); w != nil {

@@ -123,7 +123,8 @@ type batch struct {
 	own    [4]resp.Value // of one request
 }
 
-// The link calls Append with its lock held.
+// Append begins the batch with the configuration that the Quorum uses, whatever
+// the settings of the requests' specs. The link calls it with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	n := b.q.Members.Named.Load()
 	return script.AppendBatch(dst, n.Home.Marker(b.q.Set.Prefix), n.Guard, n.Retention, b.q.Channel, kind, keys, args, nKeys, nArgs)

@@ -90,7 +90,9 @@ func (s *Span) finish(cause error) {
 	}
 }
 
-// Ended reports that the hold has ended. It is called without a lock, once.
+// Ended reports to the tracer that the hold has ended, after finish. It is
+// called once, without a lock, and as the last thing that its goroutine does,
+// since the tracer may end the goroutine.
 func (s *Span) Ended() {
 	if s == nil {
 		return

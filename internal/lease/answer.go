@@ -161,9 +161,11 @@ func (p *peer) acknowledge(v *State, r protocol.Request, a protocol.Answer) {
 	}
 }
 
-// ended reports whether an answer says that the leases ahead of the claim have
-// ended, that is, whether its hint is the shortest one. A claim far back in the
-// queue gets a longer hint, so that it asks later.
+// ended reports whether the node says that the leases ahead of the claim have
+// ended there; see lapsed, which serves rule 11 of the client. The node says so
+// by the shortest hint, 1 ms. To the hint of a claim far back in the queue it
+// adds rank*ttl/4096, so that such a claim asks later. This must agree with
+// answer.lua and with wait in the model's portion.go.
 func (v *State) ended(a protocol.Answer) bool {
 	later := time.Duration(int64(a.Rank)*v.TTL.Milliseconds()/4096) * time.Millisecond
 	return a.Wait > 0 && a.Wait <= time.Millisecond+later

@@ -225,7 +225,8 @@ func (r *Recording) promised() {
 	r.ask(SetAccept)
 }
 
-// twice returns two addresses of one server, as far as its answers tell, or -1.
+// twice returns the indices of two addresses whose servers told of the same run,
+// or -1.
 func (r *Recording) twice() (one, other int) {
 	for j, b := range r.answers {
 		i := slices.IndexFunc(r.answers[:j], func(a *NodeSet) bool { return a != nil && b != nil && a.Run != "" && a.Run == b.Run })

@@ -18,8 +18,9 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Reached returns nil if a quorum of the set's members is connected. Otherwise
-// it returns each node's error, and whether waiting is hopeless because too
+// Reached returns nil if a quorum of the set's members is connected and belongs
+// to the set, or is blank. Whether they vote is another question; see Serving.
+// Otherwise it returns each node's error, and whether waiting is hopeless because too
 // many refuse permanently. While no set is known, the nodes are those of the
 // list. A majority is enough even if another node refuses permanently: Check
 // reports that node's error.
@@ -41,9 +42,10 @@ func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
 	return f, hopeless
 }
 
-// tally is what the nodes have against their votes, each by err, whether the
-// others are a quorum, and whether so many refuse permanently that they cannot
-// be.
+// tally asks err what each node has against its vote; list[i] is the node of
+// bit i in sets. It returns a failure that lists these objections and is never
+// nil, whether the nodes without one are a quorum (met), and whether so many
+// refuse permanently that there can be none (hopeless).
 func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fault.Failure, met, hopeless bool) {
 	good, refused := uint32(0), uint32(0)
 	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}

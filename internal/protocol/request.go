@@ -89,7 +89,7 @@ type Answer struct {
 	Waiters     bool // claims without a vote are queued at this node
 	Foreign     bool // no vote, only because another library holds the redlock key
 	Barred      bool // the head of the queue has no vote either, for that reason
-	Rank        int  // no vote: how many claims are ahead of it at this node; only for display
+	Rank        int  // no vote: how many claims are ahead of it at this node; a far claim's Wait grows with it
 	HasTotals   bool // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Listed      bool // Lower is complete from its first claim on
 	Incarnation Incarnation
@@ -116,7 +116,7 @@ type Push struct {
 	ID          ID
 	Incarnation Incarnation
 	Clock       int64  // as in Answer
-	Ticket      Ticket // the claim's ticket at this node
+	Ticket      Ticket // the claim's ticket at this node; with Changed, the one the record was written under
 	Vote        bool   // true: the claim is admissible here now; false: another claim has begun to wait behind it
 	Waiters     bool
 	Sum, Digest uint64 // with Vote: the lower claims

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func options(c redis.UniversalClient) *redis.Options {
@@ -134,6 +135,20 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 	_, password, err = o.CredentialsProviderContext(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "asked for", password)
+}
+
+// Its Sentinels get the login of the Sentinels of the list.
+func TestLoginOfASentinelSet(t *testing.T) {
+	t.Parallel()
+	first := transport.NewSentinelClient(&redis.FailoverOptions{
+		MasterName: "m", SentinelAddrs: []string{"s1:26379"}, SentinelUsername: "watch", SentinelPassword: "secret",
+	})
+	defer first.Close()
+	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).ClientFor("sentinel:m@s3:26379")
+	require.NoError(t, err)
+	defer c.Close()
+	user, password := c.(*transport.SentinelClient).Login()
+	assert.Equal(t, []string{"watch", "secret"}, []string{user, password})
 }
 
 // Its Sentinels and servers are dialled as the first node of the list is, by a

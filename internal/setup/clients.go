@@ -144,7 +144,9 @@ func (s *Clients) clusterAt(addrs []string) (redis.UniversalClient, error) {
 }
 
 // failoverAt returns a client for a Sentinel set, given its recorded name:
-// MASTER@HOST:PORT,HOST:PORT.
+// MASTER@HOST:PORT,HOST:PORT. Its servers are connected to with the options of
+// the first listed server (see optionsAt), its Sentinels with the login of the
+// first listed Sentinel set.
 func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	at := strings.LastIndexByte(name, '@')
 	if at < 1 {
@@ -154,8 +156,16 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	var user, password string
+	for _, listed := range s.list {
+		if c, is := s.by[listed].(*transport.SentinelClient); is {
+			user, password = c.Login()
+			break
+		}
+	}
 	return transport.NewSentinelClient(&redis.FailoverOptions{
 		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
+		SentinelUsername: user, SentinelPassword: password,
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		ClientName: o.ClientName, Protocol: o.Protocol,

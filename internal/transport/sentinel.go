@@ -62,6 +62,12 @@ func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 	})}
 }
 
+// Login returns the user and the password that the Sentinels themselves ask
+// for.
+func (c *SentinelClient) Login() (user, password string) {
+	return c.set.login.Username, c.set.login.Password
+}
+
 // SentinelName is the address that the set records for a Sentinel set: the name
 // of its master and its Sentinels, in order.
 func SentinelName(o *redis.FailoverOptions) string {
