@@ -36,19 +36,17 @@ const (
 
 // A Claim is one process that holds a name or is waiting for it.
 type Claim struct {
-	Token    uint64        // token of its first hold, as returned by [quorate.Lease]; a waiter's token is not final
-	Host     string        // the process's host
-	PID      int           // the process's ID on that host
-	Label    string        // the process's label; see [quorate.WithOwner]; empty if not set
-	Note     string        // the claim's note; see [quorate.WithNote]; empty if not set
-	ID       string        // the ID of a participant in an election; see leader.WithID; empty if not set
-	Priority int           // the priority of a participant in an election; see leader.WithPriority
-	Since    time.Time     // when it asked for the name, by the nodes' clocks
-	Left     time.Duration // time left on its lease unless it is renewed
-	Weight   int64         // number of permits; 1 except for semaphores
-	Writer   bool          // whether it is a writer of an rwmutex
-	Votes    int           // number of nodes that vote for it
-	Bare     bool          // for a holder: only a bare majority votes for it even though another node is answering, so the hold ends if one of them is restarted
+	Token  uint64        // token of its first hold, as returned by [quorate.Lease]; a waiter's token is not final
+	Host   string        // the process's host
+	PID    int           // the process's ID on that host
+	Label  string        // the process's label; see [quorate.WithOwner]; empty if not set
+	Note   string        // the claim's note; see [quorate.WithNote]; empty if not set
+	Since  time.Time     // when it asked for the name, by the nodes' clocks
+	Left   time.Duration // time left on its lease unless it is renewed
+	Weight int64         // number of permits; 1 except for semaphores
+	Writer bool          // whether it is a writer of an rwmutex
+	Votes  int           // number of nodes that vote for it
+	Bare   bool          // for a holder: only a bare majority votes for it even though another node is answering, so the hold ends if one of them is restarted
 }
 
 // A Record is what the nodes have recorded for a name in addition to its

@@ -25,7 +25,6 @@
 //   - [quorate.ErrHeld]: another participant is the leader or is ahead in the
 //     queue;
 //   - [ErrNoLeader]: there is no leader;
-//   - [ErrNoCandidate]: no candidate with the given ID is waiting;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
 //     early if so many nodes refuse permanently that waiting is pointless;
 //   - [quorate.ErrLost]: the term ended before the participant resigned;
@@ -87,17 +86,12 @@ type term struct {
 	lease  *core.Lease
 	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
-	value  atomic.Pointer[string]
-
-	drain     func()      // ends the context of OnStartedLeading; nil without Run
-	next      string      // the successor that TransferTo has chosen; guarded by Election.mu
-	appointed atomic.Bool // the record names the successor
 }
 
 // New returns a participant in the election of the given name.
 //
-// Options: [WithID], [WithPriority], [WithValue], [WithOneTerm],
-// [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
+// Options: [WithID], [WithValue], [WithOneTerm], [quorate.WithTTL],
+// [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
 // and [quorate.WithWarning]. The last five default to the settings of q. New
 // panics if an option is invalid or nil. Every call reports an invalid name
 // (empty, longer than 1024 bytes, or with braces), ID (longer than [MaxID], not
@@ -107,8 +101,7 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election
 	set := apply(c, opts)
 	e := &Election{q: c, name: name, set: set, turn: make(chan struct{}, 1)}
 	e.err = set.check()
-	spec, err := c.NewSpec(core.Spec{Name: name, Kind: "leader", Weight: 1, Capacity: 1, Set: set.Settings,
-		Candidate: set.candidate()})
+	spec, err := c.NewSpec(core.Spec{Name: name, Kind: "leader", Weight: 1, Capacity: 1, Set: set.Settings})
 	if err != nil {
 		e.err = err
 		return e

@@ -18,9 +18,6 @@ type settings struct {
 	*setup.Settings
 	id, value string
 	oneTerm   bool
-	priority  int
-	ranked    bool // WithPriority was given
-	named     bool // WithID was given
 }
 
 // Limits, in bytes. Every node stores both, and every observer gets them.
@@ -38,7 +35,7 @@ func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
 			o.set(&set)
 		}
 	}
-	if set.named = set.id != ""; !set.named {
+	if set.id == "" {
 		set.id = fmt.Sprintf("%s:%d:%s", script.Hostname(), os.Getpid(), rand.Text()[:8])
 	}
 	return set
@@ -54,16 +51,6 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: the id %q is not UTF-8", fault.ErrInvalid, s.id)
 	}
 	return checkValue(s.value)
-}
-
-// candidate is how the leader finds this participant in the queue, "" if it
-// does not: it has neither an ID of its own nor a priority, or the ID does not
-// fit.
-func (s *settings) candidate() string {
-	if !s.named && !s.ranked || setup.CheckNote(s.id) != nil {
-		return ""
-	}
-	return script.Candidate(s.id, s.priority)
 }
 
 func checkValue(value string) error {
@@ -89,8 +76,7 @@ func (own) Apply(*setup.Settings) {}
 // WithID sets the ID that others see while this participant is the leader. It
 // has no effect on the election, and participants may share an ID. The default
 // consists of the host, the process and a random part. The ID must be UTF-8 and
-// at most [MaxID] bytes long. [Election.TransferTo] finds only IDs of at most
-// 200 bytes, all of them printable.
+// at most [MaxID] bytes long.
 func WithID(id string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.id = id }}
 }
@@ -101,17 +87,6 @@ func WithID(id string) quorate.LeaderOption {
 // long.
 func WithValue(value string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.value = value }}
-}
-
-// WithPriority sets the priority of this participant. It matters only when a
-// leader steps down: when [Election.Run] or [Election.Resign] ends a term, the
-// waiting candidate with the highest priority leads next. Use it for all
-// participants. A leader that has a priority looks at the queue before it gives
-// up the leadership, and OnOutranked tells it if a candidate with a higher
-// priority is waiting. If the leader dies or loses its term, the next in line
-// leads, whatever its priority. The default is 0.
-func WithPriority(n int) quorate.LeaderOption {
-	return own{set: func(s *settings) { s.priority, s.ranked = n, true }}
 }
 
 // WithOneTerm makes [Election.Run] return at the end of the first term. By

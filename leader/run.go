@@ -28,12 +28,6 @@ type Callbacks struct {
 	// OnStartedLeading is still running, use [context.AfterFunc] with its context.
 	OnStoppedLeading func(err error)
 
-	// OnOutranked is called at most once per term, with the ID of a waiting
-	// candidate that has a higher priority; see [WithPriority]. It is called from
-	// a separate goroutine, and Run waits for it. Nothing else happens: to hand
-	// over, have OnStartedLeading finish its work and return.
-	OnOutranked func(id string)
-
 	// OnNewLeader is called for each new term that this participant sees,
 	// including its own. Like [Election.Observe], it may skip terms that are
 	// already over. While Run is running, the calls are made one after another.
@@ -130,13 +124,8 @@ func (e *Election) endRun() {
 // lead is one term under Run. What follows the callback is deferred, so that it
 // happens also when that panics.
 func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) {
-	inner, stop := t.lease.Derive(ctx)
-	t.drain = stop
 	e.become(t)
-	var all sync.WaitGroup
-	if cb.OnOutranked != nil {
-		all.Go(func() { e.watchQueue(inner, t, cb.OnOutranked) })
-	}
+	inner, stop := t.lease.Derive(ctx)
 	defer func() {
 		if cb.OnStoppedLeading != nil {
 			cb.OnStoppedLeading(core.WrapError("lead", e.name, err))
@@ -144,9 +133,8 @@ func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) 
 	}()
 	defer func() {
 		stop()
-		all.Wait()
 		e.become(nil)
-		err = e.handOver(ctx, t)
+		err = e.end(t)
 	}()
 	cb.OnStartedLeading(inner, t.lease)
 	return nil
@@ -278,7 +266,7 @@ func (e *Election) resign(ctx context.Context) error {
 	if t == nil {
 		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
-	if err := e.handOver(ctx, t); err != nil {
+	if err := e.end(t); err != nil {
 		return err
 	}
 	return t.lease.Hold().Released(ctx)

@@ -20,23 +20,16 @@ type record struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
-	Next  string    `json:"next,omitempty"` // the successor's ID, see transfer.go
 }
 
 // win waits for the claim and records it. It fails with ErrLost when the claim
 // was lost before it was recorded; nothing is left of it then, nor after any
 // other error.
 func (e *Election) win(ctx context.Context, value string) (*term, error) {
-	var t *term
-	for last := (appointment{}); t == nil; {
-		lease, err := e.q.AcquireLease(ctx, e.spec, false, new(core.Single))
-		if err != nil {
-			return nil, err
-		}
-		if t = (&term{lease: lease}); e.yields(ctx, t, &last) {
-			_ = lease.Release()
-			t = nil
-		}
+	t := &term{}
+	var err error
+	if t.lease, err = e.q.AcquireLease(ctx, e.spec, false, new(core.Single)); err != nil {
+		return nil, err
 	}
 	t.since = time.Now()
 	// Invariant: a majority has recorded the term before Campaign or Run report
@@ -51,17 +44,11 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 
 // write records the value under the term, for as long as that lasts.
 func (e *Election) write(ctx context.Context, t *term, value string) error {
-	t.value.Store(&value)
-	return e.record(ctx, t, value, "")
-}
-
-// record is write with a successor, or without one if next is "".
-func (e *Election) record(ctx context.Context, t *term, value, next string) error {
 	if err := t.over(); err != nil {
 		return err
 	}
 	text, err := json.Marshal(record{ID: e.set.id, Value: value, Host: script.Hostname(), PID: os.Getpid(),
-		Since: t.since, Next: next})
+		Since: t.since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", fault.ErrInvalid, err)
 	}
@@ -70,11 +57,7 @@ func (e *Election) record(ctx context.Context, t *term, value, next string) erro
 	if n := t.writes.Add(1) - 1; n == 0 {
 		err = e.reg.PutFirst(led, t.lease.Hold(), text)
 	} else {
-		keep := time.Duration(0)
-		if next != "" {
-			keep = e.spec.Set.Retention
-		}
-		err = e.reg.Put(led, t.lease.Hold(), n, text, keep)
+		err = e.reg.Put(led, t.lease.Hold(), n, text, 0)
 	}
 	if over := t.over(); over != nil {
 		return over
@@ -105,10 +88,6 @@ func (e *Election) end(t *term) error {
 	if lost != nil {
 		t.lease.Hold().Release() // see localqueue.Unlock
 		return &fault.Failure{Err: lost}
-	}
-	if t.appointed.Load() {
-		t.lease.Hold().Release() // the record must survive
-		return nil
 	}
 	e.reg.Retire(t.lease.Hold(), t.writes.Add(1)-1, e.spec.Set.Retention)
 	return nil

@@ -30,21 +30,20 @@ type Spec struct {
 	Kind             string // of the primitive, for the tracer and for onlookers
 	Weight           uint64
 	Capacity         uint64
-	Counting         bool   // a semaphore: votes alone do not suffice
-	Notify           bool   // push to the holder when a claim begins to wait
-	ShortHold        bool   // often given back at once: see lease.Fanout
-	BoundLater       bool   // it is renewed without limit until Hold.Bound is called
-	Candidate        string // of an election: see script.Candidate
+	Counting         bool // a semaphore: votes alone do not suffice
+	Notify           bool // push to the holder when a claim begins to wait
+	ShortHold        bool // often given back at once: see lease.Fanout
+	BoundLater       bool // it is renewed without limit until Hold.Bound is called
 	Set              *setup.Settings
 	shared           *process.Name // what all claims at the name share
 	decidesSuccessor bool          // the name is that of the register that decides which configuration follows
 	side             string        // a second lock, queue and record at the same name; empty: those of the name itself
-	note             string        // what follows the channel in the owner of a claim: "", or a space, the candidate and the note
+	note             string        // what follows the channel in the owner of a claim: "" or a space and the note
 }
 
 func (s *Spec) withNote(note string) *Spec {
 	c := *s
-	c.note = " " + s.Candidate + note
+	c.note = " " + note
 	return &c
 }
 
@@ -146,11 +145,7 @@ type claims struct {
 func (q *claims) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
 	n := q.Members.Named.Load()
 	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.Home)
-	owner := q.Channel
-	if r.Op < protocol.OpRead { // a watch has no note
-		owner += s.note
-	}
-	return script.AppendCommand(dst, k, t, owner, n.Guard, n.Retention, r)
+	return script.AppendCommand(dst, k, t, q.Channel+s.note, n.Guard, n.Retention, r)
 }
 
 // NewSpec returns a Spec for a primitive. It fails if the name is unusable,
@@ -164,9 +159,7 @@ func (q *claims) NewSpec(s Spec) (*Spec, error) {
 		name process.Name
 	}{spec: s}
 	made.name.Name, made.name.Counting = s.Name, s.Counting
-	if made.spec.shared = &made.name; s.Candidate != "" {
-		made.spec.note = " " + s.Candidate
-	}
+	made.spec.shared = &made.name
 	return &made.spec, nil
 }
 

@@ -30,9 +30,6 @@ var none Hold
 // without mu, since it does not change after the admission.
 func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
 
-// ID returns the claim's id, as nodes report it.
-func (h Hold) ID() string { return h.a.claim.State.ID.String() }
-
 // Valid reports whether the claim is held now.
 func (h Hold) Valid() bool { return h.HoldState().Valid }
 

@@ -4,7 +4,6 @@ package core
 // change the set.
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -232,41 +231,6 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, f
 	}
 	return Holder{}, &fault.Failure{Err: fault.ErrNotHeld}
-}
-
-// Queue returns the claims that a majority of the nodes has, in queue order.
-// Nodes report only the first hundred.
-func (o Onlooker) Queue(ctx context.Context, name string) (claims []script.Claim, err error) {
-	if err := o.q.Members.Await(ctx, true); err != nil {
-		return nil, err
-	}
-	said, sets := o.ask(ctx, func(dst []byte, _ *Said, keys func(string) script.Keys) []byte {
-		return script.AppendInspect(dst, keys(name), 100, 0)
-	})
-	found, at, answered := map[string]script.Claim{}, map[string]uint32{}, uint32(0)
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
-	for _, n := range said {
-		queue, err := script.DecodeInspect(n.Values)
-		if err = cmp.Or(n.Err, err); err != nil {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
-			continue
-		}
-		answered |= 1 << n.Index
-		for _, c := range queue.Claims {
-			at[c.ID] |= 1 << n.Index
-			found[c.ID] = c
-		}
-	}
-	if f.Votes = bits.OnesCount32(answered & sets.All()); !sets.Met(answered) {
-		return nil, f
-	}
-	for id, c := range found {
-		if sets.Met(at[id]) {
-			claims = append(claims, c)
-		}
-	}
-	slices.SortFunc(claims, func(a, b script.Claim) int { return cmp.Compare(a.Ticket, b.Ticket) })
-	return claims, nil
 }
 
 // Operate waits until a majority of the set's members is connected, so that a

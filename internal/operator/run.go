@@ -89,6 +89,9 @@ func (x *exchange) why(ctx context.Context) error {
 	case change.WhyRefused:
 		return fmt.Errorf("%w: %s refused: %w", fault.ErrNoQuorum, o.Member, o.Refusal)
 	case change.WhyStopped:
+		if ctx.Err() == nil { // Close has stopped it
+			return fault.ErrClosed
+		}
 		return fault.ContextError(ctx)
 	}
 	return fmt.Errorf("%w: another client has undone the change", fault.ErrInvalid)

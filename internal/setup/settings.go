@@ -163,7 +163,7 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: choose at least the guard time", s.Retention, s.Guard)
 	case s.Retention%time.Millisecond != 0:
 		return fmt.Errorf("WithRetention(%v): must be a whole number of milliseconds, such as %v", s.Retention, up(s.Retention))
-	case s.Base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
+	case s.Base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \t\n\v\f\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty, or contain braces or white space", s.Prefix)
 	case len(s.Prefix) > 1024:
 		return fmt.Errorf("WithPrefix(%.70q…): at most 1024 bytes", s.Prefix)

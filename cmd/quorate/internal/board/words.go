@@ -68,19 +68,13 @@ func Process(c *inspect.Claim) string {
 	return s
 }
 
-// Claimant names the process of a claim, and what the claim says of itself.
+// Claimant names the process of a claim, and the note of the claim if it has
+// one.
 func Claimant(c *inspect.Claim) string {
-	s := Process(c)
-	if c.ID != "" {
-		s += fmt.Sprintf(", ID %q", c.ID)
+	if c.Note == "" {
+		return Process(c)
 	}
-	if c.Priority != 0 {
-		s += fmt.Sprintf(", priority %d", c.Priority)
-	}
-	if c.Note != "" {
-		s += fmt.Sprintf(", note %q", c.Note)
-	}
-	return s
+	return fmt.Sprintf("%s, note %q", Process(c), c.Note)
 }
 
 // Share says how much of a name a claim has or wants.
