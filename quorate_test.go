@@ -40,6 +40,7 @@ func TestSettings(t *testing.T) {
 		{quorate.WithRetention(time.Second), "WithRetention(1s)"},
 		{quorate.WithRetention(time.Minute + 1), "WithRetention(1m0.000000001s): must be a whole number of milliseconds, such as 1m0.001s"},
 		{quorate.WithPrefix("a{b"), "WithPrefix"},
+		{quorate.WithPrefix("a\tb"), "WithPrefix"},
 		{quorate.WithPrefix(""), "WithPrefix"},
 	} {
 		_, err := quorate.Connect(t.Context(), []string{"redis://127.0.0.1:1"}, c.opt)
