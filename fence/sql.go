@@ -92,7 +92,8 @@ func (d Dialect) statements() statements {
 //
 // A process that is paused inside its transaction keeps the name locked. Have
 // the server abort such transactions (in PostgreSQL, set
-// idle_in_transaction_session_timeout); otherwise the next holder has to wait.
+// idle_in_transaction_session_timeout); otherwise the next holder
+// waits until the process resumes.
 //
 // Check rejects an [sql.DB], because the write would not be in the same
 // transaction. Do not roll back to a savepoint that was set before Check. Check

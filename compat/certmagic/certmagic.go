@@ -182,7 +182,7 @@ func (s *Storage) RenewLockLease(ctx context.Context, name string, d time.Durati
 		s.mu.Unlock()
 		_ = l.m.UnlockContext(ctx) // it is lost
 	} else {
-		l.lost-- // this call waits: an Unlock meanwhile is that of the goroutine that has the name
+		l.lost-- // this call waits; an Unlock in the meantime comes from the goroutine that holds the name
 		s.mu.Unlock()
 	}
 	err := l.m.LockContext(ctx)
