@@ -251,7 +251,8 @@ func (l *Link) Connect() {
 	l.leaves = nil
 	for _, m := range leaves {
 		if l.Proc.Local(w.Now) < m.expires {
-			l.transmit(m)
+			again := *m // what was sent on the previous connection keeps its Gen, and so is void
+			l.transmit(&again)
 		}
 	}
 }
