@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -22,6 +23,15 @@ type exchanger struct {
 	Undo  bool // it gives the exchange up
 	io    *operatorIO
 	Over  func()
+}
+
+// Exchange has the process carry out changes, one after the other.
+func (f *follower) Exchange(goals ...change.Goal) *exchanger {
+	p := f.p
+	x := &exchanger{P: p, Goals: goals}
+	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
+	p.Later(1, x.begin)
+	return x
 }
 
 // begin makes the next call. One that undoes has no goal.
@@ -192,3 +202,24 @@ func (n *Node) epoch() uint64 {
 // successor is how the names of the registers begin that decide which
 // configuration follows.
 const successor = "quorate set "
+
+// At is the condition that the process counts on a configuration of that epoch or
+// a later one.
+func (f *follower) At(epoch uint64) func() bool {
+	return func() bool { return f.Members.Config().Stamp.Epoch() >= epoch }
+}
+
+// Succeed carries out a Succession, and calls then.
+func (f *follower) Succeed(s *change.Succession, then func()) {
+	p := f.p
+	if f.Succession == nil {
+		f.Succession = NewParticipant(p, len(p.Parts))
+		f.Succession.Value = nil
+		p.Parts = append(p.Parts, f.Succession)
+	}
+	t := f.Succession
+	if t.run == nil {
+		t.Register, t.succeeds = &process.Name{Name: s.Register}, s
+	}
+	t.carryOut(s.Decide, func(bool) { then() })
+}

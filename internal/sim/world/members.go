@@ -5,9 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -315,11 +313,6 @@ func (f *follower) Leads(from, to *Node) {
 	f.Tend()
 }
 
-// At is when the process counts on a configuration of that stage.
-func (f *follower) At(epoch uint64) func() bool {
-	return func() bool { return f.Members.Config().Stamp.Epoch() >= epoch }
-}
-
 // Counts is when the process counts on a set, or on none permanently.
 func (f *follower) Counts() func() bool {
 	return func() bool { return f.Members.Config() != nil }
@@ -351,28 +344,4 @@ func (f *follower) Blocked() bool {
 	}
 	// It follows only what a majority of those shows that decide what follows.
 	return gone != 0 && p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
-}
-
-// Succeed carries out a Succession, and calls then.
-func (f *follower) Succeed(s *change.Succession, then func()) {
-	p := f.p
-	if f.Succession == nil {
-		f.Succession = NewParticipant(p, len(p.Parts))
-		f.Succession.Value = nil
-		p.Parts = append(p.Parts, f.Succession)
-	}
-	t := f.Succession
-	if t.run == nil {
-		t.Register, t.succeeds = &process.Name{Name: s.Register}, s
-	}
-	t.carryOut(s.Decide, func(bool) { then() })
-}
-
-// Exchange has the process carry out changes, one after the other.
-func (f *follower) Exchange(goals ...change.Goal) *exchanger {
-	p := f.p
-	x := &exchanger{P: p, Goals: goals}
-	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
-	p.Later(1, x.begin)
-	return x
 }
