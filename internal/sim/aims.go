@@ -35,6 +35,10 @@ var storm = generator{
 	plan: func(w *trial.Schedule) {
 		w.AllLoop()
 		w.RandomFaults(w.RNG.IntN(12))
+		if w.RNG.IntN(2) == 0 {
+			w.HarmHolders(1 + w.RNG.IntN(3))
+			w.Length += w.Guard
+		}
 		if w.RNG.IntN(3) == 0 { // a minority stays down
 			for _, n := range w.Nodes[:w.RNG.IntN(w.Spare()+1)] {
 				n.Gone = true

@@ -38,7 +38,7 @@ func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Wri
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, comesBack, farBack, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
+	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, comesBack, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
 	foreign, shared, limping, overdue, barred, bygone, leaveAtOnce,
 	recorded, belated, bareMajority, minority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
 	rush, evictions, evictionStorm,
@@ -46,7 +46,7 @@ var generators = []generator{
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, recordOfTheFuture,
 	replica, swapped,
-	readers, queueDies,
+	readers,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress, exchangeLate,

@@ -71,30 +71,49 @@ var unlike = generator{
 	},
 }
 
-// killed: the next in line is served as soon as a dead holder's lease ends.
+// killed: a holder dies, or a holder and all but one of the claims behind it. The
+// next claim that lives is served as soon as the leases of the dead end. Two to
+// eleven claims wait; each node may deal with few of them at a time.
 var killed = generator{
 	name: "killed",
 	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 3)
-		s.Length = 6 * s.TTL
+		plain(r, s, [...]int{3, 4, 12}[r.IntN(3)])
+		s.Length = 8 * s.TTL
 		s.Tail, s.LatePush = 0, 0
 	},
 	plan: func(w *trial.Schedule) {
 		w.LateMessages = false
-		w.Miss(w.RNG.IntN(2))
-		first, next, last := w.Procs[0], w.Procs[1].Parts[0], w.Procs[2].Parts[0]
-		w.Then(w.NodeTimeout, func() { first.Parts[0].Acquire(false) })
-		w.Once(world.Holds(first.Parts[0]), w.TTL, w.NodeTimeout, func() { next.Acquire(false) })
-		w.Then(w.NodeTimeout, func() { last.Acquire(false) })
-		w.Then(w.Around(w.TTL), func() { first.Crash() })
+		dead, together := w.Procs[:len(w.Procs)-1], w.RNG.IntN(2) == 0
+		if len(w.Procs) == 3 {
+			dead = w.Procs[:1]
+			w.Miss(w.RNG.IntN(2))
+		}
+		next, last := w.Procs[len(dead)].Parts[0], w.Procs[len(w.Procs)-1].Parts[0]
+		for i, p := range w.Procs {
+			if i == 1 {
+				w.Once(world.Holds(w.Procs[0].Parts[0]), w.TTL, 0, func() {})
+			}
+			pause := w.NodeTimeout
+			if together && i > 1 && i < len(dead) {
+				pause = 0
+			}
+			w.Then(pause, func() { p.Parts[0].Acquire(false) })
+		}
+		w.Then(w.Around(w.TTL), func() {
+			for _, p := range dead {
+				p.Crash()
+			}
+		})
 		w.Then(w.TTL+w.TTL/50+w.Slowest()+10*time.Millisecond, func() {
-			w.ExpectHeld(next, "the lease of the dead holder has ended")
+			w.ExpectHeld(next, "the leases of all before it have ended")
 			next.Release()
 		})
-		w.Once(world.Holds(last), w.Slowest(), 0, func() {
-			w.ExpectHeld(last, "the holder before it has released")
-			last.Release()
-		})
+		if next != last {
+			w.Once(world.Holds(last), w.Slowest(), 0, func() {
+				w.ExpectHeld(last, "the holder before it has released")
+				last.Release()
+			})
+		}
 	},
 }
 
@@ -279,32 +298,4 @@ var readers = generator{
 		s.Hold, s.Think = s.TTL/10, s.TTL/20
 	},
 	plan: (*trial.Schedule).AllLoop,
-}
-
-// queueDies: a holder and two waiters die, and each node deals with one claim
-// at a time. The fourth is in when their leases have ended.
-var queueDies = generator{
-	name: "queueDies",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 4)
-		s.Portion = 1
-		s.Length = 6 * s.TTL
-		s.Tail, s.LatePush = 0, 0
-	},
-	plan: func(w *trial.Schedule) {
-		w.LateMessages = false
-		last := w.Procs[3].Parts[0]
-		for _, p := range w.Procs {
-			w.Then(w.NodeTimeout, func() { p.Parts[0].Acquire(false) })
-		}
-		w.Then(w.NodeTimeout, func() {
-			for _, p := range w.Procs[:3] {
-				p.Crash()
-			}
-		})
-		w.Then(w.TTL+w.TTL/50+w.Slowest()+10*time.Millisecond, func() {
-			w.ExpectHeld(last, "the leases of all before it have ended")
-			last.Release()
-		})
-	},
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/sim/course"
@@ -255,36 +254,6 @@ var comesBack = generator{
 		w.Then(2*w.TTL, func() {
 			w.ExpectHeld(t, "two nodes have kept it all the time")
 			t.Release()
-		})
-	},
-}
-
-// farBack: a waiter behind ten dead ones is served as soon as their leases end.
-var farBack = generator{
-	name: "far back",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 12)
-		s.Length = 6 * s.TTL
-		s.Tail, s.LatePush = 0, 0
-	},
-	plan: func(w *trial.Schedule) {
-		w.LateMessages = false
-		last := w.Procs[11].Parts[0]
-		w.Then(w.NodeTimeout, func() { w.Procs[0].Parts[0].Acquire(false) })
-		w.Once(world.Holds(w.Procs[0].Parts[0]), w.TTL, w.NodeTimeout, func() {
-			for _, p := range w.Procs[1:11] {
-				p.Parts[0].Acquire(false)
-			}
-		})
-		w.Then(w.NodeTimeout, func() { last.Acquire(false) })
-		w.Then(w.Around(w.TTL), func() {
-			for _, p := range w.Procs[:11] {
-				p.Crash()
-			}
-		})
-		w.Then(w.TTL+w.TTL/50+w.Slowest()+10*time.Millisecond, func() {
-			w.ExpectHeld(last, "the leases of the dead have ended")
-			last.Release()
 		})
 	},
 }

@@ -188,15 +188,18 @@ var missedResize = generator{
 }
 
 // rolling: all nodes lose their data, one after the other, each as soon as an
-// onlooker finds that one more node may be restarted. One process holds a lock
+// onlooker finds that one more node may be restarted. The run of one name is
+// under way for long, and that of another one has to be decided. When a node's
+// guard time ends another node may hang for a moment. One process holds a lock
 // all the while, and others wait for it. No process reads a record. No name is
 // forgotten, the hold is not lost, and each node is caught up soon after its
 // guard time.
 var rolling = generator{
 	name: "rolling",
 	set: func(r *rand.Rand, s *course.Setting) {
-		named(r, s, 4, 9)
+		named(r, s, 4, [...]int{9, 9, 9, 9, 9, 80}[r.IntN(6)])
 		s.Nodes = [...]int{3, 3, 5}[r.IntN(3)]
+		s.Turns = r.IntN(2) == 0
 		s.Length = time.Duration(3*s.Nodes+1) * s.Guard
 		s.Hold = 2 * s.Length
 	},
@@ -217,11 +220,17 @@ var rolling = generator{
 			w.Procs[2].Parts[0].Acquire(false)
 		})
 		w.Then(w.TTL, func() { w.Undecided["name 003"] = true })
-		for i, n := range w.Shuffled() {
+		ns := w.Shuffled()
+		for i, n := range ns {
+			hangs := ns[(i+1)%len(ns)]
 			w.Then(w.Around(w.NodeTimeout), func() {
 				if i == 0 { // the run of a name goes on for another guard time after the node's
 					w.Held["name 003"] = true
 					w.At(2*w.Guard+w.TTL/2, func() { clear(w.Held) })
+				}
+				if !w.Turns {
+					w.At(w.Guard-w.NodeTimeout, hangs.Pause)
+					w.At(w.Guard+2*w.NodeTimeout, hangs.Resume)
 				}
 				w.Wipe(n, false)
 				may = false

@@ -198,6 +198,58 @@ func (f *faults) Shuttle() {
 	})
 }
 
+// HarmHolders harms n holders, one after the other. Each time a process cannot
+// reach one of the nodes, and so holds with the votes of the others. While it
+// holds, one of these loses its data, comes back with an old memory, hangs, or
+// has its clock jump; or the process stands still. Often the process cannot
+// reach that node afterwards, so that another claim may come there first.
+func (f *faults) HarmHolders(n int) {
+	w := f.w
+	for range n {
+		p, ns := w.Procs[w.RNG.IntN(len(w.Procs))], f.Shuffled()
+		t, harmed, away := p.Parts[w.RNG.IntN(len(p.Parts))], ns[0], ns[len(ns)-1]
+		w.Then(w.Around(w.TTL/4), func() {
+			harmed.Save()
+			p.To(away).Cut(f.Directions()...)
+		})
+		soon := w.Around([...]time.Duration{4 * w.Delay, w.NodeTimeout, w.TTL / 2}[w.RNG.IntN(3)])
+		w.Once(world.Holds(t), w.TTL, soon, func() {
+			f.harm(p, harmed)
+			if w.RNG.IntN(2) == 0 {
+				p.To(harmed).Cut(f.Directions()...)
+			}
+		})
+		w.Then(w.Around(w.NodeTimeout), func() { p.To(away).Heal(w.RNG.IntN(2) == 0) })
+		w.Then(f.span(), func() { p.To(harmed).Heal(w.RNG.IntN(2) == 0) })
+	}
+}
+
+// harm is what happens to a node that a holder needs, or to the holder.
+func (f *faults) harm(p *world.Proc, n *world.Node) {
+	w, d := f.w, f.span()
+	if n.Down {
+		return
+	}
+	switch w.RNG.IntN(7) {
+	case 0, 1:
+		f.Wipe(n, false)
+	case 2:
+		f.Wipe(n, true)
+	case 3:
+		n.Pause()
+		w.At(d, n.Resume)
+	case 4:
+		f.leapClock(n, d)
+	case 5:
+		if !w.Record { // as in randomFault
+			p.Sleep(d, w.RNG.IntN(4) > 0)
+		}
+	case 6:
+		p.Pause()
+		w.At(d, p.Resume)
+	}
+}
+
 // WallsApart has the wall clocks of the processes be behind the true time, each
 // by more.
 func (f *faults) WallsApart() {
