@@ -28,7 +28,6 @@ package otel
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -144,77 +143,6 @@ func New(opts ...Option) *Telemetry {
 	return t
 }
 
-// node is what the events of a node say of it.
-type node struct {
-	up, refuses bool
-	recovers    time.Time // until then, as it is new or lost its data
-}
-
-func (n *node) votes(now time.Time) bool { return n.up && !n.refuses && !now.Before(n.recovers) }
-
-// gauge is what a gauge shows of a state.
-func gauge(is bool) int64 {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// series is what the calls of one kind and name have in common. To make a set
-// of attributes costs more than all else here, so none is made twice.
-type series struct {
-	kind          string
-	attr          []attribute.KeyValue
-	set           metric.MeasurementOption // of attr
-	start         []trace.SpanStartOption
-	waiting, held atomic.Int64
-
-	acquired, local, released func() end // of what has not failed
-}
-
-// end is how an acquisition or a hold has ended, as attributes.
-type end struct {
-	attr   []attribute.KeyValue
-	record []metric.RecordOption
-}
-
-// most is how many series there are with a name: what comes later has none. By
-// default the SDK tells 2,000 apart, and those without a name are among them.
-const most = 1900
-
-// of returns the series of a kind and name.
-func (t *Telemetry) of(kind, name string) *series {
-	return t.series(kind, t.name(kind, name))
-}
-
-func (t *Telemetry) series(kind, name string) *series {
-	key := [2]string{kind, name}
-	if s, ok := t.known.Load(key); ok {
-		return s.(*series)
-	}
-	if name != "" && t.kept.Load() >= most {
-		return t.series(kind, "")
-	}
-	s := &series{kind: kind, attr: []attribute.KeyValue{kindKey.String(kind)}}
-	if name != "" {
-		s.attr = append(s.attr, nameKey.String(name))
-	}
-	s.attr = slices.Clip(s.attr) // it is appended to
-	s.set = metric.WithAttributeSet(attribute.NewSet(s.attr...))
-	s.start = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(s.attr...)}
-	s.acquired = sync.OnceValue(func() end { return s.ended("acquired", nil) })
-	s.local = sync.OnceValue(func() end { return s.ended("local", nil) })
-	s.released = sync.OnceValue(func() end { return s.ended("released", nil) })
-	kept, twice := t.known.LoadOrStore(key, s)
-	if !twice {
-		t.kept.Add(1)
-		// Prometheus sees no increase in a series that begins with the first
-		// loss.
-		t.lost.Add(context.Background(), 0, metric.WithAttributes(append(s.attr, errorKey.String("lost"))...))
-	}
-	return kept.(*series)
-}
-
 // tell observes what runs.
 func (t *Telemetry) tell(_ context.Context, o metric.Observer) error {
 	for _, v := range t.known.Range {
@@ -232,16 +160,6 @@ func (t *Telemetry) tell(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(t.nodeRefuses, gauge(n.refuses), of)
 	}
 	return nil
-}
-
-// ended adds the outcome to the attributes.
-func (s *series) ended(outcome string, err error) end {
-	own := []attribute.KeyValue{outcomeKey.String(outcome)}
-	if err != nil {
-		own = append(own, errorKey.String(errorType(err)))
-	}
-	set := attribute.NewSet(append(s.attr, own...)...)
-	return end{slices.Clip(own), []metric.RecordOption{metric.WithAttributeSet(set)}}
 }
 
 // call is the context of an acquisition, which has its span.
@@ -309,32 +227,6 @@ func (t *Telemetry) HoldEnd(ctx context.Context, r quorate.HoldResult) {
 		e = func() end { return c.ended("lost", r.Err) }
 	}
 	t.hold.Record(ctx, r.Held.Seconds(), e().record...)
-}
-
-// Observe records an event; see [quorate.Observer].
-func (t *Telemetry) Observe(e quorate.Event) {
-	if e.Kind == quorate.EventBareHold {
-		t.bare.Add(context.Background(), 1)
-		return
-	}
-	last, _ := t.nodes.Load(e.Node)
-	n, _ := last.(node)
-	switch e.Kind {
-	case quorate.EventNodeUp, quorate.EventNodeAccepts:
-		n.up, n.refuses = true, false
-	case quorate.EventNodeRefuses:
-		n.up, n.refuses = true, true
-	case quorate.EventNodeDown:
-		n.up, n.refuses = false, false
-	case quorate.EventNodeRecovering:
-		n.recovers = time.Now().Add(e.Took)
-	case quorate.EventNodeLeft:
-		t.nodes.Delete(e.Node)
-		return
-	default:
-		return
-	}
-	t.nodes.Store(e.Node, n)
 }
 
 // errorType names an error, as one of few. What a context has cut short is what

@@ -1,59 +1,21 @@
 package doccheck
 
 import (
-	"bufio"
 	"context"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
-
-// folder is where command has built; empty: it was not needed.
-var folder string
-
-// command builds the command, once.
-var command = sync.OnceValues(func() (path string, err error) {
-	if folder, err = os.MkdirTemp("", "doccheck-"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(folder, "quorate")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/quorate")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", &exec.Error{Name: string(out), Err: err}
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if folder != "" {
-		_ = os.RemoveAll(folder)
-	}
-	os.Exit(status)
-}
-
-func built(t *testing.T) string {
-	t.Helper()
-	path, err := command()
-	require.NoError(t, err)
-	return path
-}
 
 // place is where a block runs: a folder, programs that stand for others, and
 // nodes.
@@ -227,107 +189,6 @@ func makes(t *testing.T, b block) {
 	}
 }
 
-// bootstraps: brand-new nodes vote after the command.
-func bootstraps(t *testing.T, b block) {
-	urls := redistest.Start(t, 3).URLs()
-	at := strings.NewReplacer("redis://lock-a:6379", urls[0], "redis://lock-b:6379", urls[1], "redis://lock-c:6379", urls[2])
-	p := newPlace(t, urls...)
-	p.run("! quorate check")
-	p.run(at.Replace(b.text))
-	p.run("quorate check --all")
-}
-
-// short has the command take the shortest guard time that it accepts.
-func (p *place) short() {
-	p.t.Helper()
-	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, "quorate.yaml"), []byte("guard: 6s\n"), 0o600))
-	p.env = []string{"QUORATE_CONFIG=quorate.yaml"}
-	p.run("quorate bootstrap --new")
-}
-
-// replaces: the set has the new node instead of the old one.
-func replaces(t *testing.T, b block) {
-	c := redistest.Start(t, 4)
-	urls := c.URLs()
-	p := newPlace(t, urls[:3]...)
-	p.short()
-	script := strings.NewReplacer("lock-c:6379", urls[2], "lock-d:6379", urls[3]).Replace(b.text)
-	p.run(script)
-	p.nodes = []string{urls[0], urls[1], urls[3]}
-	// On a busy machine a node may not answer in time.
-	assert.Contains(t, p.run("until quorate members list; do sleep 0.2; done"), c.Node(3).Addr()+"  member")
-}
-
-// votes reports whether the guard time of a marker's node is over: it has the
-// moment at which that began, in milliseconds, and its length.
-func votes(marker string) bool {
-	fields := strings.Fields(marker)
-	if len(fields) < 4 {
-		return false
-	}
-	began, err := strconv.ParseInt(fields[1], 10, 64)
-	guard, failed := strconv.ParseInt(fields[3], 10, 64)
-	return err == nil && failed == nil && began+guard <= time.Now().UnixMilli()
-}
-
-// restarts: no node is restarted before the one before it is ready again.
-func restarts(t *testing.T, b block) {
-	c := redistest.Start(t, 3)
-	p := newPlace(t, c.URLs()...)
-	p.short()
-	ask, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ask.Close()
-	var restarted []string
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		for {
-			conn, err := ask.Accept()
-			if err != nil {
-				return
-			}
-			host, _ := bufio.NewReader(conn).ReadString('\n')
-			host = strings.TrimSpace(host)
-			for i := range c.Len() {
-				assert.True(t, votes(e2e.Marker(t.Context(), c.Node(i))), "before %s is restarted, node %d votes", host, i)
-			}
-			assert.NoError(t, c.Node(int(host[len(host)-1]-'a')).Restart())
-			restarted = append(restarted, host)
-			_, _ = conn.Write([]byte("done\n"))
-			_ = conn.Close()
-		}
-	}()
-	p.program("bin/ssh", `[ "${*:2}" = "sudo systemctl restart redis-server" ]
-exec 3<>/dev/tcp/`+strings.Replace(ask.Addr().String(), ":", "/", 1)+`
-echo "$1" >&3
-read -r answer <&3
-[ "$answer" = done ]
-`)
-	p.run(b.text)
-	_ = ask.Close()
-	<-served
-	assert.Equal(t, []string{"lock-a", "lock-b", "lock-c"}, restarted)
-}
-
-// consecutive are three ports that are free, one after the other.
-func consecutive(t *testing.T) (ports [3]string) {
-	t.Helper()
-	for first := 11000 + rand.N(10000); ; first += 3 {
-		free := true
-		for i := range ports {
-			ports[i] = strconv.Itoa(first + i)
-			l, err := net.Listen("tcp", "127.0.0.1:"+ports[i])
-			if free = free && err == nil; err == nil {
-				_ = l.Close()
-			}
-		}
-		if free {
-			return ports
-		}
-	}
-}
-
 // serves: go test finds the nodes.
 func serves(t *testing.T, b block) {
 	ports := consecutive(t)
@@ -339,53 +200,4 @@ exit 1
 `)
 	out := p.run(script)
 	assert.Contains(t, out, "3 of 3 nodes are ready")
-}
-
-// flags checks that a call of the command names a verb and flags that exist.
-func flags(t *testing.T, where, call string) {
-	t.Helper()
-	call, _, _ = strings.Cut(call, " -- ")
-	call, _, _ = strings.Cut(call, "#")
-	call, _, _ = strings.Cut(call, ";")
-	words := strings.Fields(call)
-	if len(words) < 2 || len(words) < 3 && words[1] == "members" || !regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
-		return
-	}
-	verbs := words[1:2]
-	if words[1] == "members" {
-		verbs = words[1:3]
-	}
-	help, err := exec.CommandContext(t.Context(), built(t), append(verbs[:len(verbs):len(verbs)], "--help")...).CombinedOutput()
-	assert.NoError(t, err, "%s: %s: no such verb", where, call)
-	assert.Contains(t, string(help), "  quorate "+strings.Join(verbs, " ")+" ", "%s: %s: no such verb", where, call)
-	for _, w := range words[2:] {
-		w, _, _ = strings.Cut(w, "=")
-		if long, ok := strings.CutPrefix(w, "--"); ok {
-			assert.Regexp(t, `(?m)^ +(-\w, )?--`+regexp.QuoteMeta(long)+`\b`, string(help), "%s: %s", where, call)
-		} else if short, ok := strings.CutPrefix(w, "-"); ok {
-			assert.Regexp(t, `(?m)^ +-`+regexp.QuoteMeta(short)+`, `, string(help), "%s: %s", where, call)
-		}
-	}
-}
-
-// Each call of the command in the text exists.
-func TestCallsOfTheCommand(t *testing.T) {
-	t.Parallel()
-	inline := regexp.MustCompile("`(quorate [^`\n]+)`")
-	n := 0
-	for name, text := range documents(t) {
-		for _, m := range inline.FindAllStringSubmatch(text, -1) {
-			n++
-			flags(t, name, m[1])
-		}
-	}
-	for _, b := range of(t, "sh") {
-		for line := range strings.Lines(b.text) {
-			if at := strings.Index(line, "quorate "); at >= 0 && !strings.HasPrefix(line, "go ") {
-				n++
-				flags(t, b.String(), strings.TrimSpace(line[at:]))
-			}
-		}
-	}
-	assert.Greater(t, n, 10)
 }

@@ -2,11 +2,9 @@ package transport_test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,149 +67,6 @@ func TestShortStop(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, "1", v)
 	assert.True(t, healthy(l))
-}
-
-// A leave reaches a node that was stopped until the connection broke, and the
-// join that lay in the old connection does not come back after it.
-func TestLeaveAfterLongStop(t *testing.T) {
-	t.Parallel()
-	node := redistest.Start(t, 1).Node(0)
-	var log events
-	l := open(t, node.Client(), log.config(transport.Config{Stall: 300 * time.Millisecond}))
-	require.NoError(t, node.Stop())
-	join, before := newCall("SET", "claim1", "id"), lasting("DEL", "claim1", "claim2")
-	late := newCall("SET", "claim2", "id")
-	send(l, join, before, late)
-	_, err := join.wait(t)
-	assert.ErrorIs(t, err, transport.ErrBroken)
-	_, err = late.wait(t)
-	assert.ErrorIs(t, err, transport.ErrBroken)
-	assert.Zero(t, before.replies.Load())
-	after := lasting("DEL", "claim2")
-	send(l, after)
-	time.Sleep(500 * time.Millisecond) // more than one attempt to connect
-	require.NoError(t, node.Cont())
-	_, err = before.wait(t)
-	assert.NoError(t, err)
-	_, err = after.wait(t)
-	assert.NoError(t, err)
-	time.Sleep(1500 * time.Millisecond) // the leaves are sent once more
-	assert.Zero(t, node.Client().Exists(t.Context(), "claim1", "claim2").Val())
-}
-
-func TestLeaveAfterRestart(t *testing.T) {
-	t.Parallel()
-	node := redistest.Start(t, 1, redistest.WithAOF("always")).Node(0)
-	var log events
-	l := open(t, node.Client(), log.config(transport.Config{}))
-	_, err := do(t, l, "SET", "claim", "id")
-	require.NoError(t, err)
-	require.NoError(t, node.Kill())
-	eventually(t, "refused", func() bool {
-		return log.count("down") == 1 && strings.Contains(fmt.Sprint(l.State(time.Now()).Err), "refused")
-	})
-	leave, expired := lasting("DEL", "claim"), lasting("DEL", "other")
-	expired.until = time.Now().Add(50 * time.Millisecond)
-	send(l, leave, expired)
-	_, err = do(t, l, "PING")
-	assert.ErrorIs(t, err, transport.ErrDown)
-	assert.ErrorContains(t, err, "refused")
-	_, err = expired.wait(t)
-	assert.ErrorIs(t, err, transport.ErrDown)
-	require.NoError(t, node.Restart())
-	v, err := leave.wait(t)
-	assert.NoError(t, err)
-	assert.Equal(t, "1", v)
-}
-
-// What is still in the buffers of a connection that has broken does not arrive
-// late: TCP would repeat it for a minute after a cut. What Close has sent does.
-func TestNothingArrivesOfABrokenConnection(t *testing.T) {
-	t.Parallel()
-	for _, closed := range []bool{false, true} {
-		resume, end := make(chan struct{}), make(chan error, 1)
-		f := newFake(t, func(fc *fakeConn, words []string) string {
-			if words[0] == "STOP" {
-				<-resume
-				_, err := io.Copy(io.Discard, fc.Conn)
-				end <- err
-			}
-			return ":1\r\n"
-		})
-		cfg := transport.Config{MaxBytes: 64 << 20}
-		if closed {
-			cfg.Stall = time.Minute // else a busy machine gives up the connection before Close
-		}
-		l := open(t, f.client(t), cfg)
-		send(l, newCall("STOP"))
-		for range 320 {
-			send(l, newCall("LATE", strings.Repeat("x", 100_000)))
-		}
-		if closed {
-			shut(l)
-			close(resume)
-			assert.NoError(t, <-end)
-			continue
-		}
-		eventually(t, "another connection", func() bool { return f.ids.Load() == 2 })
-		close(resume)
-		assert.ErrorIs(t, <-end, syscall.ECONNRESET)
-	}
-}
-
-// The node may read a join on the old connection after the leave on the next
-// one. So the leaves of the first second are sent once more, and nothing else.
-func TestLeavesAreRepeatedBehindAStaleConnection(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, func(fc *fakeConn, _ []string) string {
-		if fc.id == 1 {
-			return "" // the first connection never answers
-		}
-		return ":1\r\n"
-	})
-	l := open(t, f.client(t), transport.Config{})
-	join, leave := newCall("JOIN"), lasting("LEAVE")
-	send(l, join, leave)
-	eventually(t, "sent", func() bool { return len(f.commands()) == 2 })
-	f.drop()
-	_, err := leave.wait(t)
-	require.NoError(t, err)
-	_, err = join.wait(t)
-	assert.ErrorIs(t, err, transport.ErrBroken)
-	first, other := lasting("FIRST"), newCall("OTHER")
-	send(l, first, other)
-	_, err = other.wait(t)
-	require.NoError(t, err)
-	want := []string{"JOIN", "LEAVE", "LEAVE", "FIRST", "OTHER", "LEAVE", "FIRST"}
-	eventually(t, "all commands", func() bool { return len(f.commands()) >= len(want) })
-	assert.Equal(t, want, f.commands())
-	_, err = do(t, l, "LAST")
-	assert.NoError(t, err, "answers still match")
-}
-
-// So they are when the next connection breaks in its first second, too.
-func TestLeavesAreRepeatedBehindTwoConnections(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, func(fc *fakeConn, _ []string) string {
-		if fc.id == 1 {
-			return ""
-		}
-		return ":1\r\n"
-	})
-	l := open(t, f.client(t), transport.Config{})
-	join, leave := newCall("JOIN"), lasting("LEAVE")
-	send(l, join)
-	eventually(t, "sent", func() bool { return len(f.commands()) == 1 })
-	f.drop()
-	_, err := join.wait(t)
-	require.ErrorIs(t, err, transport.ErrBroken)
-	send(l, leave)
-	_, err = leave.wait(t)
-	require.NoError(t, err)
-	f.drop()
-	want := []string{"JOIN", "LEAVE", "LEAVE"}
-	eventually(t, "repeated", func() bool { return len(f.commands()) >= len(want) })
-	assert.Equal(t, want, f.commands())
 }
 
 // Whatever a node sends, the link either understands it or connects again.
@@ -359,29 +214,4 @@ func TestNobodyThere(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	assert.Equal(t, 1, log.count("down"), "told once")
 	assert.Zero(t, log.count("push down"), "nothing was refused")
-}
-
-// What is kept for a node that stays away is bounded, and given up in the end.
-func TestKeptIsBounded(t *testing.T) {
-	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close()
-	l := open(t, client, transport.Config{MaxPending: 100})
-	var calls []*call
-	for range 80 {
-		calls = append(calls, lasting("DEL", "x"))
-		send(l, calls[len(calls)-1])
-	}
-	for _, c := range calls[50:] {
-		_, err := c.wait(t)
-		assert.ErrorIs(t, err, transport.ErrDown)
-	}
-	for _, c := range calls[:50] {
-		assert.Zero(t, c.replies.Load())
-	}
-	assert.ErrorContains(t, shut(l), "50 commands")
-	for _, c := range calls[:50] {
-		assert.EqualValues(t, 1, c.replies.Load())
-		assert.ErrorIs(t, c.err, transport.ErrClosed)
-	}
 }
