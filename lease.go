@@ -53,13 +53,21 @@ type Lease interface {
 // nodes. If several processes hold the name, it is the one that has held it
 // longest.
 type Holder struct {
-	Token   uint64        // token of its claim's first hold; handovers inside a process are not visible from outside
-	Host    string        // the process's host
-	PID     int           // the process's ID on that host
-	Label   string        // the process's label; see [WithOwner]; empty if not set
-	Note    string        // the claim's note; see [WithNote]; empty if not set; other clients may write any text
-	Left    time.Duration // time left on its lease unless it is renewed
-	Holders int           // number of claims that hold the name; more than one only for readers and semaphores
-	Waiters int           // number of claims queued behind them
-	Foreign bool          // another library (redsync, symfony/lock …) holds the name's key; only Left is known
+	// Token of its claim's first hold; handovers inside a process are not
+	// visible from outside.
+	Token uint64
+	Host  string // the process's host
+	PID   int    // the process's ID on that host
+	Label string // the process's label; see [WithOwner]; empty if not set
+	// The claim's note; see [WithNote]; empty if not set; other clients may
+	// write any text.
+	Note string
+	Left time.Duration // time left on its lease unless it is renewed
+	// Number of claims that hold the name; more than one only for readers and
+	// semaphores.
+	Holders int
+	Waiters int // number of claims queued behind them
+	// Another library (redsync, symfony/lock …) holds the name's key; only Left
+	// is known.
+	Foreign bool
 }

@@ -58,7 +58,9 @@ type SetReport struct {
 	Leaving    []string      // addresses of the Members being removed
 	Note       string        // what to do if no set is known or the set is being changed
 
-	Also map[string][]string // additional addresses of members, keyed by their address in Members; nil if there are none
+	// Additional addresses of members, keyed by their address in Members; nil
+	// if there are none.
+	Also map[string][]string
 }
 
 // Stage is the progress of a change to the set.
@@ -102,26 +104,34 @@ const (
 
 // A NodeReport is what [Quorum.Check] found about one node.
 type NodeReport struct {
-	Node       string        // the node's address
-	Err        error         // why the node could not be asked; the other fields are then zero
-	Version    string        // empty if the node refuses INFO; Role, AOF and Eviction are then unknown
-	Role       string        // "master"; anything else is a problem, in Redis's own words (as are Fsync and Eviction)
+	Node    string // the node's address
+	Err     error  // why the node could not be asked; the other fields are then zero
+	Version string // empty if the node refuses INFO; Role, AOF and Eviction are then unknown
+	// "master"; anything else is a problem, in Redis's own words (as are Fsync
+	// and Eviction).
+	Role       string
 	AOF        bool          // whether the node keeps an append-only file
 	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
 	Eviction   string        // maxmemory-policy; must be noeviction
 	Offset     time.Duration // its clock minus the median of the nodes' clocks
 	RoundTrip  time.Duration
 	Recovering time.Duration // time until it votes again
-	Refuses    error         // why it refuses new locks (memory full, disk full, …), in the server's own words; nil if it accepts them
-	CaughtUp   bool          // whether it has everything that was recorded; a node that lost its data is repaired after its guard time
+	// Why it refuses new locks (memory full, disk full, …), in the server's own
+	// words; nil if it accepts them.
+	Refuses error
+	// Whether it has everything that was recorded; a node that lost its data is
+	// repaired after its guard time.
+	CaughtUp   bool
 	Repair     Repair        // the progress of its repair
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0 if none
 	JumpedAt   time.Time     // when that jump was seen
 	Number     int           // its member number; -1 if it is not a member
 	Membership Membership    // its relation to the set
 	Warnings   []string      // problems, each with its remedy
-	Shards     []NodeReport  // for a Redis Cluster: the servers that have buckets of names; the other fields then show the worst of them
-	Buckets    []int         // for a shard: its buckets
+	// For a Redis Cluster: the servers that have buckets of names; the other
+	// fields then show the worst of them.
+	Shards  []NodeReport
+	Buckets []int // for a shard: its buckets
 }
 
 // Repair reports the progress of repairing a node that has not caught up.

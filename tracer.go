@@ -46,23 +46,31 @@ type Tracer interface {
 
 // An AcquireInfo describes an acquisition that is starting; see [Tracer].
 type AcquireInfo struct {
-	Kind, Name string // Kind is the package: mutex, rwmutex, semaphore, once, leader, flight, period or shards
-	Try        bool   // whether the call does not wait for its turn
+	// Kind is the package: mutex, rwmutex, semaphore, once, leader, flight,
+	// period or shards.
+	Kind, Name string
+	Try        bool // whether the call does not wait for its turn
 }
 
 // An AcquireResult describes how an acquisition ended; see [Tracer].
 type AcquireResult struct {
-	Kind, Name string        // see AcquireInfo
-	Try        bool          // see AcquireInfo
-	Contended  bool          // whether other claims were ahead on any node
-	Local      bool          // whether it was handed over inside the process, without asking any node
-	Shared     bool          // whether it joined a read hold that this process already has; no HoldEnd follows
-	Wait       time.Duration // time since AcquireStart
-	Queue      int           // the maximum number of claims ahead of it on any node, including those that hold the name; 0 if Err is set
-	RoundTrips int           // the maximum number of requests sent to any one node until the claim was admitted; 0 if Err is set
-	Votes      int           // number of nodes that voted for it
-	Token      uint64        // the fencing token; 0 if Err is set
-	Err        error         // nil if it was acquired; usually an *Error
+	Kind, Name string // see AcquireInfo
+	Try        bool   // see AcquireInfo
+	Contended  bool   // whether other claims were ahead on any node
+	Local      bool   // whether it was handed over inside the process, without asking any node
+	// Whether it joined a read hold that this process already has; no HoldEnd
+	// follows.
+	Shared bool
+	Wait   time.Duration // time since AcquireStart
+	// The maximum number of claims ahead of it on any node, including those
+	// that hold the name; 0 if Err is set.
+	Queue int
+	// The maximum number of requests sent to any one node until the claim was
+	// admitted; 0 if Err is set.
+	RoundTrips int
+	Votes      int    // number of nodes that voted for it
+	Token      uint64 // the fencing token; 0 if Err is set
+	Err        error  // nil if it was acquired; usually an *Error
 }
 
 // A HoldResult describes how a hold ended; see [Tracer].

@@ -37,14 +37,16 @@ import (
 type Report struct {
 	Name     string
 	Kind     Kind
-	Capacity int64         // number of permits; 1 for a mutex; 0 for an rwmutex or if there is no claim
-	Holders  []Claim       // each has the votes of a majority
-	Waiters  []Claim       // in queue order
-	More     int           // number of claims after the first hundred, which are not shown
-	Foreign  time.Duration // how long another library (redsync, symfony/lock …) will hold the name's key; 0 if none does
-	Record   *Record       // nil if nothing is recorded
-	Nodes    []Node        // in the order of their numbers
-	Quorum   int           // number of nodes in a majority
+	Capacity int64   // number of permits; 1 for a mutex; 0 for an rwmutex or if there is no claim
+	Holders  []Claim // each has the votes of a majority
+	Waiters  []Claim // in queue order
+	More     int     // number of claims after the first hundred, which are not shown
+	// How long another library (redsync, symfony/lock …) will hold the name's
+	// key; 0 if none does.
+	Foreign time.Duration
+	Record  *Record // nil if nothing is recorded
+	Nodes   []Node  // in the order of their numbers
+	Quorum  int     // number of nodes in a majority
 }
 
 // Name asks every node what it knows about a name. If a node does not answer,

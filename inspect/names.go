@@ -96,7 +96,7 @@ type silence struct {
 
 // failure returns why a node is no longer asked, or nil if it still is. Without
 // this check the listing would wait for a hung node at every name.
-func (l *lister) failure(s *core.Said) error {
+func (l *lister) failure(s *core.NodeAnswer) error {
 	if v, ok := l.silent.Load(s.Addr); ok && time.Since(v.(silence).since) > patience {
 		return v.(silence).err
 	}
@@ -120,7 +120,7 @@ func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err e
 		if err := ctx.Err(); err != nil {
 			return false, fault.CutShort(fault.ErrNoQuorum, ctx)
 		}
-		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
+		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
 			if !p.pending(s) || l.failure(s) != nil {
 				return nil
 			}
@@ -168,13 +168,13 @@ type listing struct {
 
 // pending reports whether a node has more to list. A server of a Redis Cluster
 // has many buckets, and is listed once.
-func (p *listing) pending(s *core.Said) bool {
+func (p *listing) pending(s *core.NodeAnswer) bool {
 	scan := p.scans[s.Index]
 	return (scan == nil || scan.cursor != "") && (!p.asked[s.Server] || p.here[s.Server])
 }
 
 // at is the cursor of a node's next portion.
-func (p *listing) at(s *core.Said) string {
+func (p *listing) at(s *core.NodeAnswer) string {
 	if scan := p.scans[s.Index]; scan != nil {
 		return scan.cursor
 	}
@@ -183,7 +183,7 @@ func (p *listing) at(s *core.Said) string {
 
 // take takes what a node has said to a question. It returns the names that are
 // new, and whether the node has not answered and is to be asked again.
-func (p *listing) take(s *core.Said) (names []string, unheard bool) {
+func (p *listing) take(s *core.NodeAnswer) (names []string, unheard bool) {
 	pending, at := p.pending(s), p.at(s)
 	of := p.scans[s.Index]
 	if of == nil {
@@ -222,7 +222,7 @@ func (p *listing) take(s *core.Said) (names []string, unheard bool) {
 
 // suffices reports whether the listing is to end though some nodes have more:
 // what a majority has is at one of the others, and those have had their time.
-func (p *listing) suffices(said []core.Said, sets protocol.Quorums, more uint32) bool {
+func (p *listing) suffices(said []core.NodeAnswer, sets protocol.Quorums, more uint32) bool {
 	bad := more
 	for i := range p.unlisted {
 		bad |= 1 << i
@@ -245,7 +245,7 @@ func (p *listing) suffices(said []core.Said, sets protocol.Quorums, more uint32)
 }
 
 // listed returns nil if the nodes that could be listed make a quorum.
-func (l *lister) listed(said []core.Said, sets protocol.Quorums, unlisted map[int]error) error {
+func (l *lister) listed(said []core.NodeAnswer, sets protocol.Quorums, unlisted map[int]error) error {
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	bad := uint32(0)
 	for _, s := range said {

@@ -36,7 +36,9 @@ const (
 
 // A Claim is one process that holds a name or is waiting for it.
 type Claim struct {
-	Token  uint64        // token of its first hold, as returned by [quorate.Lease]; a waiter's token is not final
+	// Token of its first hold, as returned by [quorate.Lease]; a waiter's token
+	// is not final.
+	Token  uint64
 	Host   string        // the process's host
 	PID    int           // the process's ID on that host
 	Label  string        // the process's label; see [quorate.WithOwner]; empty if not set
@@ -46,31 +48,38 @@ type Claim struct {
 	Weight int64         // number of permits; 1 except for semaphores
 	Writer bool          // whether it is a writer of an rwmutex
 	Votes  int           // number of nodes that vote for it
-	Bare   bool          // for a holder: only a bare majority votes for it even though another node is answering, so the hold ends if one of them is restarted
+	// For a holder: only a bare majority votes for it even though another node
+	// is answering, so the hold ends if one of them is restarted.
+	Bare bool
 }
 
 // A Record is what the nodes have recorded for a name in addition to its
 // claims: that work is done, which process is the leader, the latest run of a
 // period, or a shared result.
 type Record struct {
-	Token uint64    // token of the hold that recorded it
-	Host  string    // host of the process that did the work or is the leader
-	PID   int       // ID of that process
-	ID    string    // the leader's ID
-	Value string    // the leader's value, such as an address
-	At    time.Time // when the work of a once was done, or when the leader won, by that process's clock; when the latest period started; when the result of a flight was loaded
+	Token uint64 // token of the hold that recorded it
+	Host  string // host of the process that did the work or is the leader
+	PID   int    // ID of that process
+	ID    string // the leader's ID
+	Value string // the leader's value, such as an address
+	// When the work of a once was done, or when the leader won, by that
+	// process's clock; when the latest period started; when the result of a
+	// flight was loaded.
+	At    time.Time
 	Until time.Time // when the nodes forget it; zero: never
 	Nodes int       // number of nodes that have it; if less than a majority, the record may not last
 }
 
 // A Node is what one node reports about a name.
 type Node struct {
-	Node       string        // the node's address
-	Err        error         // why the node could not be asked; the other fields are then zero
-	Recovering time.Duration // for a node that is new or lost its data: how much longer its report does not count
-	Tokens     []uint64      // tokens of the claims that it votes for
-	Queued     int           // number of claims, including those that it votes for
-	Differs    []string      // where its report differs from the majority's
+	Node string // the node's address
+	Err  error  // why the node could not be asked; the other fields are then zero
+	// For a node that is new or lost its data: how much longer its report does
+	// not count.
+	Recovering time.Duration
+	Tokens     []uint64 // tokens of the claims that it votes for
+	Queued     int      // number of claims, including those that it votes for
+	Differs    []string // where its report differs from the majority's
 }
 
 // token is a ticket as tokens show it.

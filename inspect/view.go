@@ -27,7 +27,7 @@ type view struct {
 
 // seen is what one node says.
 type seen struct {
-	core.Said
+	core.NodeAnswer
 	queue   script.Queue
 	written *script.Written // nil: nothing is recorded
 }
@@ -38,14 +38,14 @@ type seen struct {
 // minority has to the others, and an onlooker changes nothing. A node for which
 // skip returns an error is not asked: that is what it says. skip is called
 // concurrently.
-func look(ctx context.Context, q core.Onlooker, name string, most int, skip func(s *core.Said) error) (v view, err error) {
+func look(ctx context.Context, q core.Onlooker, name string, most int, skip func(s *core.NodeAnswer) error) (v view, err error) {
 	_ = ctx.Done() // a nil context panics here, in the goroutine of the caller, and not in one of those below
-	var records []core.Said
+	var records []core.NodeAnswer
 	var all sync.WaitGroup
 	var failed error
 	all.Go(func() { v, err = queues(ctx, q, name, most, 0, skip) })
 	all.Go(func() {
-		records, _, failed = q.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
+		records, _, failed = q.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
 			if skip(s) != nil {
 				return nil
 			}
@@ -66,8 +66,8 @@ func look(ctx context.Context, q core.Onlooker, name string, most int, skip func
 
 // queues asks every node for the claims of a name. A node pushes to the owner
 // of the claim with the ticket evicted that its hold ends; 0: to none.
-func queues(ctx context.Context, q core.Onlooker, name string, most int, evicted protocol.Ticket, skip func(s *core.Said) error) (v view, err error) {
-	said, sets, err := q.Ask(ctx, func(dst []byte, s *core.Said, keys func(string) script.Keys) []byte {
+func queues(ctx context.Context, q core.Onlooker, name string, most int, evicted protocol.Ticket, skip func(s *core.NodeAnswer) error) (v view, err error) {
+	said, sets, err := q.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
 		if skip(s) != nil {
 			return nil
 		}
@@ -75,9 +75,9 @@ func queues(ctx context.Context, q core.Onlooker, name string, most int, evicted
 	})
 	v.sets = sets
 	for _, said := range said {
-		s := seen{Said: said}
+		s := seen{NodeAnswer: said}
 		if s.Err == nil {
-			s.Err = skip(&s.Said)
+			s.Err = skip(&s.NodeAnswer)
 		}
 		if s.Err == nil {
 			s.queue, s.Err = script.DecodeInspect(s.Values)
@@ -88,11 +88,11 @@ func queues(ctx context.Context, q core.Onlooker, name string, most int, evicted
 }
 
 // everyNode skips none.
-func everyNode(*core.Said) error { return nil }
+func everyNode(*core.NodeAnswer) error { return nil }
 
 // recordOf returns what the node at addr has recorded, nil if nothing. That is
 // known only for a node that has answered this question as well.
-func recordOf(said []core.Said, addr string) (*script.Written, error) {
+func recordOf(said []core.NodeAnswer, addr string) (*script.Written, error) {
 	for _, s := range said {
 		if s.Addr != addr {
 			continue

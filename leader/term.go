@@ -84,7 +84,7 @@ func (e *Election) end(t *term) error {
 		t.lease.End(t.lease.Hold().Cause()) // its timer is just about to tell
 	}
 	span, lost := t.lease.Finish(fault.ErrReleased)
-	defer span.Ended()
+	defer span.ReportHoldEnd()
 	if lost != nil {
 		t.lease.Hold().Release() // see localqueue.Unlock
 		return &fault.Failure{Err: lost}

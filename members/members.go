@@ -75,7 +75,9 @@ const (
 // to the new guard time if it is shorter. The same limits apply as in
 // [quorate.New].
 type Settings struct {
-	Guard     time.Duration // how long a node that lost its data waits before it votes; see [quorate.WithGuard]
+	// How long a node that lost its data waits before it votes; see
+	// [quorate.WithGuard].
+	Guard     time.Duration
 	Retention time.Duration // how long a name's last ticket is kept; see [quorate.WithRetention]
 	Skew      time.Duration // how far the nodes' clocks may differ; see [quorate.WithSkew]
 }

@@ -299,7 +299,7 @@ func (h *hold) wait(ctx context.Context) error {
 	if err == nil {
 		h.lease = h.Take(hold)
 	}
-	span.End(hold, h.lease, err, func() { _ = h.end() })
+	span.ReportAcquire(hold, h.lease, err, func() { _ = h.end() })
 	return err
 }
 

@@ -141,9 +141,11 @@ func (j *bootstrapJob) wait(ctx context.Context, q *quorate.Quorum) (answer bool
 type nodesState int
 
 const (
-	nodesBlank  nodesState = iota // all are, so any of them may have lost its data
-	nodesDiffer                   // some node has recorded a set, or refuses for good: Record says what is wrong
-	nodesSilent                   // a node does not answer
+	nodesBlank nodesState = iota // all are, so any of them may have lost its data
+	// Some node has recorded a set, or refuses for good: Record says what is
+	// wrong.
+	nodesDiffer
+	nodesSilent // a node does not answer
 )
 
 // look waits for the answers of all nodes, for less than Patience.

@@ -104,8 +104,9 @@ func printSight(w io.Writer, at time.Time, r *inspect.Report, err error, asJSON 
 
 // Bounds of one round of a watcher.
 const (
-	mostListed   = 1000                // names that are listed; the listing goes on in the next round
-	mostFollowed = board.MostNames / 2 // names that are looked at closely: these, and those of the listing before
+	mostListed = 1000 // names that are listed; the listing goes on in the next round
+	// Names that are looked at closely: these, and those of the listing before.
+	mostFollowed = board.MostNames / 2
 	looksAtOnce  = 16
 	listFor      = 2 * time.Second // the listing goes on in the next round
 	staleAfter   = 3 * time.Second // what is shown says how old it is, if it is older than that and the pause

@@ -20,8 +20,10 @@ import (
 
 // scenario is a number of clients that lock and unlock, without a pause.
 type scenario struct {
-	Clients int           // goroutines, each with a mutex of its own
-	Quorums int           // they are spread over so many sets of connections, as if they were processes; 0: one
+	Clients int // goroutines, each with a mutex of its own
+	// They are spread over so many sets of connections, as if they were
+	// processes; 0: one.
+	Quorums int
 	Job     libraries.Job // what they do
 	OneName bool          // they all want the same name; else each its own
 	Shared  bool          // those of one process share one mutex, where the library has that
@@ -71,7 +73,8 @@ func (s *scenario) takes(l libraries.Library, st *stage) bool {
 	return st.libs.MatchString(l.Name) && (s.Only == nil || slices.Contains(s.Only, l.Name)) &&
 		(s.Nodes == 1 || !l.OneNode) && (s.Shared || l.Name != report.SyncName) &&
 		(l.Name != report.FencedName || s.Trouble == none && s.Hold == 0) &&
-		(l.Name != report.FloorName && l.Name != report.FencedName || !s.OneName) // the floor has no queue: it can only lock what is free
+		// The floor has no queue: it can only lock what is free.
+		(l.Name != report.FloorName && l.Name != report.FencedName || !s.OneName)
 }
 
 // open assembles a team of each library.
@@ -221,7 +224,8 @@ func (t *team) tell(all []trip, elapsed time.Duration) report.Figures {
 	f[report.LockP50], f[report.LockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
 	_, f[report.UnlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
 	if t.OneName && t.Hold > 0 {
-		f[report.Share] = held.Seconds() / elapsed.Seconds() // of the rate that is possible, as holds really were
+		// Of the rate that is possible, as holds really were.
+		f[report.Share] = held.Seconds() / elapsed.Seconds()
 		f[report.WaitRatio] = f[report.LockP99] * n / report.Micros(held) / float64(max(1, t.Clients-1))
 	}
 	return f

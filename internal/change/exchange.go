@@ -49,7 +49,9 @@ type Exchange struct {
 	sent   bool          // it was proposed to follow config, and what has become of that is not known
 	gone   int           // the member because of which it is given up, from 1 on
 	away   time.Duration // how long that has been silent
-	moved  protocol.Time // when the last node of a majority of those that stay or leave was seen to have moved to config; 0: none has
+	// When the last node of a majority of those that stay or leave was seen to
+	// have moved to config; 0: none has.
+	moved  protocol.Time
 	began  protocol.Time // since when such a majority serves it all at once; 0: it is not known to
 	follow time.Duration // how long clients have to follow to config, see Follows
 	nodes  []exchanging  // by member

@@ -39,7 +39,8 @@ func (ch *Goal) Empty() bool {
 // Invariant: what is decided can be read again. Without that two new nodes of
 // one address end the set: no client knows any more what was decided.
 func Fits(c *nodeset.Configuration, ch Goal) bool {
-	if c.Stage != nodeset.Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
+	// No lease would fit.
+	if c.Stage != nodeset.Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew ||
 		len(ch.Add)+len(c.Members) > nodeset.MaxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
 		return false
 	}

@@ -1,14 +1,15 @@
 package core
 
 // The life of one attempt in the runtime: its start, the events that reach its
-// claim, its end, and what each event means for the caller, the timers, the
-// nodes and the observer, in which order.
+// claim, and its end. stepUnlock ends each event, and fixes the order in which
+// the caller, the timers, the nodes and the observer learn of it. Events come
+// from these goroutines:
 //
-//	the caller's        start, take, leave, Extend's renewal
-//	a reader's          answers and pushes of one node, see reply.go and node.go
-//	the ticks scheduler what the claim wants at a time: a beat, a repetition
+//	the caller          start, take, leave, the renewal by Extend
+//	a node's reader     answers and pushes of that node, see reply.go and peers/node.go
+//	the ticks scheduler what the claim does at a given time: a beat, a repetition
 //	one per deadline    the end of a hold
-//	pump's              a request that had waited for room, see flow.go
+//	the pump of a flow  a request that has waited for room, see flow/flow.go
 
 import (
 	"runtime"
@@ -23,22 +24,22 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// start creates an attempt and sends its joins. The caller holds no lock, and
-// has acquired startLimiter for the attempt, unless the spec needs no limit. It
-// waits for no node. An unhealthy node gets the join too, but no decision waits
-// for its answer.
+// start creates an attempt and sends its joins, without waiting for a node. The
+// caller holds no lock, and has acquired startLimiter for the attempt unless
+// the spec decides a successor. An unhealthy node gets a join too, but no
+// decision waits for its answer.
 func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	id := markKind(peers.NewID(), s.Kind)
 	a := &attempt{q: q, spec: s, done: make(chan struct{}, 1), owner: o, counted: !s.decidesSuccessor}
 	a.alarms.Init(a)
 	if q.Set.Trace != nil {
-		a.seen = new(seen)
+		a.stats = new(traceStats)
 	}
-	a.mu.Lock() // a push that finds the registered attempt must find it started
+	a.mu.Lock() // once the attempt is listed a push can find it, and must find it started
 	q.attempts.add(id, a)
 	now, wall, client := q.Now(), time.Now(), q.Driver.Client
-	// This comes after add: if the group changes from here on, the attempt is
-	// told.
+	// Read the configuration after add: the attempt is told of every change
+	// from here on.
 	cfg := client.Config(s.decidesSuccessor)
 	cfg.Terms = protocol.Terms{
 		ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify,
@@ -52,7 +53,7 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 		links.Add(i, state.Err == nil, state.Waiting, n.Timeout(s.Set), state.Busy || s.Set.MinimalFanout)
 		busy = busy || state.Busy
 		if links.Unhealthy&(1<<i) != 0 {
-			a.note(i, state.Err) // a try may be over before the link has refused the join
+			a.setNodeError(i, state.Err) // a try may be over before the link has refused the join
 		}
 	}
 	client.Start(now, &a.claim, s.shared, cfg, links, client.Defer(&cfg, s.Name, s.shared.Contended(), links))
@@ -63,8 +64,8 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	return a
 }
 
-// event passes an event to the claim. It takes the time while it holds the
-// lock, so time never goes back for a claim.
+// event passes an event to the claim. It reads the clock under the lock, so
+// time never goes back for a claim.
 func (a *attempt) event(f func(c *process.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -104,8 +105,8 @@ func (q *claims) tick(due []wake.Alarm[attempt]) {
 	}
 }
 
-// tick passes the time to the claim, which sends what is due. If how is
-// unflushed, the caller flushes the links.
+// tick tells the claim the time, and sends what is due. If how is unflushed,
+// the caller flushes the links.
 func (a *attempt) tick(how ending) {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -118,14 +119,14 @@ func (a *attempt) tick(how ending) {
 }
 
 // enqueueAll hands requests to the links, and returns the nodes whose links
-// need a Flush, a bit for each. Called with a.mu held.
+// need a Flush, one bit per node. Called with a.mu held.
 // Invariant: the requests of one claim reach a link in the order of Step. If a
-// leave came before the join of its claim, the name would be taken for a lease
-// with no holder.
+// leave arrived before the join of its claim, the join would keep the name
+// taken for a whole lease with no holder.
 func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
 	for i := range send {
 		r := &send[i]
-		a.seen.note(a.claim.State.Phase(), r.Node, nil)
+		a.stats.record(a.claim.State.Phase(), r.Node, nil)
 		if a.enqueue(r) {
 			nodes |= 1 << r.Node
 		}
@@ -134,20 +135,20 @@ func (a *attempt) enqueueAll(send []protocol.Request) (nodes uint32) {
 	return nodes
 }
 
-// stopRenewal is the function of the timer of WithMaxHold. The hold then ends
-// at its deadline, and is reported as lost.
+// stopRenewal runs when the time of WithMaxHold is over. The hold then ends at
+// its deadline, and is reported as lost.
 func (a *attempt) stopRenewal() {
 	a.event(func(c *process.Attempt, _ protocol.Time) { c.State.StopRenewal() })
 }
 
-// leave withdraws the claim from every node, without waiting. Whether a hold
-// was lost or released is decided once, with the lock held.
+// leave withdraws the claim from every node, without waiting. It decides under
+// the lock whether a hold was lost or released, so the answer never changes.
 func (a *attempt) leave() {
 	a.event(func(c *process.Attempt, now protocol.Time) { c.Leave(now) })
 }
 
-// take returns the phase of the attempt to its caller, which takes the hold if
-// there is one. It is called once, after a receive from done.
+// take gives the hold to the caller, if the attempt has one, and returns its
+// phase. It is called once, after a receive from done.
 func (a *attempt) take() lease.Phase {
 	a.mu.Lock()
 	now := a.q.Now()
@@ -167,7 +168,7 @@ func (a *attempt) take() lease.Phase {
 // see below.
 func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	send, news := a.q.Driver.Client.Step(now, &a.claim, a.spec.shared)
-	a.publish(news) // first: the requests sent below may admit the next holder
+	a.publish(news) // before the requests below are sent, because they may admit the next holder
 	var why error
 	waiters := (news.Waiting || news.Calm) && a.owner != nil
 	ended := news.Taken && news.Over() && a.owner != nil && (news.Lost() || how == closing)
@@ -182,7 +183,7 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	if ended {
 		leaves, send = send, nil //mutant:EndFirst
 		// Close waits for the callback. The leaves are sent after it.
-		a.q.telling.Add(1)
+		a.q.callbacks.Add(1)
 	}
 	nodes := a.enqueueAll(send)
 	if a.counted && !a.claim.AwaitsFirstAnswers() {
@@ -195,8 +196,10 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	switch {
 	case how != unflushed:
 		a.q.Nodes.Flush(nodes)
-	// A tick handles many claims and writes to the nodes once, at its end.
-	case ended || waiters: // requests of other attempts must not wait for the owner's callback
+	// claims.tick handles many claims and flushes once at the end, unless an
+	// owner is called now: requests of other attempts must not wait for its
+	// callback.
+	case ended || waiters:
 		a.q.Nodes.Flush(a.q.Nodes.Mask())
 	}
 	if ended {
@@ -205,11 +208,11 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 		nodes = a.enqueueAll(leaves)
 		a.mu.Unlock()
 		a.q.Nodes.Flush(nodes)
-		a.q.telling.Add(-1)
+		a.q.callbacks.Add(-1)
 	}
 	// The log and the observer come last: the contexts have ended, and the
-	// leaves are sent. They run on their own goroutine, because they may block
-	// or end it (TestLoggerThatBlocksAtALoss).
+	// leaves are sent. They get a goroutine of their own, because they may
+	// block it or end it (TestLoggerThatBlocksAtALoss).
 	if why != nil {
 		go a.reportLoss(now, why)
 	}
@@ -221,8 +224,8 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	}
 }
 
-// publish stores until when the claim holds, and whether others wait for it,
-// for readers that take no lock. Called with a.mu held.
+// publish stores the claim's deadline, and whether others wait for it, for
+// readers that take no lock. Called with a.mu held.
 func (a *attempt) publish(news process.News) {
 	s := packedState(0)
 	switch {
@@ -256,7 +259,7 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 	if news.Changed() && news.Phase == lease.Holding {
 		// The time of WithMaxHold begins when the caller gets the lock.
 		if a.spec.Set.MaxHold > 0 && !a.spec.BoundLater {
-			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
+			a.maxHoldTimer = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
 		a.done <- struct{}{}
 	}
@@ -265,8 +268,8 @@ func (a *attempt) follow(news process.News, now protocol.Time) {
 		a.q.ticks.Drop(&a.alarms)
 		if news.Was == lease.Holding {
 			a.q.deadlines.Drop(&a.alarms)
-			if a.ends != nil {
-				a.ends.Stop()
+			if a.maxHoldTimer != nil {
+				a.maxHoldTimer.Stop()
 			}
 		} else {
 			a.done <- struct{}{}

@@ -1,17 +1,17 @@
 package core
 
 // The calls of a Quorum that concern all of its nodes, from New to Close, and
-// its buckets, if a node is a Redis Cluster.
+// its buckets. A Quorum has buckets if a node is a Redis Cluster.
 //
 // A server of a cluster carries out a request only if all its keys lie in one
-// slot, and a name's keys need the node's marker. So such a Quorum has buckets.
-// A name is in the same bucket at each node, and all keys of a bucket lie in
-// one slot: script.BucketPrefix is their hash tag. A bucket has a marker, a
-// guard time, a repair and a recorded set of its own. To the protocol it is N
-// nodes. So each bucket is a Quorum, which begins with the first use of a name
-// in it. Servers alongside a cluster in one list have buckets, too: the votes
-// for a name must be comparable. The Quorum that has the buckets has no nodes
-// itself.
+// slot, and every request uses the node's marker besides the keys of its name.
+// So the names are divided into buckets. A name is in the same bucket at each
+// node, and all keys of a bucket lie in one slot: script.BucketPrefix is their
+// hash tag. Each bucket has its own marker, guard time, repair and recorded
+// set. To the protocol a bucket is N nodes of its own, so each bucket is a
+// Quorum, which begins when a name in it is first used. Single servers that
+// share a list with a cluster have buckets too, because the votes for a name
+// must be comparable. The Quorum that has the buckets has no nodes itself.
 
 import (
 	"context"
@@ -45,8 +45,7 @@ func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	if !slices.ContainsFunc(clients, setup.IsClusterClient) {
 		return open(clients, set)
 	}
-	// The first bucket begins at once, so that clients that cannot be used are
-	// refused here.
+	// Begin the first bucket now, so that unusable clients are refused here.
 	q := &Quorum{buckets: &buckets{clients: clients}}
 	q.Peers = &peers.Peers{Set: set, Clients: setup.NewClients(clients, &set), Over: make(chan struct{})}
 	q.buckets.q = q
@@ -54,13 +53,13 @@ func New(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	return q, err
 }
 
-// checkClients refuses clients that cannot be a set of independent masters.
-// Errors count the nodes from 1 on, as those of ParseNodes do.
+// checkClients refuses clients that cannot be a set of independent masters. Its
+// errors number the nodes from 1, as ParseNodes does.
 func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; pass 1, 3 or 5 independent Redis masters", fault.ErrInvalid)
 	}
-	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
+	// The whole protocol keeps sets of nodes in a uint32, one bit per node.
 	if len(clients) > 31 {
 		return fmt.Errorf("%w: %d nodes: at most 31 are allowed, and 3 or 5 are enough", fault.ErrInvalid, len(clients))
 	}
@@ -86,13 +85,15 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		if missing {
 			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
 		}
-		// That of redis.NewFailoverClusterClient leads to a Sentinel set. It
-		// would have buckets, and exclude no other client of the set.
+		// redis.NewFailoverClusterClient makes such a client, for a Sentinel
+		// set. With it the names would be in buckets, so its locks would not
+		// exclude those of other clients of the same set.
 		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
 			return fmt.Errorf("%w: node %d is a cluster client without addresses: set ClusterOptions.Addrs or, for a Sentinel set, use quorate.NewFailoverClient", fault.ErrInvalid, i+1)
 		}
-		// Equal addresses are only the simplest duplicate. Two addresses of one
-		// server show one identity once they have recorded their set.
+		// Equal addresses are only the simplest duplicate. If two addresses
+		// lead to one server, both show the same identity once the set is
+		// recorded.
 		if single, is := setup.Single(c); is && single.Options().Addr == transport.FailoverAddr {
 			return fmt.Errorf("%w: node %d was made by redis.NewFailoverClient, which sends the password to whatever address the first Sentinel names: "+
 				"use quorate.NewFailoverClient with the same options, or pass its URL to Connect", fault.ErrInvalid, i+1)
@@ -120,20 +121,22 @@ func (q *Quorum) For(name string) *Quorum {
 	made, err := q.buckets.begin(b)
 	if err != nil {
 		// A primitive's constructor has no error to return.
-		panic("quorate: " + err.Error()) // the first bucket has begun with the same clients and settings
+		// Cannot happen: the first bucket has begun with the same clients and
+		// settings.
+		panic("quorate: " + err.Error())
 	}
 	return made
 }
 
-// begin starts a bucket, unless it has begun, and returns it.
+// begin returns a bucket, and starts it if it has not begun.
 func (s *buckets) begin(b int) (*Quorum, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if had := s.all[b].Load(); had != nil {
 		return had, nil
 	}
-	// The prefix is all that tells a bucket from another: keys, markers and the
-	// record of the set are below it.
+	// Only the prefix distinguishes one bucket from another: keys, markers and
+	// the record of the set begin with it.
 	set := s.q.Set
 	set.Base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
 	set.Logger = slog.New(report.Deduplicate(set.Logger.With("bucket", b).Handler(), &s.spoken))
@@ -179,7 +182,7 @@ func (s *buckets) close(ctx context.Context) error {
 // each calls f for every bucket, and starts those that have not begun.
 func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
-	room := make(chan struct{}, 16) // that many at a time: each has a connection to each node
+	room := make(chan struct{}, 16) // 16 at a time, because each one connects to every node
 	var wg sync.WaitGroup
 	for b := range script.Buckets {
 		room <- struct{}{}
@@ -193,8 +196,8 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 		})
 	}
 	wg.Wait()
-	// The first bucket that fails stands for all: what is wrong is nearly
-	// always wrong for the server, and so for most of them.
+	// The first bucket that fails stands for all: a problem nearly always
+	// concerns the whole server, and so most buckets.
 	for b, err := range errs {
 		if err != nil {
 			return inBucket(b, err)
@@ -217,9 +220,10 @@ func (q *Quorum) Ready(ctx context.Context) error {
 }
 
 // Serving returns nil if a quorum is connected and votes, as far as this
-// process knows, otherwise what is known of the nodes. It does not wait for a
-// node. It starts a connection attempt to nodes that have not been tried for a
-// while, so that the next call knows more.
+// process knows, and otherwise an error with the state of each node. It does
+// not wait for a node. (peers/doc.go compares Ready, Serving and the other
+// checks.) It starts a connection attempt to nodes that have not been tried for
+// a while, so that the next call knows more.
 func (q *Quorum) Serving() error {
 	if q.IsClosed() {
 		return &fault.Failure{Err: fault.ErrClosed}
@@ -245,8 +249,8 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return err
 }
 
-// Record is like Bootstrap, and reports whether this call has made the nodes
-// record their set, in at least one bucket.
+// Record is like Bootstrap, and reports whether this call made the nodes record
+// their set, in at least one bucket.
 func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 	if q.IsClosed() {
 		return false, &fault.Failure{Err: fault.ErrClosed}
@@ -267,7 +271,7 @@ func (q *Quorum) Record(ctx context.Context) (mine bool, err error) {
 
 // AwaitRepairs waits until every repair in progress has been attempted once,
 // ctx ends, or ten node timeouts have passed, so that a process that is about
-// to end does not leave a repair half done.
+// to exit does not leave a repair half done.
 func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	if q.buckets != nil {
 		for _, b := range q.buckets.begun() {
@@ -297,7 +301,8 @@ func inBucket(b int, err error) error {
 	return &c
 }
 
-// Size returns N: the nodes that have a vote, of both sets while two count.
+// Size returns N, the number of nodes that have a vote. While two sets count,
+// it includes the nodes of both.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
 		return len(q.Clients.List())
@@ -306,11 +311,11 @@ func (q *Quorum) Size() int {
 }
 
 // Close ends the client, see end. A second call waits until the first has
-// finished, and fails with ErrClosed. It waits on a channel and not on a lock:
-// while a goroutine waits for a lock, the time of a testing/synctest bubble
-// stands still.
+// finished, and fails with ErrClosed. It waits on a channel and not on a lock,
+// because the fake time of testing/synctest stands still while a goroutine
+// waits for a lock.
 func (q *Quorum) Close(ctx context.Context) error {
-	first := q.closes.CompareAndSwap(false, true)
+	first := q.closeCalled.CompareAndSwap(false, true)
 	switch {
 	case q.buckets != nil:
 		if first {
@@ -318,9 +323,9 @@ func (q *Quorum) Close(ctx context.Context) error {
 		}
 		return q.buckets.close(ctx)
 	case !first:
-		<-q.ended
+		<-q.closeDone
 		return &fault.Failure{Err: fault.ErrClosed}
 	}
-	defer close(q.ended)
+	defer close(q.closeDone)
 	return q.end(ctx)
 }

@@ -1,13 +1,13 @@
 package core
 
-// How one request of a claim gets to its node, alone or in a batch; reply.go
-// has the way back. enqueue takes a call from the pool. The link appends it to
-// its buffer, and later calls Reply, which puts the call back. Package
+// How one request of a claim gets to its node, alone or in a batch. The way
+// back is in reply.go. enqueue takes a call from the pool. The link appends it
+// to its buffer, and later calls Reply, which puts the call back. Package
 // transport decides which requests are sent together, and package script how
 // they are encoded.
 // Invariant: a call ends exactly once: in Reply, or when it turns out not to be
-// needed (Transmit, sendAlone). Each request of a batch gets its own answer. If
-// the batch has no answer for it, the request is sent again alone.
+// needed (Transmit, sendAlone). Each request of a batch gets its own answer. A
+// request that the batch has no answer for is sent again alone.
 
 import (
 	"errors"
@@ -30,13 +30,13 @@ type call struct {
 	alone bool  // not to be sent in a batch
 }
 
-// calls are spare calls. A link calls Reply once, and does not use the command
-// after that.
+// calls is a pool. A call can be reused after Reply, because the link does not
+// touch it after that.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// Until says until when the request survives a broken connection. A leave does
-// for as long as the lease that it ends could last. The claim itself repeats
-// all other requests.
+// Until returns until when the link must send the request again if the
+// connection breaks. A leave is sent again for as long as the lease that it
+// ends could last. All other requests are repeated by the claim itself.
 func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}
@@ -51,10 +51,10 @@ func (c *call) Append(dst []byte) []byte {
 	return a.q.command(dst, a.spec, &a.claim.State.Terms, c.req)
 }
 
-// Kind says which requests this one may share a batch with; 0 means none.
-// Requests of a contended name are sent alone, because their answers say more
-// than a batch has room for. So are those of a claim with a note, because the
-// claims of a batch have one owner.
+// Requests with the same Kind may share a batch; 0 means that this one is sent
+// alone. A request of a contended name is sent alone, because its answer says
+// more than a batch has room for. So is a request of a claim with a note,
+// because all claims of a batch share one owner text.
 func (c *call) Kind() uint64 {
 	if c.alone || c.a.spec.note != "" || !c.a.spec.quiet() {
 		return 0
@@ -71,8 +71,8 @@ func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	return script.AppendItem(keys, args, k, &c.a.claim.State.Terms, c.req)
 }
 
-// again sends c again and returns true, unless the claim has sent its leave
-// since. Called with a.mu held.
+// again sends c again and returns true. If the claim has sent its leave in the
+// meantime, it returns false and sends nothing. Called with a.mu held.
 func (c *call) again(load bool) bool {
 	a := c.a
 	if !a.claim.Reload(&c.req) {
@@ -97,21 +97,22 @@ func (c *call) free() {
 var errTooLate = errors.New("the node was too slow to process the release before the lease expired")
 
 // Transmit: see [flow.Queued]. process.Client.Sending decides what the claim
-// wants by now. It runs on the goroutine of pump, and takes a.mu.
+// wants by now: the request may have changed or become needless while it
+// waited. It runs on the goroutine of pump, and takes a.mu.
 func (c *call) Transmit(l *flow.Connection) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.q.Driver.Client.Sending(a.q.Now(), &a.claim, a.spec.shared, &c.req) {
 		if !c.req.Withdrawn {
-			a.note(c.req.Node, errTooLate)
+			a.setNodeError(c.req.Node, errTooLate)
 			a.wakeWaits()
 		}
 		c.free()
 		return true
 	}
-	// Sending has set when the request was sent, which changes when the claim
-	// must be woken.
+	// The claim's next wake-up depends on when its request was sent, which
+	// Sending has just set.
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.Set(&a.alarms, a.claim.Wake())
 	}
@@ -124,9 +125,10 @@ func (c *call) Transmit(l *flow.Connection) bool {
 	return true
 }
 
-// enqueue sends a request, or makes it wait if the link is full or if requests
-// of its class or a more urgent one wait already, since it would overtake them.
-// It reports whether the link needs a Flush. Called with a.mu held.
+// enqueue sends a request. It makes the request wait if the link is full, or if
+// requests of the same class or a more urgent one are waiting already, because
+// it would overtake them. It reports whether the link needs a Flush. Called
+// with a.mu held.
 func (a *attempt) enqueue(r *protocol.Request) (flush bool) {
 	n := a.q.Nodes.At(r.Node)
 	c := calls.Get().(*call)
@@ -140,7 +142,7 @@ func (a *attempt) enqueue(r *protocol.Request) (flush bool) {
 		return took == transport.Taken
 	}
 	a.claim.MarkWaiting(&c.req)
-	if !n.Put(r.Class, c) { // the Quorum is closing, so the answer is an error
+	if !n.Put(r.Class, c) { // the Quorum is closing; the link answers with an error
 		a.claim.Sent(&c.req, false)
 		n.Link.Append(c, transport.Certain)
 		return true

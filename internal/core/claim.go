@@ -2,9 +2,9 @@ package core
 
 // What a claim is in the runtime: what a primitive asks for, the attempt that
 // drives the claim, and what all claims of a Quorum share.
-// Invariant: all claims of one value share one process.Name, because it
-// contains the clock of their tickets: the ticket of a claim must be above
-// those of the claims that this process has seen.
+// Invariant: all claims of one value share one process.Name, because it has the
+// clock that their tickets come from: each ticket must be higher than those of
+// all claims that this process has seen.
 
 import (
 	"context"
@@ -26,19 +26,25 @@ import (
 // Spec is what a primitive asks for. One Spec serves many attempts. NewSpec
 // sets its fields, so it is safe for concurrent use.
 type Spec struct {
-	Name             string
-	Kind             string // of the primitive, for the tracer and for onlookers
-	Weight           uint64
-	Capacity         uint64
-	Counting         bool // a semaphore: votes alone do not suffice
-	Notify           bool // push to the holder when a claim begins to wait
-	ShortHold        bool // often given back at once: see lease.Fanout
-	BoundLater       bool // it is renewed without limit until Hold.Bound is called
-	Set              *setup.Settings
-	shared           *process.Name // what all claims at the name share
-	decidesSuccessor bool          // the name is that of the register that decides which configuration follows
-	side             string        // a second lock, queue and record at the same name; empty: those of the name itself
-	note             string        // what follows the channel in the owner of a claim: "" or a space and the note
+	Name       string
+	Kind       string // the kind of primitive, for the tracer and for onlookers
+	Weight     uint64
+	Capacity   uint64
+	Counting   bool // a semaphore: the lower claims must be counted too, votes alone are not enough
+	Notify     bool // push to the holder when a claim begins to wait
+	ShortHold  bool // usually released at once: see lease.Fanout
+	BoundLater bool // WithMaxHold and WithoutRenewal apply only after Hold.Bound is called
+	Set        *setup.Settings
+	shared     *process.Name // what all claims at the name share
+	// The name belongs to the register that decides which configuration comes
+	// next.
+	decidesSuccessor bool
+	// Selects a second lock, queue and record with the same name; empty selects
+	// the ordinary ones.
+	side string
+	// The user's note as it follows the channel in a claim's owner text: "" or
+	// a space and the note.
+	note string
 }
 
 func (s *Spec) withNote(note string) *Spec {
@@ -54,12 +60,13 @@ func (s *Spec) WithWeight(weight uint64) *Spec {
 	return &c
 }
 
-// quiet reports whether no other claim has recently been met at the name.
+// quiet reports whether this process has recently met no other claim at the
+// name.
 func (s *Spec) quiet() bool { return !s.shared.Contended() }
 
 // registry lists what a Quorum has in progress: attempts and watches by id, and
-// operations on records. It is safe for concurrent use: mu guards all, and is
-// held for one access to the map only. The lock of an entry is taken before mu.
+// operations on records. It is safe for concurrent use: mu guards the map, and
+// is held for a single access only. The lock of an entry is taken before mu.
 // Invariant: an attempt is listed before its first request is queued, because a
 // node may push the vote before the goroutine that starts the attempt
 // continues.
@@ -86,17 +93,18 @@ func (r *registry[K, V]) drop(k K) bool {
 	return had
 }
 
-// find returns the entry, or the zero value if it has ended: nodes may push for
-// that too.
+// find returns the entry, or the zero value if it has ended. Nodes may still
+// push to an attempt or a watch that has ended.
 func (r *registry[K, V]) find(k K) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[k]
 }
 
-// list returns a copy, so the caller takes the locks of the entries without
-// holding mu. An attempt that begins in the meantime may be missing. It asks
-// the nodes anyway, and if the Quorum closes its Pending.Wait cancels it.
+// list returns a copy, so that the caller can take the locks of the entries
+// without holding mu. An attempt that begins in the meantime may be missing.
+// That is harmless: a new attempt asks the nodes anyway, and its Pending.Wait
+// cancels it if the Quorum closes.
 func (r *registry[K, V]) list() []V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,14 +113,14 @@ func (r *registry[K, V]) list() []V {
 
 // MaxStarting is how many attempts of a process may be waiting for their first
 // answers. With nodes that take 100 ms to answer this allows 10,000 locks a
-// second, and starting that many attempts takes a few milliseconds. If 30,000
-// callers lock at the same moment without this limit, all would run before the
-// reader goroutines are scheduled again: holds are not renewed, and connections
-// are given up.
+// second, and starting that many attempts takes a few milliseconds. Without a
+// limit, 30,000 callers that lock at the same moment would all run before the
+// reader goroutines are scheduled again. Meanwhile holds would not be renewed,
+// and connections would be given up as dead.
 const MaxStarting = 1024
 
-// startLimiter lets MaxStarting attempts start at a time. Callers of further
-// attempts wait in the order of the channel.
+// startLimiter lets MaxStarting attempts start at a time. Further callers wait
+// in the order in which they came.
 // Invariant: each successful tryAcquire or acquire is followed by exactly one
 // release, when AwaitsFirstAnswers is false for the attempt.
 type startLimiter chan struct{}
@@ -128,7 +136,7 @@ func (l startLimiter) tryAcquire() bool {
 
 func (l startLimiter) release() { <-l }
 
-// claims is what the claims of a Quorum share.
+// claims has what all claims of a Quorum share.
 type claims struct {
 	*peers.Peers
 	ticks, deadlines *wake.Scheduler[attempt]
@@ -136,20 +144,23 @@ type claims struct {
 	attempts registry[protocol.ID, *attempt]
 	starts   startLimiter
 	pauses   pauses
-	waiting  atomic.Int64 // how many claims wait for their turn
-	telling  atomic.Int32 // how many Ended callbacks are running; their leaves are sent afterwards
+	waiting  atomic.Int64 // how many claims are waiting for their turn
+	// How many Ended callbacks are running; the leaves of those holds are sent
+	// afterwards.
+	callbacks atomic.Int32
 }
 
-// command appends a request. Invariant: the configuration and the settings in
-// the request are read at the same moment, since the node relies on both.
+// command appends a request.
+// Invariant: the configuration and the settings in a request are read at the
+// same moment, because the node relies on their belonging together.
 func (q *claims) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
 	n := q.Members.Named.Load()
 	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.Home)
 	return script.AppendCommand(dst, k, t, q.Channel+s.note, n.Guard, n.Retention, r)
 }
 
-// NewSpec returns a Spec for a primitive. It fails if the name is unusable,
-// without asking a node.
+// NewSpec completes the Spec of a primitive. It fails if the name is unusable.
+// It does not ask a node.
 func (q *claims) NewSpec(s Spec) (*Spec, error) {
 	if err := setup.CheckName(s.Name); err != nil {
 		return nil, err
@@ -163,35 +174,40 @@ func (q *claims) NewSpec(s Spec) (*Spec, error) {
 	return &made.spec, nil
 }
 
-// attempt drives one process.Attempt: it passes the time and the events to the
-// claim, and carries out what the claim returns. It is safe for concurrent use.
+// attempt drives one process.Attempt: it passes events and the time to the
+// claim, and carries out what the claim decides. It is safe for concurrent use.
 // mu guards all fields from claim on, except the atomic alarms.
 // Invariant: after each event of the claim stepUnlock runs before mu is
 // released.
 type attempt struct {
 	q     *claims
 	spec  *Spec
-	owner Owner       // nil: no callbacks
-	only  *peers.Node // the node of a set of one while it is not busy, nil otherwise: see [transport.Transport]
+	owner Owner // nil: no callbacks
+	// The node, if the set has only one and that node is not busy; then the
+	// waiting goroutine reads its answers itself, see [transport.Transport].
+	// Otherwise nil.
+	only *peers.Node
 
 	packed atomic.Int64 // a packedState, for readers without mu
 
-	mu      sync.Mutex
-	claim   process.Attempt
-	since   protocol.Time // when the caller got the hold
-	done    chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
-	ends    *time.Timer   // WithMaxHold
-	errs    map[int]error // by node: its newest objection to the claim
-	waits   []waiter      // goroutines that wait for a condition
-	counted bool          // startLimiter counts it
-	warned  bool          // the application was warned that little of the lease is left
-	bare    bool          // the hold rested on a bare majority at its last beat
-	seen    *seen         // for the tracer; nil: there is none
+	mu    sync.Mutex
+	claim process.Attempt
+	since protocol.Time // when the caller got the hold
+	// Receives once, when the attempt is admitted or ends without admission;
+	// nil after the caller has received.
+	done         chan struct{}
+	maxHoldTimer *time.Timer   // WithMaxHold
+	errs         map[int]error // each node's newest objection to the claim
+	waits        []waiter      // goroutines that wait for a condition
+	counted      bool          // the attempt still counts against startLimiter
+	warned       bool          // the application was warned that the lease is about to end
+	bare         bool          // the hold rested on a bare majority at its last beat
+	stats        *traceStats   // for the tracer; nil: there is none
 
 	alarms wake.Alarms[attempt]
 }
 
-// ending says how stepUnlock must end the event.
+// ending tells stepUnlock how to end the event.
 type ending uint8
 
 const (
@@ -207,15 +223,15 @@ type Owner interface {
 	Waiting() // a claim has begun to wait behind it
 	Calm()    // no claim waits behind it any more
 
-	// Warn calls f with the lease of the holder, to warn it. It does not if
-	// nothing holds the claim or the holder does not have its lease yet. It
-	// runs on its own goroutine.
+	// Warn calls f with the holder's lease. It does nothing if no caller holds
+	// the claim, or if the holder does not have its lease yet. It runs on its
+	// own goroutine.
 	Warn(h Hold, f func(lease any))
 }
 
-// note keeps the newest objection of a node to the claim; a nil err removes it.
+// setNodeError records a node's newest objection to the claim; nil removes it.
 // Called with a.mu held.
-func (a *attempt) note(node int, err error) {
+func (a *attempt) setNodeError(node int, err error) {
 	switch {
 	case err == nil:
 		delete(a.errs, node)
@@ -226,23 +242,23 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// touch prefetches an attempt. Touching a whole batch before handling the first
-// lets the cache misses overlap. The result has no meaning: it keeps the
+// touch prefetches an attempt. Touching a whole batch before handling its first
+// attempt lets the cache misses overlap. The result means nothing; it keeps the
 // compiler from removing the reads.
 func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.packed.Load() > int64(a.alarms.At(wake.Ticks))
 }
 
-// seen is what an attempt records for the tracer; a.mu guards it.
-type seen struct {
-	asked     [peers.MaxNodes]uint8 // how many requests each node got before the claim was admitted
+// traceStats is what an attempt records for the tracer; a.mu guards it.
+type traceStats struct {
+	asked     [peers.MaxNodes]uint8 // how many requests each node was sent before the claim was admitted
 	contended bool
 	queue     int // the highest rank in a queue that a node has shown
 }
 
-// note records a request, or the answer ans if that is not nil. Called with
-// a.mu held.
-func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
+// record counts a request, or takes in the answer ans if that is not nil.
+// Called with a.mu held.
+func (s *traceStats) record(phase lease.Phase, node int, ans *protocol.Answer) {
 	switch {
 	case s == nil || phase >= lease.Holding:
 	case ans == nil:
@@ -258,11 +274,11 @@ func (s *seen) note(phase lease.Phase, node int, ans *protocol.Answer) {
 // released.
 type waiter struct {
 	cond  func() bool   // called with a.mu held
-	woken chan struct{} // has room for one, so that waking it never blocks
+	woken chan struct{} // buffered, so that waking never blocks
 }
 
-// until waits for cond to become true, at most d or until ctx ends, and reports
-// whether it did.
+// until waits for cond to become true, for at most d or until ctx ends, and
+// reports whether it did.
 func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) bool {
 	a.mu.Lock()
 	if cond() {
@@ -273,13 +289,13 @@ func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) 
 	a.waits = append(a.waits, w)
 	a.mu.Unlock()
 
-	// Called without a.mu, since the answers that make the condition true need
-	// it. Whoever sends on woken has checked cond under a.mu.
+	// Read needs a.mu for the answers that make the condition true, so a.mu is
+	// not held here. Whoever sends on woken has checked cond under a.mu.
 	a.only.Read(w.woken)
 	select {
 	case <-w.woken: // Read has handled the answer, so no timer is needed
 		return true
-	default: // len(w.woken) would not order what cond has written before what the caller reads
+	default: // a receive, since len(w.woken) would not order cond's writes before the caller's reads
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -296,8 +312,8 @@ func (a *attempt) until(ctx context.Context, d time.Duration, cond func() bool) 
 }
 
 // wakeWaits wakes the goroutines whose conditions are true. Called with a.mu
-// held. stepUnlock calls it after each event, and Transmit when it gives up a
-// leave: otherwise a release that waits for that leave would wait for its full
+// held: by stepUnlock after each event, and by Transmit when it gives up a
+// leave, so that a release waiting for that leave does not wait for its whole
 // time limit.
 func (a *attempt) wakeWaits() {
 	a.waits = slices.DeleteFunc(a.waits, func(w waiter) bool {

@@ -1,7 +1,7 @@
 package core
 
-// What core adds to the errors of package fault: what a claim and a set
-// contributed to them.
+// What core adds to the errors of package fault: the part that a claim or the
+// set knows.
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 )
 
 // WrapError makes the exported error of a failed operation. The root package
-// sets it, as it sets CoreOf.
+// sets it, like CoreOf.
 var WrapError = func(_, _ string, err error) error { return err }
 
 // rejected returns the error of an attempt that cannot get a quorum because too
-// many nodes refuse permanently. A clash of capacities is the mistake of the
-// caller, so its sentinel is ErrInvalid.
+// many nodes refuse permanently. If capacities clash, the caller has made a
+// mistake, so the sentinel is ErrInvalid.
 func (a *attempt) rejected() error {
 	f := a.failure(fault.ErrNoQuorum)
 	if _, clash := errors.AsType[*fault.ClashError](f); clash {
@@ -31,8 +31,8 @@ func (a *attempt) rejected() error {
 	return f
 }
 
-// tooHeavy returns the error of a claim that asks for more permits than a
-// Resize has left.
+// tooHeavy returns the error of a claim that asks for more permits than there
+// are after a Resize.
 func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
 	limit := a.claim.State.Limit(a.q.Now())
@@ -44,8 +44,8 @@ var (
 	errNotAsked = errors.New("has not been asked yet")
 )
 
-// explain adds what to do to the error of a node, if the error does not say it.
-// The error of the node stays in the chain, for errors.As.
+// explain adds a remedy to the error of a node, if it knows one. The node's
+// error stays in the chain, for errors.As.
 func explain(s *Spec, err error) error {
 	if fault.ClusterMode(err) {
 		return fmt.Errorf("%w: the node %w", err, fault.ErrClusterMode)
@@ -63,8 +63,7 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
-// refusal returns the objection of an answer to the claim, nil if there is
-// none.
+// refusal returns why an answer objects to the claim, or nil if it does not.
 func refusal(s *Spec, a protocol.Answer) error {
 	switch {
 	case a.Status == protocol.Recovering:
@@ -78,12 +77,12 @@ func refusal(s *Spec, a protocol.Answer) error {
 }
 
 // lostWhy returns what ended a hold. If the process was stopped until the lease
-// had ended, that is the cause, and the nodes may be healthy. Called with a.mu
-// held before the leaves are sent, while the last errors of the nodes still
-// concern the hold.
+// had ended, the pause is the cause, and the nodes may be healthy. Called with
+// a.mu held before the leaves are sent, because errs then still has the nodes'
+// errors from the time of the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := fault.ErrLost
-	if a.claim.State.Evicted() { // by nodes that are well
+	if a.claim.State.Evicted() { // an operator ended it; the nodes are healthy
 		return fault.ErrEvicted
 	}
 	late := a.q.ticks.Stalled(now)
@@ -100,15 +99,16 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
 	}
 	f := a.failureAt(now, err)
-	if slept || a.claim.State.Muted() { // no answer was heard, or none asked for
+	if slept || a.claim.State.Muted() { // no node was asked, or the process could not hear the answers
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
 	}
 	return f
 }
 
 // CutShort returns the error of a call whose ctx ended while it waited behind
-// another call of this process that asks the nodes. It says that the call
-// lacked its turn, or nodes if no quorum is connected and votes.
+// another call of this process that asks the nodes. It matches ErrHeld, because
+// the call was waiting for its turn; if no quorum is connected and votes, it
+// lists the nodes instead.
 func (q *claims) CutShort(ctx context.Context) *fault.Failure {
 	if f, ok := errors.AsType[*fault.Failure](q.Peers.Serving()); ok {
 		return f.Cut(ctx)
@@ -125,7 +125,7 @@ func (a *attempt) failure(err error) *fault.Failure {
 
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
-	// Nodes that have voted are left out: the error lists what was missing.
+	// The error lists only nodes that have not voted.
 	f := &fault.Failure{Err: err, Votes: a.claim.State.Votes(now), Needed: a.claim.State.Sets.Need()}
 	for i, n := range a.q.Nodes.All() {
 		if !a.claim.State.Asks(i) {

@@ -2,10 +2,10 @@ package core
 
 // An acquisition from Begin to Release, as the primitives see it. A primitive
 // calls Begin, then Wait until it has a Hold or an error. A Pending becomes a
-// Hold by its admission. Both stand for the same attempt, and differ in what a
-// caller may do with it.
-// Invariant: each attempt that Begin started is ended by Cancel, by Release or
-// by its claim.
+// Hold when it is admitted. Both refer to the same attempt, but allow different
+// operations.
+// Invariant: each attempt that Begin started is ended by Cancel, by Release, or
+// by its claim when the lease ends.
 
 import (
 	"cmp"
@@ -22,18 +22,19 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Pending is an acquisition in progress. It outlives any one context, so that a
-// place in the queue can be handed on inside the process.
+// Pending is an acquisition in progress. It does not end with the context of a
+// caller, so that another caller of this process can take over its place in the
+// queue.
 type Pending struct {
 	q     *claims
 	spec  *Spec
 	try   bool
 	owner Owner
-	a     *attempt // nil: it has not begun, because no set is known or too many attempts are starting
+	a     *attempt // nil until it begins: no set is known yet, or too many attempts are starting
 }
 
-// Begin starts an acquisition, without waiting for a node. o may be nil. The
-// end of ctx does not end the acquisition; ctx only carries the note.
+// Begin starts an acquisition, without waiting for a node. o may be nil. Begin
+// takes only the user's note from ctx: the acquisition does not end with ctx.
 func (q *claims) Begin(ctx context.Context, s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
@@ -57,9 +58,9 @@ func (q *claims) Begin(ctx context.Context, s *Spec, try bool, o Owner) (*Pendin
 
 // start is the slow path of Begin: it waits until the set is known and another
 // attempt may start, then starts it. A claim that decides a change of the set
-// is not counted, because the attempts that are counted may be waiting for that
-// change. start checks the settings again, because the set may have changed
-// since Begin.
+// does not count against the limit, because the attempts that do may be waiting
+// for that change. start checks the settings again, because the set may have
+// changed since Begin.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
 	if err := p.q.Members.Await(ctx, p.try); err != nil {
@@ -99,7 +100,7 @@ func (l startLimiter) acquire(ctx context.Context, ps *peers.Peers, try bool) er
 		Err: fmt.Errorf("%w: %w", fault.ErrNoQuorum, errCrowded), Needed: ps.Driver.Client.Group().Sets.Need(),
 	}
 	select {
-	case l <- struct{}{}: // Close may have begun, and has listed the attempts that it ends
+	case l <- struct{}{}: // Close may have listed the attempts that it will end, without this one
 		if !ps.IsClosed() {
 			return nil
 		}
@@ -143,7 +144,7 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 		}
 		phase := p.a.take()
 		if phase != lease.Holding && !p.a.spec.decidesSuccessor {
-			// The set may have changed since the settings were checked.
+			// The set may have changed since Begin checked the settings.
 			if err := q.Members.CheckSettings(p.spec.Set); err != nil {
 				p.Cancel()
 				return none, &fault.Failure{Err: err}
@@ -165,24 +166,26 @@ func (p *Pending) Wait(ctx context.Context) (Hold, error) {
 		case lease.NoQuorum:
 			return none, p.a.failure(fault.ErrNoQuorum)
 		}
-		// It has lapsed, or was ended.
+		// The claim has lapsed, or was ended.
 		switch {
 		case q.IsClosed(), phase == lease.Left:
 			return none, p.a.failure(fault.ErrClosed)
 		case p.a.claim.State.Try:
 			return none, p.a.failure(fault.ErrNoQuorum)
-		case p.a.spec.decidesSuccessor: // a new configuration is in use, and it has another register
+		// A new configuration is in use, and another register decides its
+		// successor.
+		case p.a.spec.decidesSuccessor:
 			return none, p.a.failure(fault.ErrLost)
 		}
-		if err := p.start(ctx); err != nil { // lapsed: a new id and a new ticket
+		if err := p.start(ctx); err != nil { // it has lapsed: start again with a new id and a new ticket
 			return none, err
 		}
 	}
 }
 
 // failure returns the error of a Wait that ctx has ended. If a quorum has
-// answered, the claim has its place and others are ahead of it. With fewer
-// answers it is unknown whether there are others.
+// answered, the claim is queued behind others. With fewer answers it is unknown
+// whether there are others.
 func (p *Pending) failure(ctx context.Context) error {
 	sentinel := fault.ErrHeld
 	p.a.mu.Lock()
@@ -193,9 +196,9 @@ func (p *Pending) failure(ctx context.Context) error {
 	return p.a.failure(fault.Cut(sentinel, fault.ContextError(ctx)))
 }
 
-// Queued reports whether the attempt continues although the context of Wait has
-// ended. It reads done without a.mu, since only take writes done, in this
-// goroutine.
+// Queued reports whether the attempt goes on although the context of Wait has
+// ended. It reads done without a.mu, because only take writes done, in this
+// same goroutine.
 func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
 // Begun reports whether the nodes have been asked. If not, Wait starts the
@@ -223,21 +226,21 @@ func (q *claims) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (Hold,
 	return hold, err
 }
 
-// Pass hands the claim to another holder of this process, if it is usable. The
-// time of WithMaxHold starts again for that holder.
+// Pass hands the claim to another holder of this process, if the claim is
+// usable. The time of WithMaxHold starts again for the new holder.
 func (h Hold) Pass() process.HoldState {
 	s := h.HoldState()
-	if s.Usable && h.a.ends != nil && !h.a.ends.Reset(h.a.spec.Set.MaxHold) {
-		h.a.ends.Stop()
+	if s.Usable && h.a.maxHoldTimer != nil && !h.a.maxHoldTimer.Reset(h.a.spec.Set.MaxHold) {
+		h.a.maxHoldTimer.Stop()
 		s.Usable = false // its renewal has just been stopped
 	}
 	return s
 }
 
 // Bound makes WithMaxHold or WithoutRenewal limit a hold whose spec has
-// BoundLater, from now on. The limit of WithoutRenewal is one lease. If more
-// than a sixteenth of the current lease is over, the nodes are asked for a new
-// one first.
+// BoundLater, from now on. WithoutRenewal limits it to one lease: if more than
+// a sixteenth of the current lease is over, Bound asks the nodes for a new
+// lease first.
 func (h Hold) Bound() {
 	set := h.a.spec.Set
 	if set.MaxHold == 0 && !set.NoRenewal {
@@ -249,7 +252,7 @@ func (h Hold) Bound() {
 		case c.State.Phase() != lease.Holding:
 			return
 		case !set.NoRenewal:
-			a.ends = time.AfterFunc(set.MaxHold, a.stopRenewal)
+			a.maxHoldTimer = time.AfterFunc(set.MaxHold, a.stopRenewal)
 			return
 		case c.Deadline().Sub(now) < set.TTL-set.TTL/16:
 			c.Renew(now)
@@ -258,16 +261,16 @@ func (h Hold) Bound() {
 	})
 }
 
-// Shrink makes the claim lighter. It reports whether the claim was held, and so
-// has become lighter. The nodes learn of it with the next requests. Until then
-// they count the larger weight, which admits fewer claims and never too many.
+// Shrink reduces the weight of the claim if it is held, and reports whether it
+// was. The nodes learn the new weight with the next requests. Until then they
+// count the larger one, which can only admit fewer claims.
 //
-// Note: Here is an incorrect answer, of a moment later:
+// Note: Here is an incorrect way to report it:
 //
 //	return h.Valid()
 //
-// The deadline may have passed by then, and an answer from just before it may
-// still renew the claim.
+// The deadline may pass before Valid is called, although an answer from just
+// before the deadline may still renew the claim.
 func (h Hold) Shrink(weight uint64) (held bool) {
 	h.a.event(func(c *process.Attempt, now protocol.Time) {
 		c.Shrink(now, weight)
@@ -276,12 +279,12 @@ func (h Hold) Shrink(weight uint64) (held bool) {
 	return held
 }
 
-// Release leaves every node. It does not wait for them.
+// Release sends a leave to every node. It does not wait for the answers.
 func (h Hold) Release() { h.a.leave() }
 
 // Released waits until a quorum is known to be free of the claim, the nodes
 // have had their time, or ctx ends. A node is free of the claim if it confirms
-// the release or was never asked. Both count as Votes of the error.
+// the release or was never asked. The error counts both as Votes.
 func (h Hold) Released(ctx context.Context) error {
 	a := h.a
 	a.until(ctx, a.q.Driver.LongestTimeout(a.spec.Set), func() bool {
@@ -336,7 +339,7 @@ func (h Hold) Renew(ctx context.Context) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// The votes of earlier leases are no renewal. So only leases that last
-	// until want count.
+	// Votes for earlier leases are not a renewal, so count only leases that
+	// last until want.
 	return a.failureAt(want-1, why)
 }

@@ -1,7 +1,7 @@
 package core
 
 // The state of a hold: its token, until when it is held, why it has ended, and
-// whether it would survive the loss of one more node.
+// whether it would survive losing one more node.
 
 import (
 	"cmp"
@@ -25,27 +25,27 @@ type Hold struct{ a *attempt }
 var none Hold
 
 // Token returns the fencing token of the n-th hand-over inside this process:
-// ticket * 2^10 + n. The tokens of one claim rise with n, and those of a later
-// claim are above all of them, because its ticket is higher. The ticket is read
-// without mu, since it does not change after the admission.
+// ticket * 2^10 + n. The tokens of one claim rise with n. A later claim has a
+// higher ticket, so its tokens are higher than all of them. The ticket is read
+// without mu, because it does not change after admission.
 func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
 
 // Valid reports whether the claim is held now.
 func (h Hold) Valid() bool { return h.HoldState().Valid }
 
-// packedState is the state of a claim in one word that readers load without mu:
-// until when it is held (0 if it is not), and two bits that replace the last
-// nanoseconds.
+// packedState is the state of a claim in one word, which readers load without
+// mu: the deadline (0 if the claim is not held), with two flags in place of its
+// lowest bits.
 type packedState int64
 
 const (
 	waited    packedState = 1 << iota // another claim waits behind it
-	unrenewed                         // it is no longer renewed
+	unrenewed                         // the claim is no longer renewed
 
 	packedBits = waited | unrenewed
 
-	// The values of a hold that was ended by an operator (evicted) or by Close
-	// (shut).
+	// Values without a deadline: the hold was ended by an operator (evicted) or
+	// by Close (shut).
 	evicted = waited
 	shut    = waited | unrenewed
 )
@@ -53,8 +53,8 @@ const (
 func (s packedState) until() protocol.Time { return protocol.Time(s &^ packedBits) }
 
 // Cause returns why a hold that is no longer valid has ended, if it was not
-// released: ErrLost, ErrEvicted or ErrClosed. Its owner may not have been
-// called yet.
+// released: ErrLost, ErrEvicted or ErrClosed. It may return the cause before
+// the owner has been called.
 func (h Hold) Cause() error {
 	switch packedState(h.a.packed.Load()) {
 	case evicted:
@@ -72,9 +72,9 @@ func (h Hold) ValidUntil() time.Time {
 	return h.a.q.Clock.When(h.a.claim.Deadline())
 }
 
-// HoldState returns the current state of the claim. It takes no lock, since
-// every hand-over inside the process calls it. One word holds both the deadline
-// and the waiters, so the two are consistent.
+// HoldState returns the current state of the claim. It takes no lock, because
+// every hand-over inside the process calls it. The deadline and the flag for
+// waiters are loaded as one word, so they are consistent.
 func (h Hold) HoldState() process.HoldState {
 	s, now, fixed := packedState(h.a.packed.Load()), h.a.q.Now(), h.a.spec.Set.NoRenewal
 	valid, over := now < s.until(), s.until() == 0
@@ -116,7 +116,8 @@ func (a *attempt) becomesBare(now protocol.Time) bool {
 	return a.bare && !was
 }
 
-// tellBare reports such a hold to the observer. Called with no lock held.
+// tellBare reports to the observer that the hold depends on a bare majority.
+// Called with no lock held.
 func (a *attempt) tellBare() {
 	a.q.Observer.Call(setup.Event{Kind: setup.EventBareHold, Name: a.spec.Name, Token: Hold{a}.Token(0)})
 }

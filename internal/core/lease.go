@@ -1,6 +1,6 @@
 package core
 
-// When the contexts of a holder end, and why.
+// When the contexts of a holder end, and with which cause.
 // Invariant: the contexts of a lease have ended before a node can admit another
 // claim. On a release they end before the leaves are queued. On a loss they end
 // at the deadline, which is earlier than the deadlines of the nodes.
@@ -17,9 +17,8 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Lease is how the holder of a primitive sees its hold: the turn of one
-// goroutine under a claim that may serve several. It is safe for concurrent
-// use.
+// Lease is a holder's view of its hold: the turn of one goroutine. A claim may
+// serve several turns, one after the other. It is safe for concurrent use.
 type Lease struct {
 	hold  Hold
 	token uint64
@@ -27,23 +26,25 @@ type Lease struct {
 	mu           sync.Mutex
 	leaseContext *leaseContext // made on demand; heads the ring of the contexts that Derive made
 	cause        error         // why the hold has ended; nil while it has not
-	wanted       chan struct{} // closed when another caller or claim waits; nil: Wanted was not called, and none waits
-	span         *Span         // of the hold; nil: it is not traced
+	// Closed when another caller or claim waits. Nil while nobody waits and
+	// Wanted has not been called.
+	wanted chan struct{}
+	span   *Span // nil if the hold is not traced
 }
 
 // leaseContext is a context that ends with a lease: synchronously, in the
-// goroutine that ends the lease. So it has ended before a leave is sent that
-// admits another holder.
+// goroutine that ends the lease. So it has ended before a leave can admit
+// another holder.
 //
 // Note: Here is an incorrect way to derive one:
 //
 //	inner, cancel := context.WithCancelCause(ctx)
 //	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
 //
-// AfterFunc calls its function in another goroutine. Done and Value of a
-// leaseContext are those of a context of package context. So WithCancel,
-// WithTimeout and AfterFunc attach to it without a goroutine, and their
-// contexts end synchronously too.
+// AfterFunc calls its function in another goroutine, which may run too late. A
+// leaseContext takes Done and Value from a context of package context, so
+// WithCancel, WithTimeout and AfterFunc attach to it without a goroutine, and
+// their contexts end synchronously too.
 type leaseContext struct {
 	context.Context
 	lease      *Lease
@@ -52,9 +53,9 @@ type leaseContext struct {
 	prev, next *leaseContext // a ring, guarded by lease.mu
 }
 
-// Err checks the deadline too, as the goroutine of the scheduler may not have
-// run. It also calls Err of the parent context, which may belong to another
-// lease.
+// Err also checks the deadline, because the scheduler's goroutine may not have
+// run yet. It calls Err of the parent context for the same reason: the parent
+// may belong to another lease.
 func (c *leaseContext) Err() error {
 	_ = c.from.Err()
 	if err := c.Context.Err(); err != nil {
@@ -75,7 +76,7 @@ type Single struct {
 	OnEnd func() // called just before the lease ends without a release; may be nil
 
 	mu    sync.Mutex
-	lease *Lease // nil: it is not held yet
+	lease *Lease // nil until Take is called
 	ended bool   // Ended has been called
 }
 
@@ -138,7 +139,7 @@ func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Sin
 	if err == nil {
 		l = owner.Take(hold)
 	}
-	span.End(hold, l, err, func() { _ = l.Release() })
+	span.ReportAcquire(hold, l, err, func() { _ = l.Release() })
 	return l, err
 }
 
@@ -152,7 +153,7 @@ func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} 
 // Token returns the fencing token.
 func (l *Lease) Token() uint64 { return l.token }
 
-// LogValue is the name, the token and what is left of the lease.
+// LogValue returns the name, the token and the time left of the lease.
 func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", l.hold.a.spec.Name), slog.Uint64("token", l.token),
 		slog.Duration("left", time.Until(l.ValidUntil())))
@@ -166,8 +167,8 @@ func (l *Lease) Wanted() <-chan struct{} {
 	if l.wanted == nil {
 		l.wanted = make(chan struct{})
 	}
-	// This is checked after the channel was made, since HoldState shows a waiter
-	// before Want is called.
+	// Check after making the channel: HoldState shows a waiter before Want is
+	// called.
 	if l.hold.HoldState().Waiters {
 		l.want()
 	}
@@ -194,7 +195,7 @@ func (l *Lease) want() {
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// ValidUntil returns the claim's deadline as it stands.
+// ValidUntil returns the claim's current deadline.
 func (l *Lease) ValidUntil() time.Time { return l.hold.ValidUntil() }
 
 // Context returns a context that ends with the hold.
@@ -204,7 +205,8 @@ func (l *Lease) Context() context.Context {
 	return l.own()
 }
 
-// own returns the context of the lease. Called with l.mu held.
+// own returns the context of the lease, which it makes when first called.
+// Called with l.mu held.
 func (l *Lease) own() *leaseContext {
 	if l.leaseContext == nil {
 		l.leaseContext = l.live(context.Background())
@@ -216,9 +218,9 @@ func (l *Lease) own() *leaseContext {
 	return l.leaseContext
 }
 
-// live returns a context that ends with ctx, or when its end is called. Called
-// without l.mu, unless ctx is Background: package context calls Err of ctx,
-// which may end l.
+// live returns a context that ends with ctx, or when its end is called. Package
+// context calls Err of ctx, which may end l, so live is called without l.mu
+// unless ctx is Background.
 func (l *Lease) live(ctx context.Context) *leaseContext {
 	inner, end := context.WithCancelCause(ctx)
 	return &leaseContext{Context: inner, lease: l, from: ctx, end: end}
@@ -246,17 +248,17 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 	}
 }
 
-// End ends the hold. If it has ended already, the first cause stays. The tracer
-// is called in its own goroutine, because the caller may hold a lock or have
-// leaves to send.
+// End ends the hold. If the hold has ended already, the first cause stays. The
+// tracer is called on a goroutine of its own, because the caller may hold a
+// lock or still have leaves to send.
 func (l *Lease) End(cause error) {
 	if span, _ := l.Finish(cause); span != nil {
-		go span.Ended()
+		go span.ReportHoldEnd()
 	}
 }
 
-// Finish is like End, but the caller must call Ended of the span that it
-// returns. lost is what Lost returns from then on.
+// Finish is like End, but leaves the call to the tracer to its caller, which
+// must call ReportHoldEnd of the span. lost is what Lost returns from then on.
 func (l *Lease) Finish(cause error) (span *Span, lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,8 +266,8 @@ func (l *Lease) Finish(cause error) (span *Span, lost error) {
 	return span, l.lost()
 }
 
-// follow makes the end of the lease known to the tracer by span s. It returns
-// false if the lease already has a span: readers of one process share a lease.
+// follow makes span s report the end of the lease to the tracer. It returns
+// false if the lease has a span already: readers of one process share a lease.
 func (l *Lease) follow(s *Span) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,8 +275,8 @@ func (l *Lease) follow(s *Span) bool {
 		return false
 	}
 	if l.span = s; l.cause != nil {
-		s.finish(l.cause)
-		go s.Ended()
+		s.setHoldEnd(l.cause)
+		go s.ReportHoldEnd()
 	}
 	return true
 }
@@ -285,7 +287,7 @@ func (l *Lease) follow(s *Span) bool {
 func (l *Lease) Release() error {
 	cause := fault.ErrReleased
 	if !l.hold.Valid() {
-		cause = l.hold.Cause() // the deadline has passed, and its goroutine has not run yet
+		cause = l.hold.Cause() // the deadline has passed, but its goroutine has not run yet
 	}
 	l.mu.Lock() //mutant:ReleaseLast=l.hold.Release(); l.mu.Lock()
 	before := l.cause
@@ -296,17 +298,17 @@ func (l *Lease) Release() error {
 		return fault.ErrNotHeld
 	}
 	l.hold.Release()
-	span.Ended()
+	span.ReportHoldEnd()
 	return lost
 }
 
-// end ends the hold with a cause. It returns the span if the hold had not ended
-// before. Called with l.mu held.
+// end ends the hold with a cause. It returns the span, or nil if the hold had
+// already ended. Called with l.mu held.
 func (l *Lease) end(cause error) *Span {
 	if l.cause != nil {
 		return nil
 	}
-	l.span.finish(cause)
+	l.span.setHoldEnd(cause)
 	if l.cause = cause; l.leaseContext != nil {
 		l.leaseContext.end(cause) //mutant:EndAtOnce=go l.leaseContext.end(cause)
 		for c := l.leaseContext.next; c != l.leaseContext; c = c.next {
@@ -318,16 +320,18 @@ func (l *Lease) end(cause error) *Span {
 
 // expire ends a claim that is past its deadline, and its lease. It reports
 // whether the claim has ended.
-// Invariant: without a release, a lease ends only if its claim is final.
-// Whether an answer was in time is decided once, with the lock of the attempt
-// held.
+// Invariant: without a release, a lease ends only if its claim is final. The
+// claim decides once, under the attempt's lock, whether an answer was in time.
 func (l *Lease) expire() bool {
 	a := l.hold.a
 	a.mu.Lock()
 	now := a.q.Now()
 	a.claim.Tick(now)
 	ended := a.claim.State.Phase().Final()
-	a.stepUnlock(now, ordinary) // the owner ends the lease, unless another goroutine is about to have it do that
+	// Usually the owner ends the lease here. If another goroutine has ended the
+	// claim, the owner may not have been called yet, so the lease is ended
+	// below.
+	a.stepUnlock(now, ordinary)
 	if ended {
 		l.End(l.hold.Cause())
 	}

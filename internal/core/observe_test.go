@@ -14,10 +14,10 @@ func BenchmarkUntraced(b *testing.B) {
 	for b.Loop() {
 		_, span := q.Trace(b.Context(), spec, false)
 		for range 4 { // a request to each of two nodes, and the answers
-			(*seen)(nil).note(lease.Joining, 0, nil)
+			(*traceStats)(nil).record(lease.Joining, 0, nil)
 		}
-		span.End(none, nil, nil, nil)
-		span.finish(nil)
-		span.Ended()
+		span.ReportAcquire(none, nil, nil, nil)
+		span.setHoldEnd(nil)
+		span.ReportHoldEnd()
 	}
 }

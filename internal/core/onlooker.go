@@ -1,7 +1,7 @@
 package core
 
-// Requests from callers that hold no claim: observers, and package operator to
-// change the set.
+// Requests from callers that hold no claim: observers, and package operator,
+// which changes the set.
 
 import (
 	"context"
@@ -31,9 +31,9 @@ type Onlooker struct{ q *Quorum }
 func (q *Quorum) Onlooker() Onlooker { return Onlooker{q} }
 
 // Configuration waits until this client counts on a configuration, or ctx ends.
-// It fails earlier only if waiting cannot help: the list is not that of a set,
-// too many nodes refuse permanently, or the Quorum is closed. Brand-new nodes
-// may still record their set, so it waits for them.
+// It fails earlier only if waiting cannot help: the listed nodes do not form a
+// set, too many nodes refuse permanently, or the Quorum is closed. It also
+// waits for brand-new nodes, because they may still record their set.
 func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, error) {
 	for q := o.first(); ; {
 		changed := q.Members.WaitForSet()
@@ -51,8 +51,8 @@ func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, er
 	}
 }
 
-// Recorded is like Configuration, but waits only as long as a try does. It also
-// fails if the nodes have recorded no set, or do not answer in that time.
+// Recorded is like Configuration, but waits no longer than a TryLock would. It
+// also fails if the nodes have recorded no set, or do not answer in that time.
 func (o Onlooker) Recorded(ctx context.Context) (*nodeset.Configuration, error) {
 	if o.q.IsClosed() {
 		return nil, &fault.Failure{Err: fault.ErrClosed}
@@ -64,7 +64,7 @@ func (o Onlooker) Recorded(ctx context.Context) (*nodeset.Configuration, error) 
 	if c := q.Members.Config.Load(); c != nil {
 		return c, nil
 	}
-	return nil, q.Members.Unknown() // all nodes have lost their data since
+	return nil, q.Members.Unknown() // all nodes have lost their data in the meantime
 }
 
 // first returns the first bucket, which stands for all, or the client itself.
@@ -75,9 +75,9 @@ func (o Onlooker) first() *Quorum {
 	return o.q
 }
 
-// Said is what one node answers to an onlooker.
-type Said struct {
-	Index  int // as protocol.Quorums numbers the nodes
+// NodeAnswer is what one node answers to an onlooker.
+type NodeAnswer struct {
+	Index  int // the node's number in protocol.Quorums
 	Addr   string
 	Server string // the server that the connection goes to; one of several if the node is a Redis Cluster
 	Err    error
@@ -86,20 +86,20 @@ type Said struct {
 
 // A Question appends the command for a node. If it returns nil the node is not
 // asked, and has no values.
-type Question = func(dst []byte, s *Said, keys func(name string) script.Keys) []byte
+type Question = func(dst []byte, s *NodeAnswer, keys func(name string) script.Keys) []byte
 
-// Ask asks every node a question. It returns the answer of each node, and which
-// nodes make a quorum. It fails only with ErrClosed.
-func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.Quorums, error) {
+// Ask asks every node a question. It returns the answer of each node, and the
+// rule by which answers form a quorum. It fails only with ErrClosed.
+func (o Onlooker) Ask(ctx context.Context, question Question) ([]NodeAnswer, protocol.Quorums, error) {
 	q := o.q
 	if q.IsClosed() {
 		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	q.Members.Settled(ctx)
 	if !q.Members.Usable() {
-		f, all := q.Members.Unknown(), []Said(nil)
+		f, all := q.Members.Unknown(), []NodeAnswer(nil)
 		for i, n := range f.Nodes {
-			all = append(all, Said{Index: i, Addr: n.Addr, Err: n.Err})
+			all = append(all, NodeAnswer{Index: i, Addr: n.Addr, Err: n.Err})
 		}
 		return all, protocol.Majority(len(q.Seeds.Live())), nil
 	}
@@ -109,14 +109,16 @@ func (o Onlooker) Ask(ctx context.Context, question Question) ([]Said, protocol.
 
 // ask is Ask for a set that is known. It waits for a node that hangs as long as
 // a claim waits for its farthest node.
-func (o Onlooker) ask(ctx context.Context, question Question) ([]Said, protocol.Quorums) {
+func (o Onlooker) ask(ctx context.Context, question Question) ([]NodeAnswer, protocol.Quorums) {
 	q := o.q
 	ctx, cancel := context.WithTimeout(ctx, q.Driver.LongestTimeout(&q.Set))
 	defer cancel()
-	sets, home := q.Driver.Sets(), q.Members.Home() // before the list: a node is made before claims count on it
+	// Read the quorums before the list of nodes: every node is listed before
+	// claims count on it, so no node of sets is missing.
+	sets, home := q.Driver.Sets(), q.Members.Home()
 	keys := func(name string) script.Keys { return script.NewKeys(q.Set.Prefix, name).At(home) }
 	list := q.Nodes.Live()
-	said := make([]Said, len(list))
+	said := make([]NodeAnswer, len(list))
 	var all sync.WaitGroup
 	for i, n := range list {
 		s := &said[i]
@@ -160,8 +162,8 @@ type Holder struct {
 	Foreign bool
 }
 
-// Holder asks all nodes for the holder of a name. An onlooker is no waiter: it
-// has no claim, and the holder does not learn of it.
+// Holder asks all nodes for the holder of a name. It does not queue a claim,
+// and the holder does not notice.
 func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	q := o.q
 	if err := q.Members.Await(ctx, true); err != nil {
@@ -171,10 +173,10 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if s.Capacity > 1 {
 		most = 100 // those behind them count as waiters
 	}
-	said, sets := o.ask(ctx, func(dst []byte, _ *Said, keys func(string) script.Keys) []byte {
+	said, sets := o.ask(ctx, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(s.Name), most, 0)
 	})
-	// By number, for all that there can be.
+	// Indexed by node number.
 	var queues [peers.MaxNodes]script.Queue
 	var heads [peers.MaxNodes]lease.Head
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
@@ -186,8 +188,8 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		}
 		if err == nil {
 			answered |= 1 << n.Index
-			// A node that began less than a guard time ago may lack the holder,
-			// and show the first waiter as the head.
+			// A node that began less than a guard time ago may not know the
+			// holder, and may show the first waiter as the head.
 			if queue.Memory < q.Guard() {
 				err = fault.ErrForgetful
 			}
@@ -211,8 +213,8 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if f.Votes = bits.OnesCount32(answered & sets.All()); !sets.Met(answered) {
 		return Holder{}, f
 	}
-	// Left and Waiters come from one node of those that name the holder: they
-	// differ by a round trip between nodes, and only inform.
+	// Left and Waiters come from any one node that names the holder. The nodes
+	// differ by about a round trip, and the numbers are only informative.
 	found := lease.FindHolder(heads[:], sets)
 	switch found.Kind {
 	case lease.HeldByClaim:
@@ -242,19 +244,19 @@ func (q *Quorum) Operate(ctx context.Context) error {
 	case q.buckets != nil:
 		return &fault.Failure{Err: fmt.Errorf("%w: a set that contains a cluster cannot be changed: stop all clients, and start with new nodes", fault.ErrInvalid)}
 	}
-	// Without a majority nothing can be decided. ReadyWith also fails if the
-	// list is not that of the set, so such a client never proposes a
+	// Nothing can be decided without a majority. ReadyWith also fails if this
+	// client's list does not match the set, so such a client never proposes a
 	// configuration. A ttl or a guard time that is too long for the set must
-	// not prevent a change: the remedy for it is a change that raises the guard
-	// time of the set.
+	// not prevent a change, because the remedy is a change: one that raises the
+	// guard time of the set.
 	own := q.Set
 	own.TTL, own.GuardGiven = 0, false
 	return q.ReadyWith(ctx, &own)
 }
 
 // Look asks a member how much of its guard time is left, and whether it is
-// caught up as a member of a configuration. A member that this client is not
-// connected to yet counts as not having answered.
+// caught up as a member of a configuration. A member that this client has not
+// connected to yet counts as not answering.
 func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
 	n := q.Node(number)
 	if n == nil {
@@ -279,21 +281,21 @@ func (q *Quorum) Succeed(ctx context.Context, register string, ttl, nodeTimeout 
 	return err
 }
 
-// kinds are the kinds of primitives, as Spec.Kind has them. A claim's id tells
-// its kind by the place in this list, so new ones go to its end.
+// kinds are the kinds of primitives, as Spec.Kind has them. A claim's id stores
+// an index into this list, so add new kinds at the end.
 var kinds = []string{"mutex", "rwmutex", "semaphore", "once", "leader", "period", "flight", "shards"}
 
-// The kind of a claim is in three bytes of its id that nothing else reads:
-// digests use the first seven, the residue the last. The other 104 bits are
-// random. No decision depends on the kind. Another version's claim, whose id is
-// wholly random, shows a wrong kind once in two million claims.
+// The kind of a claim is stored in three bytes of its id that nothing else
+// reads: digests use the first seven bytes, the residue the last. The other 104
+// bits are random. No decision depends on the kind. Claims of older versions
+// have wholly random ids, and show a wrong kind once in two million claims.
 const (
 	kindAt    = 12
 	kindMark1 = 0x51
 	kindMark2 = 0x6b
 )
 
-// markKind returns the id with the kind of its claim.
+// markKind returns the id with the claim's kind stored in it.
 func markKind(id protocol.ID, kind string) protocol.ID {
 	if i := slices.Index(kinds, kind); i >= 0 {
 		id[kindAt], id[kindAt+1], id[kindAt+2] = kindMark1, kindMark2, byte(i)
@@ -301,8 +303,8 @@ func markKind(id protocol.ID, kind string) protocol.ID {
 	return id
 }
 
-// KindOf returns the kind of the primitive that made a claim, by the claim's id
-// as the nodes store it; "" if the id does not tell.
+// KindOf returns the kind of primitive that made a claim, from the claim's id
+// as the nodes store it. It returns "" if the id has no kind.
 func KindOf(id string) string {
 	var b protocol.ID
 	if n, err := hex.Decode(b[:], []byte(id[:min(len(id), 2*len(b))])); err != nil || n < len(b) {

@@ -1,7 +1,7 @@
 package core
 
 // Leaves that a node has refused. They are sent again after a pause, or when
-// Close begins, and Close reports those that are refused even then.
+// Close begins. Close reports those that are refused again.
 
 import (
 	"cmp"
@@ -17,12 +17,12 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// pauses holds the leaves that will be sent again, each to the node that has
-// refused it. It is safe for concurrent use: mu guards the fields below it. A
-// leave is sent by its timer or by end, whichever removes it from all.
+// pauses holds leaves that a node has refused, until they are sent to that node
+// again. It is safe for concurrent use: mu guards the fields below it. A leave
+// is sent by its timer or by end, whichever removes it from all.
 //
-// Note: Here is an incorrect version, since a node may refuse the leaves of
-// 100,000 claims: a goroutine for each, which waits for the pause or Over.
+// Note: A goroutine for each leave, which waits for the pause or for Over,
+// would be wrong: a node may refuse the leaves of 100,000 claims.
 type pauses struct {
 	sending sync.WaitGroup // by timers
 
@@ -37,10 +37,11 @@ type paused struct {
 	timer *time.Timer
 }
 
-// refused are leaves that are not sent again.
+// refused counts the leaves that a node has refused and that are not sent
+// again.
 type refused struct {
 	leaves int
-	err    error // of the last one
+	err    error // the newest error
 }
 
 // put schedules a leave to be sent after a pause. It returns false if end has
@@ -58,7 +59,7 @@ func (p *pauses) put(c transport.Command, n *peers.Node, pause time.Duration) bo
 	return true
 }
 
-// over sends a leave whose pause is over, unless end has sent it.
+// over sends a leave whose pause has passed, unless end has already sent it.
 func (p *pauses) over(c transport.Command, n *peers.Node) {
 	p.mu.Lock()
 	_, waits := p.all[c]
@@ -73,8 +74,8 @@ func (p *pauses) over(c transport.Command, n *peers.Node) {
 	}
 }
 
-// end sends all leaves now, and waits for those that timers are sending. Close
-// calls it, and no leave is sent again after that.
+// end sends all leaves now, and waits for timers that are sending one. Close
+// calls it; after that no leave is sent again.
 func (p *pauses) end() {
 	p.mu.Lock()
 	all := p.all

@@ -1,12 +1,11 @@
 package core
 
-// What primitives have besides claims and records: how they get to the core,
-// their options, repeated calls, and the number of permits of a semaphore. That
-// number has a record of its own next to that of the semaphore, and is written
-// under a lock of its own: a full semaphore admits no claim, so a Resize under
-// a claim of the semaphore would wait for the holders. The nodes read the
-// number with every request of the claims of the semaphore, and return it with
-// every answer.
+// What primitives use besides claims and records: access to the core, options,
+// repeated calls, and the number of permits of a semaphore. The number has its
+// own record next to the record of the semaphore, and is written under its own
+// lock: a full semaphore admits no claim, so a Resize under a claim of the
+// semaphore would wait for the holders. The nodes read the number with every
+// request of the semaphore's claims, and return it with every answer.
 
 import (
 	"context"
@@ -24,9 +23,10 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// The root package sets these: primitives get from a *quorate.Quorum to the
-// core, and from a Failure to a *quorate.Error, without the core knowing the
-// exported types or the exported types showing the core.
+// The root package sets these. Through them a primitive gets from a
+// *quorate.Quorum to the core, and from a Failure to a *quorate.Error, although
+// the core does not know the exported types and the exported types do not show
+// the core.
 var (
 	// CoreOf returns the core of a *quorate.Quorum.
 	CoreOf func(quorum any) *Quorum
@@ -35,7 +35,7 @@ var (
 )
 
 // NoCopy makes go vet report copies of a primitive that has it as a field. A
-// copy would not know the holds of the original.
+// copy would not know of the holds of the original.
 type NoCopy struct{}
 
 // go vet looks for Lock and Unlock.
@@ -62,21 +62,23 @@ func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 	return &set
 }
 
-// Retry paces attempts after one whose claim was lost, or superseded by a later
-// run, before it was admitted. The next attempt is above what overtook it, so
-// one retry is mostly enough.
+// Retry paces the attempts of a call whose claim was lost, or superseded by a
+// later run, before it was admitted. The next attempt gets a higher ticket than
+// the run that superseded it, so one retry is usually enough.
 type Retry struct{ n int }
 
 const (
-	// This is longer than a round trip within a region, so the run that was in the
-	// way is usually over.
+	// Longer than a round trip within a region, so the run that was in the way
+	// has usually ended.
 	firstRetry = 5 * time.Millisecond
-	// The ninth failure in a row reaches it, and is the first that is logged.
+	// Reached at the ninth failure in a row, which is the first one that is
+	// logged.
 	lastRetry = time.Second
 )
 
-// Wait waits before the next attempt: twice as long each time, and not as long
-// as others. The pauses are random between a half and the whole.
+// Wait waits before the next attempt, twice as long each time. The pause is a
+// random time between half of that and all of it, so that clients do not retry
+// in step.
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {
@@ -85,7 +87,7 @@ func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pauseFor(ctx, q, pause/2+rand.N(pause/2))
 }
 
-// pauseFor waits for d, but not longer than ctx lasts, or until Close.
+// pauseFor waits for d, or until ctx ends or the Quorum closes.
 func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -96,8 +98,9 @@ func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
 	}
 }
 
-// Enter waits for a turn that one goroutine of this process has at a time. If
-// ctx ends, held reports whether that goroutine has what the caller wants.
+// Enter waits for a turn that only one goroutine of this process has at a time.
+// If ctx ends, it calls held to ask whether that goroutine already holds what
+// the caller wants.
 func (q *Quorum) Enter(ctx context.Context, turn chan<- struct{}, held func() bool) error {
 	if ctx.Err() != nil {
 		return &fault.Failure{Err: fault.ContextError(ctx)}
@@ -140,7 +143,7 @@ func Must(q *Quorum, s *Spec, what string, try func() error) {
 	}
 }
 
-// Labeled runs what a primitive's Do is given, with labels for profiles.
+// Labeled runs the function that a primitive's Do was given, with pprof labels.
 func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context) error) (err error) {
 	pprof.Do(ctx, pprof.Labels("quorate_kind", kind, "quorate_name", name), func(ctx context.Context) { err = f(ctx) })
 	return err
@@ -148,9 +151,10 @@ func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context)
 
 // Resize changes how many permits a semaphore has, for all clients. It returns
 // when a majority has the number. From then on every quorum of votes contains a
-// node that knows it, so a smaller number holds for each claim that is admitted
-// later. Nodes that have missed it are given it by repairs. Claims that hold
-// are not ended by a smaller number: new ones wait until enough have left.
+// node that knows the number, so it applies to every claim that is admitted
+// later. Repairs bring it to nodes that have missed it. A smaller number does
+// not end claims that already hold: new claims wait until enough of them have
+// left.
 func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	r := q.number(s.Name, s.Set)
 	var h Hold
@@ -162,8 +166,8 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 		if _, err = r.Open(ctx, h); err == nil {
 			break
 		}
-		// No other call resizes under this claim, so the next one is above what
-		// overtook it.
+		// A later run has superseded this one. The next claim gets a higher
+		// ticket.
 		if h.Release(); !errors.Is(err, fault.ErrLost) {
 			return err
 		}
@@ -172,9 +176,10 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
 		return err
 	}
-	// Have every node serve the claims that fit now: any request does that.
-	// Without it the waiters learn of a larger number with their next beat.
-	// This one is of an id that has no claim, so it changes nothing else.
+	// Make every node admit the claims that fit now. Any request of the name
+	// does that; without one the waiters would learn of a larger number only
+	// with their next beat. A beat with an id that has no claim changes nothing
+	// else.
 	t := protocol.Terms{ID: peers.NewID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	for _, n := range q.Nodes.All() {
 		n.Send(&flow.Request{Command: q.command(nil, s, &t, protocol.Request{Op: protocol.OpBeat})})
@@ -182,8 +187,8 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	return nil
 }
 
-// Permits asks the nodes how many permits a semaphore has: as the last Resize
-// said, or else as declared. It reports whether a Resize did.
+// Permits asks the nodes how many permits a semaphore has: as set by the last
+// Resize, or as declared if there was none. resized reports which.
 func (q *Quorum) Permits(ctx context.Context, s *Spec) (n uint64, resized bool, err error) {
 	rec, err := q.number(s.Name, s.Set).Read(ctx)
 	if err == nil && rec.Undecided {

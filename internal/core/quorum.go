@@ -1,7 +1,7 @@
 package core
 
-// A Quorum without buckets, from its start to its end, and what its nodes pass
-// on to the claims and operations.
+// A Quorum without buckets, from its start to its end, and what its nodes
+// report to the claims and operations.
 
 import (
 	"context"
@@ -26,49 +26,53 @@ import (
 )
 
 // Quorum is one client's connections to N nodes and the claims it has on them.
-// It is safe for concurrent use: New sets its fields, and each part that
-// changes later has a lock of its own, named at its type.
+// It is safe for concurrent use: New sets its fields. Each part that changes
+// later has a lock of its own, which the comment of its type names.
 type Quorum struct {
 	operations
-	waker  wake.Waker
-	closes atomic.Bool   // Close has been called
-	ended  chan struct{} // closed when Close has done its work
+	waker       wake.Waker
+	closeCalled atomic.Bool   // Close has been called
+	closeDone   chan struct{} // closed when Close has done its work
 
 	repairs repairer
-	buckets *buckets // nil: there are none, see bucket.go
+	buckets *buckets // nil if no node is a Redis Cluster, see bucket.go
 }
 
-// buckets are those of a Quorum. It is safe for concurrent use. mu guards the
-// beginning of a bucket and closed. Lock order: mu comes before every lock of a
-// bucket's Quorum.
-// Invariant: a bucket that has begun stays. Primitives keep it.
+// buckets has the buckets of a Quorum. It is safe for concurrent use. mu is
+// held while a bucket begins, and guards closed.
+// Lock order: mu comes before every lock of a bucket's Quorum.
+// Invariant: a bucket that has begun stays, because primitives keep a pointer
+// to it.
 type buckets struct {
 	q       *Quorum
 	clients []redis.UniversalClient
 	spoken  report.RecentLines
 	mu      sync.Mutex
 	closed  bool
-	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used
+	all     [script.Buckets]atomic.Pointer[Quorum] // nil until a name in the bucket is used
 }
 
-// open makes a Quorum of nodes that New has checked.
+// open makes a Quorum from clients that New has checked.
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
-	q := &Quorum{ended: make(chan struct{})}
+	q := &Quorum{closeDone: make(chan struct{})}
 	q.Peers = peers.NewPeers(clients, set)
 	q.Claims, q.starts = q, make(startLimiter, MaxStarting)
-	if set.Connect == nil { // nodes of this process sleep with it
+	if set.Connect == nil { // nodes inside this process sleep when it sleeps, so need no waker
 		q.waker = wake.NewWaker()
 	}
 	q.repairs.q = &q.operations
-	q.ticks = wake.NewScheduler(wake.Ticks, q.Now, q.tick) // which never blocks: what cannot be written at once is the link's to write
-	// A goroutine for each deadline that has passed.
+	// tick never blocks: if a link cannot write at once, it writes later by
+	// itself.
+	q.ticks = wake.NewScheduler(wake.Ticks, q.Now, q.tick)
+	// Each deadline that has passed gets a goroutine, because the owner it
+	// calls may block.
 	q.deadlines = wake.NewScheduler(wake.Deadlines, q.Now, func(due []wake.Alarm[attempt]) {
 		for _, d := range due {
 			go d.Sleeper().tick(ordinary)
 		}
 	})
 	if err := q.Peers.Begin(clients); err != nil {
-		_ = q.end(context.Background()) // ends the nodes that were made before the one that cannot be
+		_ = q.end(context.Background()) // end the nodes that were made before the one that failed
 		return nil, err
 	}
 	q.Tasks.Start(q.wakeUps)
@@ -82,7 +86,7 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	return q, nil
 }
 
-// The methods from here to Alone are what the nodes pass on: see peers.Peers.
+// The methods from here to Alone implement what peers.Peers calls.
 
 func (q *Quorum) Each(event func(c *process.Attempt, now protocol.Time)) {
 	for _, a := range q.attempts.list() {
@@ -96,17 +100,17 @@ func (q *Quorum) EachOperation(event func(in *lease.RegisterOp, now protocol.Tim
 	}
 }
 
-// Signal makes all watches read soon, because pushes may be lost with a
-// connection.
+// Signal makes all watches read soon, because a broken connection may have lost
+// pushes.
 func (q *Quorum) Signal() {
 	for _, w := range q.watches.list() {
 		w.look()
 	}
 }
 
-// Push passes a push that the node has found to count to the claim or the watch
-// that it is for, either of which may have ended. It runs on the goroutine that
-// reads the node, so it must not block.
+// Push passes a push, which package peers has judged to count, to its claim or
+// watch. Either may have ended. It runs on the goroutine that reads the node,
+// so it must not block.
 func (q *Quorum) Push(node int, m *protocol.Push) {
 	if m.Changed {
 		if w := q.watches.find(m.ID); w != nil {
@@ -127,10 +131,10 @@ func (q *Quorum) Batch() transport.Batch {
 
 func (q *Quorum) Alone() bool { return q.waiting.Load() == 0 }
 
-// end ends everything in an order that matters: first what starts something new
-// (watches, repairs, tasks), then the claims, whose leaves are queued, then the
-// schedulers, then the connections, which send the leaves. It waits for a node
-// for as long as that acknowledges leaves, see WhileAcknowledged.
+// end ends everything in an order that matters: first whatever starts something
+// new (watches, repairs, tasks), then the claims, whose leaves are queued, then
+// the schedulers, then the connections, which send the leaves. It waits for a
+// node as long as the node keeps acknowledging leaves, see WhileAcknowledged.
 func (q *Quorum) end(ctx context.Context) error {
 	q.Tasks.End()
 	close(q.Over)
@@ -138,12 +142,12 @@ func (q *Quorum) end(ctx context.Context) error {
 	for _, w := range q.watches.list() {
 		w.end()
 	}
-	// wakeUps sleeps in a read of the waker, and only this ends it.
+	// wakeUps blocks in a read of the waker, which only this call ends.
 	q.waker.Close()
-	// Give up the turns of repairs, so that another client can continue before
+	// Give up the turns of repairs, so that another client can go on before
 	// their keys expire.
 	q.Driver.CarryOut(q.Driver.Client.Close(q.Now()))
-	q.Tasks.Wait() // they end with Over or Life
+	q.Tasks.Wait() // the tasks end with Over or Life
 	q.pauses.end()
 	for _, a := range q.attempts.list() {
 		a.mu.Lock()
@@ -151,14 +155,15 @@ func (q *Quorum) end(ctx context.Context) error {
 		a.claim.Leave(now)
 		a.stepUnlock(now, closing)
 	}
-	// No lock of an attempt is held here: a batch in progress may need it.
+	// No lock of an attempt is held here, because a batch in progress may need
+	// it.
 	q.ticks.Close()
 	q.deadlines.Close()
 	q.Driver.Stop()
 	q.Reach.Stop()
-	// An Ended callback may be running, and its leaves are sent after it. So
-	// wait for it, but not without limit.
-	for end := time.Now().Add(q.Set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
+	// An Ended callback may still be running, and its leaves are sent after it.
+	// Wait for it, but not without limit.
+	for end := time.Now().Add(q.Set.NodeTimeout); q.callbacks.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
@@ -167,9 +172,9 @@ func (q *Quorum) end(ctx context.Context) error {
 		q.Nodes.Close(ctx, q.Driver.LongestTimeout(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout), q.pauses.refusals())
 }
 
-// wakeUps runs in a goroutine of the Quorum. Whenever the machine wakes up it
-// updates the clock and pokes the schedulers, because their timers stood still
-// too.
+// wakeUps runs on a goroutine of the Quorum. Whenever the machine wakes up,
+// wakeUps updates the clock and pokes the schedulers, whose timers stood still
+// during the suspension.
 func (q *Quorum) wakeUps() {
 	for was, before := q.Clock.Slept(); q.waker.Wait(); {
 		q.woken()

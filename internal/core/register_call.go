@@ -17,22 +17,23 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// The operations on records that are in progress, and their requests, to the
-// link and back: it passes answers, failures and the time to lease.RegisterOp,
-// and carries out what that returns. The RegisterOp decides which requests wait
-// for room, and what is sent when their turn comes: see flow.
+// The operations on records that are in progress, and their requests on the way
+// to a node and back. A registerCall passes answers, failures and the time to
+// its lease.RegisterOp, and sends the requests that the RegisterOp returns. The
+// RegisterOp decides which requests wait for room, and what is sent when their
+// turn comes: see package flow.
 // Invariant: an operation that has begun is in operations.records until it is
 // over, so that a lost connection, a jumped clock and Close reach it.
 
-// operations is what the operations on records of a Quorum share, in addition
-// to what they share with its claims.
+// operations has what all operations on records of a Quorum share. The embedded
+// claims has what they share with the claims.
 type operations struct {
 	claims
 	records registry[*registerCall, *registerCall]
 	watches registry[protocol.ID, watcher]
 }
 
-// watcher is a Watch, as pushes and the end of the Quorum find it.
+// watcher is a Watch as pushes and the end of the Quorum see it.
 type watcher interface {
 	push(node int, t protocol.Ticket)
 	look() // soon
@@ -51,25 +52,25 @@ func (q *operations) Register(s *Spec) *Register { return &Register{q: q, spec: 
 
 // registerCall drives one lease.RegisterOp, as attempt drives a claim. It is
 // safe for concurrent use; mu guards the fields below mu. done receives once,
-// when the operation is decided or given up. What stands above mu is set before
-// the registerCall starts. Lock order: i.mu, then registry.mu or flow.mu. No
-// lock of an attempt is taken under i.mu: whether the hold is valid is read
-// without one.
+// when the operation is decided or given up. The fields above mu are set before
+// the registerCall starts.
+// Lock order: i.mu, then registry.mu or flow.mu. No lock of an attempt is taken
+// under i.mu, because whether the hold is valid can be read without a lock.
 type registerCall struct {
 	q     *operations
 	spec  *Spec
-	terms protocol.Terms // of a read: the id of the watch, and for how long
-	hold  Hold           // of an open or a put
+	terms protocol.Terms // for a read that registers a watch: the watch's id and for how long
+	hold  Hold           // for an open or a put
 	only  *peers.Node    // see attempt.only
 
 	mu    sync.Mutex
-	in    lease.RegisterOp
-	err   error // why it has ended undecided, or its hold before it
+	op    lease.RegisterOp
+	err   error // why the operation has ended undecided, or why its hold ended before it
 	over  bool
 	done  chan struct{}
 	timer *time.Timer
 	errs  []error // per node
-	asked uint32  // the nodes that a request was made for
+	asked uint32  // nodes for which a request was made, one bit per node
 }
 
 var (
@@ -79,27 +80,28 @@ var (
 		"fix the clock or, if the clock is right, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set; the other nodes will repair it")
 )
 
-// start begins the operation. Its caller has filled in what the call is about,
-// and holds no lock.
+// start begins the operation that its caller has filled in. The caller holds no
+// lock.
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{}, 1)
-	i.in.Succession = r.spec.decidesSuccessor
+	i.op.Succession = r.spec.decidesSuccessor
 	i.errs = make([]error, q.Nodes.Size())
-	i.mu.Lock() // an event that finds it in records must find it started
+	i.mu.Lock() // once it is listed an event can find it, and must find it started
 	q.records.add(i, i)
 	now := q.Now()
-	q.Driver.Client.StartRegisterOp(now, &i.in, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL)
-	i.only = q.Nodes.Only((1<<i.in.Nodes - 1) &^ i.in.Absent)
-	// An hour is a start value: writeUnlock sets the time.
+	q.Driver.Client.StartRegisterOp(now, &i.op, i.spec.Name, i.spec.Set.NodeTimeout, i.spec.Set.TTL)
+	i.only = q.Nodes.Only((1<<i.op.Nodes - 1) &^ i.op.Absent)
+	// The hour is a placeholder: writeUnlock sets the timer.
 	i.timer = time.AfterFunc(time.Hour, func() { i.event((*lease.RegisterOp).Tick) })
 	i.writeUnlock(now)
 	return i
 }
 
-// wait waits until the operation is decided, and returns an error if it cannot
-// be. If ctx ends or the Quorum closes, the operation ends too: a put that has
-// been sent may still be recorded. One goroutine waits for one registerCall.
+// wait waits until the operation is decided. It returns an error if the
+// operation fails or cannot be decided. If ctx ends or the Quorum closes, the
+// operation ends too: a put that has been sent may still be recorded. One
+// goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
 		changed := i.q.Members.WaitForSet()
@@ -117,8 +119,8 @@ func (i *registerCall) wait(ctx context.Context) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch outcome := i.in.Outcome(); {
-	case i.err != nil: // even if an answer after the end of its hold has settled it
+	switch outcome := i.op.Outcome(); {
+	case i.err != nil: // even if a late answer has settled it after its hold ended
 		return i.failure(i.err)
 	case outcome == lease.Superseded:
 		if slices.Contains(i.errs, errHidden) {
@@ -135,17 +137,18 @@ func (i *registerCall) wait(ctx context.Context) error {
 func (i *registerCall) outcome() lease.Outcome {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.in.Outcome()
+	return i.op.Outcome()
 }
 
-// failure names every node that has something to do with it. Called with i.mu
-// held. An answer without an error counts as a vote. A node that was not asked
-// yet is not named: a repair asks its target first. No decision goes by Votes.
+// failure returns err with the state of every node that was asked. Called with
+// i.mu held. An answer without an error counts as a vote, for the error text
+// only. A node that was not asked yet is not named, because a repair asks its
+// target first.
 func (i *registerCall) failure(err error) *fault.Failure {
-	f := &fault.Failure{Err: err, Needed: i.in.Sets.Need()}
+	f := &fault.Failure{Err: err, Needed: i.op.Sets.Need()}
 	for n, err := range i.errs {
 		switch {
-		case n >= i.in.Nodes || i.in.Absent&(1<<n) != 0, i.asked&(1<<n) == 0:
+		case n >= i.op.Nodes || i.op.Absent&(1<<n) != 0, i.asked&(1<<n) == 0:
 		case err == nil:
 			f.Votes++
 		default:
@@ -155,9 +158,8 @@ func (i *registerCall) failure(err error) *fault.Failure {
 	return f
 }
 
-// end gives the operation up if it is not decided yet. Requests that a link
-// already has are still sent, and a node may have got the first of them
-// already.
+// end gives up the operation if it is not decided yet. Requests that a link
+// already has are still sent, and a node may have received some of them.
 func (i *registerCall) end(err error) {
 	i.mu.Lock()
 	if !i.over {
@@ -167,11 +169,11 @@ func (i *registerCall) end(err error) {
 	i.mu.Unlock()
 }
 
-// finish is called once, with i.mu held. Answers that come later find over set,
-// and are dropped.
+// finish marks the operation as over. It is called once, with i.mu held.
+// Answers that arrive later are dropped.
 func (i *registerCall) finish() {
 	i.over = true
-	i.in.End()
+	i.op.End()
 	i.timer.Stop()
 	i.q.records.drop(i)
 	i.done <- struct{}{}
@@ -182,30 +184,31 @@ func (i *registerCall) event(f func(in *lease.RegisterOp, now protocol.Time)) {
 	i.mu.Lock()
 	now := i.q.Now()
 	if !i.over {
-		f(&i.in, now)
+		f(&i.op, now)
 	}
 	i.writeUnlock(now)
 }
 
 // writeUnlock queues the requests in order, and ends the operation if it is
-// decided. It unlocks i.mu before it writes. Invariant: each event of the
-// RegisterOp ends here. An open or a put follows its hold: the RegisterOp
-// decides how long it is worth trying once that is lost.
+// decided. It unlocks i.mu before it writes.
+// Invariant: each event of the RegisterOp ends here. An open or a put depends
+// on its hold: once the hold is lost, the RegisterOp decides how long to keep
+// trying.
 func (i *registerCall) writeUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
 		return
 	}
-	if i.hold != none && !i.in.Follow(now, i.hold.Valid()) {
+	if i.hold != none && !i.op.Follow(now, i.hold.Valid()) {
 		i.err = i.hold.Cause()
 		i.finish()
 		i.mu.Unlock()
 		return
 	}
 	nodes := uint32(0)
-	for k := range i.in.Out {
-		r := &i.in.Out[k]
-		for len(i.errs) <= r.Node { // the node is a member since
+	for k := range i.op.Out {
+		r := &i.op.Out[k]
+		for len(i.errs) <= r.Node { // the node has joined the set since the operation began
 			i.errs = append(i.errs, nil)
 		}
 		i.asked |= 1 << r.Node
@@ -216,11 +219,11 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 			nodes |= 1 << r.Node
 		}
 	}
-	i.in.Out = i.in.Out[:0]
-	if i.in.Outcome() != lease.Asking {
+	i.op.Out = i.op.Out[:0]
+	if i.op.Outcome() != lease.Asking {
 		i.finish()
 	} else {
-		i.timer.Reset(i.in.Wake().Sub(now))
+		i.timer.Reset(i.op.Wake().Sub(now))
 	}
 	i.mu.Unlock()
 	i.q.Nodes.Flush(nodes)
@@ -235,21 +238,21 @@ type registerRequest struct {
 }
 
 // enqueue sends a request, or makes it wait for room at its node. It reports
-// whether the link needs a Flush. Called with i.mu held, which keeps Reply out
-// until the operation knows where its request is.
+// whether the link needs a Flush. Called with i.mu held, so that Reply cannot
+// run before the operation knows that its request was sent.
 func (i *registerCall) enqueue(r *protocol.Request) (flush bool) {
-	if !i.in.Goes(r) {
+	if !i.op.Goes(r) {
 		return false
 	}
 	n, c := i.q.Nodes.At(r.Node), &registerRequest{i: i, req: *r}
 	if !n.Behind(r.Class) && n.Link.Append(c, flow.Urgency(r.Class)) != transport.Full {
 		return true
 	}
-	i.in.MarkWaiting(&c.req)
+	i.op.MarkWaiting(&c.req)
 	if n.Put(r.Class, c) {
 		return false
 	}
-	i.in.Sent(&c.req) // the Quorum is closing, so the answer is an error
+	i.op.Sent(&c.req) // the Quorum is closing, so the answer is an error
 	n.Link.Append(c, transport.Certain)
 	return true
 }
@@ -260,13 +263,13 @@ func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	i := c.i
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.in.Sending(&c.req) {
+	if !i.op.Sending(&c.req) {
 		return true
 	}
 	if l.Link.Append(c, flow.Urgency(c.req.Class)) == transport.Full {
 		return false
 	}
-	i.in.Sent(&c.req)
+	i.op.Sent(&c.req)
 	return true
 }
 
@@ -299,27 +302,27 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	case err != nil:
 		i.q.Nodes.At(node).TryAfterRefusal(err)
 		i.errs[node] = explain(i.spec, err)
-		i.in.Fail(now, c.req, fault.Permanent(err))
+		i.op.Fail(now, c.req, fault.Permanent(err))
 	case !verdict.Counts():
 		i.errs[node] = peers.Uncounted(verdict.Why)
-		i.in.Reply(now, c.req, a, verdict)
+		i.op.Reply(now, c.req, a, verdict)
 	default:
-		// What the node says against the operation is for the error only. What
-		// it decides is for the RegisterOp.
+		// errs is only for the error text. The RegisterOp decides what the
+		// answer means.
 		i.errs[node] = refusal(i.spec, a)
 		switch {
 		case a.Status == protocol.Missing:
 			i.errs[node] = fault.ErrAhead
-		case a.Record != nil && a.Record.Forged && (i.in.Op != protocol.OpPut || a.Status == protocol.StatusSuperseded):
+		case a.Record != nil && a.Record.Forged && (i.op.Op != protocol.OpPut || a.Status == protocol.StatusSuperseded):
 			i.errs[node] = errHidden
 		case a.Status == protocol.StatusSuperseded:
 			i.errs[node] = errSuperseded
 		case a.Status == protocol.Ahead:
 			i.errs[node] = errFuture
-		case a.Record != nil && !a.Record.CaughtUp && i.in.Op != protocol.OpPut:
+		case a.Record != nil && !a.Record.CaughtUp && i.op.Op != protocol.OpPut:
 			i.errs[node] = fault.ErrForgetful
 		}
-		i.in.Reply(now, c.req, a, verdict)
+		i.op.Reply(now, c.req, a, verdict)
 	}
 	i.writeUnlock(now)
 }

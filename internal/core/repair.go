@@ -1,9 +1,9 @@
 package core
 
 // The runtime of repair.Repair: it runs the attempts to repair nodes, and asks
-// the questions for them. Every client repairs nodes, whatever primitives it
-// uses, and a key on the node says whose turn it is. If two clients believe
-// that it is theirs, both copy the same records, which does no harm.
+// the nodes on their behalf. Every client repairs nodes, whatever primitives it
+// uses. A key on the node says which client has the turn. If two clients
+// believe that they have it, both copy the same records, which is harmless.
 
 import (
 	"context"
@@ -33,15 +33,15 @@ type repairer struct {
 	q *operations
 
 	mu     sync.Mutex
-	failed [peers.MaxNodes]error // per node: why the last attempt has failed; nil: it has not
+	failed [peers.MaxNodes]error // per node: why the last attempt failed; nil if it did not
 }
 
-// start does what a Repair wants. It does not wait: claims and the readers of
-// answers call it.
+// start carries out a task of a Repair. It does not wait, because claims and
+// the readers of answers call it.
 func (r *repairer) start(t *repair.Task) {
 	if a := t.Attempt; a != nil {
 		if !r.q.Tasks.Start(func() { r.attempt(a) }) {
-			r.q.Driver.Client.Repaired(r.q.Now(), a) // the client has been closed
+			r.q.Driver.Client.Repaired(r.q.Now(), a) // the client is closed
 		}
 		return
 	}
@@ -51,11 +51,11 @@ func (r *repairer) start(t *repair.Task) {
 	})
 }
 
-// attempt makes an attempt, and logs how it has ended.
+// attempt runs an attempt, and logs how it ended.
 func (r *repairer) attempt(a *repair.Attempt) {
 	a.Run(asker{r, a.Node})
 	report, do := r.q.Driver.Client.Repaired(r.q.Now(), a)
-	err := r.noteEnd(a.Node, report)
+	err := r.keepFailure(a.Node, report)
 	r.q.Driver.CarryOut(do)
 	if report != nil {
 		r.log(a.Node, report, err)
@@ -64,14 +64,15 @@ func (r *repairer) attempt(a *repair.Attempt) {
 
 var errUndecided = errors.New("another client is deciding what is recorded")
 
-// noteEnd keeps why an attempt has failed for why, and returns it.
-func (r *repairer) noteEnd(node int, rep *repair.Report) error {
+// keepFailure stores why an attempt has failed, for the method why, and returns
+// it.
+func (r *repairer) keepFailure(node int, rep *repair.Report) error {
 	if rep == nil {
 		return nil
 	}
 	err := rep.Err
 	if few, is := errors.AsType[*repair.TooFew](err); is {
-		few.Nodes[node] = fault.ErrForgetful // it is not one of those that are asked
+		few.Nodes[node] = fault.ErrForgetful // the node being repaired is not asked itself
 		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: r.q.Count() - 1}
 		for i, why := range few.Nodes {
 			if why != nil {
@@ -88,7 +89,7 @@ func (r *repairer) noteEnd(node int, rep *repair.Report) error {
 	return err
 }
 
-// log logs why an attempt has failed, or that the node is caught up.
+// log logs that the node is caught up, or why an attempt has failed.
 func (r *repairer) log(node int, rep *repair.Report, err error) {
 	addr := r.q.Nodes.At(node).Addr
 	if err == nil {
@@ -103,31 +104,31 @@ func (r *repairer) log(node int, rep *repair.Report, err error) {
 	}
 }
 
-// why returns why the last attempt to repair a node has failed; nil: it has
-// not, or another client had the turn.
+// why returns why the last attempt to repair a node failed. It is nil if the
+// attempt did not fail, or if another client had the turn.
 func (r *repairer) why(n *peers.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed[n.Index]
 }
 
-// await waits until a repair of the node that is in progress has been attempted
-// once.
+// await waits until a repair of the node, if one is in progress, has been
+// attempted once.
 func (r *repairer) await(ctx context.Context, n *peers.Node) {
 	r.q.Until(ctx, func() bool { return r.q.Driver.Client.Attempted(n.Index) })
 }
 
-// turn is the key of the client whose turn it is to repair a node.
+// turn returns the key that names the client whose turn it is to repair a node.
 func (r *repairer) turn() string { return script.TurnKey(r.q.Set.Prefix) }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
-// send asks a node for something, and does not wait for the answer.
+// send sends a command to a node, and does not wait for the answer.
 func (r *repairer) send(node int, words ...string) {
 	r.q.Nodes.At(node).Send(&flow.Request{Command: resp.AppendCommand(nil, words...)})
 }
 
-// answer asks a node for something that takes it no time.
+// answer sends a short command to a node and returns the answer.
 func (r *repairer) answer(node int, command []byte) ([]resp.Value, error) {
 	n := r.q.Nodes.At(node)
 	ctx, cancel := context.WithTimeout(r.q.Life, n.Timeout(&r.q.Set))
@@ -135,9 +136,9 @@ func (r *repairer) answer(node int, command []byte) ([]resp.Value, error) {
 	return n.Answer(ctx, command)
 }
 
-// asker is the repair.IO of an attempt at a node. Invariant: each question
-// ends, within ten node timeouts or what a few questions to a majority take, and
-// soon after Close.
+// asker is the repair.IO of an attempt at a node.
+// Invariant: each question ends soon after Close, and otherwise within ten node
+// timeouts or the time that a few questions to a majority take.
 type asker struct {
 	*repairer
 	node int
@@ -146,7 +147,8 @@ type asker struct {
 func (a asker) Group() protocol.Group  { return a.q.Driver.Client.Group() }
 func (asker) Permanent(err error) bool { return fault.Permanent(err) }
 
-// Each runs f in a goroutine for each call, and returns when all have ended.
+// Each runs f n times, each in its own goroutine, and returns when all have
+// ended.
 func (a asker) Each(n int, f func(io repair.IO, k int)) {
 	var under sync.WaitGroup
 	for k := range n {
@@ -159,11 +161,13 @@ func (a asker) Look(node int, clock bool) (repair.Marker, error) {
 	return a.lookAt(a.q.Life, a.q.Nodes.At(node), a.q.Members.MarkerKey(), clock)
 }
 
-// TakeTurn takes the turn at the node being repaired. NX and PX are all there
-// is to it.
+// TakeTurn takes the turn at the node being repaired. SET with NX and PX is all
+// it takes.
 func (a asker) TakeTurn(d time.Duration) (bool, error) {
 	for _, n := range a.q.Nodes.All() {
-		n.Tried(a.q.Life) // a process connects to all nodes at the same time, and may end soon
+		// The connection may still be starting, and a process that ends soon
+		// should still repair.
+		n.Tried(a.q.Life)
 	}
 	turn := script.TurnOf(a.q.Channel, -1)
 	v, err := a.answer(a.node, resp.AppendCommand(nil, "SET", a.turn(), turn, "PX", millis(d), "NX"))
@@ -194,35 +198,36 @@ func (a asker) Every(d time.Duration, f func()) (stop func()) {
 
 // Prolong extends the turn. XX makes it fail if the turn has expired, so that
 // the next client can take it. If another client has taken it by now, the key
-// names this client again, and both bring the same records. Check of any client
-// shows the number.
+// names this client again, and both copy the same records. left is stored with
+// the turn, and Check shows it in any client.
 func (a asker) Prolong(d time.Duration, left int) {
 	a.send(a.node, "SET", a.turn(), script.TurnOf(a.q.Channel, left), "PX", millis(d), "XX")
 }
 
-// YieldTurn gives up the turn. If it is another client's turn by now, the work
-// is just done twice.
+// YieldTurn gives up the turn. If another client has the turn by now, the work
+// is merely done twice.
 func (a asker) YieldTurn() { a.send(a.node, "DEL", a.turn()) }
 
 // Mark marks the node as caught up. The script compares the incarnation: a node
 // that has lost its data again since the names were listed stays unmarked,
-// because it lacks what was brought before.
+// because it lacks the records copied before that.
 func (a asker) Mark(inc protocol.Incarnation) (bool, error) {
 	v, err := a.answer(a.node, script.AppendCaughtUp(nil, a.q.Members.MarkerKey(), inc))
 	return len(v) == 1 && v[0].Int == 1, err
 }
 
-// Read reads a record without counting the node: what a node that has forgotten
-// says of a record is no evidence (docs/internals/protocol.md, The record, 4).
+// Read reads a record without counting the node being repaired: a node that has
+// lost its data is no evidence of what was recorded
+// (docs/internals/protocol.md, The record, 4).
 func (a asker) Read(name string, succession bool) (lease.Outcome, error) {
 	s, err := a.specOf(name, succession)
 	if err != nil {
-		// Another program, or a later version, may have made such a key.
-		return lease.Settled, nil // there is no register of this name
+		// Another program or a later version may have created such a key.
+		return lease.Settled, nil // no register has this name
 	}
 	ctx, cancel := context.WithTimeout(a.q.Life, a.q.Rounds(&a.q.Set, 4))
 	defer cancel()
-	i := a.q.Register(s).start(&registerCall{in: lease.RegisterOp{Op: protocol.OpRead, Repair: a.node + 1}})
+	i := a.q.Register(s).start(&registerCall{op: lease.RegisterOp{Op: protocol.OpRead, Repair: a.node + 1}})
 	err = i.wait(ctx)
 	return i.outcome(), err
 }
@@ -232,19 +237,21 @@ func (a asker) Decide(name string, succession bool) (bool, error) {
 	return err == nil && a.q.Register(spec).decide(a.q.Life), err
 }
 
-// specOf returns the spec of a name as nodes list it: "name}side". A name has
-// no brace (CheckName), so the first one ends it.
+// specOf returns the spec for a name that a node has listed as "name}side". A
+// name contains no brace (CheckName), so the first brace ends it.
 func (a asker) specOf(name string, succession bool) (*Spec, error) {
 	bare, side, _ := strings.Cut(name, "}")
 	return a.q.NewSpec(Spec{Name: bare, side: side, decidesSuccessor: succession, Set: &a.q.Set})
 }
 
-// List lists a portion of the names, as "name}side", that have a record on a
-// node. SCAN gives each name that is there throughout at least once.
+// List lists a portion of the names that have a record on a node, each as
+// "name}side". SCAN returns every name that exists throughout the scan at least
+// once.
 func (a asker) List(node int, cursor string) (names []string, next string, err error) {
-	// A name may hold any byte, so what is special to SCAN's patterns is
-	// quoted. A portion is bounded by COUNT: Redis looks at a thousand keys,
-	// some tenths of a millisecond, and the next portion is another command.
+	// A name may contain any byte, so characters that are special in SCAN's
+	// patterns are quoted. COUNT bounds a portion: Redis looks at a thousand
+	// keys, which takes a few tenths of a millisecond, and the next portion is
+	// another command.
 	n, begin, end := a.q.Nodes.At(node), a.q.Set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
 	ctx, cancel := context.WithTimeout(a.q.Life, 10*a.q.Set.NodeTimeout)
@@ -270,11 +277,11 @@ func (a asker) List(node int, cursor string) (names []string, next string, err e
 	return names, next, err
 }
 
-// hasSlot fails unless the server has all keys of the bucket, if the node has
-// buckets.
+// hasSlot fails if the node has buckets and the server does not have all keys
+// of this bucket.
 // Invariant: a listing begins and ends on a server that has the whole slot.
-// SCAN has no keys, so the server that the slot has left answers it: without
-// the names that have moved.
+// SCAN names no key, so a server answers it even while the slot is moving away,
+// without the names that have already moved.
 func (r *repairer) hasSlot(ctx context.Context, n *peers.Node) error {
 	if n.Slot == "" { //mutant:WholeSlot=true
 		return nil
@@ -283,10 +290,11 @@ func (r *repairer) hasSlot(ctx context.Context, n *peers.Node) error {
 	return err
 }
 
-// lookAt reads a node's marker, at key, and what is left of its guard time.
+// lookAt reads a node's marker, stored at key, and the time left of its guard
+// time.
 func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock bool) (repair.Marker, error) {
-	// The time is asked only of a node whose guard time may run: most looks are
-	// at healthy nodes, and take one command.
+	// Ask for the time only if the node's guard time may be running. Most nodes
+	// are healthy, so one command is enough.
 	m, err := n.Marker(ctx, key)
 	shown := repair.Marker{Incarnation: m.Inc, CaughtUp: m.CaughtUp, Kept: m.Kept, Run: n.Info().Run()}
 	if err != nil || !clock || m.CaughtUp {
@@ -305,7 +313,8 @@ func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock 
 	return shown, err
 }
 
-// spreadNumber brings a semaphore's permits to the nodes that have missed them.
+// spreadNumber brings a semaphore's number of permits to the nodes that have
+// missed it.
 func (r *repairer) spreadNumber(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()

@@ -1,6 +1,6 @@
 package core
 
-// The answers to the requests of claims, alone or in a batch.
+// The answers to the requests of claims, single or in a batch.
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 )
 
 // Reply handles the answer. It runs on the goroutine that reads from the node,
-// so it must not block. Invariant: the answer is judged before the claim gets
-// it.
+// so it must not block.
+// Invariant: an answer is judged before the claim sees it.
 func (c *call) Reply(v []resp.Value, err error) {
 	a, q := c.a, c.a.q
 	var ans protocol.Answer
@@ -38,8 +38,8 @@ func (c *call) Reply(v []resp.Value, err error) {
 		verdict = q.Judge(a.spec.shared, &c.req, &ans)
 	}
 	a.mu.Lock()
-	// After a SCRIPT FLUSH the request is sent again, without the claim
-	// noticing.
+	// After a SCRIPT FLUSH the request is sent again, and the claim does not
+	// notice.
 	if flow.IsNoScript(err) && c.loads < flow.MaxLoads {
 		if c.loads++; c.again(true) {
 			a.mu.Unlock()
@@ -60,20 +60,21 @@ func (c *call) Reply(v []resp.Value, err error) {
 		a.failed(&c.req, peers.Uncounted(verdict.Why))
 		_, do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
-		a.seen.note(a.claim.State.Phase(), c.req.Node, &ans)
+		a.stats.record(a.claim.State.Phase(), c.req.Node, &ans)
 		var doubt lease.Doubt
 		doubt, do = q.Driver.Client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 		a.answered(&c.req, &ans, doubt)
 	}
-	// With a.mu held: enqueue still reads c after the link has taken it, under
-	// the same lock. carryOut comes last: it locks other attempts.
+	// Free c while a.mu is held, because enqueue still reads c under that lock
+	// after the link has taken it. CarryOut comes last, because it locks other
+	// attempts.
 	c.free()
 	a.stepUnlock(now, ordinary)
 	q.Driver.CarryOut(do)
 }
 
-// forNow reports whether err is the error of a server that has not carried out
-// the request, and may be temporary.
+// forNow reports whether err says that the server has not carried out the
+// request, for a reason that may be temporary.
 func forNow(err error) bool {
 	_, refused := errors.AsType[resp.Error](err)
 	return refused && !fault.Permanent(err)
@@ -100,31 +101,33 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 }
 
 // failed records why a request has failed. If it is a leave, an earlier error
-// of the node is kept, because that explains more. Called with a.mu held.
+// of the node is kept, because the earlier one explains more. Called with a.mu
+// held.
 func (a *attempt) failed(r *protocol.Request, err error) {
 	if r.Op != protocol.OpLeave || a.errs[r.Node] == nil {
-		a.note(r.Node, err)
+		a.setNodeError(r.Node, err)
 	}
 }
 
-// answered records the objection of an answer to the claim. If there is none,
-// the earlier error of the node is removed. Called with a.mu held.
+// answered records why an answer objects to the claim. If it does not object,
+// the node's earlier error is removed. Called with a.mu held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer, d lease.Doubt) {
 	if r.Op != protocol.OpLeave {
-		a.note(r.Node, cmp.Or(a.q.Driver.Doubted(d, ans), refusal(a.spec, *ans)))
+		a.setNodeError(r.Node, cmp.Or(a.q.Driver.Doubted(d, ans), refusal(a.spec, *ans)))
 	}
 }
 
-// batch is the transport.Batch of one node. Its Reply is not safe for
-// concurrent use: only the reader of the node's answers calls it.
+// batch is the transport.Batch of one node. Reply is not safe for concurrent
+// use, because only the node's reader calls it.
 type batch struct {
 	q      *claims
-	values []resp.Value  // of an answer that is a text
-	own    [4]resp.Value // of one request
+	values []resp.Value  // buffer for an answer that arrives as one text
+	own    [4]resp.Value // buffer for the answer to one request
 }
 
-// Append begins the batch with the configuration that the Quorum uses, whatever
-// the settings of the requests' specs. The link calls it with its lock held.
+// Append begins the batch with the configuration that the Quorum uses,
+// regardless of the settings in the specs of its requests. The link calls it
+// with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	n := b.q.Members.Named.Load()
 	return script.AppendBatch(dst, n.Home.Marker(b.q.Set.Prefix), n.Guard, n.Retention, b.q.Channel, kind, keys, args, nKeys, nArgs)
@@ -154,9 +157,9 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 }
 
 // sendAlone sends a request of a batch again, by itself. err is the error of
-// the batch, if it has failed. contended says that the node has more to say
-// than a batch has room for. Carrying out a join, a beat or a settle twice has
-// the same effect as once.
+// the batch, if the batch failed. contended means that the node's answer did
+// not fit into the batch. Carrying out a join, a beat or a settle twice has the
+// same effect as once.
 func (c *call) sendAlone(contended, first bool, err error) {
 	a := c.a
 	a.mu.Lock()
@@ -168,7 +171,7 @@ func (c *call) sendAlone(contended, first bool, err error) {
 		a.claim.Reached(c.req.Node)
 	}
 	if c.alone = true; !c.again(first && flow.IsNoScript(err)) {
-		a.claim.Refused(a.q.Now(), &c.req) // all else that the node may have done is noted
+		a.claim.Refused(a.q.Now(), &c.req) // everything else that the node may have done is recorded above
 		c.free()
 	}
 }

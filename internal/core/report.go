@@ -19,13 +19,14 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// What an onlooker finds out about one node, and about all nodes.
+// What an onlooker finds out about each node, and about all nodes together.
 
-// Check asks every node for what affects safety, and has it write as a lock
-// does: see peers.Node.TryWrite. report gets one report at a time, with a lock of Check
-// held, until it says that it has heard enough; no node is waited for then. The
-// whole takes as long as the slowest node, ten node timeouts at most. Check
-// fails with ErrClosed, and reports nothing, when the Quorum is closed.
+// Check asks every node about everything that affects safety, and makes it
+// write as a lock does: see peers.Node.TryWrite. It calls report for one node
+// at a time, with a lock held, until report returns that it has heard enough;
+// then Check returns without waiting for the other nodes. It takes as long as
+// the slowest node, but at most ten node timeouts. If the Quorum is closed,
+// Check fails with ErrClosed and reports nothing.
 func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bool)) error {
 	q := o.q
 	if q.IsClosed() {
@@ -57,14 +58,14 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	return nil
 }
 
-// checkNode makes the report of Check about one node. It asks again for a
-// moment while the connection to the node is being replaced.
+// checkNode makes Check's report on one node. While the connection to the node
+// is being replaced, it keeps asking for a moment.
 func (o Onlooker) checkNode(ctx context.Context, n *peers.Node) report.Node {
-	// Ten node timeouts bound all of its questions together.
+	// All questions together take at most ten node timeouts.
 	ctx, cancel := context.WithTimeout(ctx, 10*o.q.Set.NodeTimeout)
 	defer cancel()
 	n.Tried(ctx)
-	// A client that learns the set from one node connects to others again.
+	// A client that learns the set from one node connects to the others again.
 	lasts := time.After(o.q.Set.NodeTimeout)
 	for {
 		r := o.look(ctx, n)
@@ -81,16 +82,17 @@ func (o Onlooker) checkNode(ctx context.Context, n *peers.Node) report.Node {
 	}
 }
 
-// look asks a node once for what Check reports.
+// look asks a node once for everything that Check reports.
 func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	q := o.q
 	r := report.Node{Index: n.Index, Addr: n.Addr}
-	// Without this wait a short command would end while its own repair of the
-	// node is under way (cmd/quorate: TestShortCommandRepairsANode).
+	// Without this wait a short command would exit while its own repair of the
+	// node is in progress (cmd/quorate: TestShortCommandRepairsANode).
 	if !n.Seed() {
-		q.repairs.await(ctx, n) // which began with the connection
+		q.repairs.await(ctx, n) // the repair began with the connection
 	}
-	if r.Err = n.Unfit(); r.Err == nil && n.Seed() { // the set has become known in the meantime, and the connection is ending
+	// The set has become known in the meantime, and the connection is ending.
+	if r.Err = n.Unfit(); r.Err == nil && n.Seed() {
 		r.Err = fault.ErrRejudged
 	}
 	r.Membership = q.Members.Membership(n.Index)
@@ -102,8 +104,8 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	if r.Err = err; err != nil {
 		return r
 	}
-	// What a user may not ask stays empty. A node that does not answer counts
-	// as not asked.
+	// If the Redis user may not run a command, its field stays empty. If a node
+	// does not answer, it counts as not asked.
 	allowed := func(words ...string) []resp.Value {
 		v, err := n.Do(ctx, words...)
 		if _, refused := errors.AsType[resp.Error](err); !refused && r.Err == nil {
@@ -112,7 +114,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 		return v
 	}
 	r.Describe(flow.Text(allowed("INFO"), 0))
-	if n.Slot != "" { // a master of a cluster stops when it is cut off
+	if n.Slot != "" { // a cluster's master stops by itself when it is cut off
 		r.Replicas = 0
 	}
 	if r.AOF {
@@ -120,7 +122,8 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	}
 	o.lookAtMarker(n, &r, at, allowed)
 	o.lookAtRetained(ctx, n, &r)
-	// A node that recovers refuses before it writes, and a replica refuses as a replica.
+	// A recovering node refuses before it writes, and a replica refuses because
+	// it is a replica, so neither shows whether the server can write.
 	if r.Err == nil && !n.Seed() && r.Recovering == 0 && (r.Role == "" || r.Role == "master") {
 		r.Refuses, r.Err = n.TryWrite(ctx)
 	}
@@ -134,12 +137,12 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	return r
 }
 
-// lookAtMarker notes whether a node votes, and whether it has been repaired.
+// lookAtMarker fills in whether a node votes, and whether it has been repaired.
 func (o Onlooker) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allowed func(words ...string) []resp.Value) {
 	q := o.q
 	m, ok := script.ParseMarker(flow.Text(allowed(script.ReadShort(q.Members.MarkerKey())...), 0))
-	// The turn is a key at the node itself, so it tells of the repair by any
-	// client, also one that has died: the key ends with the turn.
+	// The turn is a key on the node itself, so it shows a repair by any client.
+	// If that client has died, the key expires with its turn.
 	if !m.CaughtUp && r.Err == nil {
 		if turn, ok := script.ParseTurn(flow.Text(allowed(script.ReadShort(q.repairs.turn())...), 0)); ok {
 			r.Repairing = &turn
@@ -148,11 +151,11 @@ func (o Onlooker) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allo
 	}
 	if ok && r.Err == nil {
 		// A node that was a replica a moment ago has its master's marker, which
-		// says that the node votes.
+		// wrongly says that the node votes.
 		r.Err = q.Driver.CheckIncarnation(n.Index, m.Inc)
 	}
-	// Without a marker no client has met the node: its guard time has not
-	// begun, and takes the whole of it once it has.
+	// Without a marker no client has connected to the node yet: its guard time
+	// has not begun, so all of it is left.
 	if r.Recovering = q.Guard(); ok {
 		r.Recovering = m.Recovers(at)
 	}
@@ -162,8 +165,9 @@ func (o Onlooker) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allo
 // lookAtRetained estimates how many of a server's keys are the retained tickets
 // of names that are not locked. It asks only a server with many keys, and looks
 // at about a hundred of them. SCAN returns keys in the order of their hashes,
-// so the first ones are a random sample. A user without the right to SCAN gets
-// no estimate. A server of a cluster has keys of many buckets and is not asked.
+// so the first ones are a random sample. If the Redis user may not SCAN, there
+// is no estimate. A server of a cluster has keys of many buckets and is not
+// asked.
 func (o Onlooker) lookAtRetained(ctx context.Context, n *peers.Node, r *report.Node) {
 	if r.Err != nil || n.Slot != "" || !r.MayRetainMuch() {
 		return
@@ -189,7 +193,7 @@ func (o Onlooker) lookAtRetained(ctx context.Context, n *peers.Node, r *report.N
 	r.EstimateRetained(int(retained.Load()), len(keys)-1)
 }
 
-// lookAtClock returns a node's time, and notes its round trip and offset.
+// lookAtClock returns a node's time, and fills in its round trip and offset.
 func (o Onlooker) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node) (time.Time, error) {
 	q := o.q
 	before := q.Now()
@@ -202,8 +206,8 @@ func (o Onlooker) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node
 	if err != nil {
 		return time.Time{}, err
 	}
-	// The node took its time somewhere between the two looks at the clock. The
-	// middle is wrong by half a round trip at most.
+	// The node read its clock at some moment between our two readings. Assuming
+	// the middle is wrong by at most half a round trip.
 	r.Offset = at.Sub(q.Driver.NodesTime(before.Add(r.RoundTrip / 2)))
 	return at, nil
 }
@@ -217,8 +221,8 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 		return q.buckets.survey(ctx)
 	}
 	var s report.Survey
-	// All nodes are waited for, up to ten node timeouts: unlike a lock, a
-	// report is of use only with the nodes that fail.
+	// Wait for all nodes, up to ten node timeouts: unlike a lock, a report is
+	// useless without the nodes that fail.
 	err := o.Check(ctx, func(n report.Node) bool {
 		s.Nodes = append(s.Nodes, n)
 		return false
@@ -234,7 +238,7 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 	}
 	// The group is read after the reports. If the set has changed in between, a
 	// node of the new set has no report and counts as not voting. So the answer
-	// is then "not yet", and never "yes" for an old set.
+	// is "not yet" in that case, and never "yes" for an old set.
 	s.Bare = q.bareHolds()
 	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group()) && len(s.Bare) == 0
 	s.Set = q.Members.Config.Load()

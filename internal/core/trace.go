@@ -4,9 +4,9 @@ package core
 //
 //	AcquireStart ---> AcquireEnd ---> HoldEnd
 //
-// Invariant: no lock is held during a call, and no call is on a goroutine that
-// does other work for the library: the tracer may end that goroutine, as
-// t.FailNow does.
+// Invariant: no lock is held during a call, and a call never runs on a
+// goroutine that does other work for the library, because the tracer may end
+// the goroutine, as t.FailNow does.
 
 import (
 	"context"
@@ -22,15 +22,15 @@ import (
 // Span is one acquisition and the hold that follows it, as the tracer sees
 // them. A nil Span is not traced; its methods do nothing.
 type Span struct {
-	q     *claims
-	ctx   context.Context // of AcquireStart
-	info  setup.AcquireInfo
-	began protocol.Time
-	since protocol.Time // when the caller got the hold
-	token uint64
-	told  chan struct{} // closed after AcquireEnd
-	held  time.Duration
-	cause error // why the hold has ended
+	q               *claims
+	ctx             context.Context // returned by AcquireStart
+	info            setup.AcquireInfo
+	began           protocol.Time
+	since           protocol.Time // when the caller got the hold
+	token           uint64
+	acquireReported chan struct{} // closed after AcquireEnd has returned
+	held            time.Duration
+	cause           error // why the hold has ended
 }
 
 // Trace starts a span. The acquisition must use the context that it returns.
@@ -40,17 +40,18 @@ func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 		return ctx, nil
 	}
 	span := &Span{
-		q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, told: make(chan struct{}),
+		q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, acquireReported: make(chan struct{}),
 	}
 	span.ctx = t.AcquireStart(ctx, span.info)
 	return span.ctx, span
 }
 
-// End reports how the acquisition has ended: with an error, or with a lease,
-// under a claim that was got from the nodes, or under one of this process if
-// got is nil. There is no lease where another goroutine has unlocked meanwhile,
-// which is a mistake. If the tracer does not return, undo is called.
-func (s *Span) End(got Hold, l *Lease, err error, undo func()) {
+// ReportAcquire reports to the tracer how the acquisition ended: with an error,
+// or with lease l. got is the claim that the nodes admitted, or none if the
+// lease was handed over inside this process. l is nil if another goroutine has
+// unlocked in the meantime, which is a mistake of the application. If the
+// tracer does not return, undo is called.
+func (s *Span) ReportAcquire(got Hold, l *Lease, err error, undo func()) {
 	if s == nil {
 		return
 	}
@@ -62,7 +63,7 @@ func (s *Span) End(got Hold, l *Lease, err error, undo func()) {
 		r.Err = WrapError("acquire", s.info.Name, err)
 	}
 	if got != none {
-		got.a.tell(s.since, &r)
+		got.a.describe(s.since, &r)
 	}
 	switch {
 	case err != nil:
@@ -75,7 +76,7 @@ func (s *Span) End(got Hold, l *Lease, err error, undo func()) {
 	}
 	returned := false
 	defer func() {
-		if close(s.told); !returned && err == nil {
+		if close(s.acquireReported); !returned && err == nil {
 			undo()
 		}
 	}()
@@ -83,21 +84,21 @@ func (s *Span) End(got Hold, l *Lease, err error, undo func()) {
 	returned = true
 }
 
-// finish records why the hold has ended, and how long it lasted.
-func (s *Span) finish(cause error) {
+// setHoldEnd records why the hold has ended, and how long it lasted.
+func (s *Span) setHoldEnd(cause error) {
 	if s != nil {
 		s.held, s.cause = s.q.Now().Sub(s.since), cause
 	}
 }
 
-// Ended reports to the tracer that the hold has ended, after finish. It is
-// called once, without a lock, and as the last thing that its goroutine does,
-// since the tracer may end the goroutine.
-func (s *Span) Ended() {
+// ReportHoldEnd reports the end of the hold to the tracer, after setHoldEnd. It
+// is called once, without a lock, and must be the last call on its goroutine,
+// because the tracer may end the goroutine.
+func (s *Span) ReportHoldEnd() {
 	if s == nil {
 		return
 	}
-	<-s.told // a hold may end as its caller gets it
+	<-s.acquireReported // a hold may end while AcquireEnd still runs
 	r := setup.HoldResult{Kind: s.info.Kind, Name: s.info.Name, Token: s.token, Held: s.held}
 	if s.cause != fault.ErrReleased {
 		r.Err = WrapError("hold", s.info.Name, &fault.Failure{Err: s.cause})
@@ -105,12 +106,12 @@ func (s *Span) Ended() {
 	s.q.Set.Trace.HoldEnd(s.ctx, r)
 }
 
-// tell adds the details of an admission to the result for the tracer.
-func (a *attempt) tell(now protocol.Time, r *setup.AcquireResult) {
+// describe adds the details of an admission to the result for the tracer.
+func (a *attempt) describe(now protocol.Time, r *setup.AcquireResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.Votes = a.claim.State.Votes(now)
-	if a.seen != nil {
-		r.Contended, r.Queue, r.RoundTrips = a.seen.contended, a.seen.queue, int(slices.Max(a.seen.asked[:]))
+	if a.stats != nil {
+		r.Contended, r.Queue, r.RoundTrips = a.stats.contended, a.stats.queue, int(slices.Max(a.stats.asked[:]))
 	}
 }

@@ -1,9 +1,9 @@
 package core
 
-// Views of records that are kept up to date, for leader elections and their
-// observers. Pushes are passed to them.
+// Views of records that are kept up to date by pushes and reads, for leader
+// elections and their observers.
 // Invariant: what Latest shows never goes back to an older version. A node that
-// was away may show an older one.
+// was disconnected may show an older one.
 
 import (
 	"context"
@@ -22,13 +22,13 @@ import (
 // lease of the claim that recorded the value is due to end.
 // Lock order: w.mu is a leaf.
 type Watch struct {
-	r       *Register
-	terms   protocol.Terms // what the nodes know the watch by
-	changed chan struct{}
-	now     chan struct{} // the nodes are to be asked now
-	soon    chan struct{} // or once more of them have pushed
-	cancel  context.CancelFunc
-	over    chan struct{}
+	r        *Register
+	terms    protocol.Terms // the id and ttl under which the nodes know the watch
+	changed  chan struct{}
+	readNow  chan struct{} // read at once
+	readSoon chan struct{} // read after pushGrace, when more nodes may have pushed
+	cancel   context.CancelFunc
+	over     chan struct{}
 
 	mu     sync.Mutex
 	rec    Record
@@ -43,7 +43,7 @@ func (r *Register) Watch() *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{
 		r: r, terms: protocol.Terms{ID: peers.NewID(), TTL: r.spec.Set.TTL},
-		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), readNow: make(chan struct{}, 1), readSoon: make(chan struct{}, 1),
 		cancel: cancel, over: make(chan struct{}),
 	}
 	r.q.watches.add(w.terms.ID, w)
@@ -54,16 +54,16 @@ func (r *Register) Watch() *Watch {
 // Changed receives after Latest may have changed, once for several changes.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Latest returns the newest record known, or why the nodes could not be asked
-// the last time. known is false until the nodes have answered once.
+// Latest returns the newest known record, and why the last read failed if it
+// did. known is false until a read has succeeded.
 func (w *Watch) Latest() (rec Record, known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rec, w.known, w.err
 }
 
-// Close ends the watch. It waits for the goroutine, which is at most reading:
-// its context has ended, so the read ends too.
+// Close ends the watch. It waits for the goroutine, which ends at once: if it
+// is reading, the read ends with its context.
 func (w *Watch) Close() {
 	w.cancel()
 	<-w.over
@@ -71,7 +71,7 @@ func (w *Watch) Close() {
 
 // end ends the watch on the nodes, once, without waiting for them. It is called
 // when the goroutine of the watch ends, and when the Quorum closes. A node also
-// drops a watch on its own after two ttl at most.
+// drops a watch by itself after at most two ttl.
 func (w *Watch) end() {
 	q, t := w.r.q, w.terms
 	if !q.watches.drop(t.ID) {
@@ -84,10 +84,11 @@ func (w *Watch) end() {
 	}
 }
 
-// look makes the watch read soon.
-func (w *Watch) look() { w.signal(w.soon) }
+// look makes the watch read after pushGrace.
+func (w *Watch) look() { w.signal(w.readSoon) }
 
-// A signal that has not been received yet stands for this one.
+// signal sends on c without blocking. A signal that was not received yet is
+// enough.
 func (w *Watch) signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -96,13 +97,13 @@ func (w *Watch) signal(c chan struct{}) {
 }
 
 // pushGrace is how long a watch waits for a majority to push a change before it
-// asks. 5 ms are more than the nodes of one region differ by, and less than a
-// person or a failover notices.
+// asks. 5 ms is longer than the delays between nodes in one region, and too
+// short for a person or a failover to notice.
 const pushGrace = 5 * time.Millisecond
 
 // run is the watch's goroutine. It reads when a majority has pushed, pushGrace
 // after a minority has, and otherwise every third of the ttl, since pushes may
-// be lost. A push is one node's word, and only a reason to read.
+// be lost. A push comes from one node alone, so it is only a reason to read.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set
@@ -117,17 +118,19 @@ func (w *Watch) run(ctx context.Context) {
 		case <-q.Over:
 			w.take(Record{}, &fault.Failure{Err: fault.ErrClosed})
 			return
-		case <-w.soon:
-			if soon := time.Now().Add(pushGrace); soon.Before(due) { // never later: pushes may come without end
+		case <-w.readSoon:
+			// Only move the read forward: otherwise endless pushes would delay
+			// it forever.
+			if soon := time.Now().Add(pushGrace); soon.Before(due) {
 				due = soon
 				timer.Reset(pushGrace)
 			}
 			continue
-		case <-w.now:
+		case <-w.readNow:
 		case <-timer.C:
 		}
-		// A read takes one round to read, and a second if what a minority has
-		// must be brought to the others.
+		// A read takes one round, and a second one if a value that only a
+		// minority has must be brought to the others.
 		asked, cancel := context.WithTimeout(ctx, q.Rounds(set, 2))
 		rec, err := w.r.read(asked, lease.RegisterOp{Op: protocol.OpRead, Alive: true}, w.terms)
 		cancel()
@@ -135,8 +138,8 @@ func (w *Watch) run(ctx context.Context) {
 			return
 		}
 		w.take(rec, fault.Uncut(err))
-		// Pushes may be lost, and a node drops a watch that it has not been
-		// shown for a while. Each read shows it again.
+		// Keep reading, because pushes may be lost, and because a node drops a
+		// watch that no read has renewed for a while.
 		pause := set.TTL / 3
 		switch {
 		case err != nil:
@@ -155,11 +158,13 @@ func (w *Watch) take(rec Record, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil && rec.Undecided {
-		return // the run that decides it causes a push
+		return // a push will follow when a run decides it
 	}
 	change := !w.known || (err == nil) != (w.err == nil)
 	if w.err = err; err == nil {
-		if rec.version.Compare(w.rec.version) < 0 { // forgotten by too many nodes: what is known stays, but no claim holds it
+		// Too many nodes have lost the newer record. Keep what is known, but
+		// without a claim that holds it.
+		if rec.version.Compare(w.rec.version) < 0 {
 			rec = w.rec
 			rec.Left = 0
 		}
@@ -172,10 +177,10 @@ func (w *Watch) take(rec Record, err error) {
 	}
 }
 
-// push handles the push of a node that the record was written under a ticket.
-// It runs on the reader of the node, and does not block. The push that
-// completes a majority causes a read at once; later pushes only confirm what
-// that read will find.
+// push handles a node's push that the record was written under ticket t. It
+// runs on the reader of the node, and does not block. The push that completes a
+// majority causes a read at once; later pushes only confirm what that read will
+// find.
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)
@@ -187,16 +192,16 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 	}
 	w.mu.Unlock()
 	if sets.Met(have) && !sets.Met(have&^(1<<node)) {
-		w.signal(w.now)
+		w.signal(w.readNow)
 	} else {
-		w.signal(w.soon)
+		w.signal(w.readSoon)
 	}
 }
 
-// TurnUnless waits for a claim, or until the record makes the claim needless:
-// then l and err are nil. enough is called from another goroutine.
-// The goroutine of the caller waits for the claim, because the tracer is called
-// there and may panic.
+// TurnUnless waits for a claim, or until enough accepts the record, which makes
+// the claim needless. In that case l and err are nil. enough is called from
+// another goroutine. The claim is awaited on the caller's goroutine, because
+// the tracer is called there and may panic.
 func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
 	watch := r.Watch()
 	defer watch.Close()

@@ -14,8 +14,10 @@ type Claim struct {
 	State State
 	Out   []protocol.Request
 
-	beatAt     protocol.Time // the next beat
-	giveUpAt   protocol.Time // when a try gives up that others are ahead of on a majority; 0: not known yet. Holding: see Regroup
+	beatAt protocol.Time // the next beat
+	// When a try gives up that others are ahead of on a majority; 0: not known
+	// yet. Holding: see Regroup.
+	giveUpAt   protocol.Time
 	countAt    protocol.Time // when a waiter that the counting rule blocks asks for the lists again
 	countPause time.Duration // the pause before countAt; it doubles each time
 }

@@ -160,7 +160,8 @@ func (c *Claim) Up(now protocol.Time, node int) {
 	if invariant.On {
 		defer c.check(now, c.before())
 	}
-	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) { // it may not count on the node yet: see Regroup
+	// It may not count on the node yet: see Regroup.
+	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
 		return
 	}
 	p := &c.State.peers[node]

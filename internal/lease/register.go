@@ -17,11 +17,13 @@ import (
 type Outcome uint8
 
 const (
-	Asking       Outcome = iota // not decided yet
-	Settled                     // a majority has the value, or has agreed on what was read
-	Inconclusive                // a read that found a value on a minority, and a later run that keeps it from a majority
-	Superseded                  // an open or a put that a later run has superseded
-	Refused                     // too many nodes refuse permanently for q to be reached
+	Asking  Outcome = iota // not decided yet
+	Settled                // a majority has the value, or has agreed on what was read
+	// A read that found a value on a minority, and a later run that keeps it
+	// from a majority.
+	Inconclusive
+	Superseded // an open or a put that a later run has superseded
+	Refused    // too many nodes refuse permanently for q to be reached
 )
 
 // RegisterOp is one operation on a record. It asks all nodes, repeats its
@@ -29,10 +31,12 @@ const (
 // with Claim, its methods take the time and an event, Out is what to send then,
 // and Wake is when it wants a Tick.
 type RegisterOp struct {
-	Op          protocol.Op   // OpRead, OpOpen or OpPut
-	First       bool          // OpPut: of a run that has not been opened
-	Over        bool          // OpPut: its claim has been lost, so no node will vote for it any more
-	Fresh       time.Duration // how long an answer counts: a node that loses its data takes longer than that to be caught up again
+	Op    protocol.Op // OpRead, OpOpen or OpPut
+	First bool        // OpPut: of a run that has not been opened
+	Over  bool        // OpPut: its claim has been lost, so no node will vote for it any more
+	// How long an answer counts: a node that loses its data takes longer than
+	// that to be caught up again.
+	Fresh       time.Duration
 	Stored      protocol.Stored
 	Nodes       int
 	Succession  bool             // of the register of SuccessorName
@@ -40,21 +44,31 @@ type RegisterOp struct {
 	Absent      uint32           // nodes that are asked nothing, a bit for each
 	NodeTimeout time.Duration
 	MaxPause    time.Duration // the longest pause before a node is asked again
-	Alive       bool          // OpRead: the caller wants Left, so the operation waits for a slow node if its answer matters
-	All         bool          // OpRead: every node that answers must have the newest value in the end
-	Repair      int           // OpRead: a node that must have the newest value in the end, counted from 1; 0: none
-	Out         []protocol.Request
+	// OpRead: the caller wants Left, so the operation waits for a slow node if
+	// its answer matters.
+	Alive bool
+	All   bool // OpRead: every node that answers must have the newest value in the end
+	// OpRead: a node that must have the newest value in the end, counted from
+	// 1; 0: none.
+	Repair int
+	Out    []protocol.Request
 	recordOutbox
 
 	outcome Outcome
 	// The newest value that any node has shown. It is not yet what is recorded:
 	// a minority may have it, from a run that has failed. attest.go decides
 	// whether it is adopted, refused or left open.
-	newest       protocol.Stored
-	promise      protocol.Version // the newest promise that any node has shown
-	gone         protocol.Time    // since when the claim of an open or a put is known to have ended; 0: it is not
-	blocked      protocol.Time    // since when it needs more nodes to vote for its claim; 0: it does not, see hopeless
-	evidenceFrom protocol.Time    // answers to requests sent from then on count as evidence; 0: not set. See write and read
+	newest  protocol.Stored
+	promise protocol.Version // the newest promise that any node has shown
+	// Since when the claim of an open or a put is known to have ended; 0: it is
+	// not.
+	gone protocol.Time
+	// Since when it needs more nodes to vote for its claim; 0: it does not, see
+	// hopeless.
+	blocked protocol.Time
+	// Answers to requests sent from then on count as evidence; 0: not set. See
+	// write and read.
+	evidenceFrom protocol.Time
 	peers        []registerPeer
 }
 
@@ -62,16 +76,18 @@ type RegisterOp struct {
 type registerPeer struct {
 	// An entry counts only together with answerSent: a node forgets when it
 	// loses its data, and is then repaired with what the others know by then.
-	entry        protocol.Entry
-	answered     bool          // entry is its answer
-	taken        bool          // it has taken the open or put, or has what is being repaired
-	superseded   bool          // it has refused the open or put because of a later run
-	missing      bool          // it does not vote for the claim
-	answerSent   protocol.Time // when the request of its newest answer was sent
-	repair       bool          // the next request gives it the newest value
-	repairTried  bool          // it has been given the newest value since it was last read
-	refused      bool          // it refuses permanently
-	from         protocol.Time // answers to requests sent up to then do not count: another member had the number
+	entry       protocol.Entry
+	answered    bool          // entry is its answer
+	taken       bool          // it has taken the open or put, or has what is being repaired
+	superseded  bool          // it has refused the open or put because of a later run
+	missing     bool          // it does not vote for the claim
+	answerSent  protocol.Time // when the request of its newest answer was sent
+	repair      bool          // the next request gives it the newest value
+	repairTried bool          // it has been given the newest value since it was last read
+	refused     bool          // it refuses permanently
+	// Answers to requests sent up to then do not count: another member had the
+	// number.
+	from         protocol.Time
 	pendingSince protocol.Time // when the unanswered request was sent; 0: there is none
 	askAt        protocol.Time // when to ask again; 0: not
 	failures     int

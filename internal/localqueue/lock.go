@@ -24,7 +24,7 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 		q.mu.Lock()
 		l := q.lease
 		q.mu.Unlock()
-		span.End(got, l, err, func() { _, _ = q.Unlock(mode) })
+		span.ReportAcquire(got, l, err, func() { _, _ = q.Unlock(mode) })
 	}
 	return err
 }

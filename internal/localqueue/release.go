@@ -40,7 +40,7 @@ func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 		cause = hold.Cause() // the deadline has passed, as above
 	}
 	span, lost := q.lease.Finish(cause)
-	defer span.Ended() // it must run last, and without q.mu
+	defer span.ReportHoldEnd() // it must run last, and without q.mu
 	switch x.Do {
 	case process.UnlockPassed:
 		q.renewLease()

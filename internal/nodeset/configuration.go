@@ -243,9 +243,13 @@ func SuccessorName(s Stamp) string { return protocol.Successors + string(s) }
 type Stage uint8
 
 const (
-	Stable   Stage = iota // a majority of the members is a quorum
-	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
-	Jointly               // a quorum is a majority of those that stay or leave, and one of those that stay or enter
+	Stable Stage = iota // a majority of the members is a quorum
+	// So is a majority of those that stay or leave. Those that enter take in
+	// claims, and have no vote.
+	Learning
+	// A quorum is a majority of those that stay or leave, and one of those that
+	// stay or enter.
+	Jointly
 )
 
 func (s Stage) String() string { return [...]string{"stable", "learning", "joint"}[s] }

@@ -43,11 +43,15 @@ const (
 	SetWrong                   // the list is another one than its nodes' sets: no node is used
 	SetPending                 // its set is about to be recorded
 	SetLost                    // it is blank at the address of a member
-	SetBetween                 // so it is, and too few members can say what the set is while it is being changed
-	SetOther                   // it has another member's data
-	SetForeign                 // it has the data of another set
-	SetAhead                   // it serves a later configuration, of which it is not known yet whether it was decided
-	SetRetired                 // it is no member
+	// So it is, and too few members can say what the set is while it is being
+	// changed.
+	SetBetween
+	SetOther   // it has another member's data
+	SetForeign // it has the data of another set
+	// It serves a later configuration, of which it is not known yet whether it
+	// was decided.
+	SetAhead
+	SetRetired // it is no member
 )
 
 // SetVerdict is what a client makes of a connection.
@@ -57,7 +61,9 @@ type SetVerdict struct {
 	Shown *Configuration // that the node shows, nil for none
 	As    string         // the identity that it shows
 	Set   *Configuration // that the client counts on, nil for none
-	Asks  bool           // of SetLost: q members have said what the set is, and are asked whether they still do
+	// Of SetLost: q members have said what the set is, and are asked whether
+	// they still do.
+	Asks bool
 }
 
 // Enters reports whether the node is blank and about to enter the set, so it

@@ -60,11 +60,13 @@ const (
 type NodeActionKind uint8
 
 const (
-	NodeVotes     NodeActionKind = iota + 1 // a new incarnation votes: forget what is known of its clock
-	NodeMark                                // have Node begin another incarnation if it still has Inc, then call Marked
-	NodeReconnect                           // end the connection: the next one shows the incarnation
-	NodeAsk                                 // ask Node about every claim
-	NodeRepair                              // copy to Node what it may have lost
+	NodeVotes NodeActionKind = iota + 1 // a new incarnation votes: forget what is known of its clock
+	// Have Node begin another incarnation if it still has Inc, then call
+	// Marked.
+	NodeMark
+	NodeReconnect // end the connection: the next one shows the incarnation
+	NodeAsk       // ask Node about every claim
+	NodeRepair    // copy to Node what it may have lost
 )
 
 type NodeAction struct {

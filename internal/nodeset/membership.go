@@ -30,10 +30,14 @@ type Membership struct {
 	memberReports
 	recorder
 
-	stood      [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
-	reassigned uint32                    // numbers that stand for another member than before, since Group was called
-	skipped    bool                      // the configuration has begun to count since an earlier claim may have been admitted without its nodes
-	known      int                       // numbers up to here were members
+	stood [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
+	// Numbers that stand for another member than before, since Group was
+	// called.
+	reassigned uint32
+	// The configuration has begun to count since an earlier claim may have been
+	// admitted without its nodes.
+	skipped bool
+	known   int // numbers up to here were members
 }
 
 func NewMembership(list []string) *Membership {

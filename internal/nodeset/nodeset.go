@@ -22,11 +22,15 @@ type NodeSet struct {
 	Promised Ballot // no lower one is accepted any more
 	Accepted Ballot
 	Phase    SetPhase
-	Life     string // of NoSet: a random word that the node was given; another one after each loss of its data. Empty: none
+	// Of NoSet: a random word that the node was given; another one after each
+	// loss of its data. Empty: none.
+	Life     string
 	Identity string
 	Config   *Configuration // nil: NoSet
 	Text     string         // as the node keeps it
-	Run      string         // of the server that shows it, as far as that is known. A file that is older than that may come with another run
+	// Of the server that shows it, as far as that is known. A file that is
+	// older than that may come with another run.
+	Run string
 }
 
 func (n *NodeSet) Stamp() Stamp {

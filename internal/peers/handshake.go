@@ -139,7 +139,8 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() && !m.Born.After(p.clock) && p.home == ps.Members.Home() {
 		n.show(m.Inc)
 		p.wait = m.Recovers(p.clock)
-		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: p.clockAt, Micros: p.clock.UnixMicro()}) // after show: bounds of an earlier incarnation do not count
+		// After show: bounds of an earlier incarnation do not count.
+		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: p.clockAt, Micros: p.clock.UnixMicro()})
 		return cmds, nil
 	}
 	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), run, ""), Then: func(v []resp.Value, err error) {

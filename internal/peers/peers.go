@@ -244,15 +244,17 @@ type members struct {
 	counted   *nodeset.Configuration // that the claims count on
 	following bool                   // a goroutine has claims count on another configuration
 	logged    map[int]nodeset.SetFault
-	signal    atomic.Pointer[chan struct{}]         // closed when what named, config or wrong says has changed
-	Named     atomic.Pointer[naming]                // what requests name
-	Config    atomic.Pointer[nodeset.Configuration] // nil: no set is known
-	wrong     atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
-	wanted    atomic.Bool                           // blank nodes record the set of the list, see WaitForSet
-	soon      atomic.Bool                           // they will without a call, see wantSoon
-	declared  atomic.Bool                           // unless an operator has called Bootstrap: the next call decides then
-	Met       atomic.Bool                           // a try has waited for the members to be connected to
-	Recorder  recorder
+	// Closed when what named, config or wrong says has changed.
+	signal atomic.Pointer[chan struct{}]
+	Named  atomic.Pointer[naming]                // what requests name
+	Config atomic.Pointer[nodeset.Configuration] // nil: no set is known
+	wrong  atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
+	wanted atomic.Bool                           // blank nodes record the set of the list, see WaitForSet
+	soon   atomic.Bool                           // they will without a call, see wantSoon
+	// Unless an operator has called Bootstrap: the next call decides then.
+	declared atomic.Bool
+	Met      atomic.Bool // a try has waited for the members to be connected to
+	Recorder recorder
 }
 
 // naming is what requests name: the configuration, by the key of its marker,

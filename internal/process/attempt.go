@@ -9,13 +9,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Attempt is one claim and everything that belongs to it in its process: what
-// becomes of the requests that the claim wants sent, and what the process
-// learns from the replies. A lock of the runtime guards it. A [Client] may be
-// called while that lock is held.
+// Attempt is one claim and everything that belongs to it in its process: the
+// requests that the claim wants sent, and what the process learns from the
+// replies. A lock of the runtime guards it. A [Client] may be called while that
+// lock is held.
 //
-// Each event ends with a Step, which returns what to send and what has become
-// of the attempt. Wake says when the attempt wants a Tick.
+// Each event ends with a Step, which returns what to send and what has changed.
+// Wake returns when the attempt needs a Tick.
 type Attempt struct {
 	lease.Claim
 	outbox          outbox
@@ -48,9 +48,9 @@ func (n *Name) Meet(others bool) {
 }
 
 // Step ends an event. It returns the requests to send, in order. The runtime
-// enqueues each request at its node and calls Sent or MarkWaiting for it,
-// and then gives the slice to [lease.Free]. Requests that the claim wants sent
-// but that are not needed are left out: see outbox.
+// enqueues each request at its node and calls Sent or MarkWaiting for it, and
+// then gives the slice to [lease.Free]. It leaves out requests that turn out
+// not to be needed: see outbox.
 func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
 	send = a.Out[:0]
 	for i := range a.Out {
@@ -72,8 +72,8 @@ func (a *Attempt) Step(n *Name) (send []protocol.Request, news News) {
 }
 
 // MarkWaiting records that r waits for room at its node. r must not move. If
-// nothing has been sent yet, the attempt is postponed, so it is not abandoned
-// before it has begun.
+// nothing has been sent yet, the attempt is postponed, so that it does not time
+// out before it has begun.
 func (a *Attempt) MarkWaiting(r *protocol.Request) {
 	if a.outbox.unsent == nil {
 		a.outbox.unsent = new([32]*protocol.Request)
@@ -84,8 +84,8 @@ func (a *Attempt) MarkWaiting(r *protocol.Request) {
 	}
 }
 
-// Sent records that a link was handed r, the same pointer as in
-// MarkWaiting. sent says whether the node may get the request; if not, a call of
+// Sent records that r, the same pointer as in MarkWaiting, was handed to a
+// link. sent says whether the node may receive the request; if not, a call of
 // Fail follows.
 func (a *Attempt) Sent(r *protocol.Request, sent bool) {
 	if a.outbox.waitingAt(r.Node) == r {
@@ -95,8 +95,8 @@ func (a *Attempt) Sent(r *protocol.Request, sent bool) {
 		return
 	}
 	if a.State.NotStarted() {
-		// Another node had no room in this step, but this one has: the attempt
-		// begins, with the ticket that it has just proposed.
+		// An earlier node had no room in this step, but this one has. So the
+		// attempt begins now, with the ticket that it has just proposed.
 		a.Claim.State.Begin(r.Sent, a.State.Ticket())
 	}
 	bit := uint32(1) << r.Node
@@ -106,10 +106,10 @@ func (a *Attempt) Sent(r *protocol.Request, sent bool) {
 	}
 }
 
-// Refused records that a node has refused r for now. It returns a pause if r is
-// a leave that is to be sent again after it; the pause grows with the time for
-// which the node has refused. It returns 0 if r is given up, and then r counts
-// as failed.
+// Refused records that a node has refused r for now. If r is a leave that
+// should be sent again, it returns the pause before that, which grows with the
+// time for which the node has refused. Otherwise it returns 0, and r counts as
+// failed.
 // Invariant: a leave is sent again only while the lease that it ends may still
 // run, and only to a node that may have the claim.
 func (a *Attempt) Refused(now protocol.Time, r *protocol.Request) (pause time.Duration) {
@@ -133,7 +133,7 @@ func (a *Attempt) Fail(now protocol.Time, r *protocol.Request, permanent bool) {
 	a.fail(now, r, permanent)
 }
 
-// fail is Fail without noting that the node may have carried r out.
+// fail is Fail, except that the node has certainly not carried r out.
 func (a *Attempt) fail(now protocol.Time, r *protocol.Request, permanent bool) {
 	a.outbox.landed(r)
 	if r.Op == protocol.OpLeave {
@@ -145,9 +145,8 @@ func (a *Attempt) fail(now protocol.Time, r *protocol.Request, permanent bool) {
 
 // AwaitsFirstAnswers reports whether fewer than a quorum of nodes have answered
 // or failed while the attempt is joining. As long as it is true the attempt
-// counts toward core.MaxStarting. What the answers said does not
-// matter: an attempt stuck behind rivals at its name must not keep other names
-// out.
+// counts toward core.MaxStarting. The content of the answers does not matter:
+// an attempt stuck behind rivals at its name must not keep other names out.
 func (a *Attempt) AwaitsFirstAnswers() bool {
 	return a.State.Phase() == lease.Joining && !a.State.Sets.Met(a.outbox.sent&^a.outbox.flying)
 }
@@ -161,9 +160,9 @@ func (a *Attempt) Reload(r *protocol.Request) bool {
 
 // Up records that the connection to a node is ready again: the node may have
 // pushed something that did not arrive, or may have lost the claim. The node is
-// asked, unless a request that will ask it already waits for room.
-// The node is asked even if the same request is in flight, because the answer to
-// that request may be older than the lost push.
+// asked again, unless a request that will ask it is already waiting for room. A
+// request in flight is not enough, because its answer may be older than the
+// lost push.
 func (a *Attempt) Up(now protocol.Time, node int) {
 	if a.outbox.waitingAt(node) == nil {
 		a.outbox.fresh = true //mutant:RuleAskAgain=false
@@ -179,8 +178,7 @@ func (a *Attempt) Renew(now protocol.Time) {
 }
 
 // Take gives the hold to a caller, if there is one, and returns the phase. The
-// hold may have ended between the admission and the moment at which the caller
-// runs.
+// hold may have ended between admission and the moment when the caller runs.
 func (a *Attempt) Take(now protocol.Time) lease.Phase {
 	a.Tick(now)
 	a.taken = a.State.Phase() == lease.Holding

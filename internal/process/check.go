@@ -14,7 +14,7 @@ func (q *LocalQueue[C, H]) check() {
 	held := q.mode == Write || q.mode == Read
 	invariant.Check(q.mode != Write || q.callers == 1, "a writer holds the value alone")
 	invariant.Check(held == (q.callers > 0), "callers hold the value in some mode")
-	invariant.Check(!held || q.kind == q.mode, "the claim has the weight of the mode in which the value is held")
+	invariant.Check(!held || q.claimMode == q.mode, "the claim has the weight of the mode in which the value is held")
 	invariant.Check(!held || q.claim != none, "the value is held under a claim")
 	invariant.Check(q.mode != getting || q.claim == none, "a claim that is neither held nor lingers has been left")
 	invariant.Check(q.mode != idle || q.line.Len() == 0, "while callers wait, the value is held or its claim is under way")

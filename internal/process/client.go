@@ -33,11 +33,11 @@ import (
 //
 // A Client is safe for concurrent use. It has its own locks:
 //
-//   - A reply of the incarnation that its node votes with, whose time is within the bounds
-//     of the node's clock, takes the lock of these bounds only. So does nearly every reply.
-//   - Every other event takes mu, and is handled whole under it: what one part of the
-//     Client says to another part happens before any other event.
-//   - What the runtime is to do it does after the call, without a lock of the Client.
+//   - A reply from the incarnation that its node votes with, whose time is within the bounds
+//     of the node's clock, takes only the lock of these bounds. Nearly every reply is like that.
+//   - Every other event takes mu, and is handled completely under it: what one part of the
+//     Client tells another part takes effect before any other event.
+//   - The runtime carries out the returned actions after the call, without a lock of the Client.
 //
 // The part of one claim is an [Attempt], which a lock of the runtime guards.
 // Lock order: the lock of an Attempt, then mu, then the locks of the bounds.
@@ -47,7 +47,7 @@ type Client struct {
 	ClientConfig
 
 	fanout *lease.Fanout
-	bounds []nodeBounds // what is known of each node's clock, each with its own lock
+	bounds []nodeBounds // what is known about each node's clock, each with its own lock
 
 	// Read without mu, and written with mu held.
 	votes  []atomic.Uint64                // per node: the incarnation that it votes with, 0: none
@@ -61,7 +61,7 @@ type Client struct {
 	repair       *repair.Repair
 	alarm        protocol.Time // when the runtime was asked to call Tick; Never: it was not asked
 	poll         protocol.Time // when the nodes are asked for their times next
-	closed       bool          // nothing is repaired any more
+	closed       bool          // Close was called: nothing is repaired any more
 	do           []Action
 }
 
@@ -78,25 +78,32 @@ type ClientConfig struct {
 type ActionKind uint8
 
 // The kinds of an Action. The runtime carries actions out in the order in which
-// it gets them. Those from ActJumped on change nothing and are only reported.
+// it gets them. The kinds from ActJumped on change nothing and are only
+// reported.
 const (
-	ActWake          ActionKind = iota + 1 // call Tick at At, or as soon after as may be
-	ActAsk                                 // give Up(Node) to every claim and every operation on a record
-	ActGone                                // give Down(Node) to every claim
-	ActShortenLeases                       // give ShortenLeases(Nodes, By) to every claim, and AgeAnswers(By) to every operation on a record
-	ActTime                                // ask Nodes for their time, and whether they serve the configuration; tell Time, and Membership.Refused
-	ActMark                                // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
-	ActReconnect                           // end the connection to Node: the next one finds out
-	ActRepair                              // do Task of a repair
-	ActJumped                              // Node's clock has jumped by By
-	ActDoubted                             // Node's clock or this process's has
-	ActStood                               // this process's clock has stood still for By
+	ActWake ActionKind = iota + 1 // call Tick at At, or as soon after that as possible
+	ActAsk                        // call Up(Node) of every claim and every operation on a record
+	ActGone                       // call Down(Node) of every claim
+	// Call ShortenLeases(Nodes, By) of every claim, and AgeAnswers(By) of every
+	// operation on a record.
+	ActShortenLeases
+	// Ask Nodes for their time, and whether they serve the configuration;
+	// report the answers to Time and Membership.Refused.
+	ActTime
+	// Make Node begin another incarnation if it still has Incarnation; report
+	// the result to Marked.
+	ActMark
+	ActReconnect // end the connection to Node: the next one shows the node's incarnation
+	ActRepair    // carry out Task of a repair
+	ActJumped    // Node's clock has jumped by By
+	ActDoubted   // Node's clock or this process's has
+	ActStood     // this process's clock stood still for By
 )
 
 // Action is one thing that the runtime must do for a Client. The runtime
-// carries it out while it holds none of the locks of the Client.
-// An action may be carried out late. Try and Incarnation identify the question,
-// and an answer to a question that is out of date changes nothing.
+// carries it out while it holds none of the locks of the Client. An action may
+// be carried out late. Try and Incarnation identify the question, so an answer
+// to an outdated question changes nothing.
 type Action struct {
 	Kind        ActionKind
 	Node        int
@@ -104,12 +111,11 @@ type Action struct {
 	By          time.Duration
 	At          protocol.Time
 	Incarnation protocol.Incarnation
-	Try         uint32 // to be passed back
+	Try         uint32 // passed back with the answer
 	Task        *repair.Task
 }
 
-// NewClient returns the Client of a process that starts. The first Tick starts
-// it.
+// NewClient returns the Client of a new process. The first Tick starts it.
 func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
 		ClientConfig: cfg,
@@ -134,9 +140,9 @@ func (c *Client) Window() protocol.Window { return c.group.Load().Window }
 // Group returns the nodes that the client uses now.
 func (c *Client) Group() protocol.Group { return *c.group.Load() }
 
-// UpdateRecovering notes whether a node is within its guard time, as an answer
-// or the start of a connection shows. It reports whether the node is within it,
-// or was until now.
+// UpdateRecovering records whether a node is within its guard time, as an
+// answer or the start of a connection shows. It reports whether the node is
+// within it, or was until now.
 func (c *Client) UpdateRecovering(node int, recovers bool) (guarding bool) {
 	if guarding = recovers || c.fanout.Recovering(node); guarding {
 		c.fanout.SetRecovering(node, recovers)
@@ -149,8 +155,8 @@ func (c *Client) Voting(node int) protocol.Incarnation {
 	return protocol.Incarnation(c.votes[node].Load())
 }
 
-// Attempted reports whether there is no need to wait for the first attempt to
-// repair a node: there has been one, none is in progress, or the client does
+// Attempted reports whether nobody needs to wait for the first attempt to
+// repair a node: it has been made, no repair is in progress, or the client does
 // not use the node yet.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
@@ -158,11 +164,11 @@ func (c *Client) Attempted(node int) bool {
 	return node >= c.Nodes || c.repair.Attempted(node)
 }
 
-// unlock ends an event: it passes on what the parts of the Client have for each
-// other, publishes the values that are read without a lock, and unlocks c.mu.
-// It returns what the runtime must do.
+// unlock ends an event: it passes messages between the parts of the Client,
+// publishes the values that are read without a lock, and unlocks c.mu. It
+// returns what the runtime must do.
 // Invariant: votes is written before the actions are carried out. A reply that
-// is judged by an old value is treated as if it had come before the event.
+// is judged by the old value is treated as if it had arrived before the event.
 func (c *Client) unlock(now protocol.Time) []Action {
 	for len(c.incarnations.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
 		c.nodeActions(now)
@@ -225,7 +231,7 @@ func (c *Client) clock(e nodeset.ClockEvent) {
 	case nodeset.ClockAsk:
 		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
 	case nodeset.ClockMark:
-		c.incarnations.Distrust(e.Node) // should the mark fail, the next answer asks for it
+		c.incarnations.Distrust(e.Node) // if the mark fails, the next answer asks for it again
 	case nodeset.ClockEarly:
 		c.act(Action{Kind: ActShortenLeases, Nodes: e.Nodes, By: e.By})
 	case nodeset.ClockReportJump:

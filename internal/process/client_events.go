@@ -13,15 +13,15 @@ import (
 // asked, and time. Each event is handled completely under c.mu, and returns
 // what the runtime must do after the lock is released.
 //
-// Nearly all replies take no lock that all nodes share. Otherwise
-// all claims of a process would wait for one another. A reply counts at once if
-// it is of the incarnation that votes and its time is within the bounds of the
-// clock of its node: see judge and within.
+// Nearly all replies take no lock that all nodes share; otherwise all claims of
+// a process would wait for one another. A reply counts at once if it comes from
+// the incarnation that votes and its time is within the bounds of its node's
+// clock: see judge and within.
 
 // Reply judges the answer a to the request r of a claim, or of an operation on
 // a record. The runtime carries out do, and then gives the reply and the
-// Verdict to the claim or the operation. If a node says that it has removed a
-// claim, that always counts, because no vote depends on it.
+// Verdict to the claim or the operation. A reply that a claim was removed
+// always counts, because no vote depends on it.
 func (c *Client) Reply(
 	now protocol.Time, n *Name, r *protocol.Request, a *protocol.Answer,
 ) (v protocol.Verdict, do []Action) {
@@ -37,10 +37,11 @@ func (c *Client) Reply(
 	if e := a.Record; e != nil {
 		seen = max(e.Ticket, e.Promise.Ticket)
 	}
-	// The next ticket of the client should be above what its nodes have given.
-	// Otherwise the nodes would have to raise the ticket of each of its
-	// attempts, and each would settle a round trip later.
-	if seen > r.Ticket && r.Op != protocol.OpBeat { // else it is the claim's own, or an earlier one's
+	// The next ticket of the client should be above the tickets that its nodes
+	// have given. Otherwise the nodes would raise the ticket of every attempt,
+	// and each attempt would settle a round trip later.
+	// Otherwise it is the claim's own ticket, or an earlier claim's.
+	if seen > r.Ticket && r.Op != protocol.OpBeat {
 		n.tickets.Observe(seen, c.Clock(now), c.Window())
 	}
 	// An answer may show that its node is not caught up, or does not know of a
@@ -54,10 +55,10 @@ func (c *Client) Reply(
 	return v, do
 }
 
-// Answer gives the attempt the answer of a node to r, which Reply has judged.
-// It returns what the clocks say against the answer, and what the runtime must
-// do.
-// Invariant: the outbox takes r off the requests in flight before the claim
+// Answer gives the attempt a node's answer to r, which Reply has judged. It
+// returns how the clocks contradict the answer, if they do, and what the
+// runtime must do.
+// Invariant: the outbox removes r from the requests in flight before the claim
 // gets the answer.
 func (c *Client) Answer(
 	now protocol.Time, a *Attempt, n *Name, r *protocol.Request, ans *protocol.Answer, v protocol.Verdict,
@@ -82,13 +83,12 @@ func (c *Client) Answer(
 	}
 	if d != lease.NoDoubt && a.State.Phase() == lease.Joining && !a.State.Raised() &&
 		c.Window().Far(a.State.Ticket(), c.Clock(a.State.Began())) {
-		// Its T0 came from the clock of a node that other nodes contradict by
-		// now.
+		// Its T0 came from the clock of a node that other nodes now contradict.
 		a.End(now, lease.Expired)
 	}
 	if r.Op == protocol.OpJoin && ans.Status == protocol.OK {
 		// Nodes that are asked later may not know the claims that the first
-		// nodes know, so met stays true.
+		// nodes know, so met never goes back to false.
 		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
 		n.Meet(a.met)
 	}
@@ -109,7 +109,7 @@ const foreignPoll = 100 * time.Millisecond
 
 // Push reports whether a push counts. The runtime carries out do first, and
 // then gives the push to the claim if it counts. A push about a record always
-// counts, because it is no evidence: the node is asked.
+// counts, because it is not evidence: it only makes the client read.
 func (c *Client) Push(now protocol.Time, node int, m *protocol.Push) (counts bool, do []Action) {
 	if m.Changed {
 		return true, nil
@@ -152,8 +152,8 @@ func (c *Client) check(node int, inc protocol.Incarnation, push bool) protocol.W
 	return protocol.OtherIncarnation
 }
 
-// Check judges what a node says outside of claims and records, by the
-// incarnation alone.
+// Check judges, by the incarnation alone, an answer that belongs to no claim
+// and no record.
 func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (why protocol.Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) {
 		return protocol.Counts, nil
@@ -163,8 +163,8 @@ func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (w
 	return why, c.unlock(now)
 }
 
-// Time judges the answer of a node that was asked for its time, as Reply would
-// judge its clock.
+// Time judges the answer of a node that was asked for its time, as Reply judges
+// the clock of any answer.
 func (c *Client) Time(node int, r nodeset.Reading) (why protocol.Why, do []Action) {
 	if c.within(node, r) {
 		return protocol.Counts, nil
@@ -243,8 +243,8 @@ func (c *Client) Marked(
 	return c.unlock(now)
 }
 
-// Repaired records that an attempt to repair a node has ended. It returns what
-// to log about it, nil for nothing.
+// Repaired records that an attempt to repair a node has ended. It returns a
+// report to log, or nil.
 func (c *Client) Repaired(now protocol.Time, a *repair.Attempt) (r *repair.Report, do []Action) {
 	c.mu.Lock()
 	r = c.repair.Ended(now, a)
@@ -259,9 +259,9 @@ func (c *Client) Spread(name string) {
 	c.mu.Unlock()
 }
 
-// Tick handles what is due. With a ttl of 1 s or more, no bound of the clock of
-// a connected node is older than three eighths of the ttl. protocol.md,
-// "Clocks", relies on half of it.
+// Tick handles whatever is due. With a ttl of 1 s or more, the bounds of a
+// connected node's clock are never older than three eighths of the ttl.
+// protocol.md, "Clocks", relies on half the ttl.
 func (c *Client) Tick(now protocol.Time) (do []Action) {
 	c.mu.Lock()
 	c.alarm = protocol.Never // reset even if the runtime called Tick too early
@@ -282,8 +282,8 @@ func (c *Client) Tick(now protocol.Time) (do []Action) {
 	return c.unlock(now)
 }
 
-// Close ends the repairs. Attempts to repair that are under way are still
-// reported, and give up their turns.
+// Close ends the repairs. Attempts in progress are still reported, and give up
+// their turns.
 func (c *Client) Close(now protocol.Time) (do []Action) {
 	c.mu.Lock()
 	c.closed = true

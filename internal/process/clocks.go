@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// nodeBounds is what is known of the clock of one node; mu guards it.
+// nodeBounds is what is known about the clock of one node; mu guards it.
 type nodeBounds struct {
 	mu sync.Mutex
 	nodeset.ClockBounds
@@ -68,8 +68,8 @@ func (c *Client) read(node int, r nodeset.Reading) (why protocol.Why) {
 // within reports whether a reading is within the bounds of the clock of its
 // node, and narrows the bounds by it. It takes only the lock of these bounds.
 // Invariant: a reading counts without Client.mu only while no clocks are known
-// to disagree. The first reading that is out of bounds takes Client.mu, which
-// makes that known.
+// to disagree. The first reading that is out of bounds takes Client.mu and
+// records the disagreement.
 func (c *Client) within(node int, r nodeset.Reading) bool {
 	if c.parted.Load() {
 		return false

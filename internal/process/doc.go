@@ -1,7 +1,8 @@
 // Package process decides what one client process does: what each event leads
-// to, and in which order. The runtime and the simulator drive it, and it uses
-// the packages below it. It is pure. It has locks, because the replies of many
-// nodes are judged concurrently.
+// to, and in which order. Both the runtime and the simulator drive it, and it
+// uses the packages below it. It is pure: it has no clock, goroutine or
+// network. It has locks, because the replies of many nodes are judged
+// concurrently.
 //
 //	                 +--------------------- Client -----------------------+
 //	reply, push ---> | incarnation, clocks, guard time, tickets, repair   | --> Action:

@@ -9,7 +9,7 @@ import (
 )
 
 // The local queue decides which of the callers that share a value in one
-// process gets it next, and what becomes of the claim that they share.
+// process gets it next, and what happens to the claim that they share.
 //
 //	       Lock               Admitted
 //	idle --------> getting ----------------> held (Write or Read)
@@ -19,7 +19,7 @@ import (
 //	 |               `- Unlock: it is left --' |
 //	 `------------------ Unlock: it lingers ---'
 //
-// check has the invariants that are checked in builds with the tag invariants.
+// Builds with the tag invariants check them in the method check.
 //
 // Invariant: at most one caller holds the value for writing, and then no other
 // caller holds it.
@@ -36,36 +36,43 @@ type Mode uint8
 
 const (
 	idle    Mode = iota // no caller holds the value; a claim may linger
-	getting             // one caller gets the claim from the nodes, or gives it back to them
+	getting             // one caller is getting the claim from the nodes, or is giving it back
 	Write               // one caller holds the value alone
 	Read                // any number of callers hold it together
 )
 
 // HandOvers is how many tokens one claim has. The token of its n-th hand-over
-// inside the process is ticket·HandOvers + n. With a larger n it would be the
-// token of another claim.
+// inside the process is ticket·HandOvers + n. A larger n would yield a token of
+// another claim.
 const HandOvers = 1 << 10
 
-// passShare limits how long the callers of one process hand a claim to each
-// other while a waiter is known at the nodes: to this fraction of the ttl, 31
-// ms with the default.
+// passShare limits how long the callers of one process may hand a claim to each
+// other while another process waits: a 256th of the ttl, 31 ms by default.
 const passShare = 256
 
 // HoldState is the state of a claim at one moment.
 type HoldState struct {
-	At      protocol.Time
-	Valid   bool // it is held
-	Over    bool // it has ended permanently; a claim that is neither valid nor over may still be renewed, by an answer from just before its deadline
-	Usable  bool // it is held and keeps being renewed, so it can serve another caller as well as a new claim
-	Fixed   bool // claims of this value are not renewed automatically, so a reader may as well use the rest of this one
-	Waiters bool // a claim is known to wait behind it
+	At    protocol.Time
+	Valid bool // it is held
+	// The claim has ended permanently. A claim that is neither valid nor over
+	// may still be renewed, by an answer from just before its deadline.
+	Over bool
+	// The claim is held and still renewed, so it serves another caller as well
+	// as a new claim would.
+	Usable bool
+	// The claims of this value are never renewed automatically, so a reader may
+	// as well use the rest of this claim.
+	Fixed   bool
+	Waiters bool // another process's claim waits behind it
 }
 
 // SharedClaim is the claim that the callers share.
 type SharedClaim interface {
 	comparable
 	HoldState() HoldState // its state now
-	Pass() HoldState      // its state now; if it is usable, the time for which a caller may hold it starts again
+	// Pass returns the current state. If the claim is usable, the time of
+	// WithMaxHold starts again for the next caller.
+	Pass() HoldState
 }
 
 // LocalQueue is the queue of the callers that share a value in one process.
@@ -74,18 +81,18 @@ type SharedClaim interface {
 // concurrent use.
 type LocalQueue[C any, H SharedClaim] struct {
 	TTL    time.Duration
-	Linger time.Duration // how long a claim is kept after the last caller
+	Linger time.Duration // how long a claim is kept after the last caller has left
 
-	line    linked.List   // of inLine[C]
-	claim   H             // the shared claim; while idle it lingers
-	until   protocol.Time // idle: until when the claim lingers
-	since   protocol.Time // when a waiter at the nodes was first known at a hand-over
-	callers int32         // how many hold the value
-	n       uint16        // hand-overs under the claim
-	waited  bool          // since is set
-	mode    Mode          // of the value
-	kind    Mode          // of the claim: Write or Read
-	shrinks bool          // a Downgrade is under way
+	line         linked.List   // of inLine[C]
+	claim        H             // the shared claim; while idle it lingers
+	lingersUntil protocol.Time // while idle: until when the claim lingers
+	waitedSince  protocol.Time // when a waiter at the nodes was first known at a hand-over
+	callers      int32         // how many hold the value
+	handOvers    uint16        // hand-overs under the claim
+	waiterKnown  bool          // waitedSince is set
+	mode         Mode          // of the value
+	claimMode    Mode          // of the claim: Write or Read
+	downgrading  bool          // a Downgrade is in progress
 }
 
 // inLine is a caller that waits.
@@ -108,20 +115,20 @@ func (q *LocalQueue[C, H]) firstWants(mode Mode) bool {
 	return first != nil && first.Value.(inLine[C]).mode == mode
 }
 
-// LockOutcome says what a caller that wants the value must do.
+// LockOutcome tells a caller that wants the value what to do.
 type LockOutcome uint8
 
 const (
 	LockEntered LockOutcome = iota + 1 // it holds the value, in a turn of its own: see Claim
 	LockJoined                         // it holds the value together with other readers, in their turn
 	LockGet                            // it must get the claim from the nodes, and then call Admitted or Next
-	LockRefused                        // it is a try, and another caller has the value
+	LockRefused                        // the call is a try, and another caller has the value
 	LockWait                           // it must wait: see Wait
 )
 
-// Lock says what a caller that wants the value must do. A try does not wait for
-// a turn. With LockGet, before may be a claim that is in the way; it is left
-// first.
+// Lock tells a caller that wants the value what to do. A try does not wait for
+// a turn. With LockGet, before is none, or a claim that is in the way and must
+// be left first.
 func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) {
 	if invariant.On {
 		defer q.check()
@@ -132,7 +139,7 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 		// Invariant: a claim serves one mode. A writer that used the claim of a
 		// reader would hold the value at the same time as readers of other
 		// processes.
-		if q.claim != none && q.kind == mode && q.pass() {
+		if q.claim != none && q.claimMode == mode && q.pass() {
 			q.mode, q.callers = mode, 1
 			return LockEntered, none
 		}
@@ -148,34 +155,34 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 	return LockWait, none
 }
 
-// pass hands the claim to one more caller, and reports whether it may be handed
-// over. A writer gets the next token.
+// pass hands the claim to one more caller if it may, and reports whether it
+// did. A writer gets the next token.
 func (q *LocalQueue[C, H]) pass() bool {
-	if q.n+1 >= HandOvers { //mutant:RulePassTokens
+	if q.handOvers+1 >= HandOvers { //mutant:RulePassTokens
 		return false
 	}
 	now := q.claim.Pass()
 	if now.Waiters {
-		if !q.waited {
-			q.since, q.waited = now.At, true
+		if !q.waiterKnown {
+			q.waitedSince, q.waiterKnown = now.At, true
 		}
-		if now.At.Sub(q.since) > q.TTL/passShare { //mutant:RulePassTime
+		if now.At.Sub(q.waitedSince) > q.TTL/passShare { //mutant:RulePassTime
 			return false
 		}
 	}
 	if !now.Usable { //mutant:RulePassUsable
 		return false
 	}
-	if q.kind == Write { //mutant:RulePassToken
-		q.n++
+	if q.claimMode == Write { //mutant:RulePassToken
+		q.handOvers++
 	}
 	return true
 }
 
 // shareable reports whether one more reader may use the claim: only while
 // readers hold it, no caller of this process waits, and no claim waits behind
-// it at the nodes. Such a claim can only be of a writer. If readers kept coming
-// in, the writer would starve.
+// it at the nodes. Only a writer's claim can wait behind it, and the writer
+// would starve if readers kept coming in.
 func (q *LocalQueue[C, H]) shareable() bool {
 	if q.mode != Read { //mutant:RuleShare=q.mode != Read && q.mode != Write
 		return false
@@ -207,10 +214,10 @@ func (q *LocalQueue[C, H]) Wait(c C, mode Mode) *linked.Element {
 func (q *LocalQueue[C, H]) Waiters() bool { return q.line.Len() > 0 }
 
 // GiveUp removes a caller that no longer wants to wait from the queue. It
-// reports whether the caller was still in the queue. If not, its turn has come
-// at the same time, and the caller must give the turn back at once, by Unlock
-// or Next. If the caller was a writer ahead of readers, GiveUp returns the
-// readers that now hold the value.
+// reports whether the caller was still in the queue. If not, its turn has just
+// come, and the caller must give the turn back at once, by Unlock or Next. If
+// the caller was a writer ahead of readers, GiveUp returns the readers that now
+// hold the value.
 //
 // GiveUp takes constant time, however many callers wait.
 func (q *LocalQueue[C, H]) GiveUp(place *linked.Element) (in []C, ok bool) {
@@ -240,8 +247,8 @@ func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, end EndOutcome)
 	if invariant.On {
 		defer q.check()
 	}
-	q.mode, q.kind, q.callers = mode, mode, 1
-	q.claim, q.n, q.waited = claim, 0, false
+	q.mode, q.claimMode, q.callers = mode, mode, 1
+	q.claim, q.handOvers, q.waiterKnown = claim, 0, false
 	return q.readersAhead(), q.Ended()
 }
 
@@ -255,11 +262,11 @@ func (q *LocalQueue[C, H]) readersAhead() (in []C) {
 	return in
 }
 
-// EndOutcome says what the end of a claim means.
+// EndOutcome says what the end of a claim means for the callers.
 type EndOutcome uint8
 
 const (
-	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or q does not know it yet
+	EndedEarlier EndOutcome = iota // nothing: it was an earlier claim, or one that q does not know yet
 	EndedLinger                    // the claim that lingered is gone
 	EndedHold                      // the callers that hold the value must learn that they have lost it
 )
@@ -288,7 +295,7 @@ func (q *LocalQueue[C, H]) drop() (claim H) {
 	return claim
 }
 
-// LocalTask says what must be done after an attempt, or a claim, has ended.
+// LocalTask says what to do after an attempt or a claim has ended.
 type LocalTask[C any] struct {
 	To       C    // the caller that must get the claim from the nodes, if Any
 	Any      bool // there is such a caller
@@ -317,7 +324,7 @@ func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
 
 // Claim returns the claim, and the number of the current turn under it, from
 // which its token is computed.
-func (q *LocalQueue[C, H]) Claim() (claim H, n int) { return q.claim, int(q.n) }
+func (q *LocalQueue[C, H]) Claim() (claim H, n int) { return q.claim, int(q.handOvers) }
 
 // Held returns the claim if callers hold the value in the given mode, otherwise
 // none.

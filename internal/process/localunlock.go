@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/invariant"
 )
 
-// UnlockOutcome says what must be done when a caller has unlocked.
+// UnlockOutcome says what to do when a caller has unlocked.
 type UnlockOutcome uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 // LocalUnlock is the result of Unlock.
 type LocalUnlock[C any, H SharedClaim] struct {
 	Do    UnlockOutcome
-	Lost  bool // the claim had ended before
+	Lost  bool // the claim had already ended
 	To    C    // with UnlockPassed: the next writer
 	Claim H    // with UnlockLeave: the claim to leave
 }
@@ -32,7 +32,7 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		defer q.check()
 	}
 	if q.mode != mode ||
-		q.shrinks { //mutant:RuleShrinks
+		q.downgrading { //mutant:RuleShrinks
 		x.Do = UnlockNotHeld
 		return x
 	}
@@ -50,21 +50,21 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		return x
 	case q.line.Len() == 0 && q.Linger > 0 && now.Usable &&
 		!now.Waiters: //mutant:RuleLinger
-		q.mode, q.until = idle, now.At.Add(q.Linger)
+		q.mode, q.lingersUntil = idle, now.At.Add(q.Linger)
 		x.Do = UnlockLingers
 		return x
 	}
-	// The mode is not idle yet: a caller that came now would queue at the nodes
-	// behind the claim of its own process. A claim that looks lost is left too,
-	// because it may just have been renewed (local-lost-left.txt).
+	// The mode is not idle yet: otherwise a caller that came now would queue at
+	// the nodes behind the claim of its own process. Leave even a claim that
+	// looks lost, because it may just have been renewed (local-lost-left.txt).
 	var none H
 	x.Do, x.Claim = UnlockLeave, q.claim
 	q.mode, q.claim = getting, none
 	return x
 }
 
-// Waiting records that a claim waits behind the shared one. It returns the
-// shared claim if that one only lingers; the caller must then leave it.
+// Waiting records that a claim waits behind the shared one. If the shared claim
+// only lingers, it returns that claim, and the caller must leave it.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	if invariant.On {
 		defer q.check()
@@ -75,9 +75,8 @@ func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	return leave
 }
 
-// Lingered is called when the time for which the claim lingers may be over. It
-// returns the claim to leave, or the time after which Lingered must be called
-// again, or neither.
+// Lingered is called when the time to linger may be over. It returns the claim
+// to leave, or how long to wait before Lingered is called again, or neither.
 func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 	if invariant.On {
 		defer q.check()
@@ -86,8 +85,8 @@ func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 	if q.mode != idle || q.claim == none {
 		return none, 0
 	}
-	if left := q.until.Sub(q.claim.HoldState().At); left > 0 {
-		return none, left // there has been another Unlock
+	if left := q.lingersUntil.Sub(q.claim.HoldState().At); left > 0 {
+		return none, left // another Unlock has extended the time
 	}
 	return q.drop(), 0 //mutant:RuleLingerEnd=none, 0
 }
@@ -96,10 +95,10 @@ func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 // gets the weight of a reader. Downgraded must be called afterwards. It reports
 // whether there is a writer.
 func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
-	if q.mode != Write || q.shrinks {
+	if q.mode != Write || q.downgrading {
 		return claim, false
 	}
-	q.shrinks = true
+	q.downgrading = true
 	return q.claim, true
 }
 
@@ -109,8 +108,8 @@ func (q *LocalQueue[C, H]) Downgraded(shrunk bool) (in []C) {
 	if invariant.On {
 		defer q.check()
 	}
-	if q.shrinks = false; shrunk {
-		q.mode, q.kind = Read, Read
+	if q.downgrading = false; shrunk {
+		q.mode, q.claimMode = Read, Read
 	}
 	return q.readersAhead()
 }

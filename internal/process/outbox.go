@@ -17,14 +17,17 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // outbox tracks the requests of one claim.
 type outbox struct {
-	unsent  *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
-	sent    uint32                 // nodes that may have been sent a request, a bit for each
-	flying  uint32                 // nodes at which a join or a beat is unanswered, a bit for each
-	merged  uint32                 // nodes of flying to which a repetition was not sent: one answer serves both
-	reached uint32                 // nodes that have carried out a request, or may have, a bit for each
-	free    uint32                 // nodes that are known to be free of the claim after its end, a bit for each
-	ended   uint8                  // leaves that have been answered or given up
-	fresh   bool                   // requests of this event must not be merged with those in flight
+	unsent *[32]*protocol.Request // by node: the request that waits for room there; nil while none has
+	sent   uint32                 // nodes that may have been sent a request, a bit for each
+	flying uint32                 // nodes at which a join or a beat is unanswered, a bit for each
+	// Nodes in flying for which a repetition was dropped: one answer serves
+	// both.
+	merged  uint32
+	reached uint32 // nodes that have carried out a request, or may have, a bit for each
+	// Nodes known to be free of the claim after its end, a bit for each.
+	free  uint32
+	ended uint8 // leaves that have been answered or given up
+	fresh bool  // requests of this event must not be merged with those in flight
 }
 
 // waitingAt returns the request that waits for room at a node, nil if none does.
@@ -35,13 +38,13 @@ func (o *outbox) waitingAt(node int) *protocol.Request {
 	return o.unsent[node]
 }
 
-// goes reports whether r goes to its node, at once or when there is room. r
-// must have its class. It returns false if the request is not needed: it has
+// goes reports whether r goes to its node, at once or when there is room.
+// r.Class must be set. It returns false if the request is not needed: it has
 // replaced one that waits, is merged with one in flight, or is a leave to a
 // node that knows nothing of the claim.
 // Invariant: the node gets the requests of a claim in the order in which the
 // claim wanted them sent. At most one request waits for each node. A newer one
-// replaces it in its place or withdraws it.
+// takes its place or withdraws it.
 func (o *outbox) goes(r *protocol.Request) bool {
 	bit, waits := uint32(1)<<r.Node, o.waitingAt(r.Node)
 	if waits != nil {
@@ -59,7 +62,7 @@ func (o *outbox) goes(r *protocol.Request) bool {
 		return false
 	}
 	if repeatable(r.Op) && o.flying&bit != 0 && !o.fresh && !r.List { //mutant:RuleMerge
-		o.merged |= bit // the answer to the one that is under way serves for both
+		o.merged |= bit // the answer to the request in flight serves both
 		return false
 	}
 	return true
@@ -73,7 +76,7 @@ func (o *outbox) landed(r *protocol.Request) {
 	}
 }
 
-// left records that the leave to a node is done with; confirmed says that the
+// left records that the leave to a node is finished; confirmed says that the
 // node is free of the claim.
 func (o *outbox) left(node int, confirmed bool) {
 	if o.ended++; confirmed {

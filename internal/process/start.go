@@ -18,8 +18,8 @@ func (c *Client) Config(succession bool) lease.Config {
 }
 
 // Defer returns the nodes that an attempt asks later. An attempt that decides
-// which configuration follows defers none: few nodes decide that, and they are
-// seldom asked.
+// which configuration follows defers none, because few nodes decide that, and
+// they are rarely asked.
 func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.Links) lease.Deferral {
 	if cfg.Succession {
 		return lease.Deferral{}
@@ -27,8 +27,8 @@ func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.L
 	return c.fanout.Defer(cfg, name, contended, l)
 }
 
-// Start creates an attempt and makes it ask for its places. Unhealthy nodes are
-// asked too, but not waited for.
+// Start starts attempt a, which then asks the nodes. Unhealthy nodes are asked
+// too, but not waited for.
 func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral) {
 	cfg.NodeTimeout = c.fanout.QuorumTimeout(l.Unhealthy|cfg.Absent, cfg.NodeTimeout, cfg.TTL)
 	a.Claim = *lease.NewClaim(cfg)
@@ -49,8 +49,8 @@ func (c *Client) propose(now protocol.Time, a *Attempt, n *Name) protocol.Ticket
 	return n.tickets.Propose(a.State.ID, c.Clock(now), c.Window())
 }
 
-// Step is Attempt.Step. It also proposes a new T0 if nothing could be sent when
-// the attempt began, so that T0 is of the time at which the joins are first
+// Step is Attempt.Step. If nothing could be sent when the attempt began, it
+// also proposes a new T0, so that T0 is the time at which the first join is
 // sent.
 func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.Request, news News) {
 	joins := a.outbox.sent == 0 && len(a.Out) > 0 && a.Out[0].Op == protocol.OpJoin
@@ -88,8 +88,8 @@ func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name st
 	q.Sets, q.Absent = g.Of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3
 	// A node that loses its data is not caught up before its guard time is
-	// over. So if it answered less than a guard time ago, it still has what it
-	// said then, or it says that it is recovering.
+	// over. So a node that answered less than a guard time ago still has what
+	// it reported then, or it reports that it is recovering.
 	q.Fresh = g.Fresh()
 	if g.Past(q.Succession, name) {
 		q.Supersede()

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// What state.go is to a [lease.Claim], this file is to an [Attempt]: copies for
-// searching many futures, and its state as bytes.
+// Copies of an [Attempt] for searching many futures, and its state as bytes.
+// lease/state.go does the same for a [lease.Claim].
 // Invariant: a copy shares no request with its original. The outbox modifies a
 // waiting request in place, so the search would otherwise change a state that
 // it has already seen.
@@ -69,9 +69,9 @@ func (a *Attempt) Over() bool {
 }
 
 // AppendState appends everything that the attempt's future depends on, as
-// [Claim.AppendState] does. Of an attempt that has ended that is what waits for
-// room. What only reports is left out: which nodes are free of the claim, and
-// what a caller knows.
+// [Claim.AppendState] does. For an attempt that has ended, only the requests
+// that wait for room matter. State that is only reported is left out: which
+// nodes are free of the claim, and what a caller knows.
 func (a *Attempt) AppendState(b []byte, now protocol.Time) []byte {
 	b = append(b, byte(a.State.Phase()))
 	if !a.State.Phase().Final() {

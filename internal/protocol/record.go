@@ -47,8 +47,10 @@ type Stored struct {
 // Entry is what a node reports about a record.
 type Entry struct {
 	Stored
-	CaughtUp bool          // the node has lost nothing since it was last caught up
-	Forged   bool          // it stores a version too far ahead of its clock, and does not report it
-	Promise  Version       // the newest run that has begun at this node
-	Left     time.Duration // time left of the recording claim's lease; 0 if the claim is not here or has no vote
+	CaughtUp bool    // the node has lost nothing since it was last caught up
+	Forged   bool    // it stores a version too far ahead of its clock, and does not report it
+	Promise  Version // the newest run that has begun at this node
+	// Time left of the recording claim's lease; 0 if the claim is not here or
+	// has no vote.
+	Left time.Duration
 }

@@ -17,7 +17,9 @@ const (
 	OpRead                 // read(): what is recorded
 	OpOpen                 // open(T): from now on, record nothing below T
 	OpPut                  // put(version, value): record, under the claim with ticket T
-	OpRepair               // repair(version, value, promise): copy what other nodes have recorded and promised
+	// repair(version, value, promise): copy what other nodes have recorded and
+	// promised.
+	OpRepair
 )
 
 func (o Op) String() string {
@@ -63,13 +65,19 @@ type Status uint8
 
 // The statuses of an Answer.
 const (
-	OK               Status = iota + 1 // the node holds the claim (after a leave: no longer holds it)
-	Missing                            // a beat for an id the node does not know; an open or a put of a claim that it does not vote for
-	Recovering                         // the node lost its data and stores nothing yet
-	Clash                              // the name is in use with another capacity
-	StatusSuperseded                   // an open or a put was superseded by a later run
-	Ahead                              // the ticket would be too far ahead of the node's clock: nothing is stored (ticketclock.go)
-	OtherSet                           // the request counts on another configuration than the node's: nothing is stored (configuration.go)
+	OK Status = iota + 1 // the node holds the claim (after a leave: no longer holds it)
+	// A beat for an id the node does not know; an open or a put of a claim that
+	// it does not vote for.
+	Missing
+	Recovering       // the node lost its data and stores nothing yet
+	Clash            // the name is in use with another capacity
+	StatusSuperseded // an open or a put was superseded by a later run
+	// The ticket would be too far ahead of the node's clock: nothing is stored
+	// (ticketclock.go).
+	Ahead
+	// The request counts on another configuration than the node's: nothing is
+	// stored (configuration.go).
+	OtherSet
 )
 
 func (s Status) String() string {
@@ -84,29 +92,39 @@ type Lower struct {
 
 // Answer is a node's reply to one request.
 type Answer struct {
-	Status      Status
-	Vote        bool // the weights of the lower claims plus its own fit the capacity
-	Waiters     bool // claims without a vote are queued at this node
-	Foreign     bool // no vote, only because another library holds the redlock key
-	Barred      bool // the head of the queue has no vote either, for that reason
-	Rank        int  // no vote: how many claims are ahead of it at this node; a far claim's Wait grows with it
+	Status  Status
+	Vote    bool // the weights of the lower claims plus its own fit the capacity
+	Waiters bool // claims without a vote are queued at this node
+	Foreign bool // no vote, only because another library holds the redlock key
+	Barred  bool // the head of the queue has no vote either, for that reason
+	// No vote: how many claims are ahead of it at this node; a far claim's Wait
+	// grows with it.
+	Rank        int
 	HasTotals   bool // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Listed      bool // Lower is complete from its first claim on
 	Incarnation Incarnation
-	Clock       int64         // the node's clock in microseconds, when it answered; most answers cut it to milliseconds
-	Ticket      Ticket        // the claim's ticket at this node; when Missing, the node's fence
-	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer; Ahead: when the ticket may be given
-	Sum         uint64        // total weight of the lower claims; where a list that was asked for is too long, of some above as well
-	Digest      uint64        // sum of their ids' digests modulo 2^52
-	Lower       []Lower       // the lower claims from some ticket on, when the request asked for the list and there are any
-	BaseSum     uint64        // Listed: the totals of the claims before Lower
-	BaseDigest  uint64
-	AllSum      uint64 // Listed: the totals of all other claims with votes
-	AllDigest   uint64
-	Capacity    uint64 // Clash: the capacity in force
-	Limit       uint64 // the capacity since a Resize; 0: none
-	LimitAt     Ticket // the ticket of that Resize
-	Record      *Entry // what the node has recorded: in answers to the operations of a record
+	// The node's clock in microseconds, when it answered; most answers cut it
+	// to milliseconds.
+	Clock  int64
+	Ticket Ticket // the claim's ticket at this node; when Missing, the node's fence
+	// No vote: when asking again may help (0: no hint); Recovering: how much
+	// longer; Ahead: when the ticket may be given.
+	Wait time.Duration
+	// Total weight of the lower claims; where a list that was asked for is too
+	// long, of some above as well.
+	Sum    uint64
+	Digest uint64 // sum of their ids' digests modulo 2^52
+	// The lower claims from some ticket on, when the request asked for the list
+	// and there are any.
+	Lower      []Lower
+	BaseSum    uint64 // Listed: the totals of the claims before Lower
+	BaseDigest uint64
+	AllSum     uint64 // Listed: the totals of all other claims with votes
+	AllDigest  uint64
+	Capacity   uint64 // Clash: the capacity in force
+	Limit      uint64 // the capacity since a Resize; 0: none
+	LimitAt    Ticket // the ticket of that Resize
+	Record     *Entry // what the node has recorded: in answers to the operations of a record
 }
 
 // Push is a message that a node sends unasked. Pushes may be lost, repeated, or
@@ -117,7 +135,9 @@ type Push struct {
 	Incarnation Incarnation
 	Clock       int64  // as in Answer
 	Ticket      Ticket // the claim's ticket at this node; with Changed, the one the record was written under
-	Vote        bool   // true: the claim is admissible here now; false: another claim has begun to wait behind it
+	// True: the claim is admissible here now; false: another claim has begun to
+	// wait behind it.
+	Vote        bool
 	Waiters     bool
 	Sum, Digest uint64 // with Vote: the lower claims
 	Limit       uint64 // as in Answer

@@ -24,15 +24,19 @@ type Repair struct {
 	Guard       time.Duration
 	Out         []Task
 
-	rng     *rand.Rand // spreads the attempts of many clients
-	nodes   []nodeRepair
-	numbers map[string]protocol.Time // semaphores that a node has missed a Resize of: when to spread the number; Never: it is under way
+	rng   *rand.Rand // spreads the attempts of many clients
+	nodes []nodeRepair
+	// Semaphores that a node has missed a Resize of: when to spread the number;
+	// Never: it is under way.
+	numbers map[string]protocol.Time
 }
 
 // Task is one thing for the client to do. No event waits for it.
 type Task struct {
 	Attempt *Attempt // run it, then call Ended
-	Number  string   // nothing else: read the number of permits of this name so that each node that answers has it, then call Spread
+	// Nothing else: read the number of permits of this name so that each node
+	// that answers has it, then call Spread.
+	Number string
 }
 
 // Report is what to log about an attempt that has ended.

@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Kind returns which requests can share a batch: those with the same kind. It
-// is 0 for a request that cannot be batched. Requests of semaphores cannot,
-// because their answers carry totals.
+// Kind returns the kind of a request. Requests of the same kind can share a
+// batch. Kind 0 means that the request cannot be batched. Requests of
+// semaphores cannot, because their answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	// The batch script assumes weight 1 for a claim with a redlock key.
 	if t.Counting || r.List || t.Capacity == 1 && t.Weight != 1 || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
@@ -74,12 +74,12 @@ func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 // BatchHead is the number of values before the items in the answer to a batch.
 const BatchHead = 2
 
-// ReplyItem expands an item's number into the answer that r would have got on
-// its own, and appends it to v. The values have the format that [Decode] reads,
-// so the caller needs only one way to handle answers. head is the head of the
-// batch's answer. ReplyItem returns nil unless the number is 1. That is not a
-// refusal: the node did nothing for the item, and the request may be sent again
-// unchanged.
+// ReplyItem expands an item's number into the answer that r would have received
+// on its own, and appends it to v. The values have the format that [Decode]
+// reads, so the caller needs only one way to handle answers. head is the head
+// of the batch's answer. ReplyItem returns nil unless the number is 1. Any
+// other number is not a refusal: the node did nothing for the item, and the
+// request may be sent again unchanged.
 func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value {
 	switch {
 	case own != 1 || len(head) != BatchHead:
@@ -87,5 +87,6 @@ func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value
 	case r.Op == protocol.OpLeave:
 		return append(v, resp.Value{Int: 1})
 	}
-	return append(v, head[0], head[1], resp.Value{Int: int64(r.Ticket)}, resp.Value{Int: 1 | 8}) // a vote, and no claim ahead
+	// The answer is a vote with no claim ahead.
+	return append(v, head[0], head[1], resp.Value{Int: int64(r.Ticket)}, resp.Value{Int: 1 | 8})
 }

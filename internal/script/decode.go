@@ -165,8 +165,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {
-		// Another library's redlock key may last for as long as its owner
-		// likes.
+		// Another library's redlock key may last as long as its owner likes.
 		if v[4].Int > maxWait && !a.Foreign {
 			return bad("wait")
 		}
@@ -208,8 +207,8 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 // total reports whether v is a number below bound.
 func total(v resp.Value, bound int64) bool { return v.Str == nil && v.Int >= 0 && v.Int < bound }
 
-// decodeList parses the lower claims. What the totals contain beyond the list
-// stands for the claims before the list.
+// decodeList parses the lower claims. The part of the totals that the list does
+// not account for belongs to the claims before the list.
 func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	if len(v) > 0 {
 		a.Lower = make([]protocol.Lower, 0, len(v)/2)
@@ -255,7 +254,7 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 //
 // Any program may publish on the channel, so a push is checked as strictly as
-// an answer. The Client judges its incarnation and ticket.
+// an answer. The process.Client judges its incarnation and ticket.
 func ParsePush(payload string) (protocol.Push, error) {
 	var p protocol.Push
 	bad := func() (protocol.Push, error) {

@@ -165,8 +165,8 @@ func appendTimes(dst []byte, guard time.Duration, keep int64) []byte {
 }
 
 // appendTail appends the end of such a state, after the expiry. The lower flag
-// says that the claim wants to hear of waiters, the higher one that it has the
-// vote.
+// means that the claim wants to be told about waiters, the higher one that it
+// has the vote.
 func appendTail(dst []byte, notify bool, owner string) []byte {
 	flags := " 2 "
 	if notify {

@@ -26,9 +26,8 @@ type Marker struct {
 	guard    time.Duration
 }
 
-// ParseMarker parses a marker. An unreadable marker counts as none, and the
-// node then counts as one without data. That is safe, because such a node does
-// not vote.
+// ParseMarker parses a marker. An unreadable marker counts as missing, and its
+// node as a node without data. That is safe, because such a node does not vote.
 func ParseMarker(text string) (m Marker, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 4 {

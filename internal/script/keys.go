@@ -7,8 +7,8 @@ package script
 // Invariant: each request of a bucket includes a key that never exists
 // (absent). While a server hands a slot over to another one, it has some of the
 // slot's keys and not others, and refuses a request with several keys if it
-// lacks one of them. So it refuses every request of the bucket before the
-// script runs.
+// lacks one of them. With the absent key it refuses every request of the
+// bucket, before the script runs.
 // Invariant: the names of a bucket have no redlock key. That key is the bare
 // name, which lies in another slot.
 

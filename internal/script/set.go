@@ -2,8 +2,9 @@ package script
 
 // The commands by which a node learns which set it belongs to.
 // Invariant: each answer is the node's whole record, as text. A restore
-// includes the text it has seen and the node compares the two. So it never
-// overwrites a step that another client took in between.
+// includes the text that the client has seen, and the node compares that with
+// its own. So a restore never overwrites a step that another client took in
+// between.
 
 import (
 	"fmt"

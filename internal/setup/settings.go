@@ -36,17 +36,18 @@ type Settings struct {
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
-	MinimalFanout bool                       // behave as under load; see lease.Fanout; for tests
-	Connect       Connector                  // makes a node's transport; nil: [transport.NewOrdered]. For tests
-	Prepare       func(*redis.Options) error // changes each address's options; may be nil. For the command
-	Label         string                     // of this process, shown to observers; may be empty
-	Logger        *slog.Logger
-	Observe       func(Event) // nil: none
-	Trace         Tracer      // nil: none
-	Names         []string    // of the nodes, as the set records them; empty: their addresses
-	Development   bool        // ForDevelopment was given; needs a single node
-	LooksOnly     bool        // blank nodes do not record a set because of this client. For the command
-	Base          string      // of a bucket: the prefix without the bucket, otherwise empty. Not an option
+	MinimalFanout bool // behave as under load; see lease.Fanout; for tests
+	// Makes a node's transport; nil: [transport.NewOrdered]. For tests.
+	Connect     Connector
+	Prepare     func(*redis.Options) error // changes each address's options; may be nil. For the command
+	Label       string                     // of this process, shown to observers; may be empty
+	Logger      *slog.Logger
+	Observe     func(Event) // nil: none
+	Trace       Tracer      // nil: none
+	Names       []string    // of the nodes, as the set records them; empty: their addresses
+	Development bool        // ForDevelopment was given; needs a single node
+	LooksOnly   bool        // blank nodes do not record a set because of this client. For the command
+	Base        string      // of a bucket: the prefix without the bucket, otherwise empty. Not an option
 }
 
 // First reports whether these are the settings of the first bucket, or of a

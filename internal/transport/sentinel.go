@@ -58,7 +58,8 @@ func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // as go-redis has it for a Sentinel set
+		// As go-redis has it for a Sentinel set.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})}
 }
 
@@ -256,7 +257,8 @@ func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
 	for i, addr := range a.addrs {
 		switch s := heard[i]; {
 		case s == nil || errors.Is(s.err, context.DeadlineExceeded):
-			e.say("%s has not answered: %w", addr, context.DeadlineExceeded) // so the next attempt is more patient
+			// So the next attempt is more patient.
+			e.say("%s has not answered: %w", addr, context.DeadlineExceeded)
 		case s.err != nil:
 			e.say("%s: %w", addr, s.err)
 		case s.first != "":

@@ -126,9 +126,11 @@ type Config struct {
 	Unlisted bool   // the user did not give this address, so errors suggest no other URL
 
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
-	Stall       time.Duration // the connection ends if the node owes answers and sends none for this long; default 10 NodeTimeouts, at least 2 s
-	MaxPending  int           // more unanswered commands than this break the connection; default 65536
-	MaxBytes    int           // more bytes of unanswered commands than this do, too; default 16 MiB
+	// The connection ends if the node owes answers and sends none for this
+	// long; default 10 NodeTimeouts, at least 2 s.
+	Stall      time.Duration
+	MaxPending int // more unanswered commands than this break the connection; default 65536
+	MaxBytes   int // more bytes of unanswered commands than this do, too; default 16 MiB
 
 	// Room is called when there is room again after a command found none. It is
 	// also called when such a command may have become obsolete.
@@ -155,10 +157,12 @@ type Config struct {
 	Up    func()          // called when connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
 
-	Channel    string               // the channel to subscribe; empty: none
-	Subscribed func()               // called on every subscription: earlier messages are lost
-	PushDown   func(err error)      // called when the subscription ended or was refused; alternates with Subscribed
-	Push       func(payload string) // one message of Channel
+	Channel    string // the channel to subscribe; empty: none
+	Subscribed func() // called on every subscription: earlier messages are lost
+	// Called when the subscription ended or was refused; alternates with
+	// Subscribed.
+	PushDown func(err error)
+	Push     func(payload string) // one message of Channel
 }
 
 func (c *Config) setDefaults() {
@@ -186,12 +190,14 @@ type Info struct {
 	Role        string // "master", "slave" or "sentinel"
 	Master      string // of a replica: its master's address
 	AOFEnabled  bool
-	FsyncAlways bool          // appendfsync is always; counts only with AOFEnabled
-	Rewriting   bool          // the append-only file is being rewritten
-	Former      string        // the master that it replicated earlier in this run: a part of the replication id; empty if none
-	Eviction    string        // maxmemory-policy
-	Protocol    int           // 3: pushes arrive on this connection; 2: on one of their own
-	RoundTrip   time.Duration // the round trip of the first command
+	FsyncAlways bool // appendfsync is always; counts only with AOFEnabled
+	Rewriting   bool // the append-only file is being rewritten
+	// The master that it replicated earlier in this run: a part of the
+	// replication id; empty if none.
+	Former    string
+	Eviction  string        // maxmemory-policy
+	Protocol  int           // 3: pushes arrive on this connection; 2: on one of their own
+	RoundTrip time.Duration // the round trip of the first command
 }
 
 // Run identifies the data in the server's memory: that of its process, until a

@@ -8,5 +8,7 @@ const (
 	ControlUnfenced = "unfenced" // the resource takes any token while clients are stopped
 	ControlRedsync  = "redsync"  // redsync under the same faults
 	ControlRival    = "rival"    // the rivals lock other keys, and say that they are ours
-	ControlNoBoth   = "no-both"  // with the overlay of the mutants: one of two sets is enough while nodes are exchanged
+	// With the overlay of the mutants: one of two sets is enough while nodes
+	// are exchanged.
+	ControlNoBoth = "no-both"
 )

@@ -91,7 +91,9 @@ func (w *RepairCheck) look(node int) {
 		set, changes := w.roster.Now()
 		names, err := w.others(node, set)
 		if err != nil || time.Since(m.born) > w.guard {
-			return // not known yet; or its repair may be about to end, and what is new since need not be there
+			// Not known yet; or its repair may be about to end, and what is new
+			// since need not be there.
+			return
 		}
 		w.lacks[node] = lack{m.Incarnation, names, changes}
 	case m.whole && m.Incarnation == known.incarnation:

@@ -101,7 +101,9 @@ func steps(ops []*Operation) (all []porcupine.Operation) {
 		// than this.
 		end := o.valid()
 		got, from := min(o.Begin, end-1), end
-		if got < o.Call { // it was stopped in the middle of looking at the clock: all that is known is that it was admitted
+		// It was stopped in the middle of looking at the clock: all that is
+		// known is that it was admitted.
+		if got < o.Call {
 			got, from, end = o.Begin, o.Call, o.Begin
 		}
 		all = append(all,

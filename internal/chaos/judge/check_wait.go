@@ -11,10 +11,12 @@ import (
 
 // WaitStats is how long locks were waited for.
 type WaitStats struct {
-	Calm      time.Duration // the longest wait when all was well
-	Faulty    time.Duration // the longest that ended well while there were faults
-	GaveUp    int           // waits that the client's patience ended, while there were faults
-	Restarted int           // claims that had not been settled within a ttl when all was well, and lost their place
+	Calm   time.Duration // the longest wait when all was well
+	Faulty time.Duration // the longest that ended well while there were faults
+	GaveUp int           // waits that the client's patience ended, while there were faults
+	// Claims that had not been settled within a ttl when all was well, and lost
+	// their place.
+	Restarted int
 }
 
 // starved finds, in the liveness phase, waits beyond the bound, refusals, and

@@ -78,7 +78,8 @@ func (o *Orders) carryOut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Within)
 	defer cancel()
 	err := o.exchange(ctx, e.Quorum)
-	known, stop := context.WithTimeout(context.Background(), 5*time.Second) // the set was known as the exchange began
+	// The set was known as the exchange began.
+	known, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
 	if l, gerr := members.Get(known, e.Quorum); gerr == nil {
 		say := []string{saySet}

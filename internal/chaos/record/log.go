@@ -24,8 +24,10 @@ const (
 
 // Kinds of operations that the judge tells from those of a primitive.
 const (
-	Rival = "rival" // of redsync clients that lock the names of mutexes and elections by their redlock keys; asked for by -rivals, not by -work
-	Runs  = "run"   // of the function that once is to run
+	// Of redsync clients that lock the names of mutexes and elections by their
+	// redlock keys; asked for by -rivals, not by -work.
+	Rival = "rival"
+	Runs  = "run" // of the function that once is to run
 )
 
 // Event is one line of a client's log.
@@ -43,9 +45,10 @@ type Event struct {
 	Seen   int64  `json:"seen,omitempty"`  // end: when ValidUntil was last seen to be in the future
 	Lost   bool   `json:"lost,omitempty"`  // end: by itself
 	Round  string `json:"r,omitempty"`     // call of once: which piece of work
-	Value  string `json:"v,omitempty"`     // begin of once: what its run has returned; told: the answer in words
-	From   int64  `json:"from,omitempty"`  // told: when it asked
-	Err    string `json:"err,omitempty"`
+	// Begin of once: what its run has returned; told: the answer in words.
+	Value string `json:"v,omitempty"`
+	From  int64  `json:"from,omitempty"` // told: when it asked
+	Err   string `json:"err,omitempty"`
 }
 
 // Oplog is the log of one life of a client. Each event is one write to the

@@ -135,7 +135,8 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		}
 		if s.herd && c == large {
 			a.terms.Weight = 1
-			if i == 0 && seed%(2*herdOneIn) == 1 || i == fleet-2 { // all wait for the first, or the last for all
+			// All wait for the first, or the last for all.
+			if i == 0 && seed%(2*herdOneIn) == 1 || i == fleet-2 {
 				a.terms.Weight = large
 			}
 		}

@@ -12,7 +12,9 @@ import (
 const (
 	queueLength = 1024     // pieces that wait in one direction; TCP's own flow control keeps back the rest
 	pieceLength = 16 << 10 // most bytes of a piece
-	sniffed     = 4096     // bytes of a direction in which SUBSCRIBE is looked for: a subscription only logs in before
+	// Bytes of a direction in which SUBSCRIBE is looked for: a subscription
+	// only logs in before.
+	sniffed = 4096
 )
 
 // conn is a client's connection and the one to the server that belongs to it.

@@ -35,8 +35,10 @@ const (
 type Fault struct {
 	Delay  time.Duration // data arrives that much later; more data can be on its way meanwhile
 	Jitter time.Duration // and up to that much earlier or later still, in order
-	Loss   int           // percentage of pieces that TCP sends again, below 100: first after 200 ms, then twice as late each time
-	Rate   int           // bytes per second of all connections of the proxy together; 0 is unlimited
+	// Percentage of pieces that TCP sends again, below 100: first after 200 ms,
+	// then twice as late each time.
+	Loss int
+	Rate int // bytes per second of all connections of the proxy together; 0 is unlimited
 
 	// Hold keeps the data, and delivers it in order when the fault is lifted: a
 	// partition that TCP survives.

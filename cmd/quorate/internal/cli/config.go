@@ -74,7 +74,8 @@ func (t *Target) resolve() error {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
-			return NewExit(ExitUsage, fmt.Errorf("%s must be a duration such as 20s", from)) // the others are any text
+			// The others are any text.
+			return NewExit(ExitUsage, fmt.Errorf("%s must be a duration such as 20s", from))
 		}
 	}
 	if err := t.access.check(); err != nil {
@@ -97,7 +98,8 @@ func readConfig(path string) (map[string]string, error) {
 	}
 	var doc yaml.Node // a struct's errors would quote values
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: not valid YAML%s", path, lineOf.FindString(err.Error())) // the rest may quote a value
+		// The rest may quote a value.
+		return nil, fmt.Errorf("%s: not valid YAML%s", path, lineOf.FindString(err.Error()))
 	}
 	if doc.Kind == 0 {
 		return nil, nil // it is empty

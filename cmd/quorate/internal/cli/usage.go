@@ -84,7 +84,8 @@ func Unknown(root *cobra.Command, args []string) error {
 	c := root
 	for _, word := range args {
 		switch {
-		case !c.HasSubCommands() || word == "--" || strings.HasPrefix(word, "__"): // cobra's own, for completion
+		// Cobra's own, for completion.
+		case !c.HasSubCommands() || word == "--" || strings.HasPrefix(word, "__"):
 			return nil
 		case strings.HasPrefix(word, "-"):
 			continue

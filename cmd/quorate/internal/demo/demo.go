@@ -32,8 +32,9 @@ type Config struct {
 	Length         time.Duration // about
 	TTL            time.Duration
 	Out            io.Writer
-	Program        string                              // how the reader starts this program, for the advice at the end
-	Command        func(arguments ...string) *exec.Cmd // starts this program
+	// How the reader starts this program, for the advice at the end.
+	Program string
+	Command func(arguments ...string) *exec.Cmd // starts this program
 }
 
 // ErrInterrupted says that the context ended before the demo did.
