@@ -1,7 +1,7 @@
 package transport
 
-// How long the next attempt to connect waits, how patient the attempt is, and
-// what happens to the connection of an attempt that is given up.
+// How long to wait before the next attempt to connect, how patient that attempt
+// is, and what happens to the connection of an abandoned attempt.
 
 import (
 	"context"
@@ -18,9 +18,9 @@ const (
 	// little, and short enough that a restarted node is back before a caller
 	// notices.
 	minBackoff = 20 * time.Millisecond
-	// maxBackoff bounds how long a node that is back stays unused. Clients
-	// reconnect at random times below it, so that they do not all arrive at
-	// once.
+	// maxBackoff bounds how long a node stays unused after it has come back.
+	// Clients reconnect at random times below it, so that they do not all
+	// arrive at once.
 	maxBackoff = time.Second
 )
 
@@ -42,17 +42,17 @@ func (b *backoff) stepTimeout(stall time.Duration) time.Duration {
 	return min(stall<<b.slow, maxStep*stall)
 }
 
-// failed takes the error of a failed attempt. Only a timeout makes the next
-// attempt more patient. A refused connection does not.
+// failed records the error of a failed attempt. A timeout makes the next
+// attempt more patient; a refused connection does not.
 func (b *backoff) failed(err error) {
 	if slow(err) {
 		b.slow = min(b.slow+1, 4)
 	}
 }
 
-// lasted takes how long a broken connection was up. If it had answered a
-// command, the next pause is no longer than that. So a node whose connections
-// are reset again and again is up for half of the time.
+// lasted records how long a broken connection was up. If it had answered a
+// command, the next pause is no longer than that, so a node whose connections
+// keep being reset is still up half of the time.
 func (b *backoff) lasted(d time.Duration, served bool) {
 	if d > maxBackoff {
 		*b = backoff{}
@@ -62,7 +62,8 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 }
 
 // misbehaves reports whether a node that answered broke the protocol. It will
-// probably do so again, so the pause doubles, however much was answered.
+// probably break it again, so the pause doubles no matter how much was
+// answered.
 func misbehaves(cause error) bool {
 	return errors.Is(cause, resp.ErrProtocol) || errors.Is(cause, errMisplaced) || errors.Is(cause, errUnasked)
 }
@@ -80,8 +81,9 @@ func (b *backoff) sleep(ctx context.Context) {
 	}
 }
 
-// slow reports whether err is a timeout: of a step here, of a dial, or of the
-// operating system. Only these make the next attempt more patient: see backoff.
+// slow reports whether err is a timeout: of a step in this package, of a dial,
+// or of the operating system. Only a timeout makes the next attempt more
+// patient: see backoff.
 func slow(err error) bool {
 	t, ok := errors.AsType[net.Error](err)
 	return ok && t.Timeout()
@@ -94,8 +96,8 @@ func slow(err error) bool {
 //
 //	nc.SetDeadline(time.Now().Add(patience))
 //
-// When many clients connect at once, none has sent all its bytes by then. All
-// of them begin again, and none ever connects.
+// If many clients connect at once, none of them has sent all its bytes by that
+// time. All begin again, and none ever connects.
 type steady struct {
 	net.Conn
 	timeout time.Duration // for one step; 0: no deadlines
@@ -137,9 +139,10 @@ func (s *steady) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// within returns the result of f, or the cause of ctx if that ends first. A
-// Dialer or a provider of credentials may ignore its context; go-redis's own
-// Dialer does for TLS. A late result goes to tooLate.
+// within returns the result of f, or the cause of ctx if ctx ends first. It is
+// for code that may ignore its context: an application's Dialer or provider of
+// credentials, and go-redis's own Dialer for TLS. A late result goes to
+// tooLate.
 func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
 	type result struct {
 		v   T

@@ -1,11 +1,11 @@
 package transport
 
-// How commands are appended, and how several become one. Most of what a short
-// script costs a node is the same whatever the script does. So if many callers
-// are active (see busyThreshold), the commands of one write are combined into
-// one.
-// Invariant: the order stays that of Append, and no command waits for others to
-// join it, except at a distant node: see farAway.
+// How commands are appended, and how several become one. Most of the cost of a
+// short script is the same whatever the script does. So if many callers are
+// active (see busyThreshold), the commands of one write are combined into one
+// command.
+// Invariant: commands stay in the order of Append, and no command waits for
+// others to join it, except at a distant node: see farAway.
 
 import (
 	"time"
@@ -21,9 +21,9 @@ const MaxBatch = 32
 // everyone's commands in one write.
 const busyThreshold = 4
 
-// push queues a command for writing and for its answer in one step, so that
-// bytes and receivers have the same order. Called with Ordered.mu held. It
-// never blocks: it only copies bytes into a buffer.
+// push queues a command for writing and queues the receiver of its answer in
+// one step, so that bytes and receivers have the same order. Called with
+// Ordered.mu held. It never blocks: it only copies bytes into a buffer.
 func (c *conn) push(cmd Command, until, now time.Duration) {
 	if c.addToBatch(cmd, until, now) {
 		return
@@ -52,10 +52,10 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 }
 
 // addToBatch adds a command to the batch, or returns false if it must be sent
-// on its own. That is the case for commands that are not items, and in two
-// other cases. If few commands are in flight, there is usually nothing to
-// combine, and an item is encoded twice. Until resendUntil, leaves are sent
-// twice, and nothing else may be.
+// on its own. Commands that are not items are sent on their own. So are all
+// commands while few are in flight: there is usually nothing to combine, and an
+// item would be encoded twice for nothing. And so are all commands until
+// resendUntil, because leaves are then sent twice, and nothing else may be.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
 	if !ok || c.batcher == nil || c.pending < busyThreshold || until > 0 && now < c.resendUntil {
@@ -104,7 +104,7 @@ func (c *conn) closeBatch() {
 		start := len(c.out)
 		c.out = c.batcher.Append(c.out, p.kind, p.keys, p.args, p.nKeys, p.nArgs)
 		c.enter(entry{at: p.entries[0].at, batch: p.entries, size: int32(len(c.out) - start)})
-		p.entries = nil // they belong to the reader now
+		p.entries = nil // the reader owns them now
 		if k := len(c.spares); k > 0 {
 			p.entries, c.spares = c.spares[k-1], c.spares[:k-1]
 		}

@@ -26,7 +26,7 @@ type conn struct {
 	batcher Batch
 	info    *Info
 	greeted bool // Hello was called
-	slotted bool // it goes to a slot of a cluster
+	slotted bool // the connection goes to a slot of a cluster
 
 	items []Command // the items of a batch
 	spent []entry   // the entries of the last batch, for reuse
@@ -42,14 +42,14 @@ type conn struct {
 	spare      []byte // the other buffer
 	writing    bool   // a goroutine is in nc.Write; only one may be
 	unanswered fifo.Queue[entry]
-	batch      batch     // comes after unanswered, and is not written yet
+	batch      batch     // comes after unanswered; not written yet
 	spares     [][]entry // buffers for the next batches
 	pending    int       // unanswered commands, counting each item of a batch
-	window     window    // bounds pending
+	window     window    // limits pending
 	answers    uint64    // how many answers have arrived
-	bytes      int       // encoded size of the unanswered
-	cause      error     // why it is dead
-	owed       bool      // answers were missing when it died
+	bytes      int       // encoded size of the unanswered commands
+	cause      error     // why the connection is dead
+	owed       bool      // answers were missing when the connection died
 	reading    reading
 	served     bool // a command other than the transport's own has been answered
 
@@ -88,14 +88,14 @@ type batch struct {
 	first, length int // where the first one is in conn.out
 }
 
-// reading says who reads: the reader goroutine or a caller. Ordered.mu guards
+// reading tracks who reads: the reader goroutine or a caller. Ordered.mu guards
 // it.
 type reading struct {
 	resting bool          // the reader goroutine does not read
 	caller  bool          // a caller reads, while the reader goroutine rests
-	cut     bool          // the caller's time is over: its read ends
+	cut     bool          // the caller's turn is over, so its read must end
 	turns   uint          // how often callers have read
-	not     time.Duration // no caller reads before this time, since Ordered.epoch
+	not     time.Duration // no caller may read before this time, since Ordered.epoch
 	pause   time.Duration // the last such pause; 0: the last caller got its answer in time
 	look    chan struct{} // tells the reader goroutine to check whether it should read; capacity 1
 }

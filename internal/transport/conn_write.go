@@ -1,7 +1,7 @@
 package transport
 
-// Writing to a connection: either the goroutine that flushes writes, or the
-// writer goroutine does, one at a time.
+// Writing to a connection, either by the goroutine that calls Flush or by the
+// writer goroutine.
 // Invariant: only one goroutine writes at a time, and each writes everything
 // that was appended before, in order.
 
@@ -16,9 +16,9 @@ import (
 // limit the writer goroutine takes that risk.
 const directLimit = 32 << 10
 
-// writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
-// whether more has been appended since. Called with Ordered.mu held, while no
-// goroutine is writing. Two buffers alternate.
+// writeOnce writes what is pending, without Ordered.mu during the write, and
+// reports whether more was appended in the meantime. Called with Ordered.mu
+// held, while no goroutine is writing. Two buffers alternate.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.closeBatch()
 	buf := c.out
@@ -67,8 +67,7 @@ func (y *yieldBackoff) yield() {
 }
 
 // took decides, from how long a yield took, when the writer may yield again.
-// The pause doubles from firstPause to lastPause, and one short yield resets
-// it.
+// The pause doubles from firstPause up to lastPause. One short yield resets it.
 func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	if d <= shortTurn {
 		y.pause = 0
@@ -78,10 +77,10 @@ func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	y.not = began.Add(d + y.pause)
 }
 
-// farAway is the round trip from which on the writer waits a twentieth of it
-// before writing. A lone caller that needs no answer from such a node has many
-// commands unanswered there, and would otherwise pay for a write for each of
-// them.
+// farAway is the round trip above which the writer waits before each write, for
+// a twentieth of the round trip. Even a single caller, which does not wait for
+// the answers of such a node, has many commands in flight to it, and would
+// otherwise pay for a separate write for each.
 const farAway = 10 * time.Millisecond
 
 // write is the writer goroutine. It and a sender that flushes take turns:
@@ -94,7 +93,7 @@ func (c *conn) write(l *Ordered) {
 		case <-c.dead:
 			return
 		}
-		// Yield without the lock, so that others can append meanwhile.
+		// Yield without the lock, so that others can append in the meantime.
 		turn.yield()
 		l.mu.Lock()
 		if far := c.window.rtt; far >= farAway {
@@ -116,7 +115,7 @@ func (l *Ordered) Flush() {
 	l.mu.Lock()
 	c := l.cur
 	if c == nil || c.writing || !c.unwritten() {
-		l.mu.Unlock() // the goroutine that is writing looks again afterwards
+		l.mu.Unlock() // the goroutine that is writing checks again afterwards
 		return
 	}
 	if c.bytes > directLimit || c.pending > busyThreshold {

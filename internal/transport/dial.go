@@ -1,7 +1,7 @@
 package transport
 
 // What a client's options mean for a connection, where the connection goes, and
-// when a silent attempt is given up early.
+// when a silent attempt is abandoned early.
 // Invariant: go-redis does not touch a connection once its Dialer has returned
 // it.
 
@@ -22,8 +22,8 @@ import (
 )
 
 // usable returns why a client's options cannot be used, or nil if they can. The
-// transport makes its own connections, so what go-redis would call for each
-// command or connection is not called.
+// transport makes its own connections, so a Limiter or OnConnect, which
+// go-redis would call, would silently not be called.
 func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) error) error {
 	switch {
 	case limiter != nil:
@@ -103,15 +103,15 @@ func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Durat
 		nc, err = within(ctx, func() (net.Conn, error) { return dialed(o.Dialer(ctx, o.Network, o.Addr)) }, discard)
 		return nc, o.Addr, err
 	}
-	if addr, err = d.asker.masterAddr(ctx, timeout/2); err == nil { // the dial has the other half
+	if addr, err = d.asker.masterAddr(ctx, timeout/2); err == nil { // the other half is for the dial
 		nc, err = d.asker.dial(ctx, addr)
 	}
 	return nc, addr, err
 }
 
 // advise adds a remedy to an error of connecting. If only one side speaks TLS,
-// neither side says so: a server with TLS ends the connection, and a server
-// without it waits for the end of a line.
+// no error says so: a server with TLS ends the connection, and a server without
+// TLS waits for the end of a line.
 func (d *dialer) advise(err error) error {
 	encrypted := d.to() != nil && d.to().TLSConfig != nil
 	op, _ := errors.AsType[*net.OpError](err)
@@ -138,18 +138,18 @@ func (d *dialer) advise(err error) error {
 	return err
 }
 
-// probeInParallel opens other connections while a patient attempt has heard
-// nothing for a Stall, one at a time, for up to a Stall each. Once one of them
-// is answered, it calls lost, which ends the patient attempt, and the next
-// attempt follows. The extra connections only log in, so no command that
+// When a patient attempt has heard nothing for a Stall, probeInParallel opens
+// other connections, one at a time, for up to a Stall each. If one of them gets
+// an answer, probeInParallel calls lost, which ends the patient attempt so that
+// the next one can begin. The extra connections only log in, so no command that
 // changes anything is sent twice. heard is closed when the patient attempt has
 // heard something.
 //
-// Note: it would be incorrect to wait only for the patient attempt. TCP
+// Note: It would be incorrect to wait only for the patient attempt. TCP
 // retransmits after up to 8 s, and proxies accept connections even while
-// packets are lost. So after a cut of 20 s, a working node would stay unused
-// for up to 16 s more. It would also be incorrect to be impatient: a node that
-// a whole fleet connects to is slow for every client.
+// packets are lost, so after an outage of 20 s a working node would stay unused
+// for up to 16 s more. It would also be incorrect to be impatient: while a
+// whole fleet connects to a node, it is slow for every client.
 func (d *dialer) probeInParallel(ctx context.Context, heard <-chan struct{}, lost context.CancelCauseFunc) {
 	t := time.NewTimer(d.cfg.Stall)
 	defer t.Stop()
@@ -176,8 +176,8 @@ func (d *dialer) probeInParallel(ctx context.Context, heard <-chan struct{}, los
 }
 
 // responds reports whether the node answers on another connection. A refusal
-// says nothing about the patient attempt, which may have the only place for
-// this client.
+// says nothing about the patient attempt, which may occupy the only connection
+// that the server allows this client.
 func (d *dialer) responds(ctx context.Context) bool {
 	o, err := d.open(ctx, d.cfg.Stall)
 	if err != nil {

@@ -1,20 +1,20 @@
 package transport
 
-// Nodes that are not a single server: a Sentinel set, or a Redis Cluster, of
-// which the connection goes to one slot. The connection follows the master.
+// Nodes that are not a single server: a Sentinel set, or one slot of a Redis
+// Cluster. The connection follows the master.
 //
 // For a cluster, the given client asks the servers which of them serves which
 // slot and caches the answer for all slots. So this package asks the client.
-// Invariant: no command gets an answer that says that a server does not serve
-// its slot, or only a part of it. The connection ends instead, as if it had
-// broken before the answer: leaves are sent again on the next one, other
+// Invariant: no command gets an answer that says that the server does not serve
+// its slot, or serves only a part of it. The connection ends instead, as if it
+// had broken before the answer: leaves are sent again on the next one, other
 // commands get ErrBroken, and no handshake succeeds until one server serves the
 // whole slot.
 //
-// For a Sentinel set, the Sentinels are asked at each dial. A Sentinel that
-// demotes a master ends the connections to it, and the next dial goes to the
-// new master. That does not happen if the old master is cut off from the
-// Sentinels, so this file asks now and then.
+// For a Sentinel set, the Sentinels are asked at each dial. When a Sentinel
+// demotes a master, it ends the connections to it, and the next dial goes to
+// the new master. It cannot end them if the old master is cut off from the
+// Sentinels, so follow also asks from time to time.
 
 import (
 	"context"
@@ -31,8 +31,8 @@ import (
 // followEvery is the shortest interval between two queries to the Sentinels.
 const followEvery = time.Second
 
-// follow ends c when there is a new master. Each connection has a goroutine for
-// it, which ends with the connection. A query that fails is ignored.
+// follow ends c when there is a new master. It runs on a goroutine of its own,
+// which ends with the connection. Failed queries are ignored.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()
@@ -89,17 +89,18 @@ func (d *dialer) slotMaster(ctx context.Context) (*redis.Client, error) {
 }
 
 // hasMoved reports whether the slot has another master. The client refreshes
-// the slots every ten seconds. A command notices at once: see elsewhere.
+// the slots every ten seconds. A command notices a move at once: see elsewhere.
 func (d *dialer) hasMoved(ctx context.Context) bool {
 	client, err := d.slotMaster(ctx)
 	return err == nil && client.Options().Addr != d.to().Addr
 }
 
-// elsewhere returns why a connection that got this answer must end, or nil if
-// it need not. MOVED: another server has the slot. ASK and TRYAGAIN: the slot
-// is being moved, and this server lacks some of its keys. CLUSTERDOWN: the
+// elsewhere returns why a connection that received this answer must end, or nil
+// if it need not end. MOVED: another server has the slot. ASK and TRYAGAIN: the
+// slot is being moved, and this server lacks some of its keys. CLUSTERDOWN: the
 // server does not know whether it still has the slot. The error does not wrap
-// the answer, because no caller may take the answer for one to its command.
+// the answer, because a caller must not mistake it for the answer to its own
+// command.
 func (c *conn) elsewhere(answer error) error {
 	e, ok := answer.(resp.Error)
 	if !ok || !c.slotted {

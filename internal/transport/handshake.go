@@ -1,7 +1,7 @@
 package transport
 
-// The first bytes of a connection, before it carries commands, and what the
-// node is asked about itself.
+// The handshake of a connection, before it carries commands, and the questions
+// to the node about itself.
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// handshake takes one round trip if there is nothing to tell the node, else
-// two. It runs on run's goroutine. No other goroutine knows the connection yet,
-// so it takes no lock while it waits for answers.
+// handshake takes two round trips, or one if Hello has nothing to send. It runs
+// on run's goroutine. No other goroutine knows the connection yet, so handshake
+// needs no lock.
 func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if err := l.greet(c, w, login); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	return failed
 }
 
-// greet authenticates the connection and asks the node about itself. Nothing
-// that it sends changes anything on the node. All questions are written before
-// the first answer is read: one round trip, however many there are.
+// greet authenticates the connection and asks the node about itself. It changes
+// nothing on the node. All questions are written before the first answer is
+// read, so they take one round trip in all.
 func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	out := appendSteps(nil, login)
 	for _, words := range questions {
@@ -81,8 +81,8 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		var refused error
 		var v []resp.Value
 		v, refused, err = c.readReply()
-		// Later answers may have waited behind slow ones: the first one
-		// measures the way.
+		// Only the first answer measures the round trip: later ones may have
+		// waited behind slow answers.
 		if i == 0 {
 			c.info.RoundTrip = time.Since(began)
 		}
@@ -90,7 +90,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		case step.hello && err == nil && refused == nil && subscribesBeside(v):
 			c.info.Protocol = 3
 		case refused != nil && !step.accepts(refused):
-			err = step.refused(refused) // the answers after this one say nothing more
+			err = step.refused(refused) // later answers add nothing
 		case refused != nil && step.hello && !strings.HasPrefix(refused.Error(), "ERR unknown command"):
 			turned = step.refused(refused)
 		case err != nil && turned != nil:
@@ -114,8 +114,9 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	return err
 }
 
-// upgrade adds HELLO 3 where the node knows the user already. A node may refuse
-// it: an old one, one that forbids it, or a proxy. It then goes on with RESP2.
+// upgrade adds HELLO 3 at the point where the node already knows the user. Old
+// nodes, proxies and nodes that forbid HELLO refuse it, and the connection goes
+// on with RESP2.
 func upgrade(login []loginStep) []loginStep {
 	at := 0
 	if first := login[0]; first.words[0] == "AUTH" {
@@ -124,9 +125,9 @@ func upgrade(login []loginStep) []loginStep {
 	return slices.Insert(login, at, loginStep{words: []string{"HELLO", "3"}, hello: true})
 }
 
-// subscribesBeside reports whether a server, by its answer to HELLO, is known
-// to execute commands on a subscribed connection. Others may speak RESP3 and
-// refuse them, as miniredis does.
+// subscribesBeside reports whether a server, judging by its answer to HELLO,
+// executes commands on a subscribed connection. Other servers, such as
+// miniredis, may speak RESP3 and still refuse such commands.
 func subscribesBeside(hello []resp.Value) bool {
 	for i := 0; i+1 < len(hello); i += 2 {
 		if string(hello[i].Str) == "server" {
@@ -136,8 +137,8 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
-// abandon gives the commands of a handshake that failed their one Reply.
-// Without it a command of Hello would stay under way forever.
+// abandon calls Reply for the commands of a failed handshake. Without this a
+// command from Hello would seem to be in flight forever.
 func abandon(cmds []Command, cause error) {
 	err := fmt.Errorf("%w: %w", ErrBroken, cause)
 	for _, cmd := range cmds {
@@ -146,7 +147,7 @@ func abandon(cmds []Command, cause error) {
 }
 
 // readReply reads one answer: refused is the node's error, err the
-// connection's. Nothing is subscribed yet, so a push is of no interest.
+// connection's. Nothing is subscribed yet, so pushes are ignored.
 func (c *conn) readReply() (v []resp.Value, refused, err error) {
 	for v, err = c.rd.Read(); err == nil && c.rd.IsPush(); v, err = c.rd.Read() {
 	}
@@ -159,14 +160,13 @@ func (c *conn) readReply() (v []resp.Value, refused, err error) {
 	return v, nil, err
 }
 
-// whyClosed adds to the error of a write why the node has closed the
-// connection, if it has said so.
-// What the node has said is read before the error counts. With TLS
-// 1.3 the client's side of the handshake is over before the server has seen
-// that a certificate is missing.
+// whyClosed adds the node's reason to the error of a failed write, if the node
+// has sent one before it closed the connection. With TLS 1.3, for example, the
+// client's side of the handshake ends before the server notices that a
+// certificate is missing.
 func (c *conn) whyClosed(err error) error {
 	if slow(err) {
-		return err // a read would wait as long again
+		return err // a read would take just as long again
 	}
 	_, refused, why := c.readReply()
 	if refused != nil {
@@ -177,8 +177,8 @@ func (c *conn) whyClosed(err error) error {
 	return fmt.Errorf("%w: %w", err, why)
 }
 
-// identify fills c.info from the answers to questions. None is indispensable,
-// so a refusal is not an error.
+// identify fills c.info from the answers to questions. None of them is
+// indispensable, so a refusal is not an error.
 func (c *conn) identify() error {
 	for i := range questions {
 		v, refused, err := c.readReply()
@@ -198,14 +198,14 @@ func (c *conn) identify() error {
 }
 
 // questions ask a node about itself. identify knows them by their index. They
-// go out with the login, so that a connection that has nothing to tell the node
-// takes one round trip.
+// are sent together with the login, so that a handshake takes one round trip if
+// Hello has nothing to send.
 var questions = [][]string{
 	{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
 }
 
-// parse takes one section of INFO. It ignores what it does not know: servers of
-// other makes send other fields. What is missing stays zero.
+// parse reads one section of INFO. It ignores unknown fields, which other kinds
+// of servers send. Missing fields stay zero.
 func (i *Info) parse(section string) {
 	host := ""
 	for line := range strings.Lines(section) {
@@ -218,7 +218,7 @@ func (i *Info) parse(section string) {
 		case "role":
 			i.Role = short(value)
 		case "redis_mode":
-			if value == "sentinel" { // it has no role
+			if value == "sentinel" { // a Sentinel reports no role
 				i.Role = value
 			}
 		case "master_host":
@@ -239,8 +239,8 @@ func (i *Info) parse(section string) {
 	}
 }
 
-// short returns a word of a usual length, else nothing: it goes back to the
-// node with every connection.
+// short returns s if it is a word of the usual length, otherwise "". The word
+// is sent back to the node with every connection.
 func short(s string) string {
 	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 		return ""
@@ -249,10 +249,10 @@ func short(s string) string {
 }
 
 // aofNotReady reports whether the server was a replica until a moment ago and
-// has not yet rewritten its append-only file. Until then it does not write to
-// that file, so fsync=always protects nothing: a restart brings back the
-// earlier data, with a marker that says that all is well. So the server must
-// confirm nothing.
+// has not yet rewritten its append-only file. Until it has, it does not write
+// to that file, so fsync=always protects nothing: a restart would bring back
+// the earlier data, with a marker that says that nothing is missing. So such a
+// server must not confirm anything.
 func (i *Info) aofNotReady() bool {
 	return i.AOFEnabled && i.FsyncAlways && i.Former != "" && i.Rewriting
 }

@@ -1,6 +1,7 @@
 package transport
 
-// Logging in to a node: user and password, database, name of the connection.
+// The login to a node: user and password, database, and the name of the
+// connection.
 
 import (
 	"cmp"
@@ -62,9 +63,9 @@ func appendSteps(out []byte, login []loginStep) []byte {
 	return out
 }
 
-// needless reports whether a node refuses a password because it needs none. It
-// then admits every client, so the refusal is no error. (go-redis authenticates
-// with HELLO, which accepts any password there.)
+// needless reports whether a node refuses a password because it needs none.
+// Such a node admits every client, so the refusal is not an error. (go-redis
+// authenticates with HELLO, which accepts any password there.)
 func needless(refused error) bool {
 	return strings.HasPrefix(refused.Error(), "ERR AUTH <password> called without any password configured")
 }
@@ -94,8 +95,7 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 
 // ErrCredentials says that a node refused credentials that may change: the
 // client has a provider, and the next attempt to connect will ask it again.
-// That resolves errors about a token that has expired or that the node does not
-// know yet.
+// That helps if a token has expired, or if the node does not know it yet.
 var ErrCredentials = errors.New("the client's provider of credentials is asked again")
 
 // provided reports whether the credentials of the next connection may differ.
@@ -112,8 +112,8 @@ func badCredentials(err error) bool {
 }
 
 // streamed asks a streaming provider for its current credentials. Later updates
-// apply from the next connection on, as with other providers: a node that ends
-// connections with expired credentials causes one at once.
+// apply from the next connection on, as with other providers. If a node ends
+// connections with expired credentials, the next connection follows at once.
 func streamed(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	current, unsubscribe, err := p.Subscribe(ignored{})
 	if err != nil {

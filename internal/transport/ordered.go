@@ -1,6 +1,6 @@
 package transport
 
-// The state of an Ordered: what it accepts, keeps and refuses.
+// The state of an Ordered: which commands it takes, keeps and refuses.
 
 import (
 	"context"
@@ -10,23 +10,24 @@ import (
 )
 
 // Ordered keeps one ordered, multiplexed, full-duplex connection to one Redis
-// node, for commands and for what the node says unasked. A node that does not
-// speak RESP3 needs another one for that. A pool has no order: here a command
+// node, for commands and for pushes. A node that does not speak RESP3 needs a
+// second connection for pushes. Unlike a pool, it preserves order: a command
 // sent after another one is executed after it.
 //
-// A late answer breaks nothing: commands have no timeout of their own, and
-// answers are matched in order whenever they come. Append takes no more than
-// the node can answer in time: see window. Memory is bounded in any case: see
-// Config.Stall, MaxPending and MaxBytes.
+// A late answer does no harm: commands have no timeout of their own, and
+// answers are matched in order whenever they arrive. Append takes no more
+// commands than the node can answer in time: see window. Memory is bounded in
+// any case: see Config.Stall, MaxPending and MaxBytes.
 //
-// Commands unanswered when the connection breaks get ErrBroken: the node may
-// execute them yet, as what a stopped node has not read lies in its socket
-// buffer. The next connection sends Lasting commands, that is leaves, again.
-// Those of its first second are repeated a second later, behind what the node
-// had not read.
+// Commands that are unanswered when the connection breaks get ErrBroken. The
+// node may still execute them: a stopped node may find them in its socket
+// buffer when it continues. The next connection sends Lasting commands, that
+// is, leaves, again. Leaves sent in its first second are repeated a second
+// later, so that they also come after anything that the node still had to read
+// from the old connection.
 //
-// It is safe for concurrent use. mu guards what stands below it, and the part
-// of the current conn that is written and answered.
+// It is safe for concurrent use. mu guards the fields below it, and the part of
+// the current conn that concerns writing and answers.
 type Ordered struct {
 	dialer
 	resp3  bool // the client's options allow it
@@ -39,17 +40,17 @@ type Ordered struct {
 	cur      *conn         // nil while down
 	dying    bool          // cur has failed, but is not settled yet
 	downErr  error         // wraps ErrDown; why cur is nil
-	info     *Info         // of the latest connection; what it points to does not change
-	kept     []entry       // Lasting commands to be sent when up again
-	refused  []refusal     // errors to be delivered
+	info     *Info         // of the latest connection; the Info itself does not change
+	kept     []entry       // Lasting commands to send on the next connection
+	refused  []refusal     // errors to deliver
 	refusing bool          // a goroutine is delivering them
 	idle     *sync.Cond    // refusing has become false
 	closed   bool          // Close was called
-	wanted   bool          // a command found no room: Room is to be called when there is some
-	drained  chan struct{} // Close waits for it; nil while it does not
+	wanted   bool          // a command found no room: call Room when there is some
+	drained  chan struct{} // Close waits for it; nil while Close is not waiting
 
-	// Only run touches these. The node may still read the last connection, and
-	// is to get leaves again that it had on one since.
+	// Only run touches stale. It means that the node may still read from the
+	// last connection, so leaves sent since then must be repeated.
 	stale  bool
 	again  []byte
 	agains int
@@ -62,22 +63,22 @@ type refusal struct {
 	err error
 }
 
-// pushes is where the pushes come from. Only run touches it, and the reader of
-// the current connection while it is up.
+// pushes tracks where pushes come from. Only run touches it, and while a
+// connection is up its reader does too.
 type pushes struct {
 	called   bool               // Subscribed or PushDown has been called
 	up       bool               // Subscribed was called last
-	listener context.CancelFunc // ends the connection for pushes; nil: there is none
-	ended    chan struct{}      // closed when it has
-	addr     string             // of the server that it was begun for
+	listener context.CancelFunc // ends the separate connection for pushes; nil if there is none
+	ended    chan struct{}      // closed when that connection has ended
+	addr     string             // address of the server that the connection goes to
 }
 
 func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cur != nil {
-		// The node has not refused the connection, so the pause is that of a
-		// connection that was used.
+		// The node has not refused the connection, so the next pause is the
+		// same as after a connection that was used.
 		l.cur.served = true
 		l.fail(l.cur, cause)
 	}
@@ -86,10 +87,10 @@ func (l *Ordered) Reconnect(cause error) {
 func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	until := time.Duration(0) // since epoch; 0 for what is not sent again
+	until := time.Duration(0) // since epoch; 0 if the command is not sent again
 	if k, ok := cmd.(Lasting); ok {
 		if t := k.Until(); !t.IsZero() {
-			until = max(1, t.Sub(l.epoch)) // a leave whose time is over must not be one that never lasted
+			until = max(1, t.Sub(l.epoch)) // never 0 for a Lasting command, even if its time is over
 		}
 	}
 	if u != Certain && l.full(until, u == Urgent) {
@@ -102,13 +103,15 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 		return l.refuseOrKeep(cmd, until, now)
 	}
 	c.push(cmd, until, now)
-	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes { // also by Certain commands
-		l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
+	// Certain commands can exceed the limits too.
+	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
+		l.fail(c, errOverflow) // the reader settles its commands, including this one
 	}
 	return Taken
 }
 
-// full reports whether there is no room for a command. Ordered.mu is held.
+// full reports whether there is no room for a command. Called with Ordered.mu
+// held.
 func (l *Ordered) full(until time.Duration, urgent bool) bool {
 	switch c := l.cur; {
 	case l.closed:
@@ -120,17 +123,17 @@ func (l *Ordered) full(until time.Duration, urgent bool) bool {
 	}
 }
 
-// unwant reports whether a command was refused for lack of room, once.
-// Ordered.mu is held.
+// unwant reports whether a command was refused for lack of room since the last
+// call. Called with Ordered.mu held.
 func (l *Ordered) unwant() bool {
 	wanted := l.wanted
 	l.wanted = false
 	return wanted
 }
 
-// refuseOrKeep is what becomes of a command that finds no connection. At most
-// half of MaxPending is kept, so that what is sent again on the next
-// connection does not break it by its number.
+// refuseOrKeep handles a command while there is no connection. It keeps at most
+// half of MaxPending, so that the commands that are sent again do not overload
+// the next connection.
 func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) Fate {
 	switch {
 	case l.closed:
@@ -144,9 +147,9 @@ func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) Fate {
 	return Refused
 }
 
-// refuse has a goroutine deliver err. Append must not call Reply, because its
-// caller may hold the lock that Reply takes. The goroutine exists only while
-// there is something to deliver, so also after Close.
+// refuse makes a goroutine deliver err, because the caller of Append may hold
+// the lock that Reply takes. The goroutine exists only while there is something
+// to deliver, even after Close.
 func (l *Ordered) refuse(cmd Command, err error) {
 	l.refused = append(l.refused, refusal{cmd, err})
 	if !l.refusing {
@@ -155,8 +158,8 @@ func (l *Ordered) refuse(cmd Command, err error) {
 	}
 }
 
-// deliverRefusals calls Reply for what was refused, in the order of Append and
-// without the lock. A Reply may append, so it looks again until nothing is
+// deliverRefusals calls Reply for the refused commands, in the order of Append
+// and without the lock. A Reply may append, so it repeats until nothing is
 // left.
 func (l *Ordered) deliverRefusals() {
 	l.mu.Lock()
@@ -174,8 +177,8 @@ func (l *Ordered) deliverRefusals() {
 	l.idle.Broadcast()
 }
 
-// now is the time since epoch, on the monotonic clock: a set wall clock moves
-// no deadline here.
+// now returns the time since epoch on the monotonic clock, so setting the wall
+// clock moves no deadline.
 func (l *Ordered) now() time.Duration { return time.Since(l.epoch) }
 
 func (l *Ordered) State(now time.Time) State {
@@ -189,35 +192,34 @@ func (l *Ordered) State(now time.Time) State {
 		s.Err = l.downErr
 	default:
 		s.Busy = c.pending > busyThreshold
-		if c.unanswered.Len() > 0 { // else the members of a batch have only just been appended
+		if c.unanswered.Len() > 0 { // otherwise the items of a batch have only just been appended
 			s.Waiting = max(0, now.Sub(l.epoch)-c.unanswered.First().at)
 		}
 	}
 	return s
 }
 
-// fail declares c dead, once. Ordered.mu is held; run closes the socket, which
-// ends a read and a write that hang.
+// fail declares c dead, once. run then closes the socket, which ends reads and
+// writes that hang. Called with Ordered.mu held.
 func (l *Ordered) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return
 	}
 	c.closeBatch()
-	// The items of an open batch are in no queue yet. closeBatch has put them
-	// into unanswered, where settle finds them.
+	// The items of an open batch were in no queue. closeBatch has put them into
+	// unanswered, where settle finds them.
 	c.cause, c.owed = cause, c.unanswered.Len() > 0
 	close(c.dead)
 	if l.cur == c {
-		// Between here and the end of settle there is neither a connection nor
-		// a kept leave to be seen. dying says so: Close must not take that for
-		// drained.
+		// Until settle has finished, there is neither a connection nor a kept
+		// leave to see. dying keeps Close from mistaking that for drained.
 		l.cur, l.dying = nil, true
 		l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
 	}
 }
 
-// Close see [Transport]. Lasting commands that still have no connection are
-// waited for, too.
+// Close: see [Transport]. It also waits for Lasting commands that have no
+// connection yet.
 func (l *Ordered) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -230,12 +232,12 @@ func (l *Ordered) Close(ctx context.Context) error {
 	l.drained = drained
 	l.checkDrained()
 	if l.cur != nil {
-		l.cur.wakeWriter() // what no Flush has followed would be waited for forever
+		l.cur.wakeWriter() // otherwise Close would wait forever for commands without a Flush
 	}
 	l.mu.Unlock()
 	left := 0
 	select {
-	case <-drained: // what others append from here on ends with the connection
+	case <-drained: // commands that others append from here on end with the connection
 	case <-ctx.Done():
 		l.mu.Lock()
 		if left = len(l.kept); l.cur != nil {
@@ -243,12 +245,12 @@ func (l *Ordered) Close(ctx context.Context) error {
 		}
 		l.mu.Unlock()
 	}
-	// The end of ctx ends run, which has watch fail the connection, and listen.
-	// wg counts them and follow. Each Reply that settle owes has been called
-	// when watch returns.
+	// Cancelling ctx ends listen, and ends run, whose watch fails the
+	// connection. wg counts these goroutines and follow. When watch returns,
+	// settle has called every Reply.
 	l.cancel()
 	l.wg.Wait()
-	l.probes.Wait() // they leave behind what hangs: see within
+	l.probes.Wait() // probes abandon calls that hang: see within
 	if l.asker != nil {
 		l.asker.close()
 	}
@@ -271,9 +273,9 @@ func (l *Ordered) Close(ctx context.Context) error {
 	return nil
 }
 
-// checkDrained wakes Close when nothing is pending any more. Ordered.mu is
-// held. It is called wherever one of its conditions may have come true: after
-// an answer, a settle, a raise, or leaves that were given up.
+// checkDrained wakes Close when nothing is pending any more. It is called
+// wherever one of its conditions may become true: after an answer, a settle or
+// a raise, and when leaves are given up. Called with Ordered.mu held.
 func (l *Ordered) checkDrained() {
 	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0) {
 		close(l.drained)

@@ -5,8 +5,8 @@ package transport
 // Invariant: Config.Subscribed is called after each gap in which a push can
 // have been lost.
 //
-// On one connection pushes and answers come in one order, which is one of those
-// that they can come in on two. So nothing may rest on that order.
+// With two connections, pushes and answers can arrive in any order relative to
+// each other. So no code may rely on the order in which they arrive on one.
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// subscribed calls Subscribed: also when it is up already, because each
-// SUBSCRIBE that is answered may follow a gap.
+// subscribed calls Subscribed, even if pushes are up already, because every
+// answered SUBSCRIBE may follow a gap.
 func (p *pushes) subscribed(l *Ordered) {
 	p.called, p.up = true, true
 	l.cfg.Subscribed()
 }
 
-// end calls PushDown if that is news: once after each subscription, and once if
-// there never was one.
+// end calls PushDown unless it was called last: once after each subscription,
+// and once if there never was one.
 func (p *pushes) end(l *Ordered, err error) {
 	if l.cfg.Channel != "" && (p.up || !p.called) {
 		p.called, p.up = true, false
@@ -35,7 +35,7 @@ func (p *pushes) end(l *Ordered, err error) {
 }
 
 // subscription is the SUBSCRIBE on the connection for commands. Its answer is a
-// push, which the reader takes for an answer: see take.
+// push, which take treats as an answer.
 type subscription struct {
 	l *Ordered
 	c *conn
@@ -45,8 +45,8 @@ func (s subscription) Append(dst []byte) []byte {
 	return resp.AppendCommand(dst, "SUBSCRIBE", s.l.cfg.Channel)
 }
 
-// Reply begins the pushes, or notes when the node refused them. If the
-// connection breaks before that, run calls end.
+// Reply starts the pushes, or records when the node refused them. If the
+// connection breaks first, run calls end.
 func (s subscription) Reply(_ []resp.Value, err error) {
 	if err == nil {
 		s.l.pushes.subscribed(s.l)
@@ -58,9 +58,9 @@ func (s subscription) Reply(_ []resp.Value, err error) {
 	}
 }
 
-// misplaced says why what was read last cannot be the answer to the oldest
-// unanswered command, nil if it can: a push answers SUBSCRIBE, and nothing else
-// does but an error. Ordered.mu is held.
+// misplaced returns why the last value read cannot answer the oldest unanswered
+// command, or nil if it can. Only a push or an error answers SUBSCRIBE, and a
+// push answers nothing else. Called with Ordered.mu held.
 func (c *conn) misplaced(err error) error {
 	if c.unanswered.Len() == 0 {
 		return errUnasked
@@ -72,25 +72,25 @@ func (c *conn) misplaced(err error) error {
 	return nil
 }
 
-// pushed takes what answers no command.
-// It runs on the goroutine that reads, with no lock held.
+// pushed handles a value that answers no command. It runs on the goroutine that
+// reads, with no lock held.
 func (l *Ordered) pushed(v []resp.Value) {
 	if len(v) == 3 && string(v[0].Str) == "message" {
 		l.cfg.Push(string(v[2].Str))
 	}
 }
 
-// subscribeTo begins the pushes on c. Ordered.mu is held. It is the first
-// command of a new connection.
+// subscribeTo sends the SUBSCRIBE for pushes on c, as the first command of a
+// new connection. Called with Ordered.mu held.
 func (l *Ordered) subscribeTo(c *conn, now time.Duration) {
 	if l.cfg.Channel != "" && c.info.Protocol == 3 {
 		c.pushOwn(subscription{l, c}, now)
 	}
 }
 
-// listenBeside begins the connection for pushes where c cannot carry them. It
-// ends that of another server, which may go on publishing what is out of date,
-// or nothing.
+// listenBeside opens a separate connection for pushes if c cannot carry them.
+// It ends such a connection to another server, which might go on publishing
+// outdated pushes, or none.
 func (l *Ordered) listenBeside(c *conn) {
 	p := &l.pushes
 	shared, addr := c.info.Protocol == 3, c.nc.RemoteAddr().String()
@@ -111,17 +111,18 @@ func (l *Ordered) listenBeside(c *conn) {
 	})
 }
 
-// keepAlive is a PING to a node that owes nothing: see subscribe. It also
-// receives the answer to a repeated leave. The leave itself gets its one Reply
-// from the answer to what was sent first.
+// keepAlive is a PING to a node that owes no answer: see subscribe. It also
+// receives the answer to a repeated leave, because the answer to the first copy
+// has already gone to the leave's Reply.
 type keepAlive struct{}
 
 func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PING") }
 func (keepAlive) Reply([]resp.Value, error) {}
 
-// listen keeps the push connection: subscribe, read, and again when it breaks.
-// It is a goroutine of its own, and the only one that uses the connection for
-// pushes. It ends with ctx: by Close, or by listenBeside, which waits for it.
+// listen keeps the push connection up: it subscribes, reads, and starts again
+// when the connection breaks. It runs on a goroutine of its own, the only one
+// that uses that connection. It ends with ctx: Close cancels it, and so does
+// listenBeside, which also waits for it.
 func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {
@@ -132,8 +133,8 @@ func (l *Ordered) listen(ctx context.Context) {
 		}
 		l.pushes.end(l, err)
 		if subscribed {
-			// A listener answers no command. One that stayed up for a while
-			// counts as served.
+			// A push connection answers no commands. If it stayed up for a
+			// while, it counts as served.
 			up := l.now() - began
 			pause.lasted(up, up >= minBackoff)
 		} else {
@@ -143,9 +144,9 @@ func (l *Ordered) listen(ctx context.Context) {
 	}
 }
 
-// subscribe returns when the push connection has ended. A subscriber cannot
-// tell silence from a node that is gone, hence the pings: each must be answered
-// within Stall.
+// subscribe opens the push connection and returns when it has ended. A
+// subscriber cannot distinguish a silent node from a dead one, so it sends
+// pings. Each must be answered within Stall.
 func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscribed bool, err error) {
 	o, err := l.open(ctx, timeout)
 	if err != nil {
@@ -189,9 +190,9 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 			l.pushes.subscribed(l)
 		}
 		l.pushed(v)
-		// Until then a read may take as long as a step of the handshake. From
-		// here on it may take the interval of pings, and Stall for the answer
-		// to one.
+		// Before the subscription a read may take as long as a step of the
+		// handshake. From here on it may take the interval of pings plus Stall
+		// for the answer to one.
 		if subscribed {
 			step.timeout = l.cfg.Stall + l.pingEvery()
 		}
@@ -201,8 +202,8 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 // pingEvery is the interval of pings: two of them fit into Stall.
 func (l *Ordered) pingEvery() time.Duration { return max(l.cfg.Stall/2, time.Millisecond) }
 
-// ping writes a ping now and then, until ctx ends or a write fails. A write
-// that hangs for Stall fails.
+// ping writes pings until ctx ends or a write fails. A write that hangs for
+// Stall fails.
 func (l *Ordered) ping(ctx context.Context, nc net.Conn) {
 	tick := time.NewTicker(l.pingEvery())
 	defer tick.Stop()

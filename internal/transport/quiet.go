@@ -1,6 +1,6 @@
 package transport
 
-// A cluster client that writes no lines of its own.
+// A cluster client that writes no log lines of its own.
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// quiet returns a client of the same cluster. If a dial fails, go-redis's pool
-// writes a line to go-redis's global logger, which is the application's to set.
-// Each reconnection would add a line, with the address of whichever server is
-// down. So the Dialer of this client never fails: its connection does. The
-// caller must close the client.
+// quiet returns a client of the same cluster that does not log failed dials. If
+// a dial fails, go-redis's pool writes a line to go-redis's global logger,
+// which belongs to the application; every reconnection would add a line with
+// the address of whichever server is down. So the Dialer of this client never
+// fails; its connection does. The caller must close the client.
 func quiet(c *redis.ClusterClient) *redis.ClusterClient {
 	o := *c.Options()
-	o.MinIdleConns = 0 // nothing but questions for the slot's master uses the pools
+	o.MinIdleConns = 0 // the pools are used only to ask for the slot's master
 	next := o.NewClient
 	o.NewClient = func(server *redis.Options) *redis.Client {
 		dial := server.Dialer

@@ -1,12 +1,11 @@
 package transport
 
-// The goroutines of a connection, and who reads it: its reader goroutine, or a
-// caller that is alone with the node. Waking another goroutine may take longer
+// The goroutines of a connection, and who reads it: the reader goroutine, or a
+// caller that is alone with the node. Waking another goroutine can take longer
 // than everything else that a client does for a lock, and a caller that reads
 // its own answer need not be woken.
-// Invariant: one goroutine at a time reads a connection. It passes each answer
-// to its receiver before the next answer is read, by it or by another
-// goroutine.
+// Invariant: one goroutine at a time reads a connection. Each answer is passed
+// to its receiver before any goroutine reads the next one.
 
 import (
 	"bufio"
@@ -19,24 +18,25 @@ import (
 )
 
 const (
-	// How often the reader goroutine looks while it rests. Each look wakes it,
-	// and costs the caller a few microseconds.
+	// How often the reader goroutine checks while it rests. Each check wakes
+	// it, and costs the caller a few microseconds.
 	restTick = 3 * time.Millisecond
-	// A caller reads until the reader goroutine has seen it do so for a tick.
-	// An answer that takes longer is left to that, and so are the next ones for
-	// a while: for firstCallerPause, and twice as long each time that the next
-	// caller's answer takes long as well. One late answer says little about the
-	// next.
+	// A caller may read for one tick. If the answer takes longer, the reader
+	// goroutine takes over, and callers do not read for a while: for
+	// firstCallerPause, and twice as long each time that the next caller's
+	// answer is late as well. The first pause is short, because one late answer
+	// says little about the next.
 	firstCallerPause = 3 * time.Millisecond
 	lastCallerPause  = 100 * time.Millisecond
-	// So many ticks after the last caller has read the reader goroutine does
-	// again. Until then what the node says unasked lies unread.
+	// The reader goroutine reads again this many ticks after a caller has last
+	// read. Until then pushes stay unread.
 	restTicks = 3
 )
 
-// start runs the connection until it is dead and settled. Two goroutines. The
-// reader settles what is unanswered only after the writer has ended: otherwise
-// the writer could still send a command that has got ErrBroken.
+// start starts the reader and the writer goroutine, which run until the
+// connection is dead and settled. The reader settles the unanswered commands
+// only after the writer has ended: otherwise the writer could still send a
+// command that has already got ErrBroken.
 func (c *conn) start(l *Ordered) {
 	written := make(chan struct{})
 	go func() {
@@ -57,8 +57,9 @@ func (c *conn) start(l *Ordered) {
 	}()
 }
 
-// read is the reader goroutine. It calls every Reply that no caller calls, with
-// no lock held. A Reply that blocks would block all later answers of the node.
+// read is the reader goroutine. It calls Reply for every answer that no caller
+// reads, with no lock held. If a Reply blocked, all later answers of the node
+// would be blocked too.
 func (c *conn) read(l *Ordered) error {
 	for {
 		if err := c.take(l); err != nil {
@@ -72,9 +73,9 @@ func (c *conn) read(l *Ordered) error {
 	}
 }
 
-// leave leaves the connection to callers, unless an answer is to come or a push
-// is waited for. It reports whether it did. The read of a caller must end with
-// its deadline, which that of a Dialer's own connection may not do.
+// leave hands the reading over to callers, unless an answer is due or a caller
+// waits for a push. It reports whether it did. A caller's read must end at its
+// deadline, and a connection that a custom Dialer made may not ensure that.
 func (c *conn) leave(l *Ordered) bool {
 	_, socket := bare(c.nc).(syscall.Conn)
 	alone := socket && l.cfg.Alone()
@@ -85,10 +86,10 @@ func (c *conn) leave(l *Ordered) bool {
 	return c.reading.resting
 }
 
-// rest returns when the reader goroutine is to read: callers have ceased to, or
-// there is an answer to come that none of them reads, or a push is waited for.
-// The error says that the connection is dead: what a caller has left in it is
-// no answer.
+// rest returns when the reader goroutine must read again: callers have stopped
+// reading, an answer is due that no caller reads, or a caller waits for a push.
+// An error means that the connection is dead, because a caller has left part of
+// an answer in it.
 func (c *conn) rest(l *Ordered) (dead error) {
 	tick := time.NewTicker(restTick)
 	defer tick.Stop()
@@ -106,7 +107,7 @@ func (c *conn) rest(l *Ordered) (dead error) {
 		switch {
 		case r.caller && ticks > 0 && !r.cut:
 			r.cut = true
-			_ = c.nc.SetReadDeadline(l.epoch) // which is over
+			_ = c.nc.SetReadDeadline(l.epoch) // in the past, so the read ends now
 		case !r.caller && (!alone || c.unanswered.Len() > 0 || ticks >= restTicks):
 			r.resting, resting = false, false
 		}
@@ -116,7 +117,7 @@ func (c *conn) rest(l *Ordered) (dead error) {
 	return dead
 }
 
-// Read see [Transport].
+// Read: see [Transport].
 func (l *Ordered) Read(until <-chan struct{}) {
 	l.mu.Lock()
 	c := l.cur
@@ -135,8 +136,8 @@ func (l *Ordered) Read(until <-chan struct{}) {
 	err = c.takeUntil(l, until)
 }
 
-// takeUntil reads until something lies in the channel, or what is to come must
-// be left to the reader goroutine. Half an answer could not be left.
+// takeUntil reads until there is something in the channel, or until the reader
+// goroutine must take over. It stops only between answers.
 func (c *conn) takeUntil(l *Ordered, until <-chan struct{}) error {
 	for len(until) == 0 {
 		if err := c.rd.Await(); err == bufio.ErrBufferFull || slow(err) {
@@ -151,8 +152,8 @@ func (c *conn) takeUntil(l *Ordered, until <-chan struct{}) error {
 	return nil
 }
 
-// turnEnds has the reader goroutine look where it has to read. A caller whose
-// read fails ends the connection.
+// turnEnds ends a caller's turn to read, and wakes the reader goroutine if it
+// must read now. If the caller's read has failed, it ends the connection.
 func (l *Ordered) turnEnds(c *conn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,8 +190,8 @@ func (c *conn) take(l *Ordered) error {
 			return gone
 		}
 	}
-	// In RESP3 the node answers SUBSCRIBE by a push, in the place where its
-	// answer belongs.
+	// In RESP3 the node answers SUBSCRIBE with a push, at the position of its
+	// answer.
 	if c.rd.IsPush() && !(len(v) == 3 && string(v[0].Str) == "subscribe") {
 		l.pushed(v)
 		return nil
@@ -206,13 +207,13 @@ func (c *conn) take(l *Ordered) error {
 		c.served = true
 		c.pending -= max(1, len(e.batch))
 	}
-	// The list of the last batch goes back here and not after its Reply:
-	// spares is guarded by the lock, which is held now in any case.
+	// Return the list of the last batch here and not after its Reply, because
+	// spares is guarded by the lock, which is held here anyway.
 	if c.spent != nil && len(c.spares) < maxSpares {
 		c.spares = append(c.spares, c.spent)
 	}
 	c.spent = nil
-	// The counts change before Reply is called. So a Reply that appends
+	// Update the counts before calling Reply, so that a Reply that appends
 	// finds the room that its own answer has made.
 	c.answers++
 	room := l.answered(c, e)
@@ -231,11 +232,11 @@ func (c *conn) take(l *Ordered) error {
 	return nil
 }
 
-// answered measures an answer, and reports whether Config.Room is to be called.
-// Ordered.mu is held.
+// answered measures an answer, and reports whether to call Config.Room. Called
+// with Ordered.mu held.
 func (l *Ordered) answered(c *conn, e entry) (room bool) {
-	// A node that only seemed to be far away, as the machine had no time, shows
-	// that by any answer.
+	// If a node only seemed to be far away because this machine was busy, any
+	// answer may correct that.
 	bounds := e.alone || c.window.rtt >= farAway
 	if !l.wanted && c.pending < leastWindow && !bounds {
 		return false
@@ -248,17 +249,17 @@ func (l *Ordered) answered(c *conn, e entry) (room bool) {
 	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
 }
 
-// settle gives every unanswered command of a dead connection its fate: Lasting
-// ones are kept, ahead of those that came since, the others get ErrBroken. It
-// runs on the reader goroutine, so all answers of one connection come in order.
+// settle deals with every unanswered command of a dead connection: Lasting
+// commands are kept, ahead of newer ones, and the others get ErrBroken. It runs
+// on the reader goroutine, so the Replies of one connection stay in order.
 func (l *Ordered) settle(c *conn) {
 	l.mu.Lock()
-	// From here on only this goroutine has the queue, so the rest needs the
-	// lock for l.kept only.
-	pending := c.unanswered // a dead connection takes no more
+	// From here on only this goroutine uses the queue, so the lock is only
+	// needed for l.kept.
+	pending := c.unanswered // a dead connection takes no more commands
 	c.unanswered, c.pending = fifo.Queue[entry]{}, 0
-	// After Close there is no next connection: what would be kept gets its
-	// Reply now.
+	// After Close there is no next connection, so Lasting commands get their
+	// Reply now too.
 	again := l.ctx.Err() == nil
 	l.mu.Unlock()
 
@@ -285,8 +286,8 @@ func (l *Ordered) settle(c *conn) {
 
 	l.mu.Lock()
 	if len(kept) > 0 {
-		// Commands that came while the connection was dying are in l.kept
-		// already, and are newer.
+		// Commands that arrived while the connection was dying are already in
+		// l.kept, and are newer.
 		l.kept = append(kept, l.kept...)
 	}
 	l.dying = false

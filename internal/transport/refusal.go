@@ -1,10 +1,10 @@
 package transport
 
 // Which part of a node's answer to a login may appear in errors. The answer may
-// quote the command and with it the password: a server that does not know AUTH
-// does, and a malicious one can.
-// Invariant: of an answer to a login, only the texts in this file are passed
-// on.
+// quote the command, and with it the password: a server that does not know AUTH
+// does, and a malicious server can.
+// Invariant: only the texts in this file are passed on from an answer to a
+// login.
 
 import (
 	"errors"

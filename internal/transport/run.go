@@ -1,6 +1,6 @@
 package transport
 
-// When a connection is opened, given up and opened again.
+// When a connection is opened, abandoned and opened again.
 // Invariant: at most one connection carries commands. The next one is opened
 // once all commands of the last one are settled.
 
@@ -18,8 +18,9 @@ import (
 )
 
 // NewOrdered begins to connect and returns at once. The client is a
-// *redis.Client, a *SentinelClient or a *redis.ClusterClient. Its options say how to connect. It
-// is neither used for commands nor closed, and its hooks do not run.
+// *redis.Client, a *SentinelClient or a *redis.ClusterClient. Its options say
+// how to connect. The client itself is neither used for commands nor closed,
+// and its hooks do not run.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
@@ -65,9 +66,9 @@ func (l *Ordered) server(c *redis.Client) error {
 // may still have read the last connection.
 const resendDelay = time.Second
 
-// run connects, watches over the connection, and connects again. It is a
-// goroutine of its own, from NewOrdered to Close. Up and Down are called here
-// only, so never two at a time.
+// run connects, watches the connection, and connects again. It is a goroutine
+// of its own, from NewOrdered to Close. Only run calls Up and Down, so the
+// calls never overlap.
 func (l *Ordered) run() {
 	var pause backoff
 	called := false // Up or Down has been called
@@ -76,8 +77,8 @@ func (l *Ordered) run() {
 		up := err == nil
 		began := l.now()
 		if up {
-			// raise comes before Up: what Up appends must find the connection,
-			// behind the leaves that were kept.
+			// Call raise before Up: commands that Up appends need the
+			// connection, and must come after the kept leaves.
 			l.listenBeside(c)
 			room := l.raise(c)
 			l.cfg.Up()
@@ -115,9 +116,9 @@ func (l *Ordered) run() {
 	}
 }
 
-// raise makes c the current connection. What was kept goes first: no command is
-// appended to c before that. raise reports whether a command found no room on
-// the last connection, which can no longer answer and so make room.
+// raise makes c the current connection. Kept commands are appended to it first.
+// raise reports whether a command found no room on the last connection, which
+// can no longer make room by answering.
 func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
@@ -140,15 +141,14 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
-	if l.cluster != nil || l.asker != nil { // it can have another master while the connection lasts
+	if l.cluster != nil || l.asker != nil { // the master may change while the connection lasts
 		l.wg.Go(func() { l.follow(c) })
 	}
 	return room
 }
 
-// giveUpKept is called when connecting has failed, with the reason. It refuses
-// the leaves whose leases have ended in the meantime, and reports whether to
-// call Room.
+// giveUpKept is called with the reason when connecting has failed. It refuses
+// kept leaves whose leases have ended, and reports whether to call Room.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,8 +168,8 @@ func (l *Ordered) giveUpKept(cause error) (room bool) {
 	return l.unwant()
 }
 
-// watch returns when c is dead and settled, its socket closed.
-// It runs on run's goroutine for as long as the connection lives.
+// watch runs on run's goroutine while the connection lives. When it returns, c
+// is dead and settled, and its socket is closed.
 func (l *Ordered) watch(c *conn) {
 	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), resendDelay/4))
 	defer tick.Stop()
@@ -186,12 +186,13 @@ func (l *Ordered) watch(c *conn) {
 			l.inspect(c, &seen)
 		}
 	}
-	// A read or a write that hangs ends with its socket. The reader closes done
-	// when it has settled everything: only then may run open the next
-	// connection, or two could carry commands of one claim.
-	// What the node has not acknowledged must not arrive late: TCP would repeat
-	// a join for a minute. The next connection has the leaves. After Close
-	// there is none.
+	// Closing the socket ends reads and writes that hang. The reader closes
+	// done after it has settled everything. Only then may run open the next
+	// connection: otherwise two connections could carry commands of one claim.
+	// Data that the node has not acknowledged must not arrive late: TCP would
+	// retransmit a join for a minute, and the next connection sends only the
+	// leaves again. After Close there is no next connection, so TCP may deliver
+	// the rest.
 	if tcp, ok := bare(c.nc).(interface{ SetLinger(sec int) error }); ok && c.cause != ErrClosed {
 		tcp.SetLinger(0)
 	}
@@ -202,16 +203,16 @@ func (l *Ordered) watch(c *conn) {
 	}
 }
 
-// progress is how many answers a connection had when inspect saw that there
-// were more.
+// progress is how many answers a connection had when inspect last saw the
+// number grow.
 type progress struct {
 	answers uint64
 	at      time.Duration // since Ordered.epoch
 }
 
-// inspect is the periodic look at a living connection. A slow node keeps its
-// connection for as long as it answers at all: to connect again and to send the
-// same once more would only give it more to do.
+// inspect checks a live connection at regular intervals. A slow node keeps its
+// connection as long as it answers at all: connecting again and repeating
+// commands would only give it more work.
 func (l *Ordered) inspect(c *conn, seen *progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +224,8 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		l.fail(c, errStalled)
 		return
 	}
-	// If the node refused the pushes for lack of something, such as a right, it
-	// may get it while the connection lasts.
+	// If the node refused pushes because something was missing, such as a
+	// right, that may be fixed while the connection lasts.
 	if c.refusedAt > 0 && now-c.refusedAt >= maxBackoff && c.cause == nil {
 		c.refusedAt = 0
 		l.subscribeTo(c, now)
@@ -234,8 +235,8 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
 	}
-	// By now the node has most likely read what the old connection had left
-	// there. Each leave goes out once more, behind it.
+	// By now the node has most likely read everything from the old connection.
+	// Send each leave once more, so that it comes after that.
 	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
 		c.closeBatch()
 		c.out = append(c.out, c.resend...)
@@ -248,10 +249,11 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 	}
 }
 
-// connect opens a connection and completes its handshake. Each step may take as
-// long as timeout, the whole maxConnect Stalls: see steady. It returns a
-// connection that no other goroutine knows, or an error with the socket closed.
-// If Hello was called, HelloFailed is: neither Up nor Down will be.
+// connect opens a connection and completes its handshake. Each step may take up
+// to timeout, and all steps together maxConnect Stalls: see steady. It returns
+// a connection that no other goroutine knows, or an error, with the socket
+// closed. If it fails after calling Hello, it calls HelloFailed, because
+// neither Up nor Down will follow.
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
@@ -260,7 +262,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
-	// ctx ends all of it; step ends only a step that makes no progress.
+	// ctx limits the whole attempt; step only limits a step that makes no
+	// progress.
 	step := &steady{timeout: timeout}
 	if timeout > l.cfg.Stall {
 		heard := make(chan struct{})
@@ -279,7 +282,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	c := &conn{
 		nc: nc, rd: resp.NewReader(step), batcher: l.cfg.Batch, slotted: l.cluster != nil,
 		info: &Info{Protocol: 2, Addr: o.addr}, // RESP2 until the node has accepted HELLO 3
-		wake: make(chan struct{}, 1),           // one that comes while the writer is writing is not lost
+		wake: make(chan struct{}, 1),           // buffered, so that a signal during a write is not lost
 		dead: make(chan struct{}), done: make(chan struct{}),
 		reading: reading{look: make(chan struct{}, 1)}, window: window{size: firstWindow},
 	}
@@ -289,8 +292,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		// From here on inspect watches over the connection. A read may wait for
-		// as long as the node owes no answer.
+		// From here on inspect watches the connection. A read may wait as long
+		// as the node owes no answer.
 		step.timeout, step.heard = 0, nil
 		err = nc.SetDeadline(time.Time{})
 	}

@@ -1,6 +1,6 @@
 package transport
 
-// Nodes that are Sentinel sets: how to ask the Sentinels for the master, and
+// Nodes that are Sentinel sets: how the Sentinels are asked for the master, and
 // which answer counts.
 // Invariant: the only addresses dialled are the Sentinels of the list and an
 // address that a majority of them has named. Otherwise a malicious Sentinel
@@ -31,16 +31,17 @@ const FailoverAddr = "FailoverClient"
 // not help.
 var ErrNoMaster = errors.New("the Sentinels know no master of that name: check master_name")
 
-// SentinelClient is the client of a Sentinel set. It takes the place of
-// redis.NewFailoverClient, which dials what the first Sentinel to answer names.
+// SentinelClient is the client of a Sentinel set. It replaces
+// redis.NewFailoverClient, which dials any address that the first Sentinel to
+// answer names.
 type SentinelClient struct {
 	*redis.Client
 	set *sentinels
 }
 
 // NewSentinelClient returns a client of the master that a majority of the
-// Sentinels names. It connects to nothing yet. Of a list that names a Sentinel
-// twice the second one does not count.
+// Sentinels names. It does not connect yet. A Sentinel that is listed twice
+// counts once.
 func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 	s := &sentinels{
 		master: o.MasterName, addrs: each(o.SentinelAddrs), tls: o.TLSConfig, dialer: o.Dialer,
@@ -58,31 +59,30 @@ func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
-		// As go-redis has it for a Sentinel set.
+		// As in go-redis's own client of a Sentinel set.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})}
 }
 
-// Login returns the user and the password that the Sentinels themselves ask
-// for.
+// Login returns the user and the password for the Sentinels themselves.
 func (c *SentinelClient) Login() (user, password string) {
 	return c.set.login.Username, c.set.login.Password
 }
 
-// SentinelName is the address that the set records for a Sentinel set: the name
-// of its master and its Sentinels, in order.
+// SentinelName returns the address under which a Sentinel set is recorded as a
+// node: the name of its master and its Sentinels, in order.
 func SentinelName(o *redis.FailoverOptions) string {
 	return SentinelPrefix + o.MasterName + "@" + strings.Join(each(o.SentinelAddrs), ",")
 }
 
-// each returns the addresses of a list in order, each once.
+// each returns the addresses of a list, sorted and without duplicates.
 func each(addrs []string) []string { return slices.Compact(slices.Sorted(slices.Values(addrs))) }
 
-// sentinels is how the Sentinels of one set, and its servers, are reached. It
-// does not change.
+// sentinels has what is needed to reach the Sentinels of one set, and its
+// servers. It does not change.
 type sentinels struct {
 	master string   // its name
-	addrs  []string // of the Sentinels, each once
+	addrs  []string // of the Sentinels, without duplicates
 	hosts  []string // of the Sentinels, in the order of the list
 	login  *redis.Options
 	tls    *tls.Config // nil: none
@@ -138,7 +138,7 @@ const askTimeout = 5 * time.Second
 // each of them. It is safe for concurrent use. mu guards the fields below it.
 type asker struct {
 	*sentinels
-	ctx    context.Context // ends with close
+	ctx    context.Context // ends when close is called
 	cancel context.CancelFunc
 	all    sync.WaitGroup // questions
 
@@ -166,22 +166,22 @@ func (a *asker) close() {
 	}
 }
 
-// said is what one Sentinel says: the address of the master, that it knows
-// none (an empty one), or an error.
+// said is the answer of one Sentinel: the address of the master, "" if it knows
+// none, or an error.
 type said struct {
 	sentinel int
-	server   string // that has answered
+	server   string // the server that has answered
 	master   string
 	err      error
 	first    string // the address under which the server has already counted, if the list has it twice
 }
 
 // masterAddr returns the address of the master. It returns as soon as a
-// majority of the list names one, so no Sentinel that hangs delays it, and
-// waits for at most timeout. Questions that are still under way end by
+// majority of the list names one, so a Sentinel that hangs does not delay it,
+// and waits for at most timeout. Questions that are still open end by
 // themselves within that time.
-// Invariant: a server counts once, however often the list has it. Otherwise one
-// malicious Sentinel that is listed by its name and by its IP would be two.
+// Invariant: a server counts once, however often the list has it. Otherwise a
+// malicious Sentinel that is listed by name and by IP would count twice.
 func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -213,7 +213,7 @@ func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, 
 	return a.undecided(heard, votes)
 }
 
-// begin asks all Sentinels; false: after close.
+// begin asks all Sentinels. It returns false after close.
 func (a *asker) begin(timeout time.Duration, answers chan<- said) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -242,10 +242,9 @@ func (a *asker) decided(master string) (string, error) {
 	return master, nil
 }
 
-// undecided returns the result if no majority agrees. The master that a
-// majority named last is dialled again as long as at least one Sentinel names
-// it and none contradicts: with most Sentinels down, no other server can take
-// its place.
+// undecided returns the result if no majority agrees. The last master that a
+// majority named is dialled again if at least one Sentinel still names it and
+// none contradicts: while most Sentinels are down, no failover can replace it.
 func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
 	a.mu.Lock()
 	named := a.named
@@ -257,7 +256,7 @@ func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
 	for i, addr := range a.addrs {
 		switch s := heard[i]; {
 		case s == nil || errors.Is(s.err, context.DeadlineExceeded):
-			// So the next attempt is more patient.
+			// A timeout, so the next attempt is more patient.
 			e.say("%s has not answered: %w", addr, context.DeadlineExceeded)
 		case s.err != nil:
 			e.say("%s: %w", addr, s.err)
@@ -272,7 +271,7 @@ func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
 	return "", e
 }
 
-// noMajorityError says what each Sentinel has said.
+// noMajorityError lists what each Sentinel answered.
 type noMajorityError struct{ each []error }
 
 func (e *noMajorityError) say(format string, args ...any) {

@@ -1,6 +1,6 @@
 package transport
 
-// Asking one Sentinel one question: on which connection it is sent, and how the
+// One question to one Sentinel: which connection it is sent on, and how the
 // answer is read.
 
 import (
@@ -44,9 +44,9 @@ func (a *asker) ask(ctx context.Context, addr string) (server, master string, er
 	return a.server(addr, nc), master, err
 }
 
-// server returns which server a connection leads to. A user's Dialer may
-// connect to the same proxy for all of them, so only the address passed to it
-// is conclusive.
+// server returns which server a connection leads to. A custom Dialer may
+// connect to one proxy for all of them; in that case only the address passed to
+// the Dialer tells them apart.
 func (s *sentinels) server(addr string, nc net.Conn) string {
 	if s.dialer == nil {
 		return nc.RemoteAddr().String()
@@ -54,8 +54,8 @@ func (s *sentinels) server(addr string, nc net.Conn) string {
 	return strings.Replace(strings.ToLower(addr), ".:", ":", 1)
 }
 
-// put sends the question on a connection, after logging in if it is new, and
-// keeps the connection unless that fails.
+// put sends the question on a connection, after logging in if the connection is
+// new, and keeps the connection unless something fails.
 func (a *asker) put(ctx context.Context, addr string, c *sentinelConn, login []loginStep) (string, error) {
 	stop := context.AfterFunc(ctx, func() { discard(c.nc) })
 	master, err := c.question(a.master, login)
@@ -75,8 +75,8 @@ func (a *asker) put(ctx context.Context, addr string, c *sentinelConn, login []l
 	return master, err
 }
 
-// question returns the address of the master, or an empty one if the Sentinel
-// knows none of that name.
+// question returns the address of the master, or "" if the Sentinel knows no
+// master of that name.
 func (c *sentinelConn) question(name string, login []loginStep) (string, error) {
 	out := appendSteps(nil, login)
 	if _, err := c.nc.Write(resp.AppendCommand(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)); err != nil {
@@ -104,6 +104,6 @@ func (c *sentinelConn) question(name string, login []loginStep) (string, error) 
 	return net.JoinHostPort(host, port), nil
 }
 
-const maxHost = 253 // the longest name of a host
+const maxHost = 253 // the longest possible host name
 
 var errNoAddress = errors.New("did not answer with a master's address: is it a Sentinel?")

@@ -3,7 +3,7 @@
 // format of its answer.
 //
 // [Ordered] is a connection to a Redis server. Package internal/testkit/memory
-// has a node in the process of a test. Both pass TestTransports.
+// has a node inside the test process. Both pass TestTransports.
 package transport
 
 import (
@@ -17,9 +17,10 @@ import (
 // Transport is the path to one node. It connects on its own, and reconnects
 // when a connection breaks. It is safe for concurrent use.
 //
-// Invariant: the node carries out commands in the order of Append. It may carry
-// out late what it had not yet read from a broken connection; see Lasting. Each
-// command that was taken or refused gets exactly one Reply.
+// Invariant: the node carries out commands in the order of Append. After a
+// connection breaks, the node may still carry out commands that it had not yet
+// read from it; see Lasting. Each command that was taken or refused gets
+// exactly one Reply.
 type Transport interface {
 	// Append takes a command if there is room for it. It neither blocks nor
 	// calls Reply, so the caller may hold a lock that Reply takes. A command
@@ -41,7 +42,7 @@ type Transport interface {
 	// Close waits until the node has answered everything, but not longer than
 	// ctx. The rest gets ErrClosed. When Close returns, no goroutine of the
 	// transport is left and no Reply will be called, save for commands appended
-	// after Close. The error says how many commands remained unanswered.
+	// after Close. The error says how many commands were left unanswered.
 	Close(ctx context.Context) error
 }
 
@@ -54,11 +55,11 @@ const (
 	Certain                // never waits for room: it is taken or refused
 )
 
-// Fate is what became of a command.
+// Fate is what Append did with a command.
 type Fate uint8
 
 const (
-	Taken   Fate = iota // it is sent by the next Flush at the latest
+	Taken   Fate = iota // sent by the next Flush at the latest
 	Refused             // there is no connection: Reply gets the error, the node never gets the command
 	Full                // not taken: the node is busy. Config.Room says when to try again
 )
@@ -130,7 +131,7 @@ type Config struct {
 	// long; default 10 NodeTimeouts, at least 2 s.
 	Stall      time.Duration
 	MaxPending int // more unanswered commands than this break the connection; default 65536
-	MaxBytes   int // more bytes of unanswered commands than this do, too; default 16 MiB
+	MaxBytes   int // more bytes of unanswered commands than this break it too; default 16 MiB
 
 	// Room is called when there is room again after a command found none. It is
 	// also called when such a command may have become obsolete.
@@ -192,8 +193,8 @@ type Info struct {
 	AOFEnabled  bool
 	FsyncAlways bool // appendfsync is always; counts only with AOFEnabled
 	Rewriting   bool // the append-only file is being rewritten
-	// The master that it replicated earlier in this run: a part of the
-	// replication id; empty if none.
+	// Part of the replication id of the master that it replicated earlier in
+	// this run; empty if it was not a replica.
 	Former    string
 	Eviction  string        // maxmemory-policy
 	Protocol  int           // 3: pushes arrive on this connection; 2: on one of their own
@@ -221,8 +222,6 @@ var (
 // Causes of a connection's end, or of a refusal, that are our own decision.
 // Replies see them wrapped in one of the errors above.
 var (
-	// Reasons of our own for ending a connection or refusing a command. Replies
-	// get them wrapped in one of the errors above.
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer that no command asked for: the server is not Redis, or a proxy mixes up connections")

@@ -1,21 +1,22 @@
 package transport
 
-// How many commands a connection takes: enough to keep the node busy, and no
-// more than the node answers in time.
+// How many unanswered commands a connection may have: enough to keep the node
+// busy, and no more than the node answers in time.
 
 import "time"
 
 // window bounds how many commands a connection has unanswered. It adapts to the
-// node: if a node answers within rtt + half a node timeout, it can take more.
+// node: as long as the node answers within rtt plus half a node timeout, the
+// window grows.
 type window struct {
 	size int
 	rtt  time.Duration // the quickest answer measured; 0: none yet
 	cut  time.Duration // when the window last shrank, since Ordered.epoch
 }
 
-// unit is how many bytes of commands that are not urgent count as one command.
-// So a few long commands fill the window, and an urgent one, which is short, is
-// never far behind. Ordinary commands are shorter than this.
+// unit is how many bytes of a non-urgent command count as one command. So a few
+// long commands fill the window, and an urgent command, which is short, never
+// waits behind many bytes. Ordinary commands are shorter than unit.
 const unit = 1 << 10
 
 const (
