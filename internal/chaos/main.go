@@ -36,7 +36,7 @@ func main() {
 type settings struct {
 	plans     []plan
 	report    string
-	simulator string // its part of the report
+	simulator string // file with the simulator's part of the report
 }
 
 func parse(args []string) (settings, error) {
@@ -69,7 +69,7 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("-simulated: %w", err)
 	}
 	if s.report != "" {
-		if _, _, err = around(s.report); err != nil { // said before the runs, not after them
+		if _, _, err = around(s.report); err != nil { // fail before the runs, not after them
 			return s, fmt.Errorf("-report: %w", err)
 		}
 	}

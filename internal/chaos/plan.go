@@ -14,22 +14,21 @@ import (
 	"github.com/samber/lo"
 )
 
-// plan is all that one run is made of.
+// plan has all settings of one run.
 type plan struct {
 	nemesis.Plan
 	Store   string
-	For     time.Duration // how long there are faults
+	For     time.Duration // how long faults are injected
 	Calm    time.Duration // how long the liveness phase lasts
 	Each    int           // goroutines for each name in each client
-	Rate    float64       // operations per second that each of them tries for
-	MinRate float64       // holds per second of each kind, below which the run says nothing
+	Rate    float64       // operations per second that each goroutine aims for
+	MinRate float64       // a run with fewer holds per second of any kind is inconclusive
 	Hold    time.Duration // most holds are shorter than this
-	Bound   time.Duration // of a wait when all is well
+	Bound   time.Duration // of a wait without faults
 	Check   time.Duration // time limit for each model
 }
 
-// controlFor is how long a control runs at the most: it is to fail, and does so
-// soon.
+// controlFor is the longest time for a control: it should fail, and fails soon.
 const controlFor = time.Minute
 
 func defaults() plan {
@@ -38,14 +37,14 @@ func defaults() plan {
 		Plan: nemesis.Plan{
 			Nodes: 3, Clients: 4, Rivals: 1, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
 			Pace: 2 * time.Second, Tracks: nemesis.TrackNames,
-			TTL: ttl, Guard: 2*ttl + 2*nemesis.Skew, // the shortest for that skew
+			TTL: ttl, Guard: 2*ttl + 2*nemesis.Skew, // the shortest guard time for that skew
 		},
 		Store: fleet.Mixed, For: 2 * time.Minute, Calm: 5 * time.Second,
 		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second, Check: 30 * time.Second,
 	}
 }
 
-// control turns the plan into one whose failure is expected.
+// control turns the plan into a control, which is expected to fail.
 func (p *plan) control(name string) error {
 	if name == client.ControlNone {
 		return nil
@@ -53,7 +52,7 @@ func (p *plan) control(name string) error {
 	p.Control, p.For = name, min(p.For, controlFor)
 	switch name {
 	case client.ControlUnfenced:
-		// A client that is stopped is to hold something.
+		// Clients should hold something when they are stopped.
 		p.Work, p.Tracks, p.Pace, p.Hold, p.Rivals = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2, 0
 	case client.ControlRedsync:
 		// A redsync client would miss each exchange of nodes.
@@ -61,22 +60,23 @@ func (p *plan) control(name string) error {
 	case client.ControlRival:
 		p.Work = []string{"mutex", "leader"}
 	case "votes-only":
-		// What is too much only when each client sees other nodes: so they do.
+		// This rule matters only if the clients see different nodes, so the
+		// track overlap makes them.
 		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
 		return client.WithoutRule(name)
 	case client.ControlNoBoth:
 		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"mutex"}, []string{"parted"}, p.TTL/4, p.TTL/2, 1, 0
 		return client.WithoutRule(name)
 	default:
-		p.Hold, p.MinRate, p.Rivals = p.TTL/2, 1, 0 // many are to hold something when a fault comes
+		p.Hold, p.MinRate, p.Rivals = p.TTL/2, 1, 0 // many clients should hold something when a fault comes
 		return client.WithoutRule(name)
 	}
 	return nil
 }
 
-// alone leaves out what one node by itself does not stand: exchanges need a
-// second server, a clock that jumps needs a majority that shows the time, and
-// what has been done once is forgotten with the data of the only node.
+// alone leaves out what a single node cannot tolerate: an exchange needs a
+// second server, a clock that jumps needs a majority that shows the right time,
+// and work that was done once is forgotten when the only node loses its data.
 func (p *plan) alone() {
 	if p.Nodes > 1 {
 		return
@@ -84,7 +84,7 @@ func (p *plan) alone() {
 	p.Tracks = lo.Without(p.Tracks, nemesis.MemberTrack, "clocks")
 	p.Work = lo.Without(p.Work, "once")
 	if p.Store == fleet.Mixed {
-		p.Store = fleet.Everysec // it comes back with its data, and without
+		p.Store = fleet.Everysec // the node comes back sometimes with its data, sometimes without
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *plan) check() error {
 		return fmt.Errorf("-store %s: there are %s, %s, %s and %s", p.Store, fleet.InMemory, fleet.Everysec, fleet.Always, fleet.Mixed)
 	}
 	if len(lo.Intersect(p.Work, []string{"mutex", "leader"})) == 0 {
-		p.Rivals = 0 // there is nothing to contend for
+		p.Rivals = 0 // there is nothing for a rival to lock
 	}
 	if p.Nodes < 3 && p.Nodes != 1 || p.Clients < 2 || p.Rivals < 0 || p.For <= 0 || p.Pace <= 0 {
 		return fmt.Errorf("-nodes %d -clients %d -rivals %d -for %v -pace %v: 1 node, or at least 3, 2 clients and some time", p.Nodes, p.Clients, p.Rivals, p.For, p.Pace)
@@ -114,12 +114,13 @@ func (p *plan) check() error {
 	return nil
 }
 
-// fenced says whether the resource looks at tokens: not where there are none.
+// fenced reports whether the resource checks tokens. It does not if there are
+// none.
 func (p *plan) fenced() bool {
 	return p.Control != client.ControlUnfenced && p.Control != client.ControlRedsync
 }
 
-// judged is the work as the judge knows it.
+// judged returns the work for the judge.
 func (p *plan) judged() []judge.Work {
 	return lo.Map(p.Work, func(kind string, _ int) judge.Work {
 		return judge.Work{Kind: kind, Names: client.Names(kind), Capacity: client.Capacity(kind)}

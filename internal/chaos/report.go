@@ -17,7 +17,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// print tells the terminal what a run has shown.
+// print writes the result of a run to the terminal.
 func (r *result) print(out io.Writer) {
 	h := r.History
 	fmt.Fprintf(out, "%d operations of %d client lives, holds per second under faults: %s; %d reads, %d writes and %d refusals at the resource\n",
@@ -60,7 +60,8 @@ func (r *result) print(out io.Writer) {
 	}
 }
 
-// printViolation tells one, with the operations and the faults around it.
+// printViolation writes one violation, with the operations and the faults
+// around it.
 func (r *result) printViolation(out io.Writer, v judge.Violation) {
 	fmt.Fprintf(out, "VIOLATION at %s: %s\n", record.Seconds(v.At), v.What)
 	for i, o := range v.Ops {
@@ -81,7 +82,7 @@ func (r *result) printViolation(out io.Writer, v judge.Violation) {
 	}
 }
 
-// saveViolations writes all of them to a file, to look into one with.
+// saveViolations writes all violations to a file.
 func (r *result) saveViolations(path string) error {
 	var b strings.Builder
 	for _, v := range r.Violations {
@@ -90,7 +91,7 @@ func (r *result) saveViolations(path string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// saveFaults writes them to a file, to look into a violation with.
+// saveFaults writes the faults to a file, for investigating a violation.
 func saveFaults(faults []nemesis.Fault, path string) error {
 	var b strings.Builder
 	for _, f := range faults {
@@ -113,7 +114,7 @@ func (c faultCount) rest() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// harm says what a control has suffered.
+// harm describes the harm that a control has shown.
 func (r *result) harm() string {
 	slept := lo.CountBy(r.Resource.Corrupt, func(l record.LostUpdate) bool { return judge.Overslept(l, r.History.ByOp) })
 	if r.Plan.Control == client.ControlRival {
@@ -125,10 +126,11 @@ func (r *result) harm() string {
 		lo.CountBy(r.History.Ops, func(o *judge.Operation) bool { return o.Begin > 0 }))
 }
 
-// rivalRow says what the numbers of judge.RivalStats are.
+// rivalRow labels the numbers of judge.RivalStats.
 const rivalRow = "holds of rivals; with no loss of memory before them; with a list that the set had outgrown; overlaps that a loss excuses"
 
-// markdown is the report of some runs, and of the simulator where there is one.
+// markdown returns the report on the runs, and on the simulator if there is
+// one.
 func markdown(results []*result, simulator string) string {
 	var b strings.Builder
 	first := results[0]
@@ -193,7 +195,7 @@ func markdown(results []*result, simulator string) string {
 	return b.String()
 }
 
-// writeViolations tells the first violations of each run that has some.
+// writeViolations writes the first violations of each run that has any.
 func writeViolations(b *strings.Builder, results []*result) {
 	for _, r := range results {
 		if len(r.Violations) == 0 {
@@ -207,11 +209,11 @@ func writeViolations(b *strings.Builder, results []*result) {
 	}
 }
 
-// The report stands between these lines of a document. All else in it is
-// written by hand, and stays as it is.
+// The report is placed between these lines of a document. Everything else in
+// the document is written by hand and stays as it is.
 const begin, end = "<!-- chaos: begin -->\n", "<!-- chaos: end -->"
 
-// around is the text of a document before the report, and the text after it.
+// around returns the text of a document before and after the report.
 func around(file string) (before, after string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -225,7 +227,7 @@ func around(file string) (before, after string, err error) {
 	return before, after, nil
 }
 
-// fill puts a report into a document, in the place of the one before.
+// fill replaces the report in a document.
 func fill(file, report string) error {
 	before, after, err := around(file)
 	if err != nil {
@@ -244,8 +246,8 @@ The same state machine under random schedules, with a simulated network, nodes a
 ~~~
 `
 
-// simulation is the part of the report about the simulator: what go test -v has
-// printed, as it stands in a file. What has not passed is no result.
+// simulation returns the part of the report about the simulator, from a file
+// with the output of go test -v. It fails if a test has not passed.
 func simulation(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -290,7 +292,7 @@ func (r *result) verdict() string {
 	}
 }
 
-// kinds are all kinds of faults in the results, in order.
+// kinds returns all kinds of faults in the results, in order.
 func kinds(results []*result) (all []string) {
 	for _, r := range results {
 		for _, c := range r.faultCounts() {

@@ -23,11 +23,11 @@ import (
 	"github.com/samber/lo"
 )
 
-// harness is a run while it goes on.
+// harness is a run in progress.
 type harness struct {
 	plan     plan
 	out      io.Writer
-	nodes    []*fleet.Node // the first ones are the set when the run begins
+	nodes    []*fleet.Node // the first nodes are the set when the run begins
 	roster   *fleet.Roster
 	shown    fleet.Shown // while it goes on
 	wires    fleet.Wires
@@ -38,11 +38,11 @@ type harness struct {
 	began    time.Time
 	times    judge.Phases
 	left     []judge.Violation
-	pulse    *fleet.Pulse // from when all faults had ended
-	repairs  int          // of nodes that had lost their data
+	pulse    *fleet.Pulse // started when all faults had ended
+	repairs  int          // repairs of nodes that had lost their data
 }
 
-// run carries out a plan. An error says that the run says nothing.
+// run carries out a plan. An error means that the run is inconclusive.
 func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	h := &harness{plan: p, out: out, began: time.Now()}
 	r := &result{Plan: p, Began: h.began, began: record.Now()}
@@ -53,7 +53,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		err = h.phases(ctx)
 	}
 	if err != nil {
-		err = errors.Join(err, ctx.Err()) // whatever it was in the middle of
+		err = errors.Join(err, ctx.Err()) // an interrupt makes the run inconclusive
 	}
 	if h.nemesis != nil {
 		r.Summary, r.Lists = h.nemesis.Summary(), h.listings()
@@ -102,7 +102,7 @@ func (h *harness) open(ctx context.Context) (err error) {
 		}}
 		if i >= p.Clients {
 			c.Terms.Work, c.Terms.Each, c.Terms.Rate = []string{record.Rival}, 1, 4*p.Rate
-			c.Present = func(addrs []string) []string { return addrs } // settle gives it each new one
+			c.Present = func(addrs []string) []string { return addrs } // Settle gives a rival each new list
 		}
 		if err := c.Start(); err != nil {
 			return err
@@ -120,14 +120,14 @@ func (h *harness) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// addrs are the addresses of servers.
+// addrs returns the addresses of the given servers.
 func (h *harness) addrs(ids []int) []string {
 	return lo.Map(ids, func(id int, _ int) string { return h.nodes[id].Server.Addr() })
 }
 
 func (h *harness) list(addrs []string) []string { return fleet.Present(h.nodes, h.roster, addrs) }
 
-// listings are the lists of all lives of the rivals.
+// listings returns the lists of all lives of the rivals.
 func (h *harness) listings() judge.Lists {
 	all := judge.Lists{}
 	for _, c := range h.clients[h.plan.Clients:] {
@@ -138,7 +138,7 @@ func (h *harness) listings() judge.Lists {
 	return all
 }
 
-// orders are those of the operators, but for what to do.
+// orders returns the orders for the operators, without the changes to make.
 func (h *harness) orders() []nemesis.Orders {
 	p := &h.plan
 	return lo.Times(nemesis.Operators, func(i int) nemesis.Orders {
@@ -150,8 +150,8 @@ func (h *harness) orders() []nemesis.Orders {
 	})
 }
 
-// bootstrap has the nodes record that they are a set, and declares them ready:
-// they are new.
+// bootstrap makes the nodes record their set, and declares them brand-new, so
+// that they vote at once.
 func (h *harness) bootstrap(ctx context.Context) error {
 	clients := lo.Map(h.nodes[:h.plan.Nodes], func(n *fleet.Node, _ int) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: n.Server.Addr()})
@@ -178,8 +178,8 @@ func (h *harness) version(ctx context.Context) string {
 	return info["Server"]["redis_version"]
 }
 
-// phases are: faults; all faults have ended; every client gets everything; all
-// end.
+// phases runs the phases: faults; all faults have ended; every client locks
+// everything; everything ends.
 func (h *harness) phases(ctx context.Context) error {
 	p := &h.plan
 	stop := h.progress(ctx)
@@ -210,8 +210,8 @@ func (h *harness) phases(ctx context.Context) error {
 	for _, c := range h.clients {
 		h.blame(c, errors.Join(c.KeepUp(), c.BeCalm()))
 	}
-	// What may still be: a node that is within its guard time, a lease of a
-	// client that died, a long hold.
+	// Wait for what the faults may have left: a node within its guard time, a
+	// lease of a dead client, a long hold.
 	record.Wait(ctx, p.Guard+2*p.TTL)
 	h.times.Well = record.Now()
 	if record.Wait(ctx, p.Calm); ctx.Err() != nil {
@@ -233,15 +233,15 @@ func (h *harness) phases(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// blame makes a violation of what a client has done that it should not.
+// blame records an error of a client as a violation.
 func (h *harness) blame(c *client.Client, err error) {
 	if err != nil {
 		h.left = append(h.left, judge.Violation{What: fmt.Sprintf("client %d: %v", c.ID, err)})
 	}
 }
 
-// clean sees what the clients have left on the servers: for no longer than a
-// claim's lease, should the last word to a node have been lost.
+// clean checks what the clients have left on the servers. It waits up to a
+// claim's lease, in case the last release to a node was lost.
 func (h *harness) clean(ctx context.Context) {
 	for _, n := range lo.Filter(h.nodes, func(n *fleet.Node, _ int) bool { return n.Server.Running() }) {
 		var left []string
@@ -261,7 +261,7 @@ func (h *harness) clean(ctx context.Context) {
 	}
 }
 
-// close ends all that is there, however far it came.
+// close ends everything that was started, however far the run came.
 func (h *harness) close() (stats record.ResourceStats, err error) {
 	for _, c := range h.clients {
 		err = errors.Join(err, c.Kill())
@@ -273,7 +273,7 @@ func (h *harness) close() (stats record.ResourceStats, err error) {
 	return stats, errors.Join(err, fleet.Close(h.nodes))
 }
 
-// progress says each few seconds how far it has come.
+// progress reports every few seconds how far the run has come.
 func (h *harness) progress(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

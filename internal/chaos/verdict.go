@@ -17,7 +17,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// result is what one run has shown.
+// result is the result of one run.
 type result struct {
 	Plan     plan
 	Began    time.Time
@@ -27,15 +27,15 @@ type result struct {
 	Resource record.ResourceStats
 	Lists    judge.Lists // of rivals
 	pulse    *fleet.Pulse
-	Excused  int                // violations of liveness while no quorum of servers answered the harness
+	Excused  int                // liveness violations while no quorum of servers answered the harness
 	Repairs  int                // repairs of nodes that had lost their data
 	Rates    map[string]float64 // holds per second under faults, by kind of work
 	nemesis.Summary
 	judge.Findings
 }
 
-// judge reads what the clients and the resource have written down. It fails
-// when that is too little to show that there is nothing.
+// judge reads the logs of the clients and of the resource. It fails if they
+// show too little to be conclusive.
 func (r *result) judge(ctx context.Context, dir string, ps judge.Phases) (err error) {
 	p := &r.Plan
 	e := judge.Evidence{
@@ -47,18 +47,19 @@ func (r *result) judge(ctx context.Context, dir string, ps judge.Phases) (err er
 		return err
 	}
 	r.Violations, r.Excused = r.pulse.Excuse(r.Violations, ps.Ended, client.Patience)
-	// First what has a moment, and so a trace.
+	// Violations at a known moment first, because they have a trace.
 	slices.SortStableFunc(r.Violations, func(a, b judge.Violation) int {
 		return cmp.Compare(lo.Ternary(a.At > 0, 0, 1), lo.Ternary(b.At > 0, 0, 1))
 	})
 	return r.enough()
 }
 
-// errBusy is the error of a run of which a busy machine can be the cause.
+// errBusy is the error of a run that failed possibly because the machine was
+// busy.
 var errBusy = errors.New("too little has been done")
 
-// enough fails when too little was done under faults, as what stands still
-// breaks no rule, or when the faults were more than the protocol bears.
+// enough fails if too little was done under faults, because an idle system
+// breaks no rule, or if there were more faults than the protocol tolerates.
 func (r *result) enough() error {
 	if r.Apart > nemesis.Skew/2 {
 		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is tolerated", r.Apart, nemesis.Skew/2)
@@ -76,19 +77,19 @@ func (r *result) enough() error {
 	if r.Excused > 0 {
 		return fmt.Errorf("%w: for %d findings no quorum of servers answered the harness within %v", errBusy, r.Excused, fleet.Prompt)
 	}
-	// In less than a minute a rival may get nothing but between losses.
+	// In less than a minute a rival may only get locks near a data loss.
 	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {
 		return fmt.Errorf("%d holds of rivals, of which none can be judged", r.Rivals.Holds)
 	}
-	// An exchange takes ten seconds at the least, and twice as long when all
-	// else fails. A control fails without one.
+	// An exchange takes at least ten seconds, and twice as long during other
+	// faults. A control fails even without an exchange.
 	if slices.Contains(r.Plan.Tracks, nemesis.MemberTrack) && r.Plan.Control == "" && r.Exchanges.Done == 0 && r.Plan.For >= 2*time.Minute {
 		return fmt.Errorf("%d exchanges of nodes have failed, and none has been carried out", r.Exchanges.Failed)
 	}
 	return nil
 }
 
-// asExpected says whether the library has passed, or the control has failed.
+// asExpected reports whether the library has passed, or the control has failed.
 func (r *result) asExpected() bool {
 	switch r.Plan.Control {
 	case "":
@@ -104,21 +105,21 @@ func (r *result) asExpected() bool {
 	}
 }
 
-// harmful counts what would have hurt: lost updates, and more than one holder.
+// harmful counts real harm: lost updates, and moments with too many holders.
 func (r *result) harmful() int { return len(r.Resource.Corrupt) + len(r.tooMany()) }
 
-// tooMany are the holds beyond the capacity.
+// tooMany returns the violations of the capacity.
 func (r *result) tooMany() []judge.Violation { return r.Findings.Beyond(r.Plan.judged()) }
 
-// faultCount is how often a kind of fault was done.
+// faultCount is how often a kind of fault was injected.
 type faultCount struct {
 	kind       string
 	done, skip int
-	failed     int // the harness could not carry it out to its end
+	failed     int // the harness could not complete the fault
 }
 
-// faultCounts are all kinds of the plan's tracks, those that were never done
-// too.
+// faultCounts returns the counts of all kinds of the plan's tracks, including
+// kinds that never occurred.
 func (r *result) faultCounts() (counts []faultCount) {
 	for _, track := range r.Plan.Tracks {
 		for _, kind := range nemesis.FaultKinds(track) {

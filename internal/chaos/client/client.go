@@ -15,31 +15,34 @@ import (
 	"github.com/quorate/quorate/internal/testkit/worker"
 )
 
-// Client is a client process, in its several lives.
+// Client is a client process through its successive lives: each restart begins
+// a new life.
 type Client struct {
-	Terms   Terms
-	ID      int
-	Dir     string
-	Present func(addrs []string) []string // what it starts with, for the list of before; see fleet.Present
+	Terms Terms
+	ID    int
+	Dir   string
+	// The list to start with, given the previous list; see fleet.Present.
+	Present func(addrs []string) []string
 	lives   int
 
-	// Of lives that are over, and of this one.
+	// Counts of earlier lives, and of this one.
 	doneBefore, failedBefore int64
 	done, failed             atomic.Int64
 
-	mu      sync.Mutex     // one change of state at a time
-	worker  *worker.Worker // of this life; nil where there is none
-	over    chan struct{}  // closed when it has ended and was judged
-	bye     *atomic.Bool   // it has said so, or is being killed: its end is no surprise
+	mu     sync.Mutex     // one change of state at a time
+	worker *worker.Worker // the process of this life; nil if there is none
+	over   chan struct{}  // closed when the process has ended and its end has been judged
+	// The process has said that it will end, or is being killed, so its end is
+	// expected.
+	bye     *atomic.Bool
 	calm    bool
-	frozen  bool         // no fault lets it go on
-	Crashes atomic.Int64 // ends that were a surprise
-	listed  int64        // when it got its list of nodes
+	frozen  bool         // stopped: no fault may continue it
+	Crashes atomic.Int64 // unexpected ends
+	listed  int64        // when it was given its list of nodes
 	Lists   map[string]List
 }
 
-// Start begins a life, unless another fault has done so since the client was
-// killed.
+// Start begins a life, unless another fault has already restarted the client.
 func (c *Client) Start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +52,7 @@ func (c *Client) Start() error {
 	return c.launch()
 }
 
-// Relist kills the process, and starts it with another list of nodes.
+// Relist kills the process and starts it with another list of nodes.
 func (c *Client) Relist(addrs []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +63,8 @@ func (c *Client) Relist(addrs []string) error {
 	return c.launch()
 }
 
-// KeepUp starts the process again if its list is outgrown: it may have started
-// with that, and then knows no set.
+// KeepUp restarts the process if its list is outdated, because a process that
+// starts with an outdated list may not find the set.
 func (c *Client) KeepUp() error {
 	c.mu.Lock()
 	old := c.Terms.Addrs
@@ -72,7 +75,7 @@ func (c *Client) KeepUp() error {
 	return nil
 }
 
-// Freeze stops the process until thaw, whatever other faults do.
+// Freeze stops the process until Thaw, whatever other faults do.
 func (c *Client) Freeze() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +86,7 @@ func (c *Client) Freeze() error {
 	return c.worker.Signal(syscall.SIGSTOP)
 }
 
-// Thaw lets it go on.
+// Thaw continues the process.
 func (c *Client) Thaw() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +114,7 @@ func (c *Client) launch() error {
 		return err
 	}
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's Ctrl-C is the harness's to handle
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only the harness handles the terminal's Ctrl-C
 	c.doneBefore, c.failedBefore = c.doneBefore+c.done.Swap(0), c.failedBefore+c.failed.Swap(0)
 	bye, over := &atomic.Bool{}, make(chan struct{})
 	w, err := worker.Start(cmd, func(line string) { c.take(line, bye) })
@@ -121,7 +124,7 @@ func (c *Client) launch() error {
 	c.worker, c.over, c.bye = w, over, bye
 	go func() {
 		defer close(over)
-		<-w.Done() // how it ended shows in what it said
+		<-w.Done() // its output tells how it ended
 		if !bye.Load() {
 			c.Crashes.Add(1)
 		}
@@ -129,7 +132,7 @@ func (c *Client) launch() error {
 	return nil
 }
 
-// take notes what the process says.
+// take handles a line that the process has written.
 func (c *Client) take(line string, bye *atomic.Bool) {
 	var done, failed int64
 	switch _, err := fmt.Sscanf(line, sayDone+" %d %d", &done, &failed); {
@@ -141,7 +144,7 @@ func (c *Client) take(line string, bye *atomic.Bool) {
 	}
 }
 
-// Kill ends the process as kill -9 does.
+// Kill ends the process like kill -9.
 func (c *Client) Kill() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +172,8 @@ func (c *Client) Signal(s syscall.Signal) error {
 	return c.worker.Signal(s)
 }
 
-// BeCalm tells it, and all its later lives, that all faults have ended.
+// BeCalm tells the process, and all its later lives, that all faults have
+// ended.
 func (c *Client) BeCalm() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +184,8 @@ func (c *Client) BeCalm() error {
 	return c.worker.Tell(sayCalm)
 }
 
-// Finish has it ask for everything once more and close, and fails if it has not
-// within d.
+// Finish tells the process to lock every name once more and to close. It fails
+// if that takes longer than d.
 func (c *Client) Finish(d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +207,7 @@ func (c *Client) Finish(d time.Duration) error {
 	return nil
 }
 
-// Counts are the holds begun and the refusals so far, over all lives.
+// Counts returns the holds begun and the refusals so far, over all lives.
 func (c *Client) Counts() (done, failed int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

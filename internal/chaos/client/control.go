@@ -1,14 +1,14 @@
 package client
 
-// The controls: what must fail, so that one knows that failing would be seen.
-// Beside these there are the library's own rules, each of which a build with
-// the overlay of the mutants can leave out; see rules.go.
+// The controls: runs that must fail, which shows that the checkers would notice
+// a failure. In addition, a build with the overlay of the mutants can leave out
+// one of the library's own rules; see rules.go.
 const (
 	ControlNone     = "none"     // no control: the library itself
-	ControlUnfenced = "unfenced" // the resource takes any token while clients are stopped
-	ControlRedsync  = "redsync"  // redsync under the same faults
-	ControlRival    = "rival"    // the rivals lock other keys, and say that they are ours
-	// With the overlay of the mutants: one of two sets is enough while nodes
-	// are exchanged.
+	ControlUnfenced = "unfenced" // the resource accepts any token while clients are stopped
+	ControlRedsync  = "redsync"  // redsync instead of the library, under the same faults
+	ControlRival    = "rival"    // the rivals lock other keys, but claim to lock ours
+	// With the overlay of the mutants: a majority of one of the two sets is
+	// enough while nodes are exchanged.
 	ControlNoBoth = "no-both"
 )

@@ -13,26 +13,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Terms are what a client gets at its start.
+// Terms are what a client process is given at its start.
 type Terms struct {
-	Addrs      []string          // of the nodes that it begins with
-	Ways       map[string]string // its own way to each server, by the server's address
+	Addrs      []string          // the nodes that it starts with
+	Ways       map[string]string // the proxy that it uses for each server, by the server's address
 	Resource   string
 	Log        string
-	Prefix     string // of its operations' names
+	Prefix     string // prefix of its operations' names
 	Seed       uint64
-	Epoch      int64 // of the rounds of once
+	Epoch      int64 // start of the rounds of once
 	Work       []string
-	Each       int     // goroutines for each name
-	Rate       float64 // operations per second that each goroutine tries for
+	Each       int     // goroutines per name
+	Rate       float64 // operations per second that each goroutine aims for
 	TTL, Guard time.Duration
-	Patience   time.Duration // how long a lock is waited for
+	Patience   time.Duration // how long to wait for a lock
 	Hold       time.Duration // most holds are shorter
 	Control    string
 	Calm       bool // all faults have ended
 }
 
-// Omit leaves out the rule of the library that the control is about, if any.
+// Omit leaves out the rule of the library that the control names, if it names
+// one.
 func (tm *Terms) Omit() error {
 	switch tm.Control {
 	case "", ControlUnfenced, ControlRedsync, ControlRival:
@@ -41,37 +42,38 @@ func (tm *Terms) Omit() error {
 	return WithoutRule(tm.Control)
 }
 
-// List is what a rival has in one of its lives.
+// List is the list of nodes that a rival uses in one of its lives.
 type List struct {
 	Addrs []string
-	At    int64 // when the harness gave it out: the set that counted then
+	At    int64 // when the harness handed it out: it was the current set at that time
 }
 
-// workerEnv holds the terms of a client: a process that finds it set is one.
+// workerEnv names the variable that holds a client's terms. A process in which
+// it is set is a client.
 const workerEnv = "QUORATE_CHAOS_WORKER"
 
-// The lines that a client reads and writes. It ends at once when its input
-// ends, in whatever way the harness has.
+// The lines that a client reads and writes. It exits at once when its input
+// ends, however the harness ended.
 const (
-	sayCalm   = "calm"   // to it: all faults have ended
-	sayFinish = "finish" // to it: ask for each name once more, and close everything
-	sayBye    = "bye"    // from it: everything is closed
-	sayDone   = "done"   // from it, each second: holds begun, refusals
+	sayCalm   = "calm"   // to the client: all faults have ended
+	sayFinish = "finish" // to the client: lock each name once more, then close everything
+	sayBye    = "bye"    // from the client: everything is closed
+	sayDone   = "done"   // from the client, each second: holds begun, refusals
 )
 
-// Env is what a client's work is made of.
+// Env is what a client's work uses.
 type Env struct {
 	Terms
 	Quorum  *quorate.Quorum
 	clients []redis.UniversalClient
 }
 
-// Connect makes what the client reaches the nodes by.
+// Connect creates the connections to the nodes.
 func (e *Env) Connect() (err error) {
 	ours := !slices.Contains(e.Work, record.Rival)
 	for _, addr := range e.Addrs {
-		// Nodes that enter the set later are connected to with the same
-		// options, so by the client's own way, too.
+		// Nodes that join the set later are dialed with the same options, so
+		// also through the client's own proxies.
 		o := &redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, e.Ways[addr])
 		}}
@@ -94,7 +96,7 @@ func (e *Env) Connect() (err error) {
 	return err
 }
 
-// connectRival is a client as redsync needs it: one whose requests end with
+// connectRival returns a Redis client as redsync needs it: requests end with
 // their context.
 func connectRival(o *redis.Options) *redis.Client {
 	o.ContextTimeoutEnabled, o.MaxRetries = true, -1

@@ -6,10 +6,11 @@ import (
 	"github.com/quorate/quorate/internal/testkit/mutant"
 )
 
-// RuleHelp says which controls there are in addition to the fixed ones.
+// RuleHelp lists the controls that exist in addition to the fixed ones.
 const RuleHelp = "or, in a build with the overlay of the mutants, a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait"
 
-// rules are those whose absence real servers can show; the simulator shows all.
+// rules are the rules whose absence shows on real servers. The simulator shows
+// all of them.
 var rules = map[string]string{
 	"votes-only":     "RuleCounting",
 	"no-lease":       "RuleLease",
@@ -25,7 +26,7 @@ var rules = map[string]string{
 	"no-wait":        "RuleExchangeWait",
 }
 
-// WithoutRule leaves a rule out in this process.
+// WithoutRule disables a rule in this process.
 func WithoutRule(name string) error {
 	rule, ok := rules[name]
 	if !ok || !mutant.Overlaid {

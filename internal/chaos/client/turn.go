@@ -11,14 +11,15 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// One call in tries does not wait for its turn.
+// One in this many calls is a try, which does not wait.
 const tries = 8
 
-// One operation in looks also asks what the nodes know of the name.
+// One in this many operations also asks the nodes about the name.
 const looks = 4
 
-// unlock ends a hold without waiting for the nodes' word, for which a majority
-// may be out of reach, but tells a release of what is not held.
+// unlock ends a hold. It does not wait for the nodes to confirm, because a
+// majority may be unreachable, but it does report a release of a lock that is
+// not held.
 func unlock(f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -32,15 +33,15 @@ func unlock(f func(context.Context) error) error {
 // Patience is how long a client waits for a lock while there are faults.
 const Patience = 10 * time.Second
 
-// work is what a client does with one name of a primitive. A value serves all
-// goroutines of the client, as a value of the library does.
+// work is what a client does with one name of a primitive. All goroutines of
+// the client share one value, as they would share a value of the library.
 type work interface {
-	// do is one operation: it asks, holds for a while, releases, and lets t
-	// write down each step.
+	// do carries out one operation: it acquires, holds for a while, releases,
+	// and logs each step through t.
 	do(ctx context.Context, t *turn)
 }
 
-// turn is one goroutine's way of working on one name.
+// turn is one goroutine working on one name.
 type turn struct {
 	kind, name string
 	log        *record.Oplog
@@ -49,13 +50,13 @@ type turn struct {
 	ttl        time.Duration
 	patience   time.Duration
 	hold       time.Duration // most are shorter
-	most       time.Duration // none is longer, if not 0
+	most       time.Duration // no hold is longer, unless this is 0
 	calm       bool          // all faults have ended: short holds, no tries
-	after      string        // the operation whose hold the next one goes on with
-	seen       int64         // when the hold was last seen to be valid
+	after      string        // the operation whose hold the next operation takes over
+	seen       int64         // when the hold was last seen valid
 }
 
-// ask calls lock, and reports whether it has been got.
+// ask calls lock, and reports whether it has acquired the lock.
 func (t *turn) ask(ctx context.Context, weight int64, lock func(context.Context) error) (op string, ok bool) {
 	op = t.log.Call(record.Event{Kind: t.kind, Name: t.name, Weight: weight, After: t.after})
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
@@ -67,7 +68,7 @@ func (t *turn) ask(ctx context.Context, weight int64, lock func(context.Context)
 	return op, true
 }
 
-// begin writes down that it has been got.
+// begin logs that the lock was acquired.
 func (t *turn) begin(op string, l quorate.Lease) {
 	t.seen = 0
 	at := record.Now()
@@ -75,8 +76,8 @@ func (t *turn) begin(op string, l quorate.Lease) {
 	t.log.Write(record.Event{T: at, E: record.EvBegin, Op: op, Token: l.Token(), Until: until})
 }
 
-// look notes the time if the hold is valid. What is lost stays lost, so it was
-// valid until then, even if its validity is taken back later.
+// look records the time if the hold is valid. A lost hold stays lost, so the
+// hold was valid until that time, even if its validity is shortened later.
 func (t *turn) look(l quorate.Lease) time.Time {
 	at := record.Now()
 	v := l.ValidUntil()
@@ -86,8 +87,8 @@ func (t *turn) look(l quorate.Lease) time.Time {
 	return v
 }
 
-// end writes down that the hold is about to end, and then ends it. The order
-// matters: the next one may be in before release returns.
+// end logs that the hold is about to end, and then ends it. The order matters,
+// because the next holder may be admitted before release returns.
 func (t *turn) end(op string, l quorate.Lease, release func() error) {
 	t.ended(op, l, false)
 	err := release()
@@ -106,8 +107,8 @@ func (t *turn) ended(op string, l quorate.Lease, lost bool) {
 	t.log.Write(record.Event{T: at, E: record.EvEnd, Op: op, Until: record.Stamp(l.ValidUntil()), Seen: t.seen, Lost: lost})
 }
 
-// length is how long to hold: mostly a moment, at times long enough to be
-// renewed, and often enough longer than the ttl: a fault shows nothing where
+// length returns how long to hold: mostly a moment, sometimes long enough for
+// renewals, and often enough longer than the ttl. A fault reveals nothing while
 // no client holds anything.
 func (t *turn) length() (d time.Duration) {
 	share := func(d time.Duration) time.Duration { return time.Duration(t.rand.Int64N(int64(d))) }
@@ -127,8 +128,8 @@ func (t *turn) length() (d time.Duration) {
 	return d
 }
 
-// stay is the time of a hold. It keeps the log of its validity, which is what
-// counts should the process be killed or stopped, and notes the loss.
+// stay spends the time of a hold. It logs changes of the validity, which the
+// judge relies on if the process is killed or stopped, and notices a loss.
 func (t *turn) stay(op string, l quorate.Lease) {
 	over := time.NewTimer(t.length())
 	defer over.Stop()
@@ -152,10 +153,10 @@ func (t *turn) stay(op string, l quorate.Lease) {
 	}
 }
 
-// use holds, and meanwhile does to the resource what the lock is for: reads it
-// and, if the hold is exclusive, writes it back increased. It does not ask its
-// context before it writes, as a program in the middle of its work does not:
-// that is what tokens are for.
+// use holds the lock and uses the resource under it: it reads the number and,
+// if the hold is exclusive, writes it back increased. Like a real program in
+// the middle of its work, it does not check the context before it writes.
+// Tokens are there for that case.
 func (t *turn) use(op string, l quorate.Lease, alone bool) {
 	q := record.Request{What: record.DoRead, Name: t.name, Token: l.Token(), Alone: alone, Op: op}
 	value, ok := t.visit(q)
@@ -169,7 +170,8 @@ func (t *turn) use(op string, l quorate.Lease, alone bool) {
 	t.visit(q)
 }
 
-// visit is one request to the resource. A harness that ends closes it.
+// visit sends one request to the resource. It fails when the harness ends and
+// closes the resource.
 func (t *turn) visit(q record.Request) (int64, bool) {
 	value, ok, err := t.user.Ask(q)
 	if err != nil {
@@ -179,7 +181,7 @@ func (t *turn) visit(q record.Request) (int64, bool) {
 	return value, ok
 }
 
-// pause is the time between two operations: on average 1/rate.
+// pause waits between two operations, on average for 1/rate.
 func (t *turn) pause(ctx context.Context, rate float64) {
 	select {
 	case <-ctx.Done():

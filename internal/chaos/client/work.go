@@ -8,12 +8,11 @@ import (
 	"github.com/samber/lo"
 )
 
-// primitive is all that the suite knows of a kind of work. A new one is a file
-// with its work and an entry here; the checkers need nothing but the capacity,
-// except for once.
+// primitive describes a kind of work. To add a kind, write a file with its work
+// and add an entry here. The checkers need only the capacity, except for once.
 type primitive struct {
-	names    int   // how many are in use at a time
-	capacity int64 // of each: holds that are valid together never weigh more
+	names    int   // how many names are in use at a time
+	capacity int64 // of each name: the weights of simultaneous valid holds never exceed it
 	open     func(e *Env, name string) work
 }
 
@@ -22,12 +21,12 @@ var primitives = map[string]primitive{
 	"rwmutex":    {names: 2, capacity: exclusive, open: openRWMutex},
 	"semaphore":  {names: 3, capacity: permits, open: openSemaphore},
 	"leader":     {names: 2, capacity: 1, open: openLeader},
-	"once":       {names: 1, capacity: 1, open: openOnce},    // of each round's runs
+	"once":       {names: 1, capacity: 1, open: openOnce},    // capacity of each round's runs
 	"redsync":    {names: 4, capacity: 1, open: openRedsync}, // for the control
-	record.Rival: {capacity: 1, open: openRival},             // of the names of others
+	record.Rival: {capacity: 1, open: openRival},             // locks the names of other kinds
 }
 
-// Names of a primitive's kind, the same in all clients.
+// Names returns the names of a kind, which are the same in all clients.
 func Names(kind string) []string {
 	if kind == record.Rival {
 		return append(Names("mutex"), Names("leader")...)
@@ -39,10 +38,10 @@ func Names(kind string) []string {
 	return all
 }
 
-// Capacity of each name of a kind.
+// Capacity returns the capacity of each name of a kind.
 func Capacity(kind string) int64 { return primitives[kind].capacity }
 
-// Kinds are the kinds of work that can be asked for, in order.
+// Kinds returns the kinds of work that can be selected, in order.
 func Kinds() []string {
 	kinds := lo.Without(lo.Keys(primitives), record.Rival)
 	slices.Sort(kinds)

@@ -10,12 +10,11 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// One term in proclaims has its value replaced.
+// One in this many terms replaces its value.
 const proclaims = 8
 
-// leaderWork campaigns, leads and resigns. A participant leads for all
-// goroutines that share it, so each goroutine takes one of its own for an
-// operation.
+// leaderWork campaigns, leads and resigns. An Election leads for all goroutines
+// that share it, so each goroutine takes one of its own for each operation.
 type leaderWork struct{ free chan *leader.Election }
 
 func openLeader(e *Env, name string) work {
@@ -50,7 +49,7 @@ func (w leaderWork) do(ctx context.Context, t *turn) {
 	t.end(op, lease, func() error { return unlock(e.Resign) })
 }
 
-// look asks for the leader, and writes down the answer.
+// look asks for the leader, and logs the answer.
 func look(ctx context.Context, t *turn, e *leader.Election) {
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()

@@ -11,14 +11,14 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// roundTime is how long the clients come for the work of one round before they
-// come for the next one's. The clock says which round it is, so those that have
-// been away take part again at once.
+// roundTime is how long clients work on one round before they move to the next.
+// The clock determines the round, so clients that were away take part again at
+// once.
 const roundTime = 500 * time.Millisecond
 
-// onceWork has, round after round, something done once. Each call is made with
-// a new value, which knows nothing and must ask the nodes; some ask about a
-// round that is long over. What they share is which run it was that did it.
+// onceWork does something once, round after round. Each call uses a new value,
+// which knows nothing and must ask the nodes. Some calls are about a round that
+// ended long ago. All clients of a round must learn of the same run.
 type onceWork struct {
 	q     *quorate.Quorum
 	name  string
@@ -56,8 +56,8 @@ func (w onceWork) do(ctx context.Context, t *turn) {
 	t.log.Write(record.Event{T: record.Now(), E: record.EvBegin, Op: op, Value: value})
 }
 
-// carryOut is the function that is to be run once. It returns the name of its
-// own operation.
+// carryOut is the function to run once. It returns the name of its own
+// operation.
 func (t *turn) carryOut(ctx context.Context, of string) (string, error) {
 	lease := once.Lease(ctx)
 	op := t.log.Call(record.Event{Kind: record.Runs, Name: t.name, Weight: 1, After: of})
@@ -65,8 +65,8 @@ func (t *turn) carryOut(ctx context.Context, of string) (string, error) {
 	q := record.Request{What: record.DoRead, Name: t.name, Token: lease.Token(), Alone: true, Op: op}
 	value, ok := t.visit(q)
 	t.stay(op, lease)
-	// Half of them do not mind that their claim is lost: that is what tokens
-	// are for.
+	// Half of the runs ignore the loss of their claim: tokens must protect
+	// against them.
 	if ctx.Err() != nil && t.rand.IntN(2) == 0 {
 		t.ended(op, lease, false)
 		return "", context.Cause(ctx)
@@ -86,7 +86,7 @@ func (t *turn) carryOut(ctx context.Context, of string) (string, error) {
 	return op, nil
 }
 
-// look asks how far the work is, and writes down the answer.
+// look asks for the status of the work, and logs the answer.
 func (w onceWork) look(ctx context.Context, t *turn, round string) {
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/samber/lo"
 )
 
-// redsyncWork is the same work with redsync, under the same faults: a control.
-// It is used as it is meant to be: the expiry is our ttl, all else is its
-// default. A hold is judged by its Until, and none is meant to last for more
-// than half of that, so that it needs no Extend.
+// redsyncWork does the same work with redsync under the same faults, as a
+// control. It uses redsync as intended: the expiry is our ttl, everything else
+// is the default. A hold is judged by redsync's Until. Holds last at most half
+// of the expiry, so they need no Extend.
 type redsyncWork struct {
 	rs   *redsync.Redsync
 	name string
@@ -40,14 +40,15 @@ func (w redsyncWork) do(ctx context.Context, t *turn) {
 	t.begin(op, lease)
 	t.use(op, lease, true)
 	t.end(op, lease, func() error {
-		// What it says of an unlock that came too late or found too few nodes
-		// is its own affair.
+		// Whether redsync reports an unlock that came too late or reached too
+		// few nodes is not judged here.
 		_, _ = m.UnlockContext(context.WithoutCancel(ctx))
 		return nil
 	})
 }
 
-// untilLease is what redsync knows of a hold: no token, and no context.
+// untilLease is a redsync hold as a Lease: without a token and without a
+// context.
 type untilLease struct{ m *redsync.Mutex }
 
 func (untilLease) Token() uint64            { return 0 }
@@ -57,18 +58,18 @@ func (l untilLease) ValidUntil() time.Time  { return l.m.Until() }
 
 var _ quorate.Lease = untilLease{}
 
-// rivalWork tries for a name by redsync, and holds it for a while. It does not
-// extend a hold; one that lasts for longer than the expiry is over by redsync's
-// own Until.
+// rivalWork tries to lock a name with redsync, and holds it for a while. It
+// does not extend holds: a hold that lasts longer than the expiry has ended by
+// redsync's own Until.
 //
-// Each try has a mutex, and so a value, of its own: redsync gives all tries of
-// one call the same value, and the release of an earlier try that comes late
-// ends the hold of a later one. That would be redsync's fault alone, and make
-// holds look valid that are not.
+// Each try uses a new mutex, and so a new value. redsync gives all tries of one
+// call the same value, so a late release of an earlier try can end the hold of
+// a later one. That fault is redsync's alone, and it would make holds look
+// valid that are not.
 type rivalWork struct {
 	rs   *redsync.Redsync
-	name string // of the operations
-	key  string // that is taken
+	name string // kind of the operations
+	key  string // the key to lock
 	ttl  time.Duration
 }
 
@@ -81,10 +82,10 @@ func openRival(e *Env, name string) work {
 	return w
 }
 
-// RivalKey begins the value of each key that a rival sets.
+// RivalKey is the prefix of the value of each key that a rival sets.
 const RivalKey = "rival-"
 
-// do is silent about tries that fail: it polls.
+// do does not log tries that fail, because it polls.
 func (w rivalWork) do(ctx context.Context, t *turn) {
 	if t.calm {
 		return

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// AsWorker is a client's main, where this process is one, and returns its exit
-// status.
+// AsWorker runs a client's main if this process is a client, and returns its
+// exit status.
 func AsWorker() (isWorker bool, status int) {
 	var tm Terms
 	isWorker, err := worker.Terms(workerEnv, &tm)
@@ -90,11 +90,11 @@ func serve(tm Terms, log *record.Oplog) error {
 			return e.close(log)
 		}
 	}
-	os.Exit(record.ExitVoid) // the harness is gone
+	os.Exit(record.ExitVoid) // the harness has ended
 	return nil
 }
 
-// tell says each second how much has been done.
+// tell reports each second how much has been done.
 func tell(ctx context.Context, log *record.Oplog) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -108,7 +108,7 @@ func tell(ctx context.Context, log *record.Oplog) {
 	}
 }
 
-// close ends the client as a well-behaved program does, and sees that nothing
+// close ends the client as a well-behaved program does, and checks that nothing
 // of the library is left running.
 func (e *Env) close(log *record.Oplog) error {
 	if e.Quorum != nil {

@@ -27,7 +27,8 @@ func (w mutexWork) do(ctx context.Context, t *turn) {
 	t.end(op, lease, func() error { return unlock(w.m.UnlockContext) })
 }
 
-// exclusive is a reader/writer lock's capacity: a writer weighs all of it.
+// exclusive is the capacity of a reader/writer lock, and the weight of a
+// writer.
 const exclusive = 1 << 30
 
 type rwmutexWork struct{ m *rwmutex.RWMutex }
@@ -52,7 +53,7 @@ func (w rwmutexWork) read(ctx context.Context, t *turn) {
 	}
 }
 
-// reading is what comes when the lock is held by a reader.
+// reading is the rest of an operation once a reader holds the lock.
 func (w rwmutexWork) reading(t *turn, op string) {
 	lease := w.m.RLease()
 	t.begin(op, lease)

@@ -1,16 +1,16 @@
-// Package fleet is the servers, the ways to them, and what the harness knows of
-// both: which servers are the set, and which are without their data. It breaks
-// nothing by itself.
+// Package fleet has the servers, the proxies in front of them, and what the
+// harness knows about both: which servers form the set, and which have lost
+// their data. It injects no faults on its own.
 //
-//	repair.go       whether a node that says that it is caught up has all
-//	pulse.go        when servers did not answer the harness
-//	memory.go       how many nodes are without their data, and until when
+//	repair.go       whether a node that claims to be caught up has every record
+//	pulse.go        the times when servers did not answer the harness
+//	memory.go       which nodes have lost their data, and until when
 //	lists.go        which lists of nodes exclude each other
-//	wires.go        the ways from clients to nodes, and the faults on them
+//	wires.go        the proxies between clients and nodes, and their faults
 //	node_change.go  restarts, clocks and files of a node
-//	node.go         one server, and what should not be left on it
-//	roster.go       which servers the set consists of, as far as it is known
+//	node.go         one server, and the leftovers on it
+//	roster.go       which servers form the set, as far as the harness knows
 //
-// A marker is what a node remembers of itself. It tells one incarnation from
-// the next: a node begins one when it has lost its data.
+// A marker is what a node stores about itself. It identifies the node's
+// incarnation: a node that has lost its data begins a new one.
 package fleet

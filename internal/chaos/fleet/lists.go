@@ -9,21 +9,21 @@ import (
 	"github.com/samber/lo"
 )
 
-// What a rival and the library promise each other while the nodes of the set
+// When a rival and the library exclude each other while the nodes of the set
 // are exchanged.
 //
-// A redsync client has a list of nodes, and does not follow the set. The
+// A redsync client has a fixed list of nodes, and does not follow the set. The
 // harness gives it the new list after each exchange, as
-// docs/operate/membership.md asks of operators. Two lists exclude each other if
-// each majority of the one has a node in common with each majority of the
-// other. A hold of ours needs a majority of each set that counts. So the old
-// list excludes ours until the new set counts alone. From then until the rival
-// has its new list nothing is promised.
+// docs/operate/membership.md tells operators to do. Two lists exclude each
+// other if every majority of one has a node in common with every majority of
+// the other. A hold of ours needs a majority of each set that counts. So the
+// old list excludes ours until the new set counts alone. From then until the
+// rival has the new list, nothing is promised.
 
-// Present is a list of nodes as a process gets it when it starts: the old one,
-// or the set if most of its servers have left and were stopped. A process that
-// starts follows the word of a majority of its list, so operators have to give
-// it another one by then (docs/operate/membership.md).
+// Present returns the list of nodes with which to start a process: the old
+// list, or the current set if most servers of the old list have left and were
+// stopped. A new process follows a majority of its list, so by then operators
+// must give it another list (docs/operate/membership.md).
 func Present(nodes []*Node, r *Roster, addrs []string) []string {
 	set, _ := r.Now()
 	var now []string
@@ -43,20 +43,21 @@ func Present(nodes []*Node, r *Roster, addrs []string) []string {
 	return addrs
 }
 
-// alone is a set that counts alone.
+// alone is a set that has counted alone.
 type alone struct {
 	addrs []string
-	from  int64 // no node had shown it before
-	seen  int64 // a node was first seen to show it
+	from  int64 // before this, no node had shown it
+	seen  int64 // when a node was first seen to show it
 }
 
-// Shown are all such sets so far. Its methods are safe for concurrent use.
+// Shown has all sets that have counted alone so far. It is safe for concurrent
+// use.
 type Shown struct {
 	mu   sync.Mutex
 	sets map[nodeset.Stamp]*alone
 }
 
-// note takes down that a node shows a set, and had not shown it before from.
+// note records that a node shows a set, and did not show it before from.
 func (s *Shown) note(set nodeset.NodeSet, from int64) {
 	if set.Phase != nodeset.SetRecorded || set.Config.Stage != nodeset.Stable {
 		return
@@ -73,10 +74,10 @@ func (s *Shown) note(set nodeset.NodeSet, from int64) {
 	s.sets[set.Stamp()] = &alone{set.Config.Addrs(), from, record.Now()}
 }
 
-// Until returns the moment from which a list that was given out at some time
-// excludes ours no more; 0 if that did not come. A client counts on a set only
-// after a node has shown it. Sets that were seen before the list was given out
-// are over.
+// Until returns the moment from which a list that was handed out at time at no
+// longer excludes our holds, or 0 if it still does. A client counts on a set
+// only after a node has shown it. Sets that were seen before the list was
+// handed out no longer count.
 func (s *Shown) Until(addrs []string, at int64) (until int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +89,8 @@ func (s *Shown) Until(addrs []string, at int64) (until int64) {
 	return until
 }
 
-// meet reports whether each majority of one set has a node in common with each
-// majority of the other.
+// meet reports whether every majority of one set has a node in common with
+// every majority of the other.
 func meet[T comparable](a, b []T) bool {
 	return Majority(len(a))+Majority(len(b)) > len(lo.Union(a, b))
 }

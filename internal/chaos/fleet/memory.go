@@ -17,70 +17,71 @@ import (
 	"github.com/samber/lo"
 )
 
-// ErrSkip says that a fault was not done because it must not or could not be.
+// ErrSkip means that a fault was skipped because it was not allowed or not
+// possible.
 var ErrSkip = errors.New("skipped")
 
-// Memory sees to it that no more nodes are without their data than the protocol
-// bears: a minority at a time, or the only one, each from the moment it forgets until it votes
-// again, a guard time after the first client has noticed, and has been
-// repaired. It stands between the nemesis and the nodes, so that neither a
-// restart that takes long nor a client that comes late can break the rule.
+// Memory ensures that no more nodes lack their data than the protocol
+// tolerates: a minority at a time, or the only node. A node lacks its data from
+// the moment of the loss until it has been repaired and votes again, which is a
+// guard time after the first client has noticed. The nemesis asks Memory before
+// each loss, so that neither a slow restart nor a late client can break the
+// limit.
 type Memory struct {
 	guard  time.Duration
 	sets   func() [][]int                 // that may count
-	marker func(node int) (Marker, error) // nil where nodes have no marker
+	marker func(node int) (Marker, error) // nil if nodes have no marker
 
 	mu    sync.Mutex
 	lost  map[int]loss
 	log   []judge.Loss
-	slips []judge.Loss // of clocks, which lose nothing
+	slips []judge.Loss // small jumps of clocks, which lose nothing
 }
 
-// Marker is what a node remembers of itself, and what it has recorded of its
-// set; the zero marker when it has none.
+// Marker is what a node stores about itself, and what it has recorded about its
+// set. It is zero if the node has no marker.
 type Marker struct {
 	Incarnation int64
-	born        time.Time // since when it counts its guard time, by the machine's clock
-	whole       bool      // it is caught up
+	born        time.Time // when its guard time began, by the machine's clock
+	whole       bool      // the node is caught up
 	set         nodeset.NodeSet
 }
 
-// loss is when a node lost its data, and when it was back; zero while it is
-// not.
+// loss is when a node lost its data, and when it was back; back is zero until
+// then.
 type loss struct {
 	at, back time.Time
-	// The incarnation under which it goes on until a client notices that
-	// something has happened: 0 where the marker goes with the memory, or a new
-	// run tells.
+	// The incarnation that the node still shows, until a client notices that
+	// something has happened. 0 if the loss is visible at once, because the
+	// marker is lost too or the server has a new run id.
 	pretends int64
-	// It has lost nothing, but its clock was set. Clients that cannot tell whose
-	// clock it was let their leases and its votes bear the jump, and leave the
-	// node alone: so it may never be noticed, and is over when the earlier leases
-	// have ended.
+	// The node has lost nothing, but its clock was set. Clients that cannot
+	// tell whose clock jumped shorten their leases by the jump and leave the
+	// node as it is. So the jump may never be noticed, and the loss is over
+	// when the earlier leases have ended.
 	clock bool
 }
 
-// unnoticed says whether the node goes on under the old marker, and that still
-// matters.
+// unnoticed reports whether the node still shows the old marker, and whether
+// that still matters.
 func (m *Memory) unnoticed(l loss, k Marker) bool {
 	aged := l.clock && !l.back.IsZero() && time.Since(l.back) > 3*m.guard
 	return l.pretends != 0 && k.Incarnation == l.pretends && !aged
 }
 
-// NewMemory has a memory of nodes that have lost nothing yet. sets are those
-// that may count; ask returns the marker of a node, and is nil where nodes have
-// none.
+// NewMemory returns a Memory of nodes that have lost nothing yet. sets returns
+// the sets that may count; ask returns the marker of a node, and is nil if
+// nodes have none.
 func NewMemory(sets func() [][]int, guard time.Duration, ask func(int) (Marker, error)) *Memory {
 	return &Memory{guard: guard, sets: sets, marker: ask, lost: map[int]loss{}}
 }
 
-// Lose asks whether the node may lose its data now, and if so takes it that it
-// does.
+// Lose checks whether the node may lose its data now. If so, it records the
+// loss.
 func (m *Memory) Lose(node int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// Two jumps that no client has noticed may cancel out, and then no client
-	// ever does.
+	// Two unnoticed jumps may cancel out, and then no client would ever notice.
 	if l := m.lost[node]; l.pretends != 0 {
 		if k, err := m.marker(node); err != nil || m.unnoticed(l, k) {
 			return fmt.Errorf("%w: no client has noticed what came before", ErrSkip)
@@ -102,7 +103,7 @@ func (m *Memory) Lose(node int) error {
 			return fmt.Errorf("%w: %d nodes are without their data already", ErrSkip, few)
 		}
 	}
-	if !member { // what has left the set stays with its data
+	if !member { // a server that has left the set keeps its data
 		return fmt.Errorf("%w: it is no member any more", ErrSkip)
 	}
 	m.lost[node] = loss{at: time.Now()}
@@ -110,9 +111,9 @@ func (m *Memory) Lose(node int) error {
 	return nil
 }
 
-// over says whether a node votes again, and attests what is recorded.
+// over reports whether a node votes again, and attests what is recorded.
 func (m *Memory) over(n int, l loss) bool {
-	// A node tells its age in seconds, so one of them may be added.
+	// A node reports its age in whole seconds, so allow one more second.
 	if l.back.IsZero() || time.Since(l.back) < m.guard+m.guard/10+time.Second {
 		return false
 	}
@@ -126,8 +127,8 @@ func (m *Memory) over(n int, l loss) bool {
 	return k.born.Before(l.at) || time.Since(k.born) > m.guard+m.guard/10
 }
 
-// Pretend says that the node, which is losing its data, keeps a marker that
-// does not tell.
+// Pretend records that the node, which is losing its data, keeps a marker that
+// does not show it.
 func (m *Memory) Pretend(node int) error {
 	if m.marker == nil {
 		return nil
@@ -144,7 +145,7 @@ func (m *Memory) Pretend(node int) error {
 	return nil
 }
 
-// Back says that the node is there again, and remembers from now on.
+// Back records that the node is up again, and remembers from now on.
 func (m *Memory) Back(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +155,7 @@ func (m *Memory) Back(node int) {
 	m.last(node).To = record.Now()
 }
 
-// last is the node's last loss.
+// last returns the node's last loss.
 func (m *Memory) last(node int) *judge.Loss {
 	for i := len(m.log) - 1; i >= 0; i-- {
 		if m.log[i].Node == node {
@@ -164,8 +165,7 @@ func (m *Memory) last(node int) *judge.Loss {
 	return &judge.Loss{}
 }
 
-// ByClock says that the node, which is losing its data, does so as its clock is
-// set.
+// ByClock records that the node's loss consists in its clock being set.
 func (m *Memory) ByClock(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,38 +175,38 @@ func (m *Memory) ByClock(node int) {
 	m.lost[node] = l
 }
 
-// Slip says that the node's clock has jumped by so little that no lease
-// suffers. A client that notices has the node count a guard time all the same.
+// Slip records that the node's clock has jumped by so little that no lease is
+// affected. A client that notices still makes the node begin a guard time.
 func (m *Memory) Slip(node int, from int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.slips = append(m.slips, judge.Loss{Node: node, From: from, To: record.Now()})
 }
 
-// Losses are all so far.
+// Losses returns all losses so far.
 func (m *Memory) Losses() []judge.Loss {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.log)
 }
 
-// LostSince says whether the node has lost its data since then, or does now, or
-// its clock has slipped.
+// LostSince reports whether the node has lost its data since then, is losing it
+// now, or has had a small jump of its clock.
 func (m *Memory) LostSince(node int, then int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(append(slices.Clip(m.log), m.slips...), func(l judge.Loss) bool { return l.Node == node && (l.To == 0 || l.To > then) })
 }
 
-// Marker reads a node's marker: its incarnation, since when it has been that by
-// its own clock, a run, and a w if the node is whole.
+// Marker reads a node's marker: its incarnation, when that began by the node's
+// own clock, the run id, and a w if the node is whole.
 func (n *Node) Marker() (k Marker, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	if k.set, err = n.recorded(ctx); err != nil {
 		return k, err
 	}
-	// Recording a set moves the marker.
+	// The marker's key changes when a set is recorded.
 	text, err := n.Admin.Get(ctx, script.HomeOf(k.set.Stamp()).Marker(prefix)).Result()
 	if errors.Is(err, redis.Nil) {
 		return k, nil

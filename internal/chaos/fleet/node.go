@@ -22,11 +22,11 @@ const (
 	InMemory = "memory"
 	Everysec = "everysec"
 	Always   = "always"
-	Mixed    = "mixed" // each node another of these
+	Mixed    = "mixed" // a different one of these for each node
 )
 
 // Node is one server.
-// Invariant: a fault changes it only while it holds mu.
+// Invariant: a fault changes the node only while it holds mu.
 type Node struct {
 	ID      int
 	Store   string
@@ -35,13 +35,13 @@ type Node struct {
 	Admin   *redis.Client
 
 	Mu   sync.Mutex
-	Rate float64 // of its clock
+	Rate float64 // speed of its clock
 }
 
-// adminName tells the harness's connections from those of clients.
+// adminName distinguishes the harness's connections from those of clients.
 const adminName = "chaos"
 
-// Start starts so many servers, each with what its faults need.
+// Start starts count servers, each set up for the faults of the run.
 func Start(count int, store string, clocks bool) ([]*Node, error) {
 	nodes, errs := make([]*Node, count), make([]error, count)
 	var all sync.WaitGroup
@@ -78,7 +78,7 @@ func startNode(i int, store string, clocks bool) (nd *Node, err error) {
 	return nd, nil
 }
 
-// connectAdmin is a connection of the harness's.
+// connectAdmin returns a connection for the harness.
 func connectAdmin(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: addr, ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
@@ -87,17 +87,17 @@ func connectAdmin(addr string) *redis.Client {
 	})
 }
 
-// Close ends servers.
+// Close ends the servers.
 func Close(nodes []*Node) error {
 	errs := lo.Map(nodes, func(n *Node, _ int) error { return errors.Join(n.Admin.Close(), n.cluster.Close()) })
 	return errors.Join(errs...)
 }
 
-// ownKeys begin what a node keeps of itself: since when it has remembered, and
-// its set.
+// ownKeys matches the keys that a node keeps about itself: its marker and its
+// set.
 var ownKeys = regexp.MustCompile(`^quorate:\{\}:`)
 
-// recorded returns what the node has recorded of its set.
+// recorded returns what the node has recorded about its set.
 func (n *Node) recorded(ctx context.Context) (nodeset.NodeSet, error) {
 	text, err := n.Admin.Get(ctx, script.SetKey(prefix)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -107,7 +107,7 @@ func (n *Node) recorded(ctx context.Context) (nodeset.NodeSet, error) {
 	return set, nil
 }
 
-// KnowsSet says whether the server still has what it knew of its set.
+// KnowsSet reports whether the server still has its record of the set.
 func (n *Node) KnowsSet() bool {
 	known := false
 	_ = Insist(func() error {
@@ -118,18 +118,18 @@ func (n *Node) KnowsSet() bool {
 	return known
 }
 
-// prefix is that of all keys.
+// prefix is the prefix of all keys.
 const prefix = "quorate"
 
-// fence is what a node may remember of a name without claims: its highest
-// ticket, and whose that was.
+// fence matches what a node may keep for a name without claims: the highest
+// ticket, and the id of its claim.
 var fence = regexp.MustCompile(`^R\d+ [0-9a-f]+`)
 
-// recordKey is where a node keeps what is recorded of a name, permanently.
+// recordKey matches the key of a name's permanent record.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
-// contents is what a key holds, and for how long. It explains a key that should
-// have gone.
+// contents returns a key's value and expiry, to explain a key that should be
+// gone.
 var contents = redis.NewScript(`
 local kind, more = redis.call('TYPE', KEYS[1]).ok, ', for ' .. redis.call('PTTL', KEYS[1]) .. ' ms'
 if kind == 'string' then
@@ -141,9 +141,9 @@ elseif kind == 'none' then return false
 end
 return kind .. more`)
 
-// Leftovers says what is on the server that should not be there when all
-// clients have gone: connections, and keys other than fences and records. A
-// server that is no member any more keeps its keys.
+// Leftovers returns what should not be on the server after all clients have
+// ended: connections, and keys other than fences and records. A server that has
+// left the set may keep its keys.
 func (n *Node) Leftovers(ctx context.Context, member bool) ([]string, error) {
 	list, err := n.Admin.ClientList(ctx).Result()
 	if err != nil {
@@ -166,9 +166,9 @@ func (n *Node) Leftovers(ctx context.Context, member bool) ([]string, error) {
 		if ownKeys.MatchString(k) || recordKey.MatchString(k) {
 			continue
 		}
-		// What a client that was killed or cut off has left under a name
-		// without further requests goes when the key does, by a clock that may
-		// have been set back: that is so only of the rounds of once.
+		// If a client was killed or cut off and nobody uses the name again, its
+		// claim stays until the key expires, by a clock that may have been set
+		// back. Only the rounds of once stop using a name.
 		if strings.Contains(k, "once-") {
 			if left, err := n.Admin.PTTL(ctx, k).Result(); err == nil && left != -1 {
 				continue
@@ -176,7 +176,7 @@ func (n *Node) Leftovers(ctx context.Context, member bool) ([]string, error) {
 		}
 		v, err := contents.Run(ctx, n.Admin, []string{k}).Text()
 		switch {
-		case errors.Is(err, redis.Nil): // gone meanwhile
+		case errors.Is(err, redis.Nil): // gone in the meantime
 		case err != nil:
 			return nil, err
 		case !fence.MatchString(v):

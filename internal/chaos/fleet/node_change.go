@@ -12,14 +12,14 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// What changes a node. The caller holds mu.
+// Changes to a node. The caller holds mu.
 
-// Off is how far the node's clock is ahead of the machine's.
+// Off returns how far the node's clock is ahead of the machine's.
 func (n *Node) Off() time.Duration {
 	return time.Until(n.Server.Clock()).Round(time.Millisecond)
 }
 
-// SetClock has the clock jump, and run at rate from there.
+// SetClock makes the clock jump by the given time and then run at rate.
 func (n *Node) SetClock(by time.Duration, rate float64) error {
 	n.Rate = rate
 	return n.Server.ShiftClock(by, rate)
@@ -34,15 +34,16 @@ func (n *Node) TakeFiles(of *Node) error {
 	}
 	const files = "appendonlydir"
 	own := filepath.Join(n.Server.Dir(), files)
-	of.Mu.Lock() // it is not killed meanwhile
+	of.Mu.Lock() // so that the other node is not killed meanwhile
 	err := errors.Join(os.RemoveAll(own), os.CopyFS(own, os.DirFS(filepath.Join(of.Server.Dir(), files))))
 	of.Mu.Unlock()
 	return errors.Join(err, n.Restart())
 }
 
-// Empty does what an operator does with a copy of another node's data. Its
-// files go as well: it would come back with that of the replication, or with a
-// log whose end, a FLUSHALL, a power cut has taken away.
+// Empty does what an operator does with a node that has a copy of another
+// node's data. It deletes the files too: otherwise the node could come back
+// with the file of the replication, or with a log from which a power cut has
+// removed the final FLUSHALL.
 func (n *Node) Empty() error {
 	err := n.Server.Kill()
 	for _, file := range []string{"dump.rdb", "appendonlydir"} {
@@ -63,7 +64,8 @@ func (n *Node) Restart() (err error) {
 	return err
 }
 
-// aofSize is the size of the file that the append-only log is being written to.
+// aofSize returns the file that the append-only log is being written to, and
+// its size.
 func (n *Node) aofSize() (path string, size int64, err error) {
 	err = filepath.WalkDir(filepath.Join(n.Server.Dir(), "appendonlydir"), func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(p, ".incr.aof") {
@@ -81,9 +83,9 @@ func (n *Node) aofSize() (path string, size int64, err error) {
 	return path, size, err
 }
 
-// Cut kills the server and takes from its log what it wrote in the last d, as a
-// power cut does to what was not yet on the disk. The log ends within a
-// command.
+// Cut kills the server and removes from its log what it wrote in the last d, as
+// a power cut removes what was not yet on disk. The log then ends in the middle
+// of a command.
 func (n *Node) Cut(ctx context.Context, d time.Duration) error {
 	path, size, err := n.aofSize()
 	if err != nil {

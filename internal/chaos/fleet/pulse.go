@@ -13,25 +13,25 @@ import (
 )
 
 // Did the servers get enough CPU time? On a machine that is busy with other
-// things, servers may not answer for ten seconds. If clients get nothing during
-// that time, it says nothing about the library.
+// things, servers may not answer for ten seconds. If clients get no lock during
+// that time, that says nothing about the library.
 
-// Prompt is how soon a healthy server answers the harness, which is on no
-// simulated network.
+// Prompt is how soon a healthy server answers the harness, which does not go
+// through a proxy.
 const Prompt = time.Second
 
-// Pulse is when servers did not answer the harness. mu guards it.
+// Pulse records when servers did not answer the harness. mu guards it.
 type Pulse struct {
 	quorum int
 
 	mu   sync.Mutex
-	late [][]span // of each node
+	late [][]span // per node
 }
 
 // span is an interval of record.Now.
 type span struct{ from, to int64 }
 
-// WatchPulse asks each server again and again until stop is called.
+// WatchPulse asks each server repeatedly until stop is called.
 func WatchPulse(nodes []*Node) (p *Pulse, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p = &Pulse{quorum: len(nodes)/2 + 1, late: make([][]span, len(nodes))}
@@ -70,9 +70,9 @@ func (p *Pulse) stopped(from, to int64) bool {
 	return len(p.late)-late < p.quorum
 }
 
-// Excuse removes from what was found the violations of liveness of a time in
-// which the servers were stopped, and returns how many these were. ended is
-// when the clients had ended, and patience how long they wait for a lock.
+// Excuse removes the liveness violations from times in which the servers were
+// stopped, and returns how many it has removed. ended is when the clients had
+// ended, and patience how long they wait for a lock.
 func (p *Pulse) Excuse(found []judge.Violation, ended int64, patience time.Duration) (left []judge.Violation, excused int) {
 	left = slices.DeleteFunc(found, func(v judge.Violation) bool {
 		from, to := ended-int64(patience), ended

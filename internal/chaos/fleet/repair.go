@@ -13,25 +13,27 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// RepairCheck watches nodes that have lost their data: one that says that it is
-// caught up has what the others had when its incarnation began. It looks at the
-// servers themselves, for what clients find may be right by luck.
+// RepairCheck watches nodes that have lost their data. A node that claims to be
+// caught up must have everything that the others had when its incarnation
+// began. The check reads the servers directly, because clients may get the
+// right answer by luck.
 type RepairCheck struct {
 	guard   time.Duration
 	roster  *Roster
 	shown   *Shown
-	markers []func() (Marker, error)              // of each node
-	records []func() (map[string]struct{}, error) // the names of what it is to remember for good
+	markers []func() (Marker, error) // of each node
+	// The names of the records that the node must keep permanently.
+	records []func() (map[string]struct{}, error)
 
-	lacks []lack  // of each node, whose own goroutine alone looks at it
-	known []int64 // the incarnation of each node, likewise
-	since []int64 // when that was first seen, likewise
-	asked []int64 // when it was asked what it has answered last, likewise
+	lacks []lack  // per node; only the node's own goroutine uses it
+	known []int64 // per node, likewise: its incarnation
+	since []int64 // per node, likewise: when that incarnation was first seen
+	asked []int64 // per node, likewise: when the question that it answered last was asked
 
 	lost func(node int, since int64) bool // whether a node has lost its data since then
 
 	mu    sync.Mutex
-	N     int // times that a node was repaired
+	N     int // how often a node was repaired
 	Found []judge.Violation
 }
 
@@ -39,7 +41,7 @@ type RepairCheck struct {
 type lack struct {
 	incarnation int64
 	names       []string
-	changes     int // of the members, when it began
+	changes     int // how often the set had changed when the incarnation began
 }
 
 // WatchRepairs begins to watch; stop ends it.
@@ -49,7 +51,8 @@ func WatchRepairs(nodes []*Node, guard time.Duration, members *Roster, sets *Sho
 	w.track(len(nodes))
 	var all sync.WaitGroup
 	for _, n := range nodes {
-		// A connection of its own: the other one is the nemesis's.
+		// Use a separate connection, because the other one belongs to the
+		// nemesis.
 		own := &Node{Server: n.Server, Admin: connectAdmin(n.Server.Addr())}
 		w.markers = append(w.markers, own.Marker)
 		w.records = append(w.records, own.records)
@@ -68,12 +71,12 @@ func WatchRepairs(nodes []*Node, guard time.Duration, members *Roster, sets *Sho
 	}
 }
 
-// track makes room for so many nodes.
+// track makes room for the given number of nodes.
 func (w *RepairCheck) track(nodes int) {
 	w.lacks, w.known, w.since, w.asked = make([]lack, nodes), make([]int64, nodes), make([]int64, nodes), make([]int64, nodes)
 }
 
-// look sees what has become of a node.
+// look checks the state of a node.
 func (w *RepairCheck) look(node int) {
 	sent := record.Now()
 	m, err := w.markers[node]()
@@ -91,8 +94,8 @@ func (w *RepairCheck) look(node int) {
 		set, changes := w.roster.Now()
 		names, err := w.others(node, set)
 		if err != nil || time.Since(m.born) > w.guard {
-			// Not known yet; or its repair may be about to end, and what is new
-			// since need not be there.
+			// The incarnation is not known yet, or its repair may be about to
+			// end and need not include newer records.
 			return
 		}
 		w.lacks[node] = lack{m.Incarnation, names, changes}
@@ -101,11 +104,11 @@ func (w *RepairCheck) look(node int) {
 	}
 }
 
-// suspect finds a node that has begun a new incarnation, and so is within its
-// guard time, though it has lost nothing: some client has taken its own sleep,
-// or a late answer, for a jump of the node's clock. A loss may be noticed more
-// than once, and late: on a machine that is busy with other things no client
-// may have reached the node since.
+// suspect reports a node that has begun a new incarnation, and so a guard time,
+// although it has lost nothing: some client has mistaken its own sleep, or a
+// late answer, for a jump of the node's clock. A real loss may be noticed more
+// than once, and late, because on a busy machine no client may have reached the
+// node since.
 func (w *RepairCheck) suspect(node int, incarnation int64) {
 	before, since := w.known[node], w.since[node]
 	if before != incarnation {
@@ -119,12 +122,13 @@ func (w *RepairCheck) suspect(node int, incarnation int64) {
 	w.Found = append(w.Found, judge.Violation{At: record.Now(), What: fmt.Sprintf("node %d is within its guard time, though it has lost nothing for %v", node, 3*w.guard)})
 }
 
-// others are what so many other nodes of the set have that a majority may have
-// had it. It is the old set, while nodes are being exchanged.
+// others returns the records that a majority may have had, judging by how many
+// other nodes of the set have them. While nodes are exchanged, the set is the
+// old one.
 func (w *RepairCheck) others(node int, set []int) ([]string, error) {
 	have, need := map[string]int{}, len(set)/2+1
 	if slices.Contains(set, node) {
-		need-- // it may have had it
+		need-- // the node itself may have had it
 	}
 	for _, i := range set {
 		if i == node {
@@ -142,18 +146,18 @@ func (w *RepairCheck) others(node int, set []int) ([]string, error) {
 	return slices.Sorted(maps.Keys(have)), nil
 }
 
-// judge looks whether a node that says so is caught up.
+// judge checks whether a node that claims to be caught up is.
 func (w *RepairCheck) judge(node int, l lack) {
 	has, err := w.records[node]()
 	if err != nil {
-		return // it can be looked at again
+		return // the next look tries again
 	}
 	if m, err := w.markers[node](); err != nil || m.Incarnation != l.incarnation {
-		return // it has forgotten since
+		return // it has lost its data again
 	}
 	if _, changes := w.roster.Now(); changes != l.changes {
 		w.lacks[node] = lack{}
-		return // others have the records now
+		return // the set has changed, so other nodes have the records now
 	}
 	lacking := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool { _, ok := has[name]; return ok })
 	w.lacks[node] = lack{}
@@ -166,9 +170,8 @@ func (w *RepairCheck) judge(node int, l lack) {
 	}
 }
 
-// records are the names of what the node remembers permanently: what has been
-// done once. (The leader's record is dropped some time after it has been
-// erased.)
+// records returns the names of the node's permanent records, which are those of
+// once. (A leader's record is dropped some time after it was erased.)
 func (n *Node) records() (map[string]struct{}, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

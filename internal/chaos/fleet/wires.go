@@ -2,11 +2,11 @@ package fleet
 
 import "github.com/quorate/quorate/internal/testkit/proxy"
 
-// Wires are the ways from each client to each node: wires[client][node]. One
-// for each pair, so that a partition can part clients too.
+// Wires are the proxies between each client and each node: wires[client][node].
+// Each pair has its own, so that a partition can cut off clients selectively.
 type Wires [][]*proxy.Proxy
 
-// OpenWires opens a way from each of so many clients to each node.
+// OpenWires opens a proxy for each client and node.
 func OpenWires(clients int, nodes []*Node) (Wires, error) {
 	all := make(Wires, clients)
 	for c := range all {
@@ -22,7 +22,7 @@ func OpenWires(clients int, nodes []*Node) (Wires, error) {
 	return all, nil
 }
 
-// Ways are a client's ways to the servers, by their addresses.
+// Ways returns a client's proxies, by the addresses of the servers.
 func (ws Wires) Ways(client int, nodes []*Node) map[string]string {
 	ways := map[string]string{}
 	for i, p := range ws[client] {
@@ -31,7 +31,7 @@ func (ws Wires) Ways(client int, nodes []*Node) map[string]string {
 	return ways
 }
 
-// Close ends all of them, with their connections.
+// Close closes all proxies and their connections.
 func (ws Wires) Close() {
 	for _, row := range ws {
 		for _, p := range row {
@@ -40,8 +40,8 @@ func (ws Wires) Close() {
 	}
 }
 
-// Set imposes a fault on the wires between some clients and some nodes, for
-// connections of all kinds.
+// Set imposes a fault on the wires between the given clients and nodes, for all
+// kinds of connections.
 func (ws Wires) Set(clients, nodes []int, which proxy.Direction, f proxy.Fault) {
 	for _, c := range clients {
 		for _, n := range nodes {
@@ -50,8 +50,9 @@ func (ws Wires) Set(clients, nodes []int, which proxy.Direction, f proxy.Fault) 
 	}
 }
 
-// Cut ends all connections between some clients and all nodes, and reports how
-// many there were. New connections pass, or suffer what is imposed on them.
+// Cut closes all connections between the given clients and all nodes, and
+// returns how many there were. New connections work, subject to the faults that
+// are imposed.
 func (ws Wires) Cut(clients []int) (ended int) {
 	for _, c := range clients {
 		for _, p := range ws[c] {

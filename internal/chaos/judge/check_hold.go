@@ -9,16 +9,16 @@ import (
 	"github.com/samber/lo"
 )
 
-// holds are what the judge of the test kit reads: the operations that were
-// answered with a hold.
+// holds converts the operations that acquired a hold for the judge of the test
+// kit.
 func holds(ops []*Operation) []judge.Hold[*Operation] {
 	return lo.FilterMap(ops, func(o *Operation, _ int) (judge.Hold[*Operation], bool) {
 		return judge.Hold[*Operation]{Of: o, From: o.Begin, To: o.valid(), Weight: o.Weight, Token: o.Token, Continued: o.Shrunk}, o.held()
 	})
 }
 
-// overlaps finds the moments when holds of one name that were valid weighed
-// more than its capacity.
+// overlaps finds moments when the valid holds of one name together exceeded its
+// capacity.
 func overlaps(ops []*Operation, capacity int64) []Violation {
 	return lo.Map(judge.Overlaps(holds(ops), capacity), func(found judge.Overlap[*Operation], _ int) Violation {
 		all := lo.Map(found.Holds, func(h judge.Hold[*Operation], _ int) *Operation { return h.Of })
@@ -26,8 +26,8 @@ func overlaps(ops []*Operation, capacity int64) []Violation {
 	})
 }
 
-// falling finds holds whose token is not above that of every earlier one which
-// could not have been held together with it.
+// falling finds holds whose token is not higher than the tokens of all earlier
+// holds that exclude it.
 func falling(ops []*Operation, capacity int64) []Violation {
 	return lo.Map(judge.Falls(holds(ops), capacity), func(found judge.Fall[*Operation], _ int) Violation {
 		h, o := found.Earlier.Of, found.Later.Of
@@ -35,22 +35,23 @@ func falling(ops []*Operation, capacity int64) []Violation {
 	})
 }
 
-// The ticket of a token is in microseconds. Nodes give none that is further
-// ahead of their clocks than half of the guard time. A claim that waits for
-// long, or is shared, has an old one.
+// A token contains a ticket in microseconds. Nodes give no ticket that is
+// further ahead of their clocks than half the guard time. A claim that waits
+// long, or is shared, has an old ticket.
 const (
-	aheadMore = time.Second // clocks that drift, and the time between two looks at a clock
+	aheadMore = time.Second // allowance for drifting clocks, and for the time between two readings of a clock
 	agedMost  = time.Minute
 )
 
-// ticketTime is the time, as of record.Now, that the ticket of the operation's
-// token shows.
+// ticketTime returns the time of the ticket in the operation's token, in terms
+// of record.Now.
 func (o *Operation) ticketTime(epoch int64) int64 {
 	return int64(o.claim())*int64(time.Microsecond) - epoch
 }
 
-// astray finds holds whose token is far from the time: the wrong clock of one
-// node is in it. epoch is the wall clock's time when now was 0.
+// astray finds holds whose token is far from the current time, because the
+// wrong clock of one node got into it. epoch is the wall-clock time when
+// record.Now was 0.
 func astray(ops []*Operation, epoch int64, window time.Duration) (found []Violation) {
 	for _, o := range ops {
 		if !o.held() {
@@ -64,9 +65,9 @@ func astray(ops []*Operation, epoch int64, window time.Duration) (found []Violat
 	return found
 }
 
-// mistaken finds wrong answers to the question for the leader: a term when a
-// later one had begun before the client asked, and one that had not begun
-// yet, as an earlier one was still going on when they had the answer.
+// mistaken finds wrong answers to the question who leads: a term although a
+// later term had begun before the client asked, or a term that had not begun
+// yet, because an earlier one was still going on when the answer arrived.
 func mistaken(ops []*Operation, told []Sighting) (found []Violation) {
 	for _, s := range told {
 		for _, o := range ops {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// ModelStats is what the linearizability checker has done.
+// ModelStats counts what the linearizability checker has done.
 type ModelStats struct {
 	Operations, Histories, Unknown int
 	Took                           time.Duration
@@ -29,8 +29,8 @@ const (
 	doRelease = "release"
 )
 
-// fenced is the state of a mutex and of what it protects, as one object: the
-// owner's token, the highest token given, and the resource's own state.
+// fenced is the state of a mutex and its resource as one object: the owner's
+// token, the highest token given, and the state of the resource.
 type fenced struct {
 	owner, highest uint64
 	seen           uint64
@@ -38,7 +38,7 @@ type fenced struct {
 }
 
 // fencedMutex is the sequential specification of a mutex that gives rising
-// tokens, together with a resource that refuses those that fall.
+// tokens, together with a resource that refuses falling ones.
 func fencedMutex(start fenced) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return start },
@@ -69,8 +69,8 @@ func fencedMutex(start fenced) porcupine.Model {
 	}
 }
 
-// weightedSemaphore is the sequential specification of a semaphore: the weights
-// of its holders. A reader/writer lock is one.
+// weightedSemaphore is the sequential specification of a semaphore, whose state
+// is the weights of its holders. It also specifies a reader/writer lock.
 func weightedSemaphore(capacity int64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return int64(0) },
@@ -84,25 +84,24 @@ func weightedSemaphore(capacity int64) porcupine.Model {
 	}
 }
 
-// steps turns operations into those of the models.
+// steps converts operations into steps of the models.
 //
-// A hold's end takes effect at its valid time: a release whose answer is still
-// out may take effect later, a lease that has run out too, but the earliest
-// moment leaves others the most room, so it is the only one that need be tried.
-// For the same reason an acquisition without an answer, which may have happened
-// or not, is left out: its client never got to hold anything.
+// A hold ends when its validity ends. An unanswered release, or an expired
+// lease, may take effect later. But the earliest moment leaves the others the
+// most room, so no other moment needs to be tried. For the same reason an
+// acquisition without an answer is left out, although it may have happened: its
+// client never held anything.
 func steps(ops []*Operation) (all []porcupine.Operation) {
 	for _, o := range ops {
 		if o.Begin == 0 {
 			continue
 		}
-		// A process that was stopped between its admission and reading the
-		// clock was admitted before the validity ended, and that was no later
-		// than this.
+		// If a process was stopped between its admission and reading the clock,
+		// it was admitted before its validity ended, so no later than this.
 		end := o.valid()
 		got, from := min(o.Begin, end-1), end
-		// It was stopped in the middle of looking at the clock: all that is
-		// known is that it was admitted.
+		// The process was stopped while reading the clock. All that is known is
+		// that it was admitted.
 		if got < o.Call {
 			got, from, end = o.Begin, o.Call, o.Begin
 		}
@@ -113,7 +112,8 @@ func steps(ops []*Operation) (all []porcupine.Operation) {
 	return all
 }
 
-// accesses adds what has reached the resource, each at the moment when it did.
+// accesses converts the requests that reached the resource, each at the moment
+// when it did.
 func accesses(log []record.Access, name string) (all []porcupine.Operation) {
 	for _, a := range log {
 		if a.Name == name {
@@ -123,10 +123,10 @@ func accesses(log []record.Access, name string) (all []porcupine.Operation) {
 	return all
 }
 
-// split cuts a history where nothing is under way: there is no waiter and no
-// holder. A history is linearizable if and only if its parts are, each from the
-// state in which the one before has left the object. Without it the checker's
-// memory grows with the square of the history's length.
+// split cuts a history at moments when there is no waiter and no holder. A
+// history is linearizable if and only if its parts are, each starting in the
+// state in which the previous part has left the object. Without the split the
+// checker's memory grows with the square of the history's length.
 func split(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	held := map[*Operation]bool{}
@@ -151,8 +151,8 @@ func split(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	return parts
 }
 
-// after is the state of a mutex that all claims have left, with what has been
-// seen in a part of the history.
+// after returns the state of a mutex that all claims have left, after a part of
+// the history.
 func (s fenced) after(part []porcupine.Operation) fenced {
 	s.owner = 0
 	for _, o := range part {
@@ -170,8 +170,8 @@ func (s fenced) after(part []porcupine.Operation) fenced {
 	return s
 }
 
-// linear checks one name's history against its model. The resource's log is nil
-// where there are no tokens, or nothing that looks at them.
+// linear checks one name's history against its model. log, the resource's log,
+// is nil if there are no tokens or if nothing checks them.
 func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Duration, stats *ModelStats) (found []Violation) {
 	began := time.Now()
 	defer func() { stats.Took += time.Since(began) }()
@@ -205,7 +205,7 @@ func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Du
 	return found
 }
 
-// overwritten is what a lost update violates.
+// overwritten returns the violation for a lost update.
 func overwritten(l record.LostUpdate, ops map[string]*Operation) Violation {
 	v := Violation{At: l.At, What: fmt.Sprintf("lost update of %s: %s, token %d, has read %d and overwrites the %d of %s",
 		l.Name, l.Op, l.Token, l.Base, l.Value, l.Other)}
@@ -217,14 +217,14 @@ func overwritten(l record.LostUpdate, ops map[string]*Operation) Violation {
 	return v
 }
 
-// Overslept says whether the writer was not, or no more, entitled to write, by
-// what it knew itself: a lock without tokens can do nothing about that.
+// Overslept reports whether the writer itself knew that its hold was not valid,
+// or no longer. A lock without tokens cannot prevent such a write.
 func Overslept(l record.LostUpdate, ops map[string]*Operation) bool {
 	o := ops[l.Op]
 	return o != nil && l.At > o.Until
 }
 
-// torn are the readers that have seen a number change while they held the lock.
+// torn finds readers that have seen a number change while they held the lock.
 func torn(log []record.Access) (found []Violation) {
 	seen := map[string]record.Access{}
 	for _, a := range log {

@@ -11,13 +11,13 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// OnceStats is what has been done once, and more often than that.
+// OnceStats counts the work that was done once, or more often.
 type OnceStats struct {
-	Rounds    int // that a client has asked for
-	Done      int // of which a value was returned
-	Runs      int // of the function
-	Completed int // of which this many returned without an error
-	Repeated  int // beyond the first of their round: no client had learned that that was recorded
+	Rounds    int // rounds that a client has asked for
+	Done      int // rounds for which a value was returned
+	Runs      int // runs of the function
+	Completed int // runs that returned without an error
+	Repeated  int // runs after the first of their round: no client had learned that the first was recorded
 	Told      int // answers of Status
 }
 
@@ -26,7 +26,7 @@ func (s OnceStats) String() string {
 		"%d answers of Status", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told)
 }
 
-// round is all that is known of one.
+// round is everything that is known about one round.
 type round struct {
 	name string
 	asks []*Operation
@@ -34,7 +34,7 @@ type round struct {
 	told []Sighting
 }
 
-// rounds sorts what has happened into rounds.
+// rounds sorts the history into rounds.
 func rounds(h *History) []*round {
 	byName := map[string]*round{}
 	var all []*round
@@ -63,10 +63,10 @@ func rounds(h *History) []*round {
 	return all
 }
 
-// check finds what must not be in a round.
+// check finds violations in a round.
 func (r *round) check(ops map[string]*Operation, limit time.Duration, once *OnceStats, models *ModelStats) (found []Violation) {
 	found = append(overlaps(r.runs, 1), falling(r.runs, 1)...)
-	var first *Operation // the first to return that it is done
+	var first *Operation // the first operation to return that the work is done
 	for _, o := range r.asks {
 		if o.Begin > 0 && (first == nil || o.Begin < first.Begin) {
 			first = o
@@ -78,8 +78,8 @@ func (r *round) check(ops map[string]*Operation, limit time.Duration, once *Once
 			completed++
 			found = append(found, r.untold(o, ops[o.After])...)
 		}
-		// A run that has been superseded may still go on, but not one with a
-		// claim.
+		// A superseded run may still go on, but a run with a valid claim must
+		// not.
 		if first != nil && o.Op != first.Value && o.held() && o.valid() > first.Begin {
 			found = append(found, Violation{At: first.Begin, What: fmt.Sprintf("%s is run though it is done", r.name), Ops: []*Operation{first, o}})
 		}
@@ -101,9 +101,9 @@ func (r *round) check(ops map[string]*Operation, limit time.Duration, once *Once
 	return append(found, r.linear(ops[first.Value], limit, models)...)
 }
 
-// untold is about a run whose function has returned without an error: its
-// caller gets its value, or the error that it was not recorded. A caller that
-// was killed gets nothing.
+// untold checks a run whose function has returned without an error: its caller
+// must get the value, or an error that it was not recorded. A caller that was
+// killed gets nothing.
 func (r *round) untold(run, by *Operation) []Violation {
 	var wrong string
 	switch {
@@ -117,14 +117,14 @@ func (r *round) untold(run, by *Operation) []Violation {
 	return []Violation{{At: run.Done, What: fmt.Sprintf("%s has been done by %s, but %s", r.name, run.Op, wrong), Ops: []*Operation{run, by}}}
 }
 
-// decree is a step of a write-once register: it gets its value, or is seen to
-// have it; 0 is none yet.
+// decree is a step of a write-once register: the register gets its value, or is
+// seen to have it; 0 means no value yet.
 type decree struct {
 	write bool
 	token uint64
 }
 
-// writeOnce is the sequential specification.
+// writeOnce is the sequential specification of a write-once register.
 func writeOnce() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -138,10 +138,10 @@ func writeOnce() porcupine.Model {
 	}
 }
 
-// linear checks the round against the model: no client learns that it is done
-// before a run has been, and no later call gets anything else. Runs whose value
-// no client got are left out: the earliest that they can have been recorded is
-// never.
+// linear checks the round against the model: no client learns that the work is
+// done before a run has done it, and no later call gets another value. Runs
+// whose value no client got are left out, because they may never have been
+// recorded.
 func (r *round) linear(run *Operation, limit time.Duration, stats *ModelStats) []Violation {
 	if run == nil || run.Done == 0 {
 		return []Violation{{What: fmt.Sprintf("%s has a value that no run has returned", r.name), Ops: r.asks}}

@@ -9,53 +9,54 @@ import (
 	"github.com/samber/lo"
 )
 
-// Loss is one time that a node lost its data, in times of record.Now.
+// Loss is one loss of a node's data, in times of record.Now.
 type Loss struct {
 	Node     int
 	From, To int64 // 0: not over yet
 	Clock    bool  // the node's clock was set
 }
 
-// BesideRival ends what a violation says of a hold that was valid at the same
-// time.
+// BesideRival ends the text of a violation about two holds that were valid at
+// the same time, ours and a rival's.
 const BesideRival = "held beside a rival"
 
-// RivalStats is what redsync clients have had alongside ours.
+// RivalStats counts the holds of redsync clients that ran alongside ours.
 type RivalStats struct {
-	Holds   int // of theirs
-	Judged  int // of those, with no loss of memory before them that would excuse a hold of ours beside
-	Excused int // overlaps that a loss of memory explains
-	Outside int // holds that began when a set counted that the rival's list says nothing of
+	Holds   int // holds of rivals
+	Judged  int // rivals' holds without an earlier data loss that would excuse an overlap
+	Excused int // overlaps that a data loss explains
+	Outside int // holds that began while the set no longer matched the rival's list
 }
 
 func (s RivalStats) String() string {
 	return fmt.Sprintf("%d; %d; %d; %d", s.Holds, s.Judged, s.Outside, s.Excused)
 }
 
-// Listing is the list of nodes that a rival has in one of its lives.
+// Listing is the list of nodes that a rival uses in one of its lives.
 type Listing struct {
 	Nodes []int
-	Until int64 // a set counts since then whose majorities may miss those of the list; 0 for none
+	Until int64 // from then on a set counts whose majorities may miss those of the list; 0 if there is none
 }
 
-// Lists are those of each life of the rivals, by the prefix of the names of its
+// Lists has the list of each life of the rivals, by the prefix of the life's
 // operations.
 type Lists map[string]Listing
 
 func (ls Lists) of(o *Operation) Listing { return ls[o.life()] }
 
-// intrusions finds holds of ours that were valid while a rival's was, by its
-// own Until. README and docs/use/from-redsync.md promise that there is none, except
-// where a node has lost its data: a rival waits for no guard time. That leaves:
+// intrusions finds holds of ours that were valid while a rival's hold was valid
+// by redsync's own Until. README and docs/use/from-redsync.md promise that
+// there are none unless a node has lost its data, because a rival does not wait
+// for a guard time. Two cases remain:
 //
-//   - Theirs first, then ours: without a loss between our oldest vote, at most a ttl old, and the
-//     rival's success, some node of its majority had our claim behind the rival's key, and has the key still,
-//     or has lost it and does not vote for us for the guard time, which is longer than the expiry.
-//     A clock that jumps ends the key without the node's noticing, so that must not have been until ours began.
-//   - Ours first, then theirs: without a loss within our last ttl, some node of the rival's majority had our key.
+//   - Theirs first, then ours. Our oldest vote is at most a ttl old. If there is no loss between that vote and the
+//     rival's success, some node of the rival's majority had our claim behind the rival's key. It still has the key,
+//     or it has lost the key and does not vote for us during the guard time, which is longer than the expiry.
+//     A jump of the node's clock ends the key unnoticed, so there must be no jump until ours began.
+//   - Ours first, then theirs. Without a loss within our last ttl, some node of the rival's majority had our key.
 //
-// That node is of the rival's list, so no other node's loss is an excuse. While
-// nodes are exchanged there is such a node until a set counts alone whose
+// That node is on the rival's list, so a loss of another node is no excuse.
+// During an exchange there is such a node until a set counts alone whose
 // majorities may miss those of the list: see fleet/lists.go.
 func intrusions(ours, theirs []*Operation, lists Lists, all []Loss, ttl time.Duration, stats *RivalStats) (found []Violation) {
 	ours = heldInOrder(ours)
@@ -97,9 +98,9 @@ func heldInOrder(ops []*Operation) []*Operation {
 	return held
 }
 
-// excused says whether a node has lost its data between since and last, or its
-// clock was set between since and jumps. When exactly it did is not known: it
-// may have been as much as slack after its end.
+// excused reports whether a node has lost its data between since and last, or
+// its clock was set between since and jumps. The exact time is unknown: it may
+// be up to slack after the end of the loss.
 func excused(losses []Loss, since, last, jumps int64, slack time.Duration) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool {
 		until := last

@@ -9,18 +9,18 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// WaitStats is how long locks were waited for.
+// WaitStats is how long clients waited for locks.
 type WaitStats struct {
-	Calm   time.Duration // the longest wait when all was well
-	Faulty time.Duration // the longest that ended well while there were faults
-	GaveUp int           // waits that the client's patience ended, while there were faults
-	// Claims that had not been settled within a ttl when all was well, and lost
-	// their place.
+	Calm   time.Duration // the longest wait without faults
+	Faulty time.Duration // the longest successful wait during faults
+	GaveUp int           // waits that clients gave up during faults
+	// Claims that lost their place without faults, because they were not
+	// settled within a ttl.
 	Restarted int
 }
 
-// starved finds, in the liveness phase, waits beyond the bound, refusals, and
-// clients that did not get everything.
+// starved finds, in the liveness phase, waits that exceed the bound, refusals,
+// and clients that did not lock everything.
 func starved(work []Work, clients int, limit time.Duration, h *History, stats *WaitStats) (found []Violation) {
 	got := map[string]int{}
 	for _, o := range h.Ops {
@@ -28,7 +28,7 @@ func starved(work []Work, clients int, limit time.Duration, h *History, stats *W
 		waited := time.Duration(end - o.Call)
 		client, _, _ := strings.Cut(o.Op, ".")
 		switch {
-		case end == 0 || o.Kind == record.Rival: // its client was killed
+		case end == 0 || o.Kind == record.Rival: // no answer because its client was killed
 		case o.Phase == UnderFaults && o.Begin > 0:
 			stats.Faulty = max(stats.Faulty, waited)
 		case o.Phase == UnderFaults && strings.Contains(o.Err, "deadline exceeded"):
@@ -55,15 +55,16 @@ func starved(work []Work, clients int, limit time.Duration, h *History, stats *W
 	return found
 }
 
-// overtaken finds, when all was well, operations that asked more than the bound
-// later than another that they exclude, and got the lock before it. Less than
-// that can be the way from the call to the nodes on a busy machine.
+// overtaken finds operations, in the phase without faults, that asked more than
+// bound later than another one that excludes them, and still got the lock
+// first. On a busy machine the way from the call to the nodes can take up to
+// that long.
 //
 // Goroutines of one process share a claim: readers hold it together, writers
-// pass it on. Such a one has asked when the first of them did. A goroutine that
-// cannot share the claim waits in its process: its own claim begins when that
-// hold ends. A claim that has not been settled within a ttl, on a machine that
-// stood still, begins again, with a new place.
+// pass it on. Such a claim counts from the call of the first of them. A
+// goroutine that cannot share the claim waits in its process, and its own claim
+// begins when that hold ends. A claim that is not settled within a ttl, because
+// the machine stood still, starts again with a new place.
 func overtaken(all []*Operation, capacity, epoch int64, ttl, bound time.Duration, stats *WaitStats) (found []Violation) {
 	asked, ops := map[uint64]int64{}, all
 	for _, o := range ops {
@@ -89,8 +90,9 @@ func overtaken(all []*Operation, capacity, epoch int64, ttl, bound time.Duration
 	return found
 }
 
-// inLine is when the operation's claim can have begun: at its call, or when the
-// last hold of another claim ended that its process had of the name meanwhile.
+// inLine returns the earliest time when the operation's claim can have begun:
+// its call, or the end of the last hold that its process meanwhile had of the
+// name under another claim.
 func (o *Operation) inLine(ops []*Operation) int64 {
 	at := o.Call
 	for _, before := range ops {

@@ -13,42 +13,42 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// Violation is something that must not be.
+// Violation is something that must not happen.
 type Violation struct {
-	At   int64 // of record.Now; 0 where there is no one moment
+	At   int64 // a time of record.Now; 0 if there is no single moment
 	What string
 	Ops  []*Operation
-	Live bool // it says that something came late, or not at all
-	Key  bool // a key that is left: not a fault where a client has told that its last word did not arrive
+	Live bool // a violation of liveness: something came late or not at all
+	Key  bool // a leftover key: not a fault if a client has reported that its last release was not confirmed
 }
 
-// Work is one kind of what clients do.
+// Work is one kind of work of the clients.
 type Work struct {
 	Kind     string
 	Names    []string
-	Capacity int64 // of each: holds that are valid together never weigh more
+	Capacity int64 // of each name: the weights of simultaneous valid holds never exceed it
 }
 
-// Operation is what a client asked for and what came of it, as its log tells.
-// Times are of record.Now; 0 where something has not happened.
+// Operation is one call of a client and its result, as read from the log. Times
+// are those of record.Now; 0 means that the event has not happened.
 type Operation struct {
 	Op, Kind, Name string
-	After          string // the operation whose hold this one goes on with
-	Shrunk         bool   // another goes on with this one's
+	After          string // the operation whose hold this one takes over
+	Shrunk         bool   // another operation has taken over this one's hold
 	Weight         int64
-	Phase          Phase // in which it was called
+	Phase          Phase // the phase in which it was called
 	Call           int64
 	Failed         int64
 	Err            string
 	Begin          int64 // Lock has returned
 	Token          uint64
-	Until          int64 // ValidUntil as last written down
-	Seen           int64 // when it was last seen to be valid, as written down at its end
+	Until          int64 // the last logged ValidUntil
+	Seen           int64 // when it was last seen valid, as logged at its end
 	End            int64 // Unlock was about to be called, or the loss was seen
 	Lost           bool
-	Round          string // of once: which piece of work it was about
-	Value          string // of once: what it got
-	Done           int64  // of a run for once: when it had been carried out
+	Round          string // for once: the round
+	Value          string // for once: the value that it got
+	Done           int64  // for a run of once: when the function had returned
 }
 
 func (o *Operation) String() string {
@@ -56,20 +56,22 @@ func (o *Operation) String() string {
 		record.Seconds(o.Call), record.Seconds(o.Begin), record.Seconds(o.valid()), record.Seconds(o.Until), o.Lost)
 }
 
-// held says whether there is an interval in which the client held it. There is
-// none if it was stopped between the admission and looking at the clock.
+// held reports whether there is an interval in which the client certainly held
+// the lock. There is none if it was stopped between admission and reading the
+// clock.
 func (o *Operation) held() bool { return o.Begin > 0 && o.valid() > o.Begin }
 
-// life is the client's life that the operation is of: the prefix of its name.
+// life returns the client's life that the operation belongs to, which is the
+// prefix of its name.
 func (o *Operation) life() string { return o.Op[:max(0, strings.LastIndexByte(o.Op, '.'))] }
 
-// claim tells the claims of one name apart: a token is a claim's ticket and
-// which of its holders it is, below 2^10.
+// claim identifies the claim among those of one name: a token is the claim's
+// ticket, followed by the number of the holder under it, below 2^10.
 func (o *Operation) claim() uint64 { return o.Token >> 10 }
 
-// valid is the end of that interval. A hold that is lost before its time,
-// because a node has forgotten it, has no ValidUntil any more: then it is the
-// last moment at which it had one.
+// valid returns the end of the interval in which the client certainly held the
+// lock. If a hold is lost early because a node has lost its data, its
+// ValidUntil is void. The interval then ends when the hold was last seen valid.
 func (o *Operation) valid() int64 {
 	if o.End > 0 {
 		return max(min(o.End, o.Until), o.Seen)
@@ -77,8 +79,8 @@ func (o *Operation) valid() int64 {
 	return o.Until
 }
 
-// Sighting is the answer that a client got when it asked for the leader, or
-// whether something is done: the token of the leader or of the run, 0 for none.
+// Sighting is the answer to the question who leads, or whether a round is done:
+// the token of the leader or of the run, 0 for none.
 type Sighting struct {
 	By, Kind, Name string
 	From, To       int64
@@ -91,11 +93,12 @@ type Phase int
 
 const (
 	UnderFaults Phase = iota
-	AfterFaults       // faults are over, and what they have left behind still may be there
+	AfterFaults       // the faults have ended, but their consequences may remain
 	AllWell
 )
 
-// Phases are the moments when the second and the third of them began.
+// Phases are the moments when the second and the third phase began, and when
+// all ended.
 type Phases struct{ FaultsOver, Well, Ended int64 }
 
 func (p Phases) of(at int64) Phase {
@@ -109,18 +112,18 @@ func (p Phases) of(at int64) Phase {
 	}
 }
 
-// History is all that the clients have written down.
+// History is the content of all logs of the clients.
 type History struct {
 	Ops      []*Operation // in the order of their calls
 	ByOp     map[string]*Operation
 	Told     []Sighting
 	Lives    int // of clients
-	Late     int // clients that closed without every node's word
+	Late     int // clients that closed without a confirmation from every node
 	Troubles []string
 }
 
-// loadHistory reads the logs in a directory. The last line of a client that was
-// killed may be half there.
+// loadHistory reads the logs in a directory. The last line of a killed client
+// may be incomplete.
 func loadHistory(dir string, ps Phases) (*History, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
@@ -146,7 +149,7 @@ func (h *History) load(path string) error {
 	}
 	defer func() { _ = f.Close() }()
 	s := bufio.NewScanner(f)
-	s.Buffer(nil, 1<<24) // stacks may be in it
+	s.Buffer(nil, 1<<24) // a line may contain stacks
 	for s.Scan() {
 		var e record.Event
 		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
@@ -201,12 +204,12 @@ func (o *Operation) note(e record.Event) {
 	}
 }
 
-// ours are the holds of the library's clients, of each name.
+// ours returns the operations of the library's clients, by name.
 func (h *History) ours() map[string][]*Operation {
 	return h.by(func(o *Operation) bool { return o.Begin > 0 && o.Kind != record.Rival })
 }
 
-// by sorts the operations into those of each name.
+// by groups operations by name.
 func (h *History) by(keep func(*Operation) bool) map[string][]*Operation {
 	all := map[string][]*Operation{}
 	for _, o := range h.Ops {

@@ -9,27 +9,27 @@ import (
 	"github.com/samber/lo"
 )
 
-// Evidence is all that is judged, and by what measure.
+// Evidence is everything that is judged, and the limits that apply.
 type Evidence struct {
-	Dir      string // of the logs of the clients
+	Dir      string // directory of the clients' logs
 	Phases   Phases
-	Epoch    int64       // the wall clock's time when record.Now was 0
-	Left     []Violation // that the harness has seen itself
+	Epoch    int64       // the wall-clock time when record.Now was 0
+	Left     []Violation // violations that the harness has found itself
 	Resource record.ResourceStats
 	Lists    Lists  // of rivals
 	Losses   []Loss // of all nodes
 
 	Work       []Work
 	Clients    int
-	Unordered  bool // there are no tokens and no order: only holds at a time are judged
-	Whole      bool // the library itself: models, order and waits are judged, too
+	Unordered  bool // there are no tokens and no order: only simultaneous holds are judged
+	Whole      bool // the library itself runs, so models, order and waits are judged too
 	TTL, Guard time.Duration
-	Bound      time.Duration // of a wait when all is well
-	Prompt     time.Duration // what asked that much later may be served before
+	Bound      time.Duration // of a wait without faults
+	Prompt     time.Duration // an operation that asked up to this much later may be served first
 	Check      time.Duration // time limit for each model
 }
 
-// Findings are what the judge has found.
+// Findings is what the judge has found.
 type Findings struct {
 	History    *History
 	Models     ModelStats
@@ -39,7 +39,7 @@ type Findings struct {
 	Violations []Violation
 }
 
-// Judge reads what the clients and the resource have written down.
+// Judge reads the logs and returns the findings.
 func (e *Evidence) Judge(ctx context.Context) (f Findings, err error) {
 	f.Violations = e.Left
 	if f.History, err = loadHistory(e.Dir, e.Phases); err != nil {
@@ -79,7 +79,7 @@ func (e *Evidence) Judge(ctx context.Context) (f Findings, err error) {
 	return f, nil
 }
 
-// name judges what was done with one name.
+// name judges the operations of one name.
 func (e *Evidence) name(f *Findings, capacity int64, ops, theirs []*Operation, told []Sighting) {
 	f.add(overlaps(ops, capacity)...)
 	if e.Unordered {
@@ -102,7 +102,7 @@ func (e *Evidence) name(f *Findings, capacity int64, ops, theirs []*Operation, t
 
 func (f *Findings) add(found ...Violation) { f.Violations = append(f.Violations, found...) }
 
-// Beyond are the holds of ours that were beyond the capacity.
+// Beyond returns the violations of the capacity by our own holds.
 func (f *Findings) Beyond(work []Work) (found []Violation) {
 	byName := f.History.ours()
 	for _, w := range work {

@@ -19,7 +19,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// What is done to clients.
+// Faults of clients.
 var clientHarms = []harm{
 	{"client stopped for more than a ttl", stopClient((*Nemesis).long)},
 	{"client killed and restarted", killClient},
@@ -47,10 +47,10 @@ func stopClient(length func(*Nemesis, *rand.Rand) time.Duration) func(context.Co
 	}
 }
 
-// evictHolders has an operator end one hold after the other, of all names, for
-// a while. It asks the nodes themselves, and so learns of those that are down
-// and not of what the clients' connections suffer. No client is killed
-// meanwhile, so each of them writes down when its hold has ended.
+// evictHolders makes an operator end one hold after another, of all names, for
+// a while. The operator connects to the nodes directly, so it notices nodes
+// that are down but is not affected by faults of the clients' connections. No
+// client is killed meanwhile, so each of them logs when its hold has ended.
 func evictHolders(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	d := n.long(r)
 	set, _ := n.Roster.Now()
@@ -97,9 +97,9 @@ func evictHolders(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error)
 	return fmt.Sprintf("%d holds in %v; %d were over, %d did not hear, %d without a quorum", evicted, d.Round(time.Millisecond), over, deaf, silent), err
 }
 
-// What happens to clients whose machine sleeps: they are stopped, for less or
-// more than a ttl, and meanwhile their connections end, or the answers to what
-// they have asked wait for them.
+// Clients whose machine sleeps: they are stopped for less or more than a ttl.
+// Meanwhile their connections end, or the answers to their requests wait for
+// them.
 var sleepHarms = []harm{
 	{"one client asleep, its connections end", asleep(oneSleeps, true)},
 	{"some clients asleep, their connections end", asleep(someSleep, true)},

@@ -15,10 +15,10 @@ import (
 	"github.com/samber/lo"
 )
 
-// What is done to the wall clocks of servers, each of which has one of its own
-// where a track wants it. A clock that jumps ends leases early or late, so it
-// counts as a loss of memory. One that drifts, within what the protocol bears,
-// does not. It drifts back when it is off by [driftMost].
+// Faults of the servers' wall clocks. If a track needs it, each server has a
+// clock of its own. A jump ends leases early or late, so it counts as a data
+// loss. A drift within the protocol's tolerance does not. A clock that is off
+// by [driftMost] drifts back.
 var (
 	clockHarms = append([]harm{
 		{"clock of a server set forward by a minute", jump(time.Minute, time.Minute)},
@@ -32,9 +32,9 @@ var (
 	}
 )
 
-// jump sets a node's clock, or sets right one that is wrong: clients are
+// jump sets a node's clock, or corrects one that is wrong, because clients are
 // refused while a majority of the nodes contradicts their wall clock. It waits
-// for its turn to take a node's memory, of which other tracks leave little.
+// until a node may lose its data, which other tracks rarely allow.
 func jump(from, to time.Duration) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		nd, by := n.pick(r), between(r, from, to+1).Round(time.Millisecond)
@@ -48,8 +48,8 @@ func jump(from, to time.Duration) func(context.Context, *Nemesis, *rand.Rand) (s
 	}
 }
 
-// inTurn does again and again what takes a node's memory, until it is not
-// skipped or time is up.
+// inTurn repeats a fault that makes a node lose its data until the fault is not
+// skipped, or until time is up.
 func (n *Nemesis) inTurn(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(2 * n.Plan.Guard); ; record.Wait(ctx, n.Plan.TTL/20) {
 		if err := do(); !errors.Is(err, fleet.ErrSkip) || time.Now().After(end) || ctx.Err() != nil {
@@ -76,9 +76,9 @@ func (n *Nemesis) jump(nd *fleet.Node, by time.Duration) error {
 	return err
 }
 
-// uprootRival deletes what a rival has set on a node whose clock was set back:
-// it would keep the name from all claims there until the clock has come so far
-// again.
+// uprootRival deletes a rival's key on a node whose clock was set back.
+// Otherwise the key would block all claims of the name there until the clock
+// has caught up.
 func (n *Nemesis) uprootRival(ctx context.Context, nd *fleet.Node) (err error) {
 	for _, name := range client.Names(record.Rival) {
 		switch v, gerr := nd.Admin.Get(ctx, name).Result(); {
@@ -100,18 +100,20 @@ func drift(rate float64) func(context.Context, *Nemesis, *rand.Rand) (string, er
 	}
 }
 
-// driftMost is how far a clock may drift off the machine's. The clocks of
-// clients within the skew may be off by half of it, in the other direction.
+// driftMost is how far a node's clock may drift from the machine's. The clocks
+// of clients, within the skew, may be off by half the skew in the other
+// direction.
 const driftMost = Skew / 4
 
-// towards returns the speed that a clock with that offset may have: rate, or
-// the opposite one where the clock is off by driftMost and rate leads further
-// away.
+// towards returns the speed that a clock with the given offset may have: rate,
+// or the opposite speed if the clock is off by driftMost and rate would move it
+// further away.
 //
-// Invariant: without jumps, no clock is off by more than about driftMost,
-// however long the run is. The protocol promises nothing while the clocks of a
-// majority are off by more than the skew, and a clock that is slow by 0.5% is
-// off by 1 s after 200 s: every client is then refused, rightly.
+// Invariant: without jumps, no clock is off by more than about driftMost, no
+// matter how long the run takes. The protocol promises nothing while the clocks
+// of a majority are off by more than the skew. Without this bound, a clock that
+// is slow by 0.5% would be off by 1 s after 200 s, and every client would
+// rightly be refused.
 func towards(off time.Duration, rate float64) float64 {
 	if off > driftMost && rate > 1 || off < -driftMost && rate < 1 {
 		return 2 - rate
@@ -119,8 +121,8 @@ func towards(off time.Duration, rate float64) float64 {
 	return rate
 }
 
-// steer keeps the drift of each node's clock within its bound until ctx ends.
-// Then it ends the drift.
+// steer keeps the drift of each node's clock within its bound until ctx ends,
+// and then stops the drift.
 func (n *Nemesis) steer(ctx context.Context, each time.Duration) error {
 	for ; ctx.Err() == nil; record.Wait(ctx, each) {
 		n.furthest = max(n.furthest, apart(n.Voters()))
@@ -135,9 +137,9 @@ func (n *Nemesis) steer(ctx context.Context, each time.Duration) error {
 	})...)
 }
 
-// setSpeed has a node's clock run at the speed that choose returns for its
-// offset and its speed. A server that hears of it late has a clock that jumps
-// by 1% of the delay. A client may notice a jump of 0.2 ms.
+// setSpeed makes a node's clock run at the speed that choose returns for its
+// offset and its current speed. If the server learns of it late, its clock
+// jumps by 1% of the delay. A client may notice a jump of 0.2 ms.
 func (n *Nemesis) setSpeed(nd *fleet.Node, choose func(off time.Duration, rate float64) float64) error {
 	nd.Mu.Lock()
 	defer nd.Mu.Unlock()
@@ -153,8 +155,8 @@ func (n *Nemesis) setSpeed(nd *fleet.Node, choose func(off time.Duration, rate f
 	return err
 }
 
-// apart returns how far at least the clocks of a majority are off the
-// machine's.
+// apart returns the smallest offset from the machine's clock that a majority of
+// the clocks reach or exceed.
 func apart(nodes []*fleet.Node) time.Duration {
 	offs := lo.Map(nodes, func(n *fleet.Node, _ int) time.Duration { return n.Off().Abs() })
 	slices.Sort(offs)

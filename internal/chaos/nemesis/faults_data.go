@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What is done to data.
+// Faults of data.
 var dataHarms = []harm{
 	{"FLUSHALL", flush},
 	{"SCRIPT FLUSH", flushScripts},
@@ -30,7 +30,7 @@ func flush(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	if err := n.Memory.Lose(nd.ID); err != nil {
 		return target, err
 	}
-	// Whether or not the answer comes, it may have been done.
+	// The command may have been carried out, whether or not the answer arrives.
 	defer n.back(nd)
 	return target, nd.Admin.FlushAll(context.WithoutCancel(ctx)).Err()
 }
@@ -42,8 +42,9 @@ func flushScripts(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error)
 	return fmt.Sprintf("node %d", nd.ID), nd.Admin.ScriptFlush(context.WithoutCancel(ctx)).Err()
 }
 
-// A list is put where a mutex wants its redlock key, if that is not there: what
-// is would be memory, and no other program may throw it away.
+// A list is put in the place of a mutex's redlock key if that key does not
+// exist. An existing key is data of the library, which no other program may
+// delete.
 var (
 	plantScript  = redis.NewScript(`if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end return redis.call('RPUSH', KEYS[1], 'x')`)
 	uprootScript = redis.NewScript(`if redis.call('TYPE', KEYS[1]).ok == 'list' then return redis.call('DEL', KEYS[1]) end return 0`)
@@ -58,7 +59,7 @@ func plant(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	alive := context.WithoutCancel(ctx)
 	for {
 		done, err := plantScript.Run(alive, nd.Admin, []string{name}).Int()
-		if err != nil { // the key may be there all the same
+		if err != nil { // the key may still have been written
 			return target, errors.Join(err, n.uproot(alive, nd))
 		}
 		if done > 0 {
@@ -79,9 +80,10 @@ func (n *Nemesis) uproot(ctx context.Context, nd *fleet.Node) (err error) {
 	return err
 }
 
-// replicate makes a node a replica of another, and a master again. Its memory
-// then is the other's, and the marker in it says that all is well. It is a copy
-// of that node then, and refused, until an operator empties it.
+// replicate makes a node a replica of another one, and then a master again. It
+// now has the other node's data, including a marker that says that nothing is
+// missing. Clients refuse it as a copy of that node until an operator empties
+// it.
 func replicate(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	ids := n.shuffled(r)
 	if len(ids) < 2 {
@@ -105,7 +107,8 @@ func replicate(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	}
 	alive := context.WithoutCancel(ctx)
 	err = errors.Join(
-		of.Admin.ConfigSet(alive, "repl-diskless-sync-delay", "0").Err(), // or it begins after the ttl only
+		// Otherwise the replication begins only after the ttl.
+		of.Admin.ConfigSet(alive, "repl-diskless-sync-delay", "0").Err(),
 		nd.Admin.Do(alive, "REPLICAOF", host, port).Err())
 	for end := time.Now().Add(10 * n.Plan.TTL); err == nil && time.Now().Before(end); record.Wait(ctx, 10*time.Millisecond) {
 		text, ierr := nd.Admin.Info(alive, "replication").Result()
@@ -130,8 +133,7 @@ var misuseHarms = []harm{
 	{"keys evicted", evict},
 }
 
-// evict has a node throw keys away at random until half of what they take is
-// free.
+// evict makes a node evict random keys until it has freed half of their memory.
 func evict(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	nd, d := n.pick(r), n.short(r)
 	nd.Mu.Lock()

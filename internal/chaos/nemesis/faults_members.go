@@ -17,9 +17,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// What is done to the set: operators exchange its nodes by the public calls,
-// each in a process of its own, while all else fails. Clients start with the
-// list of the beginning, and follow.
+// Changes of the set: operators exchange its nodes with the public API, each in
+// a process of its own, during all other faults. Clients start with the
+// original list, and follow.
 var memberHarms = []harm{
 	{"node of the set replaced", replaceNodes(1)},
 	{"two nodes of the set replaced at once", replaceNodes(2)},
@@ -35,11 +35,12 @@ var memberHarms = []harm{
 	{"node with a forged record of the set", forge},
 }
 
-// partedReplacement shows two holders if a majority of one set is enough while
-// both count. It is also a track of its own, for the control no-both.
+// partedReplacement would show two holders if a majority of one set were enough
+// while both sets count. It is also a track of its own, for the control
+// no-both.
 var partedReplacement = harm{"most nodes of the set replaced, clients parted", replaceMost}
 
-// swap draws the replacement of so many nodes of a set.
+// swap draws a change that replaces the given number of nodes of a set.
 func (n *Nemesis) swap(r *rand.Rand, set []int, nodes int) (change, error) {
 	spare, err := n.spare(r, nodes)
 	return change{spare, n.leaving(r, set, nodes)}, err
@@ -59,9 +60,9 @@ func replaceNodes(nodes int) func(context.Context, *Nemesis, *rand.Rand) (string
 	}
 }
 
-// replaceMost replaces a majority of the set. Meanwhile half of the clients
+// replaceMost replaces a majority of the set. Meanwhile half of the clients can
 // reach only the nodes that leave, which are a majority of the old set. The
-// other half reach only the nodes of the next set.
+// other half can reach only the nodes of the new set.
 func replaceMost(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -107,10 +108,10 @@ func resize(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, nil
 }
 
-// removeDead kills a node permanently, and removes it from a set of more than
-// three, or replaces it. It is started again when it is to enter as another
-// node, or if it could not be removed. It waits for its turn to take a node's
-// memory.
+// removeDead kills a node, and then replaces it, or removes it from a set of
+// more than three. The server is started again only when it joins as another
+// node, or if it could not be removed. removeDead waits until a node may lose
+// its data.
 func removeDead(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -145,8 +146,8 @@ func (n *Nemesis) kill(nd *fleet.Node) error {
 	return nd.Server.Kill()
 }
 
-// killOperator kills an operator at some time. The same call goes on with what
-// that has left, or another one undoes it.
+// killOperator kills an operator at a random time. Then the same call is
+// repeated and finishes the change, or another call undoes it.
 func killOperator(undo bool) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		set, err := n.set(ctx)
@@ -188,7 +189,7 @@ func twoOperators(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error)
 }
 
 // comeBack removes a node that keeps its data, restarts its server with that
-// data, and has it enter again.
+// data, and adds it again.
 func comeBack(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -209,8 +210,8 @@ func comeBack(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return c.String() + ", and back", n.exchange(ctx, change{c.remove, c.add})
 }
 
-// again restarts a server that is no member. One that keeps its data in memory
-// is stopped for a moment only.
+// again restarts a server that is not a member. A server that keeps its data in
+// memory is only stopped for a moment.
 func (n *Nemesis) again(nd *fleet.Node) error {
 	nd.Mu.Lock()
 	defer nd.Mu.Unlock()
@@ -220,8 +221,8 @@ func (n *Nemesis) again(nd *fleet.Node) error {
 	return nd.Restart()
 }
 
-// copyData starts a server with the files of a member. It must not be let in.
-// Then it is emptied.
+// copyData starts a server with the files of a member, checks that it cannot
+// join, and then empties it.
 func copyData(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -272,9 +273,10 @@ func sleepThrough(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error)
 	return target, errors.Join(err, cl.Thaw())
 }
 
-// forge has one node show that it is alone in a far later configuration of the
-// set, until it gets its own record back. No client may believe it. A node that
-// has lost its data meanwhile stays as it is.
+// forge makes one node claim to be the only member of a much later
+// configuration of the set, and then restores its own record. No client may
+// believe it. If the node has lost its data meanwhile, the record is not
+// restored.
 func forge(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	nd, d := n.pick(r), n.length(r)
 	nd.Mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
-// What is done to the network. Each is undone before the next.
+// Faults of the network. Each is undone before the next.
 var networkHarms = append([]harm{
 	{"node cut off, both ways", partition(one, everyClient, proxy.Both)},
 	{"node cut off, requests only", partition(one, everyClient, proxy.Up)},
@@ -50,8 +50,8 @@ func (n *Nemesis) impose(ctx context.Context, d time.Duration, clients, nodes []
 	n.Wires.Set(clients, nodes, which, pass)
 }
 
-// partition cuts some nodes off from some clients. What is sent meanwhile is
-// lost with its connection, or comes when it is over.
+// partition cuts some nodes off from some clients. Data that is sent meanwhile
+// is lost with its connection, or arrives after the partition.
 func partition(nodes func(voters int) int, clients func(*Nemesis) int, which proxy.Direction) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		clientsHit, from, d, late := n.everyone(), n.some(r, nodes), n.length(r), r.IntN(2) == 0
@@ -73,8 +73,8 @@ func partition(nodes func(voters int) int, clients func(*Nemesis) int, which pro
 	}
 }
 
-// overlap cuts each client off from a minority of its own, so that each has a
-// majority, and no two the same.
+// overlap cuts each client off from a different minority, so that each has a
+// majority, and no two have the same.
 func overlap(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	d, order, all := n.length(r), n.shuffled(r), n.everyone()
 	few := fleet.Minority(len(order))
@@ -99,22 +99,22 @@ func everywhere(f proxy.Fault) func(context.Context, *Nemesis, *rand.Rand) (stri
 	}
 }
 
-// tear lets some bytes of each connection to one node pass, and then ends it.
+// tear ends each connection to one node after it has carried some bytes.
 func tear(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	node, after, d := n.pick(r).ID, 1+r.Int64N(500), n.short(r)
 	n.impose(ctx, d, n.everyone(), []int{node}, proxy.Down, proxy.Fault{Cut: after})
 	return fmt.Sprintf("node %d after %d bytes, for %v", node, after, d.Round(time.Millisecond)), nil
 }
 
-// broken ends connections to one node when something is asked.
+// broken ends connections to one node when a request is sent.
 func broken(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	node, d := n.pick(r).ID, n.short(r)
 	n.impose(ctx, d, n.everyone(), []int{node}, proxy.Up, proxy.Fault{Reset: true})
 	return fmt.Sprintf("node %d for %v", node, d.Round(time.Millisecond)), nil
 }
 
-// answersLost drops all answers for so short a time that some requests are
-// carried out and their senders never know: joins, renewals, releases.
+// answersLost drops all answers for a short time, so that some joins, renewals
+// and releases are carried out without their senders knowing.
 func answersLost(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	d := between(r, 10*time.Millisecond, 200*time.Millisecond)
 	from := n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
@@ -122,9 +122,9 @@ func answersLost(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) 
 	return fmt.Sprintf("nodes %s for %v", list(from), d.Round(time.Millisecond)), nil
 }
 
-// What delays one kind of a client's connections, and not the other. A push may
-// then tell of a vote that has been taken back since, or come before the answer
-// that it belongs to. Every way from a client to a node has a delay of its own.
+// Faults that delay only one kind of a client's connections. A push may then
+// report a vote that was withdrawn in the meantime, or arrive before the answer
+// that it belongs to. Every pair of client and node has its own delay.
 var lateHarms = []harm{
 	{"pushes late by up to 1.5 ttl, commands not", late(proxy.Pushes)},
 	{"commands or answers late by up to 1.5 ttl, pushes not", late(proxy.Commands)},
@@ -149,8 +149,8 @@ func late(kind proxy.Kind) func(context.Context, *Nemesis, *rand.Rand) (string, 
 	}
 }
 
-// heldBack keeps the pushes of some nodes to all clients, and delivers them
-// when it is over.
+// heldBack holds back the pushes of some nodes to all clients, and delivers
+// them at its end.
 func heldBack(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	d, from := between(r, n.Plan.TTL/4, n.Plan.TTL*3/2), n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
 	for _, c := range n.Wires {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/chaos/record"
 )
 
-// What is done to servers.
+// Faults of servers.
 var serverHarms = []harm{
 	{"server killed and restarted", killServer},
 	{"server killed, and its disk lost", loseDisk},
@@ -23,9 +23,9 @@ var serverHarms = []harm{
 	{"power cut while the disk is slow, with fsync=always", cutPower},
 }
 
-// killServer kills one with SIGKILL and starts it again, empty if it kept its
-// data in memory. Whatever it has on its disk, the library takes a restart for
-// a loss.
+// killServer kills a server with SIGKILL and starts it again. It comes back
+// empty if it kept its data in memory. Whatever it has on disk, the library
+// treats a restart as a data loss.
 func killServer(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	nd, down := n.pick(r), between(r, 0, n.Plan.TTL*2)
 	nd.Mu.Lock()
@@ -41,7 +41,8 @@ func killServer(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, err
 }
 
-// loseDisk has one come back without its data, however it kept that.
+// loseDisk restarts a server without its data, no matter how it stored the
+// data.
 func loseDisk(_ context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	nd := n.pick(r)
 	nd.Mu.Lock()
@@ -54,8 +55,8 @@ func loseDisk(_ context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, nd.Empty()
 }
 
-// cutServer kills one that syncs its log each second, and takes away what it
-// has written in up to that second.
+// cutServer kills a server that syncs its log each second, and removes up to
+// the last second of the log.
 func cutServer(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	var cuttable []*fleet.Node
 	for _, nd := range n.Voters() {
@@ -77,7 +78,7 @@ func cutServer(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	err := nd.Cut(ctx, ago)
 	err = errors.Join(err, nd.Restart())
 	n.back(nd)
-	// What was cut off may be the end of what was planted here.
+	// The part that was cut off may include the end of the planted key.
 	return target, errors.Join(err, n.uproot(context.WithoutCancel(ctx), nd))
 }
 
@@ -114,8 +115,8 @@ func freeze(ctx context.Context, d time.Duration, nodes ...*fleet.Node) (err err
 	return err
 }
 
-// onSlowDisk does something to one node that has every write on its disk before
-// it answers, while each of them takes long there.
+// onSlowDisk calls do for a node that syncs every write before it answers,
+// while each sync takes long.
 func (n *Nemesis) onSlowDisk(pick int, delay time.Duration, do func(*fleet.Node) error) (string, error) {
 	var slow []*fleet.Node
 	for _, nd := range n.Voters() {
@@ -133,7 +134,7 @@ func (n *Nemesis) onSlowDisk(pick int, delay time.Duration, do func(*fleet.Node)
 	return fmt.Sprintf("node %d, each sync takes %v", nd.ID, delay.Round(time.Millisecond)), errors.Join(err, do(nd))
 }
 
-// slowDisk is slow for a while, and fast again.
+// slowDisk makes a disk slow for a while.
 func slowDisk(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	pick, delay, d := r.Int(), between(r, n.Plan.TTL/100, n.Plan.TTL/2), n.length(r)
 	return n.onSlowDisk(pick, delay, func(nd *fleet.Node) error {
@@ -142,9 +143,9 @@ func slowDisk(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	})
 }
 
-// cutPower ends a node in the middle of a sync, mostly, and all that is not on
-// the disk is gone. It has answered nothing of that, but the library takes a
-// restart for a loss.
+// cutPower kills a node, usually in the middle of a sync, and removes
+// everything that is not on disk. The node had not answered any of those
+// requests, but the library still treats the restart as a data loss.
 func cutPower(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	pick, delay := r.Int(), between(r, n.Plan.TTL/100, n.Plan.TTL/2)
 	after, down := between(r, delay, 4*delay), between(r, 0, n.Plan.TTL*2)

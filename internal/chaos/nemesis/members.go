@@ -12,14 +12,14 @@ import (
 	"github.com/samber/lo"
 )
 
-// How the nemesis has operators exchange the nodes of the set, and how it finds
-// out which set counts.
+// How the nemesis makes operators exchange the nodes of the set, and how it
+// finds out which set counts.
 
-// Operators are how many exchange nodes at once, at the most. Each has its own
-// ways to the servers.
+// Operators is the maximum number of operators that exchange nodes at once.
+// Each has its own proxies to the servers.
 const Operators = 2
 
-// change is what an exchange is to do, by the numbers of servers.
+// change is an exchange to make, in numbers of servers.
 type change struct{ add, remove []int }
 
 func (c change) of(set []int) []int { return append(lo.Without(set, c.remove...), c.add...) }
@@ -29,14 +29,14 @@ func (c change) String() string {
 }
 
 const (
-	exchangeWithin = time.Minute // an operator gives up then; 12 s of an exchange are guard times
+	exchangeWithin = time.Minute // an operator gives up after this; guard times take 12 s of an exchange
 	undoWithin     = 10 * time.Second
 	settleWithin   = time.Minute
 )
 
-// spare returns k servers that are no members, ready to enter: some are empty,
-// and some have the data of the time when they were members. It fails if there
-// are too few.
+// spare returns k servers that are not members and are ready to join. Some are
+// empty, and some have data from the time when they were members. It fails if
+// there are too few.
 func (n *Nemesis) spare(r *rand.Rand, k int) ([]int, error) {
 	free := lo.Without(n.allNodes(), n.Roster.Voters()...)
 	order, flush := r.Perm(len(free)), r.IntN(2) == 0
@@ -52,8 +52,8 @@ func (n *Nemesis) spare(r *rand.Rand, k int) ([]int, error) {
 	return chosen, nil
 }
 
-// ready has a server run that is to enter, with a clock that is right. What
-// clients begin with stays as it is.
+// ready makes sure that a server that will join runs with a correct clock. The
+// list that clients start with stays as it is.
 func (n *Nemesis) ready(nd *fleet.Node, flush bool) (err error) {
 	nd.Mu.Lock()
 	defer nd.Mu.Unlock()
@@ -74,8 +74,8 @@ func (n *Nemesis) ready(nd *fleet.Node, flush bool) (err error) {
 	return err
 }
 
-// leaving draws k members that may be removed from a set. One of those that
-// clients begin with stays.
+// leaving draws k members that may be removed from a set. At least one node of
+// the list that clients start with stays.
 func (n *Nemesis) leaving(r *rand.Rand, set []int, k int) []int {
 	for {
 		chosen := lo.Map(some(r, k, len(set)), func(i int, _ int) int { return set[i] })
@@ -85,8 +85,8 @@ func (n *Nemesis) leaving(r *rand.Rand, set []int, k int) []int {
 	}
 }
 
-// set is the one that counts. What an earlier fault has left half-way is undone
-// first.
+// set returns the set that counts. If an earlier fault has left an exchange
+// unfinished, set undoes it first.
 func (n *Nemesis) set(ctx context.Context) ([]int, error) {
 	if n.Roster.Unsettled() {
 		if err := n.Settle(ctx, nil); err != nil {
@@ -97,8 +97,8 @@ func (n *Nemesis) set(ctx context.Context) ([]int, error) {
 	return set, nil
 }
 
-// begin starts an operator for each change. What may come of that counts from
-// now on.
+// begin starts an operator for each change. Every set that may result counts
+// from now on.
 func (n *Nemesis) begin(changes ...change) (started []*operator, err error) {
 	set, _ := n.Roster.Now()
 	may := [][]int{}
@@ -120,16 +120,16 @@ func (n *Nemesis) begin(changes ...change) (started []*operator, err error) {
 	return started, err
 }
 
-// order is that of an operator, but for what to do.
+// order returns the orders for operator i, without the change to make.
 func (n *Nemesis) order(i int) Orders {
 	o := n.Orders[i]
 	o.Terms.Addrs = fleet.Present(n.Nodes, n.Roster, o.Terms.Addrs)
 	return o
 }
 
-// exchange has operators carry out changes, all at once, and returns when it is
-// known which set counts. An operator that fails says so in the error: faults
-// may last for too long.
+// exchange makes operators carry out changes, all at once, and returns when it
+// is known which set counts. It returns the errors of operators that fail,
+// which faults may cause by lasting too long.
 func (n *Nemesis) exchange(ctx context.Context, changes ...change) error {
 	started, err := n.begin(changes...)
 	var set []string
@@ -139,7 +139,7 @@ func (n *Nemesis) exchange(ctx context.Context, changes ...change) error {
 		switch {
 		case werr == nil:
 			n.members.done.Add(1)
-		case ctx.Err() == nil: // else the faults end, and the exchange with them
+		case ctx.Err() == nil: // otherwise the faults end, and the exchange with them
 			n.members.failed.Add(1)
 		}
 	}
@@ -149,9 +149,9 @@ func (n *Nemesis) exchange(ctx context.Context, changes ...change) error {
 	return errors.Join(err, n.Settle(ctx, set))
 }
 
-// Settle finds out which set counts: the given one, or what is left when an
-// operator has undone what was left half-way. It does that also when ctx has
-// ended. Then the servers that have left stay as they are, or stop.
+// Settle finds out which set counts: the given one, or the result after an
+// operator has undone an unfinished exchange. It does so even if ctx has ended.
+// Then it stops the servers that have left the set, or leaves them running.
 func (n *Nemesis) Settle(ctx context.Context, set []string) (err error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
@@ -177,7 +177,7 @@ func (n *Nemesis) Settle(ctx context.Context, set []string) (err error) {
 		nd.Mu.Unlock()
 	}
 	err = nil
-	for _, c := range n.Clients[n.Plan.Clients:] { // rivals do not follow
+	for _, c := range n.Clients[n.Plan.Clients:] { // rivals do not follow changes
 		err = errors.Join(err, c.Relist(set))
 	}
 	return err
@@ -187,7 +187,7 @@ func (n *Nemesis) addrs(ids []int) []string {
 	return lo.Map(ids, func(id int, _ int) string { return n.Nodes[id].Server.Addr() })
 }
 
-// IDs are the numbers of the servers with the given addresses.
+// IDs returns the numbers of the servers with the given addresses.
 func (n *Nemesis) IDs(addrs []string) (ids []int) {
 	for _, nd := range n.Nodes {
 		if slices.Contains(addrs, nd.Server.Addr()) {
@@ -197,8 +197,8 @@ func (n *Nemesis) IDs(addrs []string) (ids []int) {
 	return ids
 }
 
-// LostSince says whether a node has a reason to be within its guard time: it
-// has lost its data since then, or it entered.
+// LostSince reports whether a node has a reason to be within its guard time:
+// since then it has lost its data or joined the set.
 func (n *Nemesis) LostSince(node int, then int64) bool {
 	return n.Memory.LostSince(node, then) || n.Roster.EnteredSince(node, then)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// tracks are the kinds of faults that take turns with each other.
+// tracks lists the faults of each track. The faults of one track run one at a
+// time.
 var tracks = map[string][]harm{
 	"servers": serverHarms,
 	"data":    dataHarms,
@@ -26,39 +27,39 @@ var tracks = map[string][]harm{
 	"clocks":  clockHarms,
 	"drift":   driftHarms,
 	"misuse":  misuseHarms,
-	"overlap": {{"each client sees a majority of its own", overlap}}, // alone, for a control
+	"overlap": {{"each client sees a majority of its own", overlap}}, // used alone, for a control
 	"parted":  {partedReplacement},                                   // likewise
 }
 
-// TrackNames in a fixed order: those of a run that does not say otherwise.
+// TrackNames is the tracks of a run by default, in a fixed order.
 var TrackNames = []string{"servers", "data", "network", "clients", "sleep", "clocks", MemberTrack}
 
-// AllTracks are the names of all of them, in order.
+// AllTracks returns the names of all tracks, sorted.
 func AllTracks() []string { return slices.Sorted(maps.Keys(tracks)) }
 
-// FaultKinds are the kinds of faults of a track, by their names.
+// FaultKinds returns the names of the faults of a track.
 func FaultKinds(track string) []string {
 	return lo.Map(tracks[track], func(k harm, _ int) string { return k.kind })
 }
 
-// Summary is what the nemesis has done in a run.
+// Summary counts what the nemesis has done in a run.
 type Summary struct {
 	Faults    []Fault
 	Losses    []judge.Loss
 	Exchanges ExchangeStats
 	Pushes    int64         // that came late
-	Pieces    int64         // of requests and replies that came late
+	Pieces    int64         // pieces of requests and replies that came late
 	Ended     int64         // connections of clients that slept
-	Apart     time.Duration // the most that the clocks of a majority of the nodes were off at one moment
+	Apart     time.Duration // the largest offset that the clocks of a majority had at one moment
 }
 
-// Run does harm until ctx ends. When it returns all faults have ended.
+// Run injects faults until ctx ends. When it returns, all faults have ended.
 func (n *Nemesis) Run(ctx context.Context) error {
 	var all, clocks sync.WaitGroup
 	for _, name := range n.Plan.Tracks {
 		all.Go(func() { n.track(ctx, name) })
 	}
-	// The drift ends when no track can begin another one.
+	// The drift ends once no track can begin another one.
 	steered, end := context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	clocks.Go(func() { err = n.steer(steered, time.Second) })
@@ -77,7 +78,8 @@ func (n *Nemesis) track(ctx context.Context, name string) {
 		if ctx.Err() != nil {
 			return
 		}
-		// Each kind once before any comes again: a short run has seen them all.
+		// Each kind comes once before any is repeated, so that a short run has
+		// them all.
 		if len(order) == 0 {
 			order = r.Perm(len(kinds))
 		}
@@ -101,13 +103,13 @@ func (n *Nemesis) do(ctx context.Context, k harm, r *rand.Rand) {
 	n.log = append(n.log, f)
 }
 
-// UnderWay is how many faults there are at the moment.
+// UnderWay returns how many faults are active.
 func (n *Nemesis) UnderWay() int64 { return n.active.Load() }
 
-// Found are the violations that faults have shown themselves.
+// Found returns the violations that the faults themselves have detected.
 func (n *Nemesis) Found() []judge.Violation { return n.members.found }
 
-// Summary is what has been done so far.
+// Summary returns the counts so far.
 func (n *Nemesis) Summary() Summary {
 	return Summary{
 		Faults: n.Faults(), Losses: n.Memory.Losses(), Exchanges: n.members.stats(),
@@ -115,7 +117,7 @@ func (n *Nemesis) Summary() Summary {
 	}
 }
 
-// Faults is what has been done so far, in the order in which it was over.
+// Faults returns the faults so far, in the order in which they ended.
 func (n *Nemesis) Faults() []Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -19,12 +19,13 @@ import (
 	"github.com/quorate/quorate/members"
 )
 
-// operatorEnv holds the orders of an operator: a process that finds it set is
-// one. It exchanges nodes once, by the public calls, and ends.
+// operatorEnv names the variable that holds an operator's orders. A process in
+// which it is set is an operator: it exchanges nodes once, with the public API,
+// and exits.
 const operatorEnv = "QUORATE_CHAOS_OPERATOR"
 
-// Orders are what an operator is to do: nodes are added, removed, both, or an
-// exchange is undone.
+// Orders tell an operator what to do: add nodes, remove nodes, both, or undo an
+// exchange.
 type Orders struct {
 	Terms       client.Terms
 	Add, Remove []string // addresses
@@ -39,14 +40,14 @@ func (o *Orders) String() string {
 	return strings.TrimSpace(fmt.Sprintf("add %v remove %v", o.Add, o.Remove))
 }
 
-// The lines that an operator writes as it ends.
+// The lines that an operator writes when it ends.
 const (
 	sayFailed = "failed " // why
-	saySet    = "set"     // and the addresses of the set, as it knows it
+	saySet    = "set"     // followed by the addresses of the set, as the operator knows it
 )
 
-// AsOperator is an operator's main, where this process is one, and returns its
-// exit status.
+// AsOperator runs an operator's main if this process is an operator, and
+// returns its exit status.
 func AsOperator() (isOperator bool, status int) {
 	var o Orders
 	isOperator, err := worker.Terms(operatorEnv, &o)
@@ -54,7 +55,7 @@ func AsOperator() (isOperator bool, status int) {
 		return false, 0
 	}
 	if err == nil {
-		go func() { // it ends with the harness
+		go func() { // the operator ends with the harness
 			for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 			}
 			os.Exit(record.ExitVoid)
@@ -78,7 +79,7 @@ func (o *Orders) carryOut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Within)
 	defer cancel()
 	err := o.exchange(ctx, e.Quorum)
-	// The set was known as the exchange began.
+	// The set was known when the exchange began.
 	known, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
 	if l, gerr := members.Get(known, e.Quorum); gerr == nil {
@@ -88,7 +89,7 @@ func (o *Orders) carryOut() error {
 		}
 		fmt.Println(strings.Join(say, " "))
 	}
-	_ = e.Quorum.Close() // a node that is cut off may not have confirmed its last words
+	_ = e.Quorum.Close() // a node that is cut off may not have confirmed the last releases
 	return err
 }
 
@@ -106,7 +107,7 @@ func (o *Orders) exchange(ctx context.Context, q *quorate.Quorum) error {
 	return changing.Run(ctx, core.CoreOf(q), changing.Exchange{Add: o.Add, Remove: o.Remove})
 }
 
-// operator is one such process, seen by the harness.
+// operator is an operator process, as the harness sees it.
 type operator struct {
 	*worker.Worker
 	mu  sync.Mutex
@@ -134,7 +135,7 @@ func (p *operator) take(line string) {
 	}
 }
 
-// wait returns the set as the operator has left it. An operator is killed when
+// wait returns the set as the operator has left it. The operator is killed when
 // ctx ends.
 func (p *operator) wait(ctx context.Context) (set []string, err error) {
 	select {

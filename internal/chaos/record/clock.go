@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the machine's monotonic clock in nanoseconds, the same in all its
-// processes.
+// Now returns the machine's monotonic clock in nanoseconds, which is the same
+// in all processes.
 func Now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // every system that this builds on has it
+		panic(err) // every system for which this builds has it
 	}
 	return ts.Nano()
 }
 
-// Stamp is t, a time of this process's monotonic clock, on the machine's. A
-// process that is stopped between the two looks at the clock gets a time that
-// is too early: it never claims a validity that it does not have. The other way
-// round it would.
+// Stamp converts t, a time of this process's monotonic clock, to the machine's
+// clock. If the process is stopped between the two readings, the result is too
+// early, so the process never claims a validity that it does not have. In the
+// opposite order it would.
 func Stamp(t time.Time) int64 {
 	n := Now()
 	return n + int64(time.Until(t))
 }
 
-// Seconds writes a time of Now.
+// Seconds formats a time of Now.
 func Seconds(t int64) string { return fmt.Sprintf("%.6f", float64(t)/1e9) }
 
 // Wait waits for d, or less if ctx ends.
@@ -40,8 +40,8 @@ func Wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// hash makes a number of some words: one seed serves many sources of chance,
-// each with its own name.
+// hash turns words into a number, so that one seed serves many named random
+// sources.
 func hash(words ...string) uint64 {
 	h := fnv.New64a()
 	for _, w := range words {
@@ -51,7 +51,7 @@ func hash(words ...string) uint64 {
 	return h.Sum64()
 }
 
-// Chance is the source of chance of the given name.
+// Chance returns the random source with the given name.
 func Chance(seed uint64, words ...string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, hash(words...)))
 }

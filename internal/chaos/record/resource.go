@@ -12,11 +12,11 @@ import (
 
 // Resource is what the locks protect: a number for each name, which a holder
 // reads and writes back increased. It is fenced: it remembers the highest token
-// that has come and refuses what is older. So two holders at a time, or a
-// holder that sleeps through its lease and goes on writing, show as a lost
-// update.
+// that it has seen and refuses older ones. Two holders at a time, or a holder
+// that sleeps through its lease and then writes, show as a lost update.
 //
-// Unfenced it refuses nothing, as a resource without tokens does.
+// If it is unfenced, it refuses nothing, like a resource that does not check
+// tokens.
 type Resource struct {
 	listener net.Listener
 	fenced   bool
@@ -28,36 +28,36 @@ type Resource struct {
 	stats ResourceStats
 }
 
-// ResourceStats is what has reached the resource.
+// ResourceStats is what the resource has logged.
 type ResourceStats struct {
 	Reads, Writes, Refused int
 	Corrupt                []LostUpdate
 	Log                    []Access
 }
 
-// LostUpdate is a write that was taken and has overwritten another one, which
-// its writer had not seen.
+// LostUpdate is an accepted write that has overwritten another write, which its
+// writer had not seen.
 type LostUpdate struct {
 	Access
-	Other string // the operation whose write it was
+	Other string // the operation whose write was overwritten
 }
 
-// Access is one request and what came of it, at the moment when it took effect.
+// Access is one request and its result, at the moment when it took effect.
 type Access struct {
 	Request
 	At    int64
-	Value int64 // before it
+	Value int64 // the number before the request
 	OK    bool
 }
 
 type cell struct {
 	value   int64
-	highest uint64 // the highest token that has come
-	written uint64 // token of the last exclusive holder: a reader may be older than another reader
+	highest uint64 // the highest token so far
+	written uint64 // token of the last exclusive holder; readers may have older tokens than other readers
 	by      string // the operation that wrote last
 }
 
-// OpenResource begins the service.
+// OpenResource starts the service.
 func OpenResource(fenced bool) (*Resource, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -68,7 +68,7 @@ func OpenResource(fenced bool) (*Resource, error) {
 	return r, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address on which the resource listens.
 func (r *Resource) Addr() string { return r.listener.Addr().String() }
 
 func (r *Resource) accept() {
@@ -84,8 +84,9 @@ func (r *Resource) accept() {
 	}
 }
 
-// Request is a line: what, the name, the token, whether its holder is
-// exclusive, the operation, and for a write the number that it has read.
+// Request is one line: read or write, the name, the token, whether its holder
+// is exclusive, the operation, and for a write the number that its client has
+// read.
 type Request struct {
 	What  string // read or write
 	Name  string
@@ -121,7 +122,7 @@ func (r *Resource) serve(c net.Conn) {
 	}
 }
 
-// handle answers with the number, and whether the request was taken.
+// handle returns the number, and whether the request was accepted.
 func (r *Resource) handle(q Request) (value int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,8 +138,8 @@ func (r *Resource) handle(q Request) (value int64, ok bool) {
 }
 
 func (r *Resource) carryOut(c *cell, a Access) (ok bool) {
-	// A reader may come after a reader with a higher token, but not after a
-	// writer.
+	// A reader may follow a reader with a higher token, but not a writer with a
+	// higher token.
 	bar := c.written
 	if a.Alone {
 		bar = c.highest
@@ -163,7 +164,7 @@ func (r *Resource) carryOut(c *cell, a Access) (ok bool) {
 	return true
 }
 
-// Save writes the log to a file, to look into a violation with.
+// Save writes the log to a file, for investigating a violation.
 func (s *ResourceStats) Save(path string) error {
 	var b strings.Builder
 	for _, a := range s.Log {
@@ -172,7 +173,7 @@ func (s *ResourceStats) Save(path string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// Close ends the service; what has come is then complete.
+// Close ends the service and returns the complete log.
 func (r *Resource) Close() ResourceStats {
 	_ = r.listener.Close()
 	r.mu.Lock()
@@ -199,7 +200,7 @@ func DialResource(addr string) (*User, error) {
 	return &User{c, bufio.NewReader(c)}, nil
 }
 
-// Ask returns the number, and whether the request was taken.
+// Ask returns the number, and whether the request was accepted.
 func (u *User) Ask(q Request) (value int64, ok bool, err error) {
 	if _, err := fmt.Fprintf(u.c, requestFormat, q.What, q.Name, q.Token, q.Alone, q.Op, q.Base); err != nil {
 		return 0, false, err
