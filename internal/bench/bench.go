@@ -11,38 +11,39 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// bench is one thing that is measured: by each of its sides, in turns.
+// bench is one measurement. Its sides take turns.
 type bench struct {
 	Name   string
-	Group  string   // the table that it is a row of
-	Series string   // the plots that it is a point of, at X
-	X      float64  // what grows in the series
+	Group  string   // the table in which it is a row
+	Series string   // the plots in which it is a point, at X
+	X      float64  // the quantity that grows in the series
 	Title  string   // what is measured, in words
-	Show   []string // the figures that count: the rows of the table
+	Show   []string // the figures to show as rows of the table
 	open   func(ctx context.Context, st *stage) error
 }
 
-// stage is a bench set up: servers that run, sides that are connected.
+// stage is a bench that is set up: its servers run, and its sides are
+// connected.
 type stage struct {
-	libs    *regexp.Regexp // those that take part
+	libs    *regexp.Regexp // the libraries that take part
 	sides   []side
-	stretch float64 // turns are so many times as long as others; 0: once
-	single  bool    // one turn without a warm-up: what it finds is a size, and depends on no scheduler
+	stretch float64 // factor for the length of turns; 0 means 1
+	single  bool    // one turn without a warm-up: it measures a size, which does not depend on a scheduler
 	ends    []func()
 
-	// What is drawn in addition to the figures; nil: nothing. It takes several
-	// times d.
+	// Draws a flame graph in addition to the figures, unless nil. It takes
+	// several times d.
 	profile func(ctx context.Context, d time.Duration) ([]report.Frame, error)
 }
 
-// side is one of those that are compared. Its turn lasts about d, and fails
-// when a lock could not be acquired, or was had by two.
+// side is one side of the comparison. A turn lasts about d. It fails if a lock
+// cannot be acquired, or is held twice at a time.
 type side struct {
 	name string
 	turn func(ctx context.Context, d time.Duration) (report.Figures, error)
 }
 
-// onClose calls f at the end, before what was given earlier.
+// onClose registers f to be called at the end, in reverse order.
 func (st *stage) onClose(f func()) { st.ends = append(st.ends, f) }
 
 func (st *stage) close() {
@@ -51,7 +52,7 @@ func (st *stage) close() {
 	}
 }
 
-// start starts n servers for as long as the stage stands.
+// start starts n servers, which run until the stage is closed.
 func (st *stage) start(n int) (servers.Nodes, error) {
 	c, err := redistest.Run(n)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/quorate/quorate/internal/bench/report"
 )
 
-// The groups are tables: see groups in report/table.go. Each bench is a row or
-// more.
+// Each group is a table: see groups in report/table.go. Each bench is one or
+// more rows.
 
-// allBenches are all that is measured, in the order of the tables.
+// allBenches returns all benches, in the order of the tables.
 func allBenches(set settings) []bench {
 	var list []bench
 	add := func(b ...bench) { list = append(list, b...) }
@@ -21,7 +21,7 @@ func allBenches(set settings) []bench {
 		return b
 	}
 
-	// One client on a free name, and many on names of their own.
+	// One client on a free name, and many clients, each on its own name.
 	for _, n := range []int{1, 3, 5, 7} {
 		s := scenario{Nodes: n, Clients: 1}
 		add(inSeries("nodes", n, s.bench("uncontended/"+strconv.Itoa(n), "free", report.Mean, report.BothCPU)))
@@ -30,7 +30,7 @@ func allBenches(set settings) []bench {
 		s := scenario{Nodes: 5, Clients: c}
 		add(inSeries("names", c, s.bench("names/"+strconv.Itoa(c), "free", report.PerSecond, report.BothCPU)))
 	}
-	// At one node the others have a connection for each caller.
+	// With one node, the other libraries use one connection per caller.
 	for _, c := range []int{2, 8, 64} {
 		s := scenario{Nodes: 1, Clients: c}
 		add(s.bench("names-one-node/"+strconv.Itoa(c), "free", report.PerSecond, report.BothCPU))
@@ -40,8 +40,8 @@ func allBenches(set settings) []bench {
 		add(onShards(n, 64))
 	}
 
-	// On a network. The proxy takes a little longer than it is told to, for all
-	// sides alike.
+	// On a network. The proxy takes a little longer than its setting, equally
+	// for all sides.
 	for _, trip := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
 		for _, c := range []int{1, 8, 64} {
 			s := scenario{Nodes: 1, Clients: c, Away: trip}
@@ -49,11 +49,11 @@ func allBenches(set settings) []bench {
 		}
 	}
 
-	// Kept for longer than a lock that only a quorum of nodes has heard of.
+	// Held longer than a lock that only a quorum of the nodes knows.
 	kept := scenario{Nodes: 5, Clients: 1024, Hold: 25 * time.Millisecond}
 	add(kept.bench("names-kept/1024", "free", report.PerSecond, report.BothCPU))
 
-	// One name. A turn must be longer than it takes all to have had their turn.
+	// One name. A turn must be long enough for every client to get the lock.
 	for _, c := range []int{1, 8, 16, 32, 64, 256} {
 		s := scenario{Nodes: 5, Clients: c, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
 		show := []string{report.Share, report.Requests}
@@ -68,8 +68,8 @@ func allBenches(set settings) []bench {
 	}
 	alone := scenario{Nodes: 1, Clients: 8, Quorums: 8, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
 	add(alone.bench("queue-one-node/8", "queue", report.Share, report.WaitRatio, report.Requests))
-	// Without a hold: a client of redsync mostly locks again what it has just
-	// unlocked, while the others sleep.
+	// Without a hold time: a redsync client mostly relocks what it has just
+	// unlocked while the others sleep.
 	for _, q := range []int{1, 16} {
 		s := scenario{Nodes: 5, Clients: 16, Quorums: q, OneName: true, Only: []string{report.QuorateName, report.AsyncName, report.RedsyncName, report.FastName}}
 		add(s.bench("queue-no-hold/"+strconv.Itoa(q), "queue", report.PerSecond, report.BothCPU, report.ServedLeast, report.ServedMost, report.Requests))

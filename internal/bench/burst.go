@@ -13,10 +13,10 @@ import (
 	"github.com/quorate/quorate/internal/bench/servers"
 )
 
-// burst is clients with connections of their own that all ask for a new name at
-// the same moment: those whose tickets cross need more rounds. A request per
-// claim and node beyond a join and a leave is one of a further round; the join
-// is the first.
+// burst measures clients, each with its own connections, that all lock a new
+// name at the same moment. Clients whose tickets cross need more rounds. The
+// first round of a claim is its join. Each further request per claim and node,
+// except the leave, is another round.
 func burst(clients int) bench {
 	return bench{
 		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
@@ -53,7 +53,7 @@ type bursts struct {
 	names   int
 }
 
-// turn makes one burst after the other until d is over, and one at least.
+// turn makes one burst after another until d is over, but at least one.
 func (b *bursts) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
 	var all []report.Figures
 	for end := time.Now().Add(d); len(all) == 0 || time.Now().Before(end); {

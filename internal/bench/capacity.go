@@ -21,8 +21,8 @@ import (
 // fleet is a node with many connections, holds and waiters on one name. Each
 // client is a Quorum with a connection of its own. One process has no processor
 // time for as many clients as a node can serve, so most connections only
-// subscribe to a channel, as clients do, and are silent then. The sides are not
-// compared: they fill the same node, one after the other.
+// subscribe to a channel, as clients do, and then stay silent. The sides are
+// not compared with each other: they fill the same node, one after another.
 type fleet struct {
 	silent, clients, holds, waiters int
 	n                               servers.Nodes
@@ -31,13 +31,14 @@ type fleet struct {
 	held                            []*mutex.Mutex
 }
 
-// Each lease is renewed every 40 s, which is 100 turns of the usual length.
+// With this ttl each lease is renewed every 40 s, which is 100 turns of the
+// usual length.
 const fleetTTL = 2 * time.Minute
 
-// capacity fills a node with so many connections, a tenth of which are clients,
-// with ten holds and two and a half waiters on one name for each connection.
-// Each connection takes an open file here and one at the server, and each
-// client one more here, for its timer.
+// capacity fills a node with the given number of connections, a tenth of which
+// are clients. There are ten holds, and two and a half waiters on one name, per
+// connection. Each connection takes an open file here and one at the server.
+// Each client takes one more here, for its timer.
 func capacity(connections int) bench {
 	f := &fleet{clients: max(1, connections/10), holds: 10 * connections, waiters: connections * 5 / 2}
 	f.silent = connections - f.clients
@@ -80,8 +81,8 @@ func capacity(connections int) bench {
 
 type turn = func(ctx context.Context, d time.Duration) (report.Figures, error)
 
-// turn measures what f makes of a number of things, and what they cost while
-// nothing else happens, renewals included.
+// turn measures what it costs to create number things with fill, and what they
+// cost afterwards while nothing else happens except renewals.
 func (f *fleet) turn(number int, fill func(context.Context) error) turn {
 	return func(ctx context.Context, d time.Duration) (report.Figures, error) {
 		got, err := f.fill(ctx, number, fill)
@@ -108,7 +109,7 @@ func (f *fleet) fill(ctx context.Context, number int, fill func(context.Context)
 	}, nil
 }
 
-// inUse is the heap that is reachable, and all stacks.
+// inUse returns the size of the reachable heap and of all stacks.
 func inUse() float64 {
 	heap := heapInUse()
 	var m runtime.MemStats
@@ -154,8 +155,8 @@ func (f *fleet) hold(ctx context.Context) error {
 	})
 }
 
-// wait has all waiters wait for one name, and then lets them have it, one after
-// the other.
+// wait makes all waiters queue for one name, and then lets each of them have it
+// in turn.
 func (f *fleet) wait(ctx context.Context, d time.Duration) (report.Figures, error) {
 	first := mutex.New(f.quorums[0], "qu of all")
 	if err := first.LockContext(ctx); err != nil {
@@ -199,7 +200,7 @@ func (f *fleet) wait(ctx context.Context, d time.Duration) (report.Figures, erro
 	return got, nil
 }
 
-// queued waits until so many claims are queued at the node.
+// queued waits until the given number of claims is queued at the node.
 func (f *fleet) queued(ctx context.Context, name string, claims int64) error {
 	for {
 		n, err := f.n.Node(0).Client().ZCard(ctx, "quorate:{"+name+"}:q").Result()

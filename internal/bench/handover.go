@@ -15,12 +15,12 @@ import (
 	"github.com/samber/lo"
 )
 
-// queueing is how long the next in line is given to get in line. It is much
-// longer than that takes; where it was not enough the hand-over is measured as
-// longer than it is.
+// queueing is how long the next client has to get in line. That takes much
+// less. If the time is not enough, the hand-over appears longer than it is.
 const queueing = 2 * time.Millisecond
 
-// handover is how long after one has begun to unlock the next has the lock.
+// handover measures the time from the beginning of an unlock until the next
+// client has the lock.
 func handover(n int, names ...string) bench {
 	return bench{
 		Name: "handover/" + strconv.Itoa(n), Group: "handover", Show: []string{report.HandOver, report.HandOverP99},
@@ -43,8 +43,8 @@ func handover(n int, names ...string) bench {
 	}
 }
 
-// twoProcesses adds a pair that share nothing but the nodes, and one in a
-// process where the library has something for that.
+// twoProcesses adds a pair of clients that share only the nodes, and a pair
+// within one process if the library supports that.
 func twoProcesses(ctx context.Context, st *stage, l libraries.Library, n servers.Nodes) error {
 	var ms [2]libraries.Locker
 	var first libraries.Client
@@ -67,7 +67,7 @@ func twoProcesses(ctx context.Context, st *stage, l libraries.Library, n servers
 	return nil
 }
 
-// pair is two clients that pass a lock to and fro.
+// pair is two clients that pass a lock back and forth.
 type pair struct {
 	ms    [2]libraries.Locker
 	guard libraries.Guard
@@ -116,8 +116,8 @@ func handOvers(took []time.Duration) report.Figures {
 	return report.Figures{report.HandOver: report.Micros(took[len(took)/2]), report.HandOverP99: report.Micros(took[len(took)*99/100])}
 }
 
-// hops adds the floor of a hand-over between processes: one message published
-// to one subscriber, by one node, and by all until a majority's has come.
+// hops adds the floor of a hand-over between processes: a message published to
+// one subscriber, by one node, and by all nodes until a majority has arrived.
 func hops(st *stage, n servers.Nodes) error {
 	for _, h := range []struct {
 		name        string
@@ -171,7 +171,7 @@ func (h *hop) connect(addr string) error {
 	if _, err := in.Read(); err != nil { // subscribed
 		return err
 	}
-	// Replies to the sender tell nothing that the message does not.
+	// The sender's replies carry no information that the message does not.
 	replies := resp.NewReader(sender)
 	h.listen(func() error { _, err := replies.Read(); return err })
 	h.listen(func() error {
@@ -198,7 +198,7 @@ func (h *hop) listen(f func() error) {
 func (h *hop) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
 	var took []time.Duration
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(queueing) // as between two hand-overs of a lock
+		time.Sleep(queueing) // the same pause as between two hand-overs of a lock
 		h.number++
 		number := strconv.Itoa(h.number)
 		command := resp.AppendCommand(nil, "PUBLISH", "hop", number)
@@ -212,7 +212,7 @@ func (h *hop) turn(ctx context.Context, d time.Duration) (report.Figures, error)
 			select {
 			case m := <-h.heard:
 				if m.number != number {
-					continue // of a node that was not needed
+					continue // from a node that was not needed
 				}
 				if heard++; heard == h.need {
 					took = append(took, m.at.Sub(began))
@@ -232,7 +232,7 @@ func (h *hop) close() {
 	for _, over := range h.over {
 		for open := true; open; {
 			select {
-			case <-h.heard: // no hop waits for it any more
+			case <-h.heard: // a late message that no hop waits for
 			case <-over:
 				open = false
 			}

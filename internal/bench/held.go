@@ -18,18 +18,19 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// long makes leases last so long that none is renewed while something else is
-// measured.
+// long returns options with leases so long that none is renewed during a
+// measurement of something else.
 func long() []quorate.Option { return timing(10*time.Minute, 30*time.Minute) }
 
-// timing is a ttl and a retention, and the guard time that goes with them.
+// timing returns options for a ttl, a retention, and a guard time that fits
+// them.
 func timing(ttl, retention time.Duration) []quorate.Option {
 	const skew = time.Second
 	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithSkew(skew), quorate.WithGuard(2*ttl + 2*skew),
 		quorate.WithRetention(max(retention, 2*ttl+2*skew)), quorate.WithNodeTimeout(min(ttl/4, 200*time.Millisecond))}
 }
 
-// many calls f for each of n, so many at a time as make a client quick.
+// many calls f n times, with as much concurrency as makes a client fast.
 func many(n int, f func(i int) error) error {
 	const workers = 64
 	var next atomic.Int64
@@ -46,17 +47,17 @@ func many(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// heapInUse is what is reachable.
+// heapInUse returns the size of the reachable heap.
 func heapInUse() float64 {
 	runtime.GC()
-	runtime.GC() // what finalizers have let go
+	runtime.GC() // once more, for what finalizers have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
 
-// weigh is what f makes of the memory of this process and of one node, on
-// average, for each of n.
+// weigh returns how much memory f takes in this process and in one node, on
+// average for each of n.
 func weigh(ctx context.Context, nodes servers.Nodes, n int, f func() error) (client, node float64, err error) {
 	before, heapBefore := nodes.Account(ctx).Memory, heapInUse()
 	err = f()
@@ -64,7 +65,7 @@ func weigh(ctx context.Context, nodes servers.Nodes, n int, f func() error) (cli
 	return client, (nodes.Account(ctx).Memory - before) / float64(n*nodes.Len()), err
 }
 
-// held is what one lock costs alongside k that the same process holds.
+// held measures one lock in a process that already holds k locks.
 func held(k int) bench {
 	return bench{
 		Name: "held/" + strconv.Itoa(k), Group: "held", Series: "held", X: float64(k),
@@ -88,7 +89,7 @@ func held(k int) bench {
 	}
 }
 
-// steady is from how many on the bytes of one are more than noise.
+// steady is the number of locks from which the bytes per lock exceed the noise.
 const steady = 1000
 
 func holdBeside(ctx context.Context, st *stage, l libraries.Library, n servers.Nodes, k int) error {
@@ -97,7 +98,7 @@ func holdBeside(ctx context.Context, st *stage, l libraries.Library, n servers.N
 		return err
 	}
 	st.onClose(c.Close)
-	// A name as long as others are: 16 bytes.
+	// A name of typical length: 16 bytes.
 	ms := make([]libraries.Locker, k)
 	client, node, err := weigh(ctx, n, k, func() error {
 		return many(k, func(i int) error {
@@ -123,9 +124,9 @@ func holdBeside(ctx context.Context, st *stage, l libraries.Library, n servers.N
 	return nil
 }
 
-// renewal is what k leases cost a process that does nothing but hold them: with
-// a ttl of 30 s each is renewed every 10 s, which is how long a turn should
-// last.
+// renewal measures what k leases cost a process that only holds them. With a
+// ttl of 30 s each lease is renewed every 10 s, so a turn should last that
+// long.
 func renewal(k int) bench {
 	const ttl = 30 * time.Second
 	return bench{
@@ -154,7 +155,7 @@ func renewal(k int) bench {
 				f, err := holding(ctx, n, d)
 				for _, m := range ms {
 					if err == nil {
-						err = m.Lease().Context().Err() // else it would be cheap to hold them
+						err = m.Lease().Context().Err() // a lost lease would be cheap to hold
 					}
 				}
 				return f.And(report.Figures{report.Heap: client, report.NodeBytes: node, report.Goroutines: float64(runtime.NumGoroutine() - before)}), err
@@ -164,7 +165,7 @@ func renewal(k int) bench {
 	}
 }
 
-// holding measures the traffic of d in which no client calls anything.
+// holding measures the traffic during d while no client calls anything.
 func holding(ctx context.Context, n servers.Nodes, d time.Duration) (report.Figures, error) {
 	before, began := n.Account(ctx), time.Now()
 	select {
@@ -179,10 +180,10 @@ func holding(ctx context.Context, n servers.Nodes, d time.Duration) (report.Figu
 	}, nil
 }
 
-// shortLived is what n names that were locked once and never again leave
-// behind: a node keeps each one's last ticket for the retention.
+// shortLived measures what n names that were locked only once leave behind: a
+// node keeps the last ticket of each name for the retention.
 func shortLived(n int) bench {
-	// As long as it takes to lock them all, and some time to look.
+	// Long enough to lock all names and then look.
 	retention := 5*time.Second + time.Duration(n)*250*time.Microsecond
 	return bench{
 		Name: "shortlived", Group: "shortlived", Title: fmt.Sprintf("%d names locked and unlocked once, N=5", n),
@@ -220,10 +221,10 @@ func shortLived(n int) bench {
 	}
 }
 
-// forgotten waits until the nodes have forgotten all but a few names, which
-// they must soon after the retention.
+// forgotten waits until the nodes have forgotten nearly all names, as they must
+// soon after the retention.
 func forgotten(ctx context.Context, n servers.Nodes, retention time.Duration) error {
-	const few = 100 // markers, and what Redis's sampling overlooks for a while
+	const few = 100 // markers, and expired keys that Redis's sampling has not found yet
 	ctx, cancel := context.WithTimeout(ctx, 2*retention+time.Minute)
 	defer cancel()
 	for i := range n.Len() {
@@ -241,7 +242,7 @@ func forgotten(ctx context.Context, n servers.Nodes, retention time.Duration) er
 	return nil
 }
 
-// permitsInUse is what a permit costs alongside k that are in use.
+// permitsInUse measures a permit while k permits are in use.
 func permitsInUse(k int) bench {
 	return bench{
 		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),
@@ -257,9 +258,8 @@ func permitsInUse(k int) bench {
 			}
 			st.onClose(func() { _ = q.Close() })
 			s := semaphore.NewWeighted(q, "permits", int64(k)+1)
-			// One after the other: with 64 at a time, from some thousand
-			// permits on, nodes were seen to answer so late that connections
-			// were given up.
+			// One after another: with 64 at a time and some thousand permits,
+			// nodes answered so late that connections were given up.
 			for range k {
 				if err := s.Acquire(ctx, 1); err != nil {
 					return err

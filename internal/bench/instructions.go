@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	// countedNames is over how many names a count is taken.
+	// countedNames is the number of names in one count.
 	countedNames = 256
-	// countedTurns is how often a count of requests is repeated. In one turn
-	// alone, Lua's table of strings may happen to grow, which costs 1 to 2%.
+	// countedTurns is how often a count of requests is repeated, because in a
+	// single turn Lua's table of strings may happen to grow, which costs 1 to
+	// 2%.
 	countedTurns = 4
-	// No lease ends, and none is renewed, while the slow server works.
+	// So long that no lease ends or is renewed while the slow server works.
 	countedTTL = 10 * time.Minute
 )
 
-// counting starts the server whose instructions are counted, for one stage.
+// counting starts, for one stage, a server whose instructions are counted.
 func counting(ctx context.Context, st *stage) (*servers.Counted, error) {
 	st.single = true
 	n, err := servers.Count(ctx)
@@ -36,7 +37,7 @@ func counting(ctx context.Context, st *stage) (*servers.Counted, error) {
 	return n, nil
 }
 
-// countedLocks is what a lock and its unlock cost the server in instructions.
+// countedLocks counts the server's instructions for a lock and its unlock.
 func countedLocks() bench {
 	return bench{
 		Name: "instructions/lock", Group: "instructions", Title: "1 client, N=1",
@@ -62,8 +63,8 @@ func countedLocks() bench {
 	}
 }
 
-// countLocks has one caller lock names that have been used before, one after
-// the other, and then unlock them.
+// countLocks makes one caller lock names that were used before, one after
+// another, and then unlock them.
 func countLocks(ctx context.Context, n *servers.Counted, l libraries.Library) (report.Figures, error) {
 	if l.Name == report.QuorateName {
 		l.Open = libraries.OpenQuorate(false, long()...)
@@ -104,8 +105,8 @@ func countLocks(ctx context.Context, n *servers.Counted, l libraries.Library) (r
 
 func thousands(counted float64) float64 { return counted / countedNames / 1e3 }
 
-// countedRequests is what each request of the library costs the server: by
-// itself, as one of 16 names in a request, and where another claim waits.
+// countedRequests counts the server's instructions for each kind of request:
+// alone, as one of 16 names in a batch, and while another claim waits.
 func countedRequests() bench {
 	return bench{
 		Name: "instructions/requests", Group: "requests", Title: "a mutex",
@@ -121,7 +122,7 @@ func countedRequests() bench {
 			}
 			for _, s := range []struct {
 				name string
-				many int  // names in one request
+				many int  // names per request
 				wait bool // another claim waits at each name
 			}{{report.AloneName, 1, false}, {report.BatchName, 16, false}, {report.QueueName, 1, true}} {
 				st.sides = append(st.sides, side{s.name, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
@@ -133,8 +134,7 @@ func countedRequests() bench {
 	}
 }
 
-// requests sends what a client of the library sends, one request after the
-// other.
+// requests sends the requests of a client of the library, one after another.
 type requests struct {
 	n      *servers.Counted
 	marker string
@@ -154,10 +154,11 @@ func newRequests(ctx context.Context, n *servers.Counted) (*requests, error) {
 	}
 	r := &requests{n: n, home: script.HomeOf("1.home"), ticket: protocol.Ticket(time.Now().UnixMicro())}
 	r.marker = r.home.Marker("quorate")
-	return r, c.Set(ctx, r.marker, "1234567890123456 0 run 0", 0).Err() // a node that has served for long
+	// A node that has served for a long time.
+	return r, c.Set(ctx, r.marker, "1234567890123456 0 run 0", 0).Err()
 }
 
-// of is request number i.
+// of returns the keys and terms of request i.
 func (r *requests) of(i int, waiter bool) (script.Keys, *protocol.Terms) {
 	t := &protocol.Terms{Weight: 1, Capacity: 1, TTL: countedTTL}
 	t.ID[0], t.ID[1], t.ID[2], t.ID[15] = 1, byte(i), r.turns, byte(i)
@@ -167,7 +168,7 @@ func (r *requests) of(i int, waiter bool) (script.Keys, *protocol.Terms) {
 	return script.NewKeys("quorate", fmt.Sprintf("qu counted %08d", i)).At(r.home), t
 }
 
-// send sends one request for each name, in so many at a time.
+// send sends one request for each name, many names at a time.
 func (r *requests) send(ctx context.Context, op protocol.Op, many int, waiter bool) func() error {
 	ticket := r.ticket
 	if waiter {
@@ -212,8 +213,8 @@ func (r *requests) do(ctx context.Context, command []byte) error {
 	return r.n.Node(0).Client().Do(ctx, args...).Err()
 }
 
-// count counts a join, a beat and a leave. Where another claim waits, the join
-// is that of the claim that waits, and the leave lets it in.
+// count counts a join, a beat and a leave. If another claim waits, the join is
+// that claim's, and the leave admits it.
 func (r *requests) count(ctx context.Context, many int, wait bool) (report.Figures, error) {
 	f := report.Figures{}
 	for turn := range 1 + countedTurns {

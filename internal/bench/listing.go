@@ -16,14 +16,14 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// listing is what a listing of k names takes of the nodes' other clients: all
-// wait while a node carries out a script or a SCAN.
+// listing measures what a listing of k names costs the nodes' other clients,
+// which all wait while a node carries out a script or a SCAN.
 func listing(k int) bench {
 	return bench{
 		Name: "ls", Group: "ls", Title: fmt.Sprintf("8 clients on their own names, %d names held beside, N=3", k),
 		Show: []string{report.Longest, report.PerSecond, report.Listed},
 		open: func(ctx context.Context, st *stage) error {
-			st.stretch = 10 // all are listed in a turn
+			st.stretch = 10 // long enough to list all names in one turn
 			n, err := st.start(3)
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func listing(k int) bench {
 	}
 }
 
-// listBeside lists the names again and again while f runs.
+// listBeside lists the names repeatedly while f runs.
 func listBeside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures, error)) (report.Figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	names, began, ended := 0, time.Now(), make(chan error)
@@ -78,7 +78,8 @@ func listBeside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures
 	return figs.And(report.Figures{report.Listed: float64(names) / time.Since(began).Seconds()}), err
 }
 
-// watched adds how long the longest script or SCAN has kept a node meanwhile.
+// watched adds to f's figures how long the longest script or SCAN blocked a
+// node while f ran.
 func watched(ctx context.Context, n servers.Nodes, f func() (report.Figures, error)) (report.Figures, error) {
 	for i := range n.Len() {
 		c := n.Node(i).Client()

@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// local is what costs no request, alongside what sync does in its place.
+// local measures a call that sends no request, next to the equivalent call of
+// package sync.
 func local(name, title string, ours func(context.Context, *quorate.Quorum) (call, error), theirs func() call) bench {
 	return bench{
 		Name: "local/" + name, Group: "local", Title: title, Show: []string{report.PerCall},
@@ -39,9 +40,9 @@ func local(name, title string, ours func(context.Context, *quorate.Quorum) (call
 				{report.QuorateName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
 					before := n.Account(ctx)
 					calls, took, err := f.loop(d)
-					// Now and then a claim that is kept is renewed, and after
-					// 1,024 holds it has no more tokens: then there is a new
-					// one, for two requests.
+					// Occasionally a lingering claim is renewed. After 1,024
+					// holds it has no more tokens, and a new claim takes two
+					// requests.
 					asked := servers.Spent(before, n.Account(ctx), libraries.ByScript, 1)[report.Requests]
 					if err == nil && asked > 2+d.Seconds()+float64(calls)/500 {
 						err = fmt.Errorf("%d calls that were to cost no request have cost a node %.0f", calls, asked)
@@ -58,12 +59,12 @@ func local(name, title string, ours func(context.Context, *quorate.Quorum) (call
 	}
 }
 
-// call is what is called again and again.
+// call is a call that is repeated.
 type call func() error
 
 // loop returns how often f was called, and how many nanoseconds one call took.
 func (f call) loop(d time.Duration) (calls int, took float64, err error) {
-	const batch = 256 // the clock costs more than some of these calls
+	const batch = 256 // reading the clock costs more than some of these calls
 	began := time.Now()
 	for time.Since(began) < d {
 		for range batch {
@@ -101,7 +102,7 @@ func relock(ctx context.Context, q *quorate.Quorum) (call, error) {
 func readAgain(ctx context.Context, q *quorate.Quorum) (call, error) {
 	m := rwmutex.New(q, "read")
 	f := func() error { m.RLock(); defer m.RUnlock(); return nil }
-	return f, m.RLockContext(ctx) // and closing the Quorum ends it
+	return f, m.RLockContext(ctx) // closing the Quorum ends the hold
 }
 
 func doneAlready(ctx context.Context, q *quorate.Quorum) (call, error) {

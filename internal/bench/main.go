@@ -2,13 +2,13 @@
 // the bare commands, multiplexed on raw connections, without any library's
 // logic.
 //
-// All figures are of one run on one machine, where clients and servers share
-// the processors, so only ratios say anything. The sides of a bench take turns
-// within every round (A B C A B C), and the report shows the median over the
-// rounds: of each figure, and of each round's ratio.
+// All figures come from one run on one machine, where clients and servers share
+// the processors, so only ratios are meaningful. The sides of a bench take
+// turns within every round (A B C A B C), and the report shows the median over
+// the rounds: of each figure, and of each round's ratio.
 //
-// With -from it measures nothing, and draws and writes what a run before has
-// found.
+// With -from it measures nothing, and draws and writes the results of an
+// earlier run.
 package main
 
 import (
@@ -43,7 +43,7 @@ func execute(args []string) error {
 	return publish(r, s)
 }
 
-// publish prints the tables, and writes the files that were asked for.
+// publish prints the tables, and writes the requested files.
 func publish(r *report.Results, s settings) error {
 	if err := r.Print(os.Stdout); err != nil {
 		return err

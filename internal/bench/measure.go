@@ -54,7 +54,7 @@ func measureOne(ctx context.Context, b bench, set settings) (report.Result, erro
 	}
 	st := stage{libs: set.libs}
 	defer st.close()
-	const patience = 3 * time.Minute // to set it up, 100,000 locks included
+	const patience = 3 * time.Minute // for the setup, including 100,000 locks
 	opening, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := b.open(opening, &st); err != nil {
@@ -70,7 +70,7 @@ func measureOne(ctx context.Context, b bench, set settings) (report.Result, erro
 		if st.single {
 			continue
 		}
-		// Connections, pools and caches warm up.
+		// Warm up connections, pools and caches.
 		if _, err := s.turn(ctx, d/2); err != nil {
 			return r, fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -115,8 +115,8 @@ func newResults(ctx context.Context, s settings) (*report.Results, error) {
 	return r, err
 }
 
-// quiet keeps go-redis from telling on the terminal of each attempt to reach a
-// node that is meant to be down.
+// quiet keeps go-redis from logging every attempt to reach a node that is
+// deliberately down.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}

@@ -15,9 +15,9 @@ import (
 
 // The profile from which a flame graph is drawn.
 
-// flame profiles this process, in which one caller locks and unlocks. It goes
-// on until that has used so many turns of processor time, where the system
-// tells, for there are 100 samples in a second of it.
+// flame profiles this process while one caller locks and unlocks. If the system
+// reports processor time, it goes on until the process has used 25 turns of it,
+// because a second of processor time has only 100 samples.
 func (s scenario) flame(ctx context.Context, n servers.Nodes, d time.Duration) ([]report.Frame, error) {
 	const turns, patience = 25, 4
 	t, err := assemble(ctx, libraries.Of(s.Job)[0], s, n)

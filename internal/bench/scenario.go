@@ -18,22 +18,22 @@ import (
 	"github.com/quorate/quorate/internal/bench/servers"
 )
 
-// scenario is a number of clients that lock and unlock, without a pause.
+// scenario is a number of clients that lock and unlock without a pause.
 type scenario struct {
 	Clients int // goroutines, each with a mutex of its own
-	// They are spread over so many sets of connections, as if they were
-	// processes; 0: one.
+	// The clients are spread over this many sets of connections, as if these
+	// were processes; 0 means one.
 	Quorums int
 	Job     libraries.Job // what they do
-	OneName bool          // they all want the same name; else each its own
-	Shared  bool          // those of one process share one mutex, where the library has that
+	OneName bool          // all clients use the same name; otherwise each has its own
+	Shared  bool          // the clients of one process share one mutex, if the library supports that
 	Hold    time.Duration // how long each keeps the lock
 	Nodes   int
 	Away    time.Duration // round trip to each node, through a proxy
 	Trouble trouble       // with one of the nodes
-	Only    []string      // the libraries; nil: all that can
+	Only    []string      // the libraries; nil means all that can do the job
 	Stretch float64       // see stage
-	Times   int           // how often each locks; 0: until its turn is over
+	Times   int           // how often each client locks; 0: until its turn is over
 }
 
 // bench makes a bench of it.
@@ -68,12 +68,12 @@ func (s *scenario) title() string {
 	return t
 }
 
-// takes tells whether a library takes part.
+// takes reports whether a library takes part.
 func (s *scenario) takes(l libraries.Library, st *stage) bool {
 	return st.libs.MatchString(l.Name) && (s.Only == nil || slices.Contains(s.Only, l.Name)) &&
 		(s.Nodes == 1 || !l.OneNode) && (s.Shared || l.Name != report.SyncName) &&
 		(l.Name != report.FencedName || s.Trouble == none && s.Hold == 0) &&
-		// The floor has no queue: it can only lock what is free.
+		// The floor has no queue, so it can only lock free names.
 		(l.Name != report.FloorName && l.Name != report.FencedName || !s.OneName)
 }
 
@@ -100,7 +100,7 @@ func (s scenario) open(ctx context.Context, st *stage) error {
 			}
 		}
 	}
-	if s.Trouble != none { // what it is compared with is the same without
+	if s.Trouble != none { // compare with the same scenario without trouble
 		whole, err := st.start(s.Nodes)
 		if err != nil {
 			return err
@@ -123,13 +123,13 @@ func (s scenario) join(ctx context.Context, st *stage, l libraries.Library, as s
 	return nil
 }
 
-// team is one library's clients.
+// team is the clients of one library.
 type team struct {
 	scenario
 	nodes    servers.Nodes
 	commands []string
 	lockers  []libraries.Locker
-	guards   []*libraries.Guard // of each locker's name
+	guards   []*libraries.Guard // for each locker's name
 	close    func()
 }
 
@@ -167,7 +167,7 @@ func assemble(ctx context.Context, l libraries.Library, s scenario, nodes server
 // name is the number of the name that a library's client i wants.
 func (s *scenario) name(l libraries.Library, i int) int {
 	switch {
-	case l.Name == report.FloorName: // it can only lock what is free
+	case l.Name == report.FloorName: // the floor can only lock free names
 		return i
 	case s.Job == libraries.Permits && !l.Permits:
 		return i % libraries.AllPermits
@@ -181,9 +181,9 @@ func (s *scenario) name(l libraries.Library, i int) int {
 // trip is one lock and unlock.
 type trip struct{ lock, hold, unlock time.Duration }
 
-// turn has every client lock and unlock for d.
+// turn makes every client lock and unlock for d.
 func (t *team) turn(ctx context.Context, d time.Duration) (report.Figures, error) {
-	runtime.GC() // what the one before has left is not this one's
+	runtime.GC() // collect the garbage of the previous turn
 	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
 	defer cancel()
 	trips := make([][]trip, len(t.lockers))
@@ -206,7 +206,7 @@ func (t *team) turn(ctx context.Context, d time.Duration) (report.Figures, error
 	return f, nil
 }
 
-// tell makes figures of what the clients have seen.
+// tell computes figures from the measurements of the clients.
 func (t *team) tell(all []trip, elapsed time.Duration) report.Figures {
 	n := float64(len(all))
 	held := lo.SumBy(all, func(t trip) time.Duration { return t.hold })
@@ -224,7 +224,7 @@ func (t *team) tell(all []trip, elapsed time.Duration) report.Figures {
 	f[report.LockP50], f[report.LockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
 	_, f[report.UnlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
 	if t.OneName && t.Hold > 0 {
-		// Of the rate that is possible, as holds really were.
+		// Share of the possible rate, given the actual holds.
 		f[report.Share] = held.Seconds() / elapsed.Seconds()
 		f[report.WaitRatio] = f[report.LockP99] * n / report.Micros(held) / float64(max(1, t.Clients-1))
 	}
@@ -240,7 +240,8 @@ func (t *team) each(f func(i int, m libraries.Locker)) {
 	wg.Wait()
 }
 
-// client locks and unlocks until the given time, and tells how long each took.
+// client locks and unlocks until the given time, and returns how long each step
+// took.
 func (t *team) client(ctx context.Context, m libraries.Locker, g *libraries.Guard, until time.Time) ([]trip, error) {
 	trips := make([]trip, 0, 1<<10)
 	for start := time.Now(); start.Before(until) && (t.Times == 0 || len(trips) < t.Times); {
@@ -254,7 +255,7 @@ func (t *team) client(ctx context.Context, m libraries.Locker, g *libraries.Guar
 		locked := time.Now()
 		if t.Hold > 0 {
 			hold := t.Hold
-			if t.Job == libraries.Permits { // else all would come and go in step
+			if t.Job == libraries.Permits { // otherwise all would come and go in step
 				hold = t.Hold/2 + rand.N(t.Hold)
 			}
 			time.Sleep(hold)

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// seen is what a free lock costs with all that shows it, alongside one with
-// nothing of that.
+// seen measures a free lock with metrics, spans and a warning, next to one
+// without any of them.
 func seen(nodes int) bench {
 	return bench{
 		Name: fmt.Sprintf("seen/%d", nodes), Group: "seen", Show: []string{report.Mean, report.BothCPU},
@@ -52,7 +52,8 @@ func seen(nodes int) bench {
 	}
 }
 
-// toNowhere exports spans: what that costs is the exporter's affair.
+// toNowhere discards spans, because the cost of exporting them is not the
+// library's.
 type toNowhere struct{}
 
 func (toNowhere) ExportSpans(context.Context, []trace.ReadOnlySpan) error { return nil }

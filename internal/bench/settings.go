@@ -10,10 +10,10 @@ import (
 // settings are the flags.
 type settings struct {
 	rounds    int
-	duration  time.Duration // of one side's turn in a round
-	leases    int           // held at once, at most
-	names     int           // used once
-	fleet     int           // connections at once; 0: capacity is not measured
+	duration  time.Duration // length of one side's turn in a round
+	leases    int           // maximum number of leases held at once
+	names     int           // number of names that are used once
+	fleet     int           // connections at once; 0 skips the capacity benches
 	filter    *regexp.Regexp
 	libs      *regexp.Regexp
 	from      string

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// onShards is many clients on their own names at one node that is a Redis
-// Cluster, and so uses buckets.
+// onShards measures many clients, each on its own name, at one node that is a
+// Redis Cluster and so uses buckets.
 func onShards(shards, clients int) bench {
 	s := scenario{Nodes: 1, Clients: clients}
 	return bench{

@@ -20,22 +20,22 @@ import (
 	"github.com/quorate/quorate/internal/bench/servers"
 )
 
-// stations are the parts of one call, one after the other: what is in none of
-// them was not in the call.
+// stations are the consecutive parts of one call. Together they make up the
+// whole call.
 type stations struct {
-	call    time.Duration // until the first write begins
-	writes  time.Duration // in writes
-	between time.Duration // between them
-	wait    time.Duration // until the answer that decides has been read
-	back    time.Duration // until the call has returned
+	call    time.Duration // from the call until the first write begins
+	writes  time.Duration // inside writes
+	between time.Duration // between writes
+	wait    time.Duration // from the last write until the deciding answer has been read
+	back    time.Duration // from then until the call returns
 }
 
-// whole is how long the call took.
+// whole returns how long the call took.
 func (s stations) whole() time.Duration { return s.call + s.writes + s.between + s.wait + s.back }
 
-// split divides a call, by what it has asked the nodes. The answer that
-// decides is the one that completes a quorum. It may come before the last write
-// has ended, and then none is waited for. split reports false where the record
+// split divides a call, using the requests that it sent to the nodes. The
+// deciding answer is the one that completes a quorum. If it arrives before the
+// last write has ended, there is no wait. split reports false if the record
 // lacks that answer.
 func (call span) split(asked []exchange, quorum int) (s stations, ok bool) {
 	var answers []time.Duration
@@ -66,9 +66,9 @@ func (call span) split(asked []exchange, quorum int) (s stations, ok bool) {
 	return s, true
 }
 
-// divide finds for each call, in the order of time, what it has asked, and
-// divides it. Those that did not ask each node once are left out: they took
-// more than one round, or were there while the process asked something else.
+// divide finds the requests of each call, in order of time, and divides the
+// call. It leaves out calls that did not ask each node exactly once: they took
+// more than one round, or the process asked for something else meanwhile.
 func divide(calls []span, scripts [][]exchange, nodes int) []stations {
 	next := make([]int, len(scripts))
 	var all []stations
@@ -103,7 +103,7 @@ const (
 	unlockP90  = "Unlock, p90"
 )
 
-// whereTime is where the time of one lone lock goes, and of its unlock.
+// whereTime measures where the time of a single lock and its unlock goes.
 func whereTime(n int) bench {
 	s := scenario{Nodes: n, Clients: 1}
 	return bench{
@@ -133,7 +133,7 @@ func whereTime(n int) bench {
 	}
 }
 
-// watchCalls locks and unlocks for d, by connections that are tapped.
+// watchCalls locks and unlocks for d, over tapped connections.
 func watchCalls(ctx context.Context, n servers.Nodes, d time.Duration) (map[string]report.Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
 	defer cancel()
@@ -161,7 +161,7 @@ func watchCalls(ctx context.Context, n servers.Nodes, d time.Duration) (map[stri
 	return found, nil
 }
 
-// percentile is that of each station by itself.
+// percentile returns the p-th percentile of each station separately.
 func percentile(all []stations, p int) report.Figures {
 	f := report.Figures{}
 	for name, of := range map[string]func(stations) time.Duration{
@@ -176,11 +176,11 @@ func percentile(all []stations, p int) report.Figures {
 		slices.Sort(v)
 		f[name] = report.Micros(v[len(v)*p/100])
 	}
-	f[report.InScript] = math.NaN() // of a mean there is none
+	f[report.InScript] = math.NaN() // only the mean is known
 	return f
 }
 
-// bootstrap has new nodes vote for the clients to come.
+// bootstrap makes new nodes vote, for the clients to come.
 func bootstrap(ctx context.Context, n servers.Nodes) error {
 	q, err := libraries.Connect(ctx, n)
 	if err != nil {
@@ -189,8 +189,9 @@ func bootstrap(ctx context.Context, n servers.Nodes) error {
 	return q.Close()
 }
 
-// lockTapped has one caller lock and unlock for d, and tells when each call
-// was. The nodes vote already. When it returns all connections are closed.
+// lockTapped makes one caller lock and unlock for d, and returns when each call
+// began and ended. The nodes must already vote. When it returns, all
+// connections are closed.
 func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (inScripts map[string]float64, locks, unlocks []span, err error) {
 	clients := lo.Map(n.Ways, func(addr string, _ int) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: addr, Dialer: t.dial})
@@ -209,9 +210,9 @@ func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (
 	if inScripts, err = scriptTimes(ctx, n, c, d/4); err != nil {
 		return nil, nil, nil, err
 	}
-	runtime.GC() // what was before is not measured
+	runtime.GC() // do not measure earlier garbage
 	m := c.Mutex("alone")
-	const least = 100 // where the machine does something else for longer than d
+	const least = 100 // in case the machine is busy for longer than d
 	for until := t.now() + d; t.now() < until || len(locks) < least; {
 		called := t.now()
 		if err := m.Lock(ctx); err != nil {
@@ -227,9 +228,9 @@ func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (
 	return inScripts, locks, unlocks, nil
 }
 
-// scriptTimes is how many microseconds a node is in a script, on average. The
-// node's account does not tell scripts apart, so locks and unlocks take turns
-// of many here.
+// scriptTimes returns how many microseconds a node spends in a script on
+// average. The node's counters do not distinguish scripts, so locks and unlocks
+// are done in separate groups here.
 func scriptTimes(ctx context.Context, n servers.Nodes, c libraries.Client, d time.Duration) (map[string]float64, error) {
 	const many = 16
 	var ms []libraries.Locker

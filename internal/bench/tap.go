@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// tap opens connections, and notes when which bytes went through them. So it is
-// seen from outside of the library what a call waits for. All times are since
+// tap opens connections, and records which bytes went through them when. That
+// shows, from outside the library, what a call waits for. All times are since
 // epoch. It is safe for concurrent use.
 type tap struct {
 	epoch time.Time
@@ -48,7 +48,8 @@ type tapped struct {
 	out, back record
 }
 
-// SyscallConn says that it is a socket: else no caller would read it.
+// SyscallConn marks the connection as a socket: otherwise callers would not
+// read it themselves.
 func (c *tapped) SyscallConn() (syscall.RawConn, error) {
 	return c.Conn.(syscall.Conn).SyscallConn()
 }
@@ -67,7 +68,7 @@ func (c *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// record is what went one way, from the first byte on.
+// record is all data that went in one direction.
 type record struct {
 	mu    sync.Mutex
 	bytes []byte
@@ -80,7 +81,7 @@ type part struct {
 	end int // of its bytes
 }
 
-// span is from when until when something lasted.
+// span is when something began and ended.
 type span struct{ begun, ended time.Duration }
 
 func (r *record) add(begun, ended time.Duration, p []byte) {
@@ -93,9 +94,9 @@ func (r *record) add(begun, ended time.Duration, p []byte) {
 	r.parts = append(r.parts, part{span{begun, ended}, len(r.bytes)})
 }
 
-// playback reads a record, a part at a time. What decodes it asks for no more
-// than it needs, as it did when the bytes came. So the part that was read last
-// has the end of what was decoded last.
+// playback reads a record part by part. A decoder reads no more than it needs,
+// as it did when the bytes arrived, so the part that was read last contains the
+// end of the value that was decoded last.
 type playback struct {
 	*record
 	read int // bytes
@@ -117,11 +118,11 @@ func (p *playback) Read(b []byte) (int, error) {
 // exchange is a command and its answer.
 type exchange struct {
 	word     string        // EVALSHA
-	written  span          // by which Write
-	answered time.Duration // when its last byte had been read; 0: it was not
+	written  span          // when it was written
+	answered time.Duration // when its last byte was read; 0 if it was not
 }
 
-// exchanges pairs the commands of a connection that is closed with the answers.
+// exchanges pairs the commands of a closed connection with their answers.
 func (c *tapped) exchanges() ([]exchange, error) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -155,8 +156,8 @@ func (c *tapped) exchanges() ([]exchange, error) {
 	return all, err
 }
 
-// each calls f for each command or answer of a record, with the part that had
-// its end. What is there in part only, at the end, is left out.
+// each calls f for each command or answer of a record, with the part that
+// contained its end. An incomplete value at the end is left out.
 func (r *record) each(f func(v []resp.Value, push bool, p part)) error {
 	p := &playback{record: r}
 	for in := resp.NewReader(p); ; {
@@ -171,8 +172,8 @@ func (r *record) each(f func(v []resp.Value, push bool, p part)) error {
 	}
 }
 
-// scripts returns, for each connection, the scripts that were asked for, in
-// their order. All connections are closed.
+// scripts returns the script calls of each connection, in order. All
+// connections must be closed.
 func (t *tap) scripts() ([][]exchange, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,22 +8,22 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
-// trouble is what is wrong with the last of the nodes.
+// trouble is what is wrong with the last node.
 type trouble string
 
 const (
 	none   trouble = ""
 	killed trouble = "killed"
-	// It takes connections and answers nothing: what a network that drops
-	// everything looks like to those that are connected.
+	// The node accepts connections and answers nothing, like a network that
+	// drops everything.
 	hung trouble = "hung"
 	slow trouble = "50 ms away"
 )
 
 const slowBy = 50 * time.Millisecond // there and back
 
-// prepare returns the ways to the nodes, and what brings the trouble about once
-// all are connected.
+// prepare returns the nodes with the addresses to use, and a function that
+// causes the trouble once all clients are connected.
 func (t trouble) prepare(st *stage, n servers.Nodes) (through servers.Nodes, cause func() error, err error) {
 	last := n.Len() - 1
 	switch t {
@@ -45,8 +45,7 @@ func (t trouble) prepare(st *stage, n servers.Nodes) (through servers.Nodes, cau
 	return n, func() error { return nil }, nil
 }
 
-// away returns ways to the nodes through proxies that take so long there and
-// back.
+// away returns the nodes behind proxies with the given round trip.
 func away(st *stage, n servers.Nodes, trip time.Duration) (servers.Nodes, error) {
 	n.Ways = slices.Clone(n.Ways)
 	for i, way := range n.Ways {

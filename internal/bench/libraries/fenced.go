@@ -9,14 +9,15 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// The fenced floor is the floor of a lock that has what a plain key has not: a
-// token that outlasts the release, nodes that do not vote for a guard time when
-// they have lost their data, and clocks that are watched. It makes the calls
-// that this cannot do without, in one script each, and nothing of what decides
-// by them: to lock, what time it is, what is known of the name and of the
-// node's memory, the key if it is free, and its holder; to unlock, the owner of
-// the key, which is deleted, and the token stays. What is between it and the
-// floor is not the library's.
+// The fenced floor is the floor for a lock that offers more than a plain key: a
+// token that survives the release, nodes that do not vote for a guard time
+// after a data loss, and clocks that are watched. It makes the calls that such
+// a lock cannot do without, in one script for each step, without any of the
+// decisions. To lock, the script reads the time, the state of the name and the
+// node's marker, and sets the key and its holder if the key is free. To unlock,
+// it checks the owner of the key and deletes the key, and the token stays. So
+// the difference between this floor and the plain one is not the library's
+// overhead.
 
 const (
 	fencedLock = `local clock, had = redis.call("TIME"), redis.call("MGET", KEYS[2], KEYS[3])
@@ -49,7 +50,7 @@ func openFenced(ctx context.Context, n servers.Nodes) (Client, error) {
 type fenced struct {
 	*floor
 	lock, unlock string
-	kept         string // for how long the token is, in milliseconds
+	kept         string // how long the token is kept, in milliseconds
 }
 
 func (f *fenced) Mutex(name string) Locker {

@@ -16,11 +16,11 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// The floor is what any quorum lock must do at the least: SET NX PX at all
-// nodes, wait for a majority, compare and delete at all nodes, wait for a
-// majority. All clients share one connection per node, and what is ready goes
-// out in one write. It has no timeout, no retry, no queue, no renewal and no
-// repair: it locks what is free, on nodes that work.
+// The floor is the least that any quorum lock must do: SET NX PX at all nodes,
+// wait for a majority, compare and delete at all nodes, wait for a majority.
+// All clients share one connection per node, and commands that are ready go out
+// in one write. It has no timeout, no retry, no queue, no renewal and no
+// repair: it only locks free names, on nodes that work.
 type floor struct {
 	wires []*wire
 	ttl   string // in milliseconds
@@ -80,7 +80,7 @@ func (m *floorMutex) Unlock(context.Context) error {
 	return m.f.ask(m.out)
 }
 
-// ask sends a command to all nodes and waits for a majority to say yes.
+// ask sends a command to all nodes and waits until a majority says yes.
 func (f *floor) ask(command []byte) error {
 	n := int32(len(f.wires))
 	b := &ballot{need: n/2 + 1, all: n, done: make(chan struct{})}
@@ -110,7 +110,7 @@ func (b *ballot) count(answer string) {
 	}
 }
 
-// wire is one connection, shared by all.
+// wire is one connection that all clients share.
 type wire struct {
 	nc   net.Conn
 	sha  string
@@ -123,9 +123,9 @@ type wire struct {
 	unanswered []*ballot
 }
 
-// send writes at once when nothing else is under way, which is quickest for one
-// caller; else it leaves that to the writer, whose turn to run comes after
-// others have added theirs, which is quickest for many.
+// send writes at once if nothing is in flight, which is fastest for one caller.
+// Otherwise it leaves the write to the writer goroutine, which runs after other
+// callers have added their commands. That is fastest for many callers.
 func (w *wire) send(command []byte, b *ballot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,14 +143,14 @@ func (w *wire) send(command []byte, b *ballot) {
 	}
 }
 
-// flush writes what is there until nothing is. w.mu is held, but not while
-// writing.
+// flush writes until nothing is left to write. Called with w.mu held, which it
+// releases during a write.
 func (w *wire) flush() {
 	for !w.writing && len(w.out) > 0 {
 		buf := w.out
 		w.out, w.writing = w.spare[:0], true
 		w.mu.Unlock()
-		_, _ = w.nc.Write(buf) // the reader notices
+		_, _ = w.nc.Write(buf) // the reader notices a failure
 		w.mu.Lock()
 		w.spare, w.writing = buf, false
 	}
@@ -164,7 +164,7 @@ func (w *wire) write() {
 	}
 }
 
-// read matches answers, all of one line, to ballots.
+// read matches answers, each of one line, to ballots.
 func (w *wire) read() {
 	defer close(w.over)
 	in := bufio.NewReaderSize(w.nc, 16<<10)

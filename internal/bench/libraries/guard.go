@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// Guard sees that those inside fit: a benchmark of a lock that does not exclude
-// says nothing. It sees all clients, as they are in this process.
+// Guard checks that holders really exclude each other, because a benchmark of a
+// lock that does not exclude is worthless. It sees all clients, because they
+// all run in this process.
 type Guard struct{ inside atomic.Int64 }
 
-// Enter counts in what has locked m.
+// Enter counts a new holder of m.
 func (g *Guard) Enter(m Locker) error {
 	weight, room := shareOf(m)
 	if n := g.inside.Add(weight); n > room {
@@ -18,13 +19,13 @@ func (g *Guard) Enter(m Locker) error {
 	return nil
 }
 
-// Leave counts out what is about to unlock m.
+// Leave counts a holder that is about to unlock m.
 func (g *Guard) Leave(m Locker) {
 	weight, _ := shareOf(m)
 	g.inside.Add(-weight)
 }
 
-// shareOf is how much a lock that is held takes, and of how much.
+// shareOf returns the weight of a held lock, and the capacity.
 func shareOf(m Locker) (weight, room int64) {
 	if s, ok := m.(sharer); ok {
 		return s.share()

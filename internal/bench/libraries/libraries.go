@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/bench/report"
 )
 
-// Of are the libraries that do a job, in the order in which they take turns.
+// Of returns the libraries that can do a job, in the order in which they take
+// turns.
 func Of(j Job) []Library {
 	redsync := Library{Name: report.RedsyncName, Open: openRedsync(false), Commands: ByBoth}
 	floor := Library{Name: report.FloorName, Open: OpenFloor(TTL), Commands: ByBoth}

@@ -18,9 +18,9 @@ import (
 // Redis.)
 
 // rueidisClient is rueidislock with one key for a lock, as there is one node.
-// On a busy machine waiters were seen not to be woken up though the lock was
-// free, with NoLoopTracking, and without it with the default TryNextAfter of 20
-// ms. So the former is off, and an attempt may take a second: there is no next
+// On a busy machine some waiters were not woken although the lock was free:
+// with NoLoopTracking, and without it with the default TryNextAfter of 20 ms.
+// So NoLoopTracking is off, and an attempt may take a second. There is no next
 // key to try.
 type rueidisClient struct{ l rueidislock.Locker }
 
@@ -43,12 +43,12 @@ func (c rueidisClient) Mutex(name string) Locker { return &rueidisMutex{l: c.l, 
 type rueidisMutex struct {
 	l      rueidislock.Locker
 	name   string
-	ctx    context.Context //nolint:containedctx // it is the lock: it ends with it
+	ctx    context.Context // nolint:containedctx // the context is the lock: both end together
 	unlock func()
 }
 
-// rueidisPatience is much longer than any wait is here. A client that waits
-// longer counts as one that was not woken up.
+// rueidisPatience is much longer than any wait in these benches. A client that
+// waits longer counts as not woken.
 const rueidisPatience = 2 * time.Second
 
 func (m *rueidisMutex) Lock(ctx context.Context) error {
@@ -69,19 +69,19 @@ func (m *rueidisMutex) Lock(ctx context.Context) error {
 	return err
 }
 
-// Unlock waits until the key is deleted: that is how its cancel works.
+// Unlock waits until the key is deleted, because rueidislock's cancel does.
 func (m *rueidisMutex) Unlock(context.Context) error {
-	err := m.ctx.Err() // lost before
+	err := m.ctx.Err() // already lost
 	m.unlock()
 	return err
 }
 
-// bsmPoll is how often bsm/redislock is to ask, whose user must say. Its
-// examples ask every 100 ms and every 500 ms. As often as a hold lasts here is
-// much kinder to its rate, and costs requests.
+// bsmPoll is the polling interval of bsm/redislock, which its user must choose.
+// Its examples use 100 ms and 500 ms. An interval as short as the holds in
+// these benches gives it a much better rate, at the cost of more requests.
 const bsmPoll = 10 * time.Millisecond
 
-// bsmClient is bsm/redislock, set to ask until its context ends.
+// bsmClient is bsm/redislock, configured to retry until its context ends.
 type bsmClient struct {
 	node *redis.Client
 	c    *redislock.Client
@@ -108,7 +108,7 @@ func (m *bsmMutex) Lock(ctx context.Context) (err error) {
 
 func (m *bsmMutex) Unlock(ctx context.Context) error { return m.held.Release(ctx) }
 
-// syncClient is what goroutines use where there is but one process.
+// syncClient is package sync, for goroutines of a single process.
 type syncClient struct{}
 
 func openSync(context.Context, servers.Nodes) (Client, error) { return syncClient{}, nil }

@@ -12,17 +12,18 @@ import (
 	"github.com/samber/lo"
 )
 
-// quorateClient waits for the majority's confirmation of an unlock, as redsync
-// does, or, async, does as Unlock does.
+// quorateClient waits until a majority has confirmed an unlock, as redsync
+// does. If async is set, it does not wait, like Unlock.
 type quorateClient struct {
 	q     *quorate.Quorum
 	async bool
 }
 
-// ClientOf is the client of a Quorum that is connected.
+// ClientOf returns the client of a connected Quorum.
 func ClientOf(q *quorate.Quorum) Client { return &quorateClient{q: q} }
 
-// OpenQuorate opens a client of mutexes, with the options of its Quorum.
+// OpenQuorate returns a function that opens a client of mutexes, given the
+// options of its Quorum.
 func OpenQuorate(async bool, opts ...quorate.Option) func(context.Context, servers.Nodes) (Client, error) {
 	return func(ctx context.Context, n servers.Nodes) (Client, error) {
 		q, err := Connect(ctx, n, opts...)
@@ -45,7 +46,7 @@ func ConnectTo(ctx context.Context, urls []string, opts ...quorate.Option) (*quo
 	if err != nil {
 		return nil, err
 	}
-	// On a machine that is busy new nodes may take longer than Bootstrap waits.
+	// On a busy machine new nodes may take longer than Bootstrap waits.
 	for err = q.Bootstrap(ctx); errors.Is(err, quorate.ErrNoQuorum) && ctx.Err() == nil; err = q.Bootstrap(ctx) {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -71,7 +72,7 @@ func (m quorateMutex) Lock(ctx context.Context) error { return m.m.LockContext(c
 
 func (m quorateMutex) Unlock(ctx context.Context) error { return Confirmed(m.m.UnlockContext(ctx)) }
 
-// Confirmed is the outcome of an unlock that waits.
+// Confirmed returns the outcome of an unlock that waits.
 func Confirmed(err error) error {
 	if errors.Is(err, quorate.ErrNoQuorum) {
 		return nil // released, but not confirmed in time: the wait counts

@@ -68,5 +68,5 @@ func (m *redsyncMutex) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// newRedis is what the other libraries are given for one node.
+// newRedis returns the Redis client that the other libraries use for one node.
 func newRedis(addr string, _ int) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }

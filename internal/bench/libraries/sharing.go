@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	WriteEvery = 20 // of so many locks one is for writing
-	AllPermits = 16 // of one semaphore
+	WriteEvery = 20 // one in this many locks is for writing
+	AllPermits = 16 // permits of one semaphore
 )
 
-// readers are the clients of one Quorum. They share one RWMutex, as the
-// goroutines of a process do.
+// readers are clients of one Quorum that share one RWMutex, like the goroutines
+// of a process.
 type readers struct {
 	q     *quorate.Quorum
 	opts  []quorate.LockOption
@@ -43,7 +43,7 @@ func (c *readers) Mutex(name string) Locker {
 	return &reader{m: c.m, async: c.async, uses: rand.IntN(WriteEvery)}
 }
 
-// reader locks for reading, and one time in WriteEvery for writing.
+// reader locks for reading, and once in WriteEvery times for writing.
 type reader struct {
 	m     *rwmutex.RWMutex
 	async bool
@@ -52,7 +52,8 @@ type reader struct {
 
 func (r *reader) writes() bool { return r.uses%WriteEvery == 0 }
 
-// share is all for a writer, and next to nothing for a reader.
+// share returns the whole capacity for a writer, and almost nothing for a
+// reader.
 func (r *reader) share() (weight, room int64) {
 	const all = 1 << 20
 	if r.writes() {
@@ -83,7 +84,7 @@ func (r *reader) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// users of permits are the clients of one Quorum.
+// users are clients of one Quorum that use permits.
 type users struct{ q *quorate.Quorum }
 
 func openPermits(ctx context.Context, n servers.Nodes) (Client, error) {
@@ -100,7 +101,7 @@ func (c users) Mutex(name string) Locker {
 	return PermitOf(semaphore.NewWeighted(c.q, name, AllPermits))
 }
 
-// PermitOf is a locker of one of a semaphore's permits.
+// PermitOf returns a Locker of one permit of a semaphore.
 func PermitOf(s *semaphore.Weighted) Locker { return permit{s} }
 
 type permit struct{ s *semaphore.Weighted }

@@ -1,5 +1,5 @@
-// Package report owns what a run of benches has found, and what is printed and
-// drawn of it.
+// Package report has the results of a run of benches, and prints and draws
+// them.
 //
 //	result.go figures.go names.go    one bench: its figures and its sides, by their names
 //	results.go table.go              a run, as JSON and as tables

@@ -12,9 +12,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// ends writes the name of each line alongside its end, in the line's colour, so
-// that a reader need not look anything up in a legend. Names that would cover
-// each other move apart.
+// ends writes the name of each line next to its end, in the line's colour, so
+// that no legend is needed. Names that would overlap move apart.
 type ends struct{ all []end }
 
 type end struct {
@@ -79,12 +78,11 @@ func (e *ends) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// apart moves heights, which rise, so that each is at least a gap above the
-// last one, and none is below the floor. Those that are too close move up and
-// down alike.
+// apart adjusts rising heights so that each is at least gap above the last one,
+// and none is below floor. Heights that are too close move up and down equally.
 func apart(heights []vg.Length, gap, floor vg.Length) []vg.Length {
 	type group struct {
-		sum vg.Length // of where its members would begin
+		sum vg.Length // sum of the heights at which the members would begin
 		n   int
 	}
 	var groups []group

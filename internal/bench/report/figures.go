@@ -1,6 +1,6 @@
 package report
 
-// The figures, by the names that they have in the results.
+// The names of the figures in the results.
 const (
 	Mean        = "mean_us"
 	P50         = "p50_us"
@@ -56,7 +56,7 @@ const (
 	InAll         = "in_all_us"
 )
 
-// Units say in the tables what the figures are.
+// Units describes the figures in the tables.
 var Units = map[string]string{
 	Mean:        "µs per lock and unlock",
 	P50:         "median, µs",

@@ -11,11 +11,11 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Frame is a function in a flame graph: it was called by the last frame before
-// it whose depth is less by one. The first frame is all there is, at depth 0.
+// Frame is a function in a flame graph. Its caller is the last frame before it
+// with a depth one less. The first frame, at depth 0, stands for everything.
 type Frame struct {
 	depth   int
-	samples int    // those of what it called, too
+	samples int    // including the samples of the functions it called
 	kind    string // see kinds
 	name    string // package.func
 }
@@ -37,7 +37,8 @@ func (f *Frame) UnmarshalText(text []byte) error {
 	return cmp.Or(err, err2)
 }
 
-// What code is of. Where a name begins with none of these it is of otherCode.
+// The kinds of code, by the prefix of a function's name. Everything else is
+// otherCode.
 const (
 	libraryCode = "quorate"
 	systemCode  = "system"
@@ -61,8 +62,8 @@ func kindOf(function string) string {
 	return otherCode
 }
 
-// short is a function's name without the path of its package, and without what
-// its types are made of.
+// short returns a function's name without the path of its package and without
+// type arguments.
 func short(function string) string {
 	if i, j := strings.IndexByte(function, '['), strings.LastIndexByte(function, ']'); i >= 0 && j > i {
 		function = function[:i] + "[…]" + function[j+1:]
@@ -71,15 +72,16 @@ func short(function string) string {
 }
 
 const (
-	maxFrames = 40  // of a stack, the first one, which is all, included
-	leastPart = 100 // a frame with less than this part of all samples is merged
+	maxFrames = 40  // per stack, including the first one, which stands for everything
+	leastPart = 100 // a frame with less than 1/leastPart of all samples is merged
 	merged    = "…"
 )
 
-// calls are those of a function, and what it calls in turn.
+// calls is a tree of calls: a function's samples, and the functions that it
+// called.
 type calls struct {
 	samples int
-	of      map[string]*calls // by the function's whole name
+	of      map[string]*calls // by the function's full name
 }
 
 func (c *calls) add(stack []string, samples int) {
@@ -96,10 +98,10 @@ func (c *calls) add(stack []string, samples int) {
 	c.of[stack[0]].add(stack[1:], samples)
 }
 
-// FlameOf makes a flame graph of a profile of the processor time, nil of an
-// empty one. Equal profiles have equal graphs. Calls deeper than maxFrames are
-// their callers'. Frames below leastPart are one together, or none if they are
-// less than that together.
+// FlameOf returns the flame graph of a CPU profile, or nil if the profile is
+// empty. Equal profiles have equal graphs. Calls deeper than maxFrames count
+// for their callers. Frames that are too small are merged into one, or dropped
+// if that is too small as well.
 func FlameOf(p *profile.Profile) []Frame {
 	all := &calls{}
 	for _, s := range p.Sample {
@@ -119,7 +121,7 @@ func FlameOf(p *profile.Profile) []Frame {
 	return all.frames(Frame{samples: all.samples, kind: otherCode, name: "all"}, all.samples)
 }
 
-// frames lists c, as f, and what it calls.
+// frames lists c as frame f, followed by the functions that it called.
 func (c *calls) frames(f Frame, total int) []Frame {
 	list, small := []Frame{f}, 0
 	for _, name := range slices.SortedFunc(maps.Keys(c.of), func(a, b string) int {

@@ -12,22 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// The sizes of a flame graph, in pixels where it is not scaled.
+// The sizes of an unscaled flame graph in pixels.
 const (
 	flameWidth  = 1000
 	flameHead   = 58 // title and legend
 	flameRow    = 18
-	flameLetter = 7.0 // the width of one, a little more than it is
+	flameLetter = 7.0 // the width of a letter, slightly overestimated
 )
 
-// ink is what a kind of frame is drawn in.
+// ink is the colours of a kind of frame.
 type ink struct {
 	kind, meaning string
 	light, dark   color.Color
 }
 
-// In colours that differ for colour-blind readers, too. All are legible below
-// the text of their theme.
+// The colours can be distinguished by colour-blind readers, and the text of
+// their theme is legible on all of them.
 var inks = []ink{
 	{libraryCode, "quorate", rgb(0x9ecbff), rgb(0x1f5fa8)},
 	{systemCode, "system calls and net", rgb(0xffc58f), rgb(0x8a4210)},
@@ -40,7 +40,7 @@ func (t theme) ink(kind string) string {
 	return hex(t.colour(style{light: inks[i].light, dark: inks[i].dark}))
 }
 
-// drawFlames writes the flame graphs, each by its number of nodes.
+// drawFlames writes the flame graphs, one for each number of nodes.
 func (r *Results) drawFlames(folder string) error {
 	for _, b := range r.Benches {
 		if len(b.Flame) == 0 {
@@ -56,8 +56,8 @@ func (r *Results) drawFlames(folder string) error {
 	return nil
 }
 
-// drawFlame draws a flame graph: what calls is below what it calls, and as wide
-// as its part of all samples.
+// drawFlame draws a flame graph. A caller is below the functions that it
+// called. Each frame is as wide as its share of all samples.
 func drawFlame(title string, frames []Frame, t theme) []byte {
 	var out bytes.Buffer
 	rows := 0
@@ -79,7 +79,7 @@ func drawFlame(title string, frames []Frame, t theme) []byte {
 		x, width := from[f.depth], scale*float64(f.samples)
 		from[f.depth], from[f.depth+1] = x+width, x
 		y := height - (f.depth+1)*flameRow
-		// A little is left free on the right, so that neighbours are apart.
+		// Leave a little space on the right, so that neighbours do not touch.
 		fmt.Fprintf(&out, `<g><title>%s: %d samples, %.1f%%</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>`,
 			escaped(f.name), f.samples, 100*width/flameWidth, x, y, max(0.5, width-0.8), flameRow-1, t.ink(f.kind))
 		if label := fit(f.name, int((width-6)/flameLetter)); label != "" {
@@ -91,11 +91,11 @@ func drawFlame(title string, frames []Frame, t theme) []byte {
 	return out.Bytes()
 }
 
-// fit shortens a name to so many letters: to the function or method alone, to
-// the beginning of that, or to "" if that would say nothing.
+// fit shortens a name to a number of letters: to the function or method alone,
+// to its beginning, or to "" if that would be meaningless.
 func fit(name string, letters int) string {
 	if utf8.RuneCountInString(name) > letters {
-		for _, end := range []string{".", ")."} { // of the package, of the receiver
+		for _, end := range []string{".", ")."} { // end of the package, end of the receiver
 			if _, rest, ok := strings.Cut(name, end); ok {
 				name = rest
 			}
@@ -114,6 +114,6 @@ func fit(name string, letters int) string {
 
 func escaped(s string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) // a buffer takes all
+	_ = xml.EscapeText(&b, []byte(s)) // a buffer never fails
 	return b.String()
 }

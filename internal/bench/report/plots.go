@@ -22,9 +22,9 @@ import (
 type chart struct {
 	file, series, figure string
 	title, x, y          string
-	scale                float64 // of the figure; 0: 1
+	scale                float64 // factor for the figure; 0 means 1
 	logX, logY           bool
-	top                  float64 // of the y axis; 0: as the figures are
+	top                  float64 // top of the y axis; 0: determined by the figures
 }
 
 var charts = []chart{
@@ -46,7 +46,7 @@ func (r *Results) Draw(folder string) error {
 	for _, c := range charts {
 		points := lo.Filter(r.Benches, func(b Result, _ int) bool { return b.Series == c.series })
 		if len(points) < 2 {
-			continue // no line
+			continue // the side did not take part
 		}
 		for _, t := range themes {
 			svg, err := c.draw(points, t)
@@ -61,7 +61,7 @@ func (r *Results) Draw(folder string) error {
 	return r.drawFlames(folder)
 }
 
-// line is one side's medians, and how far the rounds were from them.
+// line is one side's medians, and the spread of its rounds.
 type line struct {
 	plotter.XYs
 	plotter.YErrors
@@ -78,8 +78,8 @@ func (c chart) draw(points []Result, t theme) ([]byte, error) {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, err
 	}
-	// The font that measured the text is free, and hardly installed anywhere.
-	// Those that it copies the widths of are.
+	// The free font that measured the text is rarely installed. The fonts whose
+	// widths it copies are.
 	svg := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	return svg, nil
 }
@@ -91,7 +91,7 @@ func (c chart) plot(points []Result, t theme) (*plot.Plot, error) {
 		l := c.line(points, name)
 		style, known := styles[name]
 		if len(l.XYs) < 2 || !known {
-			continue // one point is in the table
+			continue // a single point is in the table
 		}
 		drawn, marks, err := plotter.NewLinePoints(l.XYs)
 		if err != nil {
@@ -140,7 +140,7 @@ func (c chart) axes(points []Result, t theme) *plot.Plot {
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = t.grid, t.grid
 	p.Add(grid)
-	// What was measured, and nothing else, is on the x axis.
+	// Only measured values have a tick on the x axis.
 	p.X.Tick.Marker = plot.ConstantTicks(lo.Map(points, func(b Result, _ int) plot.Tick {
 		return plot.Tick{Value: b.X, Label: strconv.FormatFloat(b.X, 'f', -1, 64)}
 	}))
@@ -154,7 +154,7 @@ func (c chart) axes(points []Result, t theme) *plot.Plot {
 	return p
 }
 
-// round are the ticks of a logarithmic axis: 1, 2 and 5 times each power of
+// round returns the ticks of a logarithmic axis: 1, 2 and 5 times each power of
 // ten.
 func round(low, high float64) (ticks []plot.Tick) {
 	for power := math.Pow10(int(math.Floor(math.Log10(low)))); power <= high; power *= 10 {

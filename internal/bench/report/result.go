@@ -11,10 +11,10 @@ import (
 
 // The result of one benchmark.
 
-// Figures are what a turn has found, by the names in figureNames.
+// Figures has the results of a turn, by the names in figureNames.
 type Figures map[string]float64
 
-// Spread is a figure over the rounds.
+// Spread is the distribution of a figure over the rounds.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -26,7 +26,7 @@ func SpreadOf(v []float64) Spread {
 	return Spread{Median: v[len(v)/2], Min: v[0], Max: v[len(v)-1]}
 }
 
-// Result is what a bench gave.
+// Result is the result of a bench.
 type Result struct {
 	Name   string   `json:"name"`
 	Group  string   `json:"group"`
@@ -38,14 +38,14 @@ type Result struct {
 	// By figure and side.
 	Figures map[string]map[string]Spread `json:"figures"`
 	// By figure and side: the first side's figure divided by that side's, round
-	// by round. Rounds differ by what else the machine does; the two of one
-	// round, side by side, differ less.
+	// by round. Rounds differ because of other load on the machine. Within one
+	// round the sides differ less.
 	Ratios map[string]map[string]Spread `json:"ratios"`
-	// What the client's processor time went into, in the order of [frame].
+	// Where the client's processor time went, in the order of [Frame].
 	Flame []Frame `json:"flame,omitempty"`
 }
 
-// Collect makes medians of turns.
+// Collect computes the medians of the turns.
 func (r *Result) Collect(turns map[string][]Figures) {
 	for _, name := range r.Sides {
 		for figure := range turns[name][0] {
@@ -59,7 +59,8 @@ func (r *Result) Collect(turns map[string][]Figures) {
 	}
 }
 
-// put drops what is no number: JSON has no word for it, and no table either.
+// put drops values that are not numbers, which neither JSON nor a table can
+// show.
 func put(to map[string]map[string]Spread, figure, side string, v []float64) {
 	if slices.ContainsFunc(v, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
 		return
@@ -70,7 +71,7 @@ func put(to map[string]map[string]Spread, figure, side string, v []float64) {
 	to[figure][side] = SpreadOf(v)
 }
 
-// Micros is a time in a figure's unit.
+// Micros converts a time to a figure's unit.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // And adds another turn's figures to these.

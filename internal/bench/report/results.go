@@ -8,10 +8,10 @@ import (
 	"github.com/samber/lo"
 )
 
-// Results are what a run has found, and where.
+// Results is the results of a run, and the machine on which it ran.
 type Results struct {
 	Date       string            `json:"date"`
-	Processors int               `json:"processors"` // that clients and servers share
+	Processors int               `json:"processors"` // processors that clients and servers share
 	Platform   string            `json:"platform"`
 	Go         string            `json:"go"`
 	Redis      string            `json:"redis"`
@@ -21,12 +21,12 @@ type Results struct {
 	Benches    []Result          `json:"benches"`
 }
 
-// Compared are the modules whose versions count.
+// Compared lists the modules whose versions are reported.
 var Compared = []string{
 	"github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock", "github.com/redis/go-redis/v9",
 }
 
-// about says in a line what the figures are of.
+// about describes in one line where the figures come from.
 func (r *Results) about() string {
 	versions := lo.FilterMap(Compared, func(m string, _ int) (string, bool) {
 		v, ok := r.Versions[m]

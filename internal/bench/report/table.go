@@ -13,8 +13,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// table is a group of results side by side: a row for each figure that counts,
-// a column for each side that took part.
+// table is a group of results: a row for each shown figure, a column for each
+// side that took part.
 type table struct {
 	results []Result
 	sides   []string
@@ -64,8 +64,7 @@ func (t table) rows() [][]string {
 	return rows
 }
 
-// number shows three digits that count, as far as they are before the point or
-// right behind it.
+// number formats v with three digits, or two decimals below 10.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:
@@ -105,13 +104,12 @@ func (t table) markdown() string {
 	return b.String()
 }
 
-// place is where a document wants a table: between <!-- bench:GROUP --> and
-// <!-- /bench -->. GROUP "about" is the line that says what the figures are of.
+// place matches the place for a table in a document: between <!-- bench:GROUP
+// --> and <!-- /bench -->. GROUP "about" is the line from about.
 var place = regexp.MustCompile(`(?s)(<!-- bench:([a-z]+) -->\n).*?(<!-- /bench -->)`)
 
-// Fill puts the tables into a Markdown file. What the results do not have stays
-// as it is, and so does what it says about all tables where that is one of
-// them.
+// Fill puts the tables into a Markdown file. Tables without results stay as
+// they are. If any table stays, so does the line about all of them.
 func (r *Results) Fill(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// theme is what a plot looks like on a page of one kind. The background is the
-// page's own.
+// theme is the look of a plot on a light or a dark page. The background is the
+// page's.
 type theme struct {
 	suffix     string // of the file
 	text, grid color.Color
@@ -21,7 +21,8 @@ var themes = []theme{
 }
 
 func rgb(hex uint32) color.Color {
-	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff} //nolint:gosec // cut off on purpose
+	// Nolint:gosec // truncated on purpose.
+	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff}
 }
 
 func hex(c color.Color) string {
@@ -29,8 +30,9 @@ func hex(c color.Color) string {
 	return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
 }
 
-// style is how one side is drawn: in colours that differ for colour-blind
-// readers, too, and with a mark of its own. No plot relies on its colours.
+// style is how one side is drawn: in colours that colour-blind readers can
+// distinguish, and with a mark of its own, because no plot may rely on colours
+// alone.
 type style struct {
 	light, dark color.Color
 	mark        draw.GlyphDrawer

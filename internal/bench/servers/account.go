@@ -10,19 +10,18 @@ import (
 	"github.com/samber/lo"
 )
 
-// Account is what has been used and done so far, by this process and by all
-// nodes together. Processor time, unlike times by the clock, does not depend on
-// what else the machine does, and where clients and servers keep all processors
-// busy it is what decides.
+// Account is the total of what this process and all nodes have used and done so
+// far. Unlike wall-clock time, processor time does not depend on other load,
+// and if clients and servers keep all processors busy it is the limit.
 type Account struct {
 	clients, servers time.Duration
-	Calls            map[string]float64 // commands carried out, those within scripts too
+	Calls            map[string]float64 // commands carried out, including those inside scripts
 	Busy             map[string]float64 // microseconds in them
 	Memory           float64            // bytes
-	peers            int                // nodes that have told
+	peers            int                // nodes that have answered
 }
 
-// Account asks the nodes that are not deaf.
+// Account asks all nodes except the deaf ones.
 func (n Nodes) Account(ctx context.Context) Account {
 	a := Account{clients: OwnCPU(), Calls: map[string]float64{}, Busy: map[string]float64{}}
 	for i := range n.Len() - n.Deaf {
@@ -60,13 +59,13 @@ func (a *Account) add(key, value string) {
 	}
 }
 
-// Sum adds up what a library's commands have come to. A server counts those
-// within scripts as well, so one has to know which are sent from outside.
+// Sum adds up the counts of a library's commands. A server also counts commands
+// inside scripts, so commands names those that the library itself sends.
 func Sum(of map[string]float64, commands []string) float64 {
 	return lo.Sum(lo.Map(commands, func(c string, _ int) float64 { return of[c] }))
 }
 
-// Spent is what one use has cost of what happened between two accounts.
+// Spent returns the cost of one use, from the difference between two accounts.
 func Spent(before, after Account, commands []string, uses float64) report.Figures {
 	peers := float64(max(1, after.peers))
 	both := after.clients - before.clients + after.servers - before.servers

@@ -14,18 +14,18 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// ErrNoCounter says that instructions cannot be counted on this machine.
+// ErrNoCounter means that instructions cannot be counted on this machine.
 var ErrNoCounter = errors.New("callgrind is not installed: apt-get install valgrind")
 
 // Counted is one server whose instructions in user mode are counted. The count
-// does not depend on the machine, nor on what else the machine does. The server
-// is fifty times slower than it would be otherwise.
+// depends neither on the machine nor on its load. The server is fifty times
+// slower than usual.
 type Counted struct {
 	Nodes
-	out   string // what callgrind writes begins with this path
+	out   string // prefix of callgrind's output files
 	pid   string
 	dumps int
-	idle  float64 // instructions in a second in which nothing is asked of it
+	idle  float64 // instructions per second while it is idle
 }
 
 // Count starts the server.
@@ -64,8 +64,8 @@ func (c *Counted) Close() error {
 	return errors.Join(c.Nodes.Close(), os.RemoveAll(filepath.Dir(c.out)))
 }
 
-// Of returns how many instructions the server has carried out during f, and
-// because of it: its chores, which it has in any case, are not counted.
+// Of returns how many instructions the server has carried out because of f. It
+// subtracts the server's periodic chores.
 func (c *Counted) Of(ctx context.Context, f func() error) (float64, error) {
 	if err := c.control(ctx, "--zero"); err != nil {
 		return 0, err

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// OwnCPU is the processor time that this process has used, in the kernel too.
+// OwnCPU returns the processor time that this process has used, including time
+// in the kernel.
 func OwnCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

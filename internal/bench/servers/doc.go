@@ -1,3 +1,3 @@
-// Package servers owns the servers that a bench runs on, the ways to them, and
-// what they and this process have used.
+// Package servers has the servers that a bench runs on, the addresses to reach
+// them, and the resources that they and this process have used.
 package servers

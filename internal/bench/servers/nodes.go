@@ -8,17 +8,17 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// Nodes are servers and the ways to them.
+// Nodes are servers and the addresses to reach them.
 type Nodes struct {
 	*redistest.Cluster
-	Ways []string // which may lead through a proxy
-	Deaf int      // so many, the last ones, are not asked: they would not answer
+	Ways []string // addresses, possibly of a proxy
+	Deaf int      // the last Deaf nodes are not asked, because they would not answer
 }
 
-// Direct are the servers of a cluster, with no proxy on the way.
+// Direct returns the servers of a cluster, without proxies.
 func Direct(c *redistest.Cluster) Nodes { return Nodes{Cluster: c, Ways: c.Addrs()} }
 
-// Version is what the servers say they are.
+// Version returns the name and version that the servers report.
 func (n Nodes) Version(ctx context.Context) (string, error) {
 	info, err := n.Node(0).Client().Info(ctx, "server").Result()
 	if err != nil {

@@ -125,10 +125,10 @@ func replicate(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, errors.Join(err, nd.Empty())
 }
 
-// What the library does not bear, by what it says of itself: nodes that evict
-// keys. That takes a part of a node's data and may leave it the marker, so that
-// no client ever notices. It is no part of a run unless it is asked for with
-// -tracks, and counts as loss of memory there.
+// Misuse that the library's documentation excludes: nodes that evict keys. A
+// node may lose part of its data and keep its marker, so that no client ever
+// notices. This track runs only if it is named with
+// -tracks, and counts as data loss there.
 var misuseHarms = []harm{
 	{"keys evicted", evict},
 }
