@@ -14,7 +14,9 @@ import (
 // on new do not exclude each other.
 //
 // LockContext first waits for its turn on old, and holds old while it waits for
-// its turn on new. So all processes must pass old and new in the same order.
+// its turn on new. So all processes must pass old and new in the same order. It
+// also holds old while too few nodes of new answer, and nobody else gets the
+// name on old then: pass a context that ends.
 // The context of [Group.Do] ends when either hold is lost. [Group.Leases]
 // returns both holds. The two sets must not share a server. If they are the
 // same set, every call that would lock returns an error. Both takes the options

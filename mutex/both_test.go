@@ -102,6 +102,36 @@ func TestBothWaitsOnOldFirst(t *testing.T) {
 	})
 }
 
+// While new has too few nodes, a call that waits for it holds old. A call that
+// has failed leaves nothing there.
+func TestBothWithoutNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		older, newer := quoratetest.New(t, 1), quoratetest.New(t, 3)
+		b, onOld := mutex.Both(older.Quorum(), newer.Quorum(), "m"), mutex.New(older.Quorum(), "m")
+		free := func() {
+			synctest.Wait()
+			require.NoError(t, onOld.TryLockContext(hour(t)))
+			onOld.Unlock()
+			synctest.Wait()
+			require.Empty(t, older.Holders("m"))
+		}
+		newer.Stop(0)
+		newer.Stop(1)
+		require.ErrorIs(t, b.TryLockContext(hour(t)), quorate.ErrNoQuorum)
+		free()
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan error, 1)
+		go func() { got <- b.LockContext(ctx) }()
+		time.Sleep(time.Hour)
+		require.ErrorIs(t, onOld.TryLockContext(hour(t)), quorate.ErrHeld)
+		cancel()
+		err := <-got
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		require.ErrorIs(t, err, context.Canceled)
+		free()
+	})
+}
+
 // If one of the two is lost, the context of Do has ended before a Mutex on that
 // set holds. Afterwards the other one is given back.
 func TestBothIsLost(t *testing.T) {

@@ -2,6 +2,7 @@ package mutex
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/quorate/quorate"
@@ -38,18 +39,25 @@ func (g *Group) Leases() []quorate.Lease {
 }
 
 // UnlockContext unlocks all names and waits until a majority of the nodes has
-// confirmed each release. It returns the error of the first name that failed,
-// as [Mutex.UnlockContext] does, or [quorate.ErrNotHeld] if g is not locked.
-// All names are released even if it fails.
+// confirmed each release. It returns [quorate.ErrNotHeld] if g is not locked.
+// Otherwise its errors are those of [Mutex.UnlockContext]: how the first of the
+// lost names was lost, joined with the error of the first name whose release
+// was not confirmed. All names are released even if it fails.
 func (g *Group) UnlockContext(ctx context.Context) error {
 	held, lost, ok := g.unlock("unlock")
 	if !ok {
 		return g.notHeld("unlock")
 	}
-	if err := forEach("unlock", held, func(h *hold) error { return h.lease.Hold().Released(ctx) }); lost == nil {
+	err := forEach("unlock", held, func(h *hold) error {
+		if h.lease.Lost() != nil {
+			return nil
+		}
+		return h.lease.Hold().Released(ctx)
+	})
+	if lost == nil {
 		return err
 	}
-	return lost
+	return errors.Join(lost, err)
 }
 
 // Extend renews the leases of all names now and waits for a majority of the

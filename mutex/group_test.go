@@ -50,3 +50,23 @@ func TestGroupExtendAndUnlockContext(t *testing.T) {
 		require.ErrorIs(t, g.UnlockContext(hour(t)), quorate.ErrLost)
 	})
 }
+
+// The caller learns that one name was lost, and that the release of another one
+// was not confirmed.
+func TestUnlockContextSaysWhatWasLostAndWhatIsUnconfirmed(t *testing.T) {
+	for lost := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			sets := []*quoratetest.Cluster{quoratetest.New(t, 1), quoratetest.New(t, 1)}
+			qs := []*quorate.Quorum{sets[0].Quorum(), sets[1].Quorum()}
+			b := mutex.Both(qs[0], qs[1], "m")
+			require.NoError(t, b.LockContext(hour(t)))
+			sets[lost].Partition(qs[lost], 0)
+			<-b.Leases()[lost].Context().Done()
+			sets[1-lost].Partition(qs[1-lost], 0)
+			err := b.UnlockContext(hour(t))
+			require.ErrorIs(t, err, quorate.ErrLost)
+			require.ErrorIs(t, err, quorate.ErrNoQuorum)
+			require.ErrorAs(t, err, new(*quorate.Error))
+		})
+	}
+}
