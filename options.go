@@ -206,9 +206,9 @@ func WithNodeNames(names ...string) Option {
 // disconnect, waits, clock jumps, and lost holds. The default is
 // [slog.Default]. If l is nil, nothing is logged.
 //
-// The library calls l's handler from the goroutines that serve its connections,
-// so the handler must not block, must not exit its goroutine (as t.FailNow
-// does), and must not call [Quorum.Close]. An [Observer] may do all of these.
+// The goroutines that serve the connections wait for l's handler, so the
+// handler must not block and must not call [Quorum.Close]. An [Observer] may do
+// both. A panic in the handler crashes the process.
 func WithLogger(l *slog.Logger) Option {
 	return setting{func(s *setup.Settings) { s.Logger = l }}
 }

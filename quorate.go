@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/setup"
 )
 
@@ -131,6 +132,8 @@ func settings(opts []Option) (setup.Settings, error) {
 	}
 	if set.Logger == nil {
 		set.Logger = slog.New(slog.DiscardHandler)
+	} else {
+		set.Logger = slog.New(report.Isolate(set.Logger.Handler()))
 	}
 	if err := set.Check(); err != nil {
 		return set, fmt.Errorf("quorate: %w: %w", ErrInvalid, err)

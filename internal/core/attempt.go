@@ -212,7 +212,7 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	}
 	// The log and the observer come last: the contexts have ended, and the
 	// leaves are sent. They get a goroutine of their own, because they may
-	// block it or end it (TestLoggerThatBlocksAtALoss).
+	// block it (TestLoggerThatBlocksAtALoss).
 	if why != nil {
 		go a.reportLoss(now, why)
 	}

@@ -278,7 +278,7 @@ var clear = regexp.MustCompile(`^(has not been asked yet|has not answered|not co
 	`has lost its data, or loaded another|is a Sentinel|is one server of a cluster|refuses new locks|this client's list|` +
 	`reconnecting to verify|this node was first used in development mode|WithTTL|has the data of another set of nodes; empty it|` +
 	`another client is|did not answer with a master's address|there is a new master|still connecting|not delivered in time|` +
-	`an answer |the nodes of this client's list|the client's provider of credentials|a callback such as|was a replica and is not writing|a later run has begun|fewer than a majority of the … listed Sentinels)`)
+	`an answer |the nodes of this client's list|the client's provider of credentials|was a replica and is not writing|a later run has begun|fewer than a majority of the … listed Sentinels)`)
 
 // The guide explains what the library says about a node in an error, unless the
 // error is clear.

@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -131,6 +133,34 @@ func TestObserverThatExitsAsANodeGoes(t *testing.T) {
 	defer cancel()
 	require.NoError(t, m.LockContext(ctx))
 	m.Unlock()
+}
+
+// exiting is a handler that ends the goroutine at each line.
+type exiting struct{ slog.Handler }
+
+func (exiting) Enabled(context.Context, slog.Level) bool { return true }
+
+func (exiting) Handle(context.Context, slog.Record) error {
+	runtime.Goexit()
+	return nil
+}
+
+// A logger that ends the goroutine at each line ends none of the library's: a
+// node that was down comes back, a lost hold ends, and Close returns.
+func TestLoggerThatExits(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second), quorate.WithLogger(slog.New(exiting{slog.DiscardHandler})))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
+	m.Unlock()
+	require.NoError(t, m.LockContext(deadline(t)))
+	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
+	e2e.Receive(t, m.Lease().Context().Done())
+	closed := make(chan error, 1)
+	go func() { closed <- q.Close() }()
+	e2e.Receive(t, closed)
 }
 
 // Close may be called in the observer: it waits for no call of that.

@@ -1,6 +1,7 @@
 package report
 
-// Deduplication of log lines: which lines only repeat what another line said.
+// The handlers between the library and the application's: one that runs it in a
+// goroutine of its own, and one that drops lines that only repeat another one.
 
 import (
 	"context"
@@ -84,4 +85,30 @@ func (o dedupHandler) Handle(ctx context.Context, r slog.Record) error {
 		return nil
 	}
 	return o.Handler.Handle(ctx, r)
+}
+
+// Isolate returns a handler that runs h in another goroutine, and waits for it.
+// A handler may end its goroutine, as t.FailNow does, and the library's
+// goroutines have more to do than to log: one that ended would leave its node
+// dead, or a call without an answer.
+func Isolate(h slog.Handler) slog.Handler { return isolatedHandler{h} }
+
+type isolatedHandler struct{ slog.Handler }
+
+func (i isolatedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = i.Handler.Handle(ctx, r)
+	}()
+	<-done
+	return err
+}
+
+func (i isolatedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return isolatedHandler{i.Handler.WithAttrs(attrs)}
+}
+
+func (i isolatedHandler) WithGroup(name string) slog.Handler {
+	return isolatedHandler{i.Handler.WithGroup(name)}
 }

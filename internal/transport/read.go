@@ -45,15 +45,12 @@ func (c *conn) start(l *Ordered) {
 	}()
 	go func() {
 		defer close(c.done)
-		err := errAbandoned // a Reply may end this goroutine
-		defer func() {
-			l.mu.Lock()
-			l.fail(c, err)
-			l.mu.Unlock()
-			<-written
-			l.settle(c)
-		}()
-		err = c.read(l)
+		err := c.read(l)
+		l.mu.Lock()
+		l.fail(c, err)
+		l.mu.Unlock()
+		<-written
+		l.settle(c)
 	}()
 }
 
@@ -131,9 +128,7 @@ func (l *Ordered) Read(until <-chan struct{}) {
 	c.reading.caller = true
 	c.reading.turns++
 	l.mu.Unlock()
-	err := errAbandoned // a Reply may end this goroutine
-	defer func() { l.turnEnds(c, err) }()
-	err = c.takeUntil(l, until)
+	l.turnEnds(c, c.takeUntil(l, until))
 }
 
 // takeUntil reads until there is something in the channel, or until the reader

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -259,38 +258,6 @@ func TestCallerReadsNoReply(t *testing.T) {
 		_, err := c.wait(t)
 		require.Error(t, err, first)
 	}
-}
-
-// leaver is a command whose Reply ends the goroutine, as a logger may.
-type leaver struct{ *call }
-
-func (c leaver) Reply(v []resp.Value, err error) {
-	c.call.Reply(v, err)
-	runtime.Goexit()
-}
-
-// A goroutine that a Reply ends leaves the node to a new connection, whether it
-// is a caller or the connection's own.
-func TestReplyEndsTheGoroutineThatReads(t *testing.T) {
-	t.Parallel()
-	n := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
-	l := open(t, n.client(t), transport.Config{})
-	for i := range int64(4) {
-		alone(t, l)
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
-			c := leaver{newCall("ONE")}
-			send(l, c)
-			if i%2 == 0 {
-				l.Read(make(chan struct{}, 1))
-			}
-			<-c.done
-		}()
-		<-gone
-		eventually(t, "up again", func() bool { return n.ids.Load() == i+2 && healthy(l) })
-	}
-	require.NoError(t, l.Close(t.Context()))
 }
 
 // deaf is a connection whose reads end with no deadline. Its writes do: the

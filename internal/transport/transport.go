@@ -72,8 +72,8 @@ type State struct {
 	Busy    bool          // more commands are unanswered than one caller usually has
 }
 
-// Command is one request. The transport calls both methods. They must neither
-// block nor call Close. Append must not call the transport at all, because it
+// Command is one request. The transport calls both methods. They must not
+// block, end their goroutine or call Close. Append must not call the transport at all, because it
 // runs under the transport's lock. Reply may call Append and Flush.
 type Command interface {
 	// Append adds the encoded command to dst. It is called once, during Append,
@@ -121,7 +121,8 @@ type BatchItem interface {
 
 // Config does not change during the life of an Ordered. All functions must be
 // set, except where the comment says otherwise. They are called from the
-// transport's goroutines and must neither block nor call Close.
+// transport's goroutines, and must not block, end their goroutine or call
+// Close.
 type Config struct {
 	Slot     string // for a cluster: a key of the slot whose master to connect to
 	Unlisted bool   // the user did not give this address, so errors suggest no other URL
@@ -225,7 +226,6 @@ var (
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer that no command asked for: the server is not Redis, or a proxy mixes up connections")
-	errAbandoned   = errors.New("a callback such as the logger ended the goroutine that reads the connection")
 	errMisplaced   = errors.New("an answer to a different command: a proxy may send answers out of order")
 	errMoved       = errors.New("there is a new master")
 	errConnecting  = errors.New("still connecting")
