@@ -88,11 +88,13 @@ func (p *pauses) end() {
 	p.sending.Wait()
 }
 
-// refuse records a leave that a node has refused after end.
+// refuse logs a leave that a node has refused for good, or records it for Close
+// after end.
 func (p *pauses) refuse(n *peers.Node, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
+		go n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires", "node", n.Addr, "error", err)
 		return
 	}
 	if p.refused == nil {

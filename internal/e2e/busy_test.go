@@ -110,6 +110,30 @@ func TestCloseAtAServerThatRefuses(t *testing.T) {
 	assert.ErrorContains(t, q.Close(), " refused 1 release: NOPERM")
 }
 
+// Without Close, the log says once that a server has refused releases for good.
+func TestReleasesThatAreRefusedForGood(t *testing.T) {
+	t.Parallel()
+	const claims = 10
+	c := redistest.Start(t, 1)
+	var log e2e.Log
+	q := e2e.Open(t, c, e2e.Timing(10*time.Minute), log.Option())
+	var held []*mutex.Mutex
+	for i := range claims {
+		held = append(held, mutex.New(q, fmt.Sprint("m", i)))
+		require.NoError(t, held[i].LockContext(deadline(t)))
+	}
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+	for _, m := range held {
+		m.Unlock()
+	}
+	require.True(t, e2e.Eventually(func() bool { return errorsOf(t, c.Node(0), "NOPERM") >= claims }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("refused to release")) > 0 }))
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "+eval", "+evalsha").Err())
+	require.NoError(t, q.Close())
+	assert.Len(t, log.Lines("refused to release"), 1)
+	assert.Contains(t, log.Lines("refused to release")[0], "NOPERM")
+}
+
 // It says nothing of a server that has refused the claim as well.
 func TestCloseBesideAServerThatRefusesAll(t *testing.T) {
 	t.Parallel()

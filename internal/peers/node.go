@@ -6,7 +6,6 @@ package peers
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -100,8 +99,7 @@ func (n *Node) down(err error) {
 		} else {
 			// A node that answers and then breaks every connection goes down once a
 			// second.
-			log := slog.New(report.Deduplicate(ps.Set.Logger.Handler(), &n.downs))
-			log.Warn("quorate: node is down", "node", n.Addr, "error", err)
+			n.Logger.Warn("quorate: node is down", "node", n.Addr, "error", err)
 		}
 		if !n.Seed() { // its end may come after a member has begun at that address
 			ps.Observer.Call(setup.Event{Kind: setup.EventNodeDown, Node: n.Addr, Err: err})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/flow"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/wake"
@@ -130,7 +132,8 @@ func (s *nodes) Close(ctx context.Context, timeout time.Duration) error {
 func blankNode(ps *Peers, i int, addr string) *Node {
 	return &Node{
 		ps: ps, Index: i, fanout: ps.Driver.Client.Fanout(), Addr: addr,
-		Ready: make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
+		Logger: slog.New(report.Deduplicate(ps.Set.Logger.Handler(), new(report.RecentLines))),
+		Ready:  make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"log/slog"
 	"math/bits"
 	"slices"
 	"sync"
@@ -22,7 +23,6 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
-	"github.com/quorate/quorate/internal/report"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
@@ -121,7 +121,7 @@ type Node struct {
 	evicts string               // the policy that was warned of; only touched as a connection begins
 	Jump   atomic.Pointer[Jump] // nil: none
 	writes writes
-	downs  report.RecentLines // why it was down
+	Logger *slog.Logger // drops lines that repeat another one
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	Dropped atomic.Bool   // it ends or has ended
