@@ -113,6 +113,45 @@ func TestClusterThatIsDownWritesNoLines(t *testing.T) {
 	assert.Empty(t, log.all)
 }
 
+// The application's code for a cluster hangs. Close ends all the same.
+func TestCloseAsAClusterClientHangs(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"NewClient", "Dialer"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			hangs, may := make(chan struct{}, 100), make(chan struct{})
+			defer close(may)
+			hang := func(it string) {
+				if it == what {
+					hangs <- struct{}{}
+					<-may
+				}
+			}
+			client := redis.NewClusterClient(&redis.ClusterOptions{
+				Addrs: []string{"127.0.0.1:1"},
+				NewClient: func(o *redis.Options) *redis.Client {
+					hang("NewClient")
+					return redis.NewClient(o)
+				},
+				Dialer: func(context.Context, string, string) (net.Conn, error) {
+					hang("Dialer")
+					return nil, net.ErrClosed
+				},
+			})
+			l, err := transport.NewOrdered(client, whole(transport.Config{Slot: "{t}", Stall: 100 * time.Millisecond}))
+			require.NoError(t, err)
+			<-hangs
+			closed := make(chan error, 1)
+			go func() { closed <- shut(l) }()
+			select {
+			case <-closed:
+			case <-time.After(patience):
+				t.Error("Close hangs")
+			}
+		})
+	}
+}
+
 // A client of no cluster says so.
 func TestSlotOfNoCluster(t *testing.T) {
 	t.Parallel()

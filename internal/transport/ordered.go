@@ -254,8 +254,10 @@ func (l *Ordered) Close(ctx context.Context) error {
 	if l.asker != nil {
 		l.asker.close()
 	}
-	if l.cluster != nil {
-		_ = l.cluster.Close()
+	if l.cluster != nil { // it waits for the application's NewClient, which may hang
+		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Stall)
+		_, _ = within(ctx, func() (any, error) { return nil, l.cluster.Close() }, func(any) {})
+		cancel()
 	}
 
 	l.mu.Lock()
