@@ -46,7 +46,8 @@ func (a *asker) ask(ctx context.Context, addr string) (server, master string, er
 
 // server returns which server a connection leads to. A custom Dialer may
 // connect to one proxy for all of them; in that case only the address passed to
-// the Dialer tells them apart.
+// the Dialer tells them apart. SENTINEL MYID would not: a Sentinel could claim
+// the id of another one, which then would not count.
 func (s *sentinels) server(addr string, nc net.Conn) string {
 	if s.dialer == nil {
 		return nc.RemoteAddr().String()
