@@ -31,7 +31,7 @@ func (s cron) Next(t time.Time) time.Time {
 				}
 			}
 		}
-		day = day.AddDate(0, 0, 1)
+		day = day.Add(24 * time.Hour)
 	}
 	return time.Time{}
 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package period
+
+func init() { sparse = 11 }
