@@ -31,15 +31,8 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	c.closeBatch()
 	start := len(c.out)
 	c.out = cmd.Append(c.out)
-	size := len(c.out) - start
-	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
+	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(len(c.out) - start), alone: c.pending == 0})
 	c.pending++
-	// The node may read a join from the old connection after this leave. Keep a
-	// copy, which inspect sends once that join must have been read.
-	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
-		c.resend = append(c.resend, c.out[start:]...)
-		c.resends++
-	}
 }
 
 // pushOwn queues a command of the transport itself. Neither Close nor
@@ -54,11 +47,10 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 // addToBatch adds a command to the batch, or returns false if it must be sent
 // on its own. Commands that are not items are sent on their own. So are all
 // commands while few are in flight: there is usually nothing to combine, and an
-// item would be encoded twice for nothing. And so are all commands until
-// resendUntil, because leaves are then sent twice, and nothing else may be.
+// item would be encoded twice for nothing.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
-	if !ok || c.batcher == nil || c.pending < busyThreshold || until > 0 && now < c.resendUntil {
+	if !ok || c.batcher == nil || c.pending < busyThreshold {
 		return false
 	}
 	p, kind := &c.batch, item.Kind()

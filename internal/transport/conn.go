@@ -49,16 +49,10 @@ type conn struct {
 	answers    uint64    // how many answers have arrived
 	bytes      int       // encoded size of the unanswered commands
 	cause      error     // why the connection is dead
-	owed       bool      // answers were missing when the connection died
 	reading    reading
 	served     bool // a command other than the transport's own has been answered
 
 	refusedAt time.Duration // when the node refused the SUBSCRIBE, since Ordered.epoch; 0: never
-
-	// While now < resendUntil, Lasting commands are also copied to resend.
-	resendUntil time.Duration
-	resend      []byte
-	resends     int
 }
 
 // entry is a command that waits for its answer. RESP has no ids: only the order
@@ -102,9 +96,7 @@ type reading struct {
 
 const (
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
-	// Leaves beyond this many bytes are not repeated.
-	maxResend = 1 << 20
-	maxSpares = 64 // of 2 kB each
+	maxSpares  = 64        // of 2 kB each
 )
 
 // enter queues the receiver for the bytes that were appended to out. Called

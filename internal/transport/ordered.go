@@ -22,9 +22,7 @@ import (
 // Commands that are unanswered when the connection breaks get ErrBroken. The
 // node may still execute them: a stopped node may find them in its socket
 // buffer when it continues. The next connection sends Lasting commands, that
-// is, leaves, again. Leaves sent in its first second are repeated a second
-// later, so that they also come after anything that the node still had to read
-// from the old connection.
+// is, leaves, again.
 //
 // It is safe for concurrent use. mu guards the fields below it, and the part of
 // the current conn that concerns writing and answers.
@@ -48,12 +46,6 @@ type Ordered struct {
 	closed   bool          // Close was called
 	wanted   bool          // a command found no room: call Room when there is some
 	drained  chan struct{} // Close waits for it; nil while Close is not waiting
-
-	// Only run touches stale. It means that the node may still read from the
-	// last connection, so leaves sent since then must be repeated.
-	stale  bool
-	again  []byte
-	agains int
 
 	pushes pushes
 }
@@ -208,7 +200,7 @@ func (l *Ordered) fail(c *conn, cause error) {
 	c.closeBatch()
 	// The items of an open batch were in no queue. closeBatch has put them into
 	// unanswered, where settle finds them.
-	c.cause, c.owed = cause, c.unanswered.Len() > 0
+	c.cause = cause
 	close(c.dead)
 	if l.cur == c {
 		// Until settle has finished, there is neither a connection nor a kept

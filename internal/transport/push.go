@@ -111,9 +111,7 @@ func (l *Ordered) listenBeside(c *conn) {
 	})
 }
 
-// keepAlive is a PING to a node that owes no answer: see subscribe. It also
-// receives the answer to a repeated leave, because the answer to the first copy
-// has already gone to the leave's Reply.
+// keepAlive is a PING to a node that owes no answer: see subscribe.
 type keepAlive struct{}
 
 func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PING") }

@@ -62,10 +62,6 @@ func (l *Ordered) server(c *redis.Client) error {
 	return usable(o.Limiter, o.OnConnect)
 }
 
-// resendDelay is how long after connecting leaves are repeated when the node
-// may still have read the last connection.
-const resendDelay = time.Second
-
 // run connects, watches the connection, and connects again. It is a goroutine
 // of its own, from NewOrdered to Close. Only run calls Up and Down, so the
 // calls never overlap.
@@ -122,10 +118,6 @@ func (l *Ordered) run() {
 func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
-	if l.stale {
-		c.resendUntil, c.resend, c.resends = now+resendDelay, l.again, l.agains
-		l.stale, l.again, l.agains = false, nil, 0
-	}
 	l.subscribeTo(c, now)
 	for _, e := range l.kept {
 		if e.until > now {
@@ -171,7 +163,7 @@ func (l *Ordered) giveUpKept(cause error) (room bool) {
 // watch runs on run's goroutine while the connection lives. When it returns, c
 // is dead and settled, and its socket is closed.
 func (l *Ordered) watch(c *conn) {
-	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), resendDelay/4))
+	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), maxBackoff/4))
 	defer tick.Stop()
 	seen := progress{at: l.now()}
 	for alive := true; alive; {
@@ -198,9 +190,6 @@ func (l *Ordered) watch(c *conn) {
 	}
 	discard(c.nc)
 	<-c.done
-	if l.stale = c.owed || c.resends > 0; l.stale {
-		l.again, l.agains = c.resend, c.resends
-	}
 }
 
 // progress is how many answers a connection had when inspect last saw the
@@ -233,18 +222,6 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 	}
 	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.Len() == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
 		c.pushOwn(keepAlive{}, now)
-		c.wakeWriter()
-	}
-	// By now the node has most likely read everything from the old connection.
-	// Send each leave once more, so that it comes after that.
-	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
-		c.closeBatch()
-		c.out = append(c.out, c.resend...)
-		for range c.resends {
-			c.enter(entry{cmd: keepAlive{}, at: now})
-		}
-		c.pending += c.resends
-		c.resend, c.resends = nil, 0
 		c.wakeWriter()
 	}
 }
