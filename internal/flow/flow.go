@@ -55,7 +55,7 @@ func (f *flow) note() {
 }
 
 // Queued is a request that can wait for room at a node: a request of a claim or
-// of an operation on a record, or the end of a watch.
+// of an operation on a record.
 type Queued interface {
 	transport.Command
 	// Transmit sends the request, unless it is obsolete. It returns false if

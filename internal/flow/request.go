@@ -13,7 +13,6 @@ import (
 	"errors"
 
 	"github.com/quorate/quorate/internal/fault"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
@@ -94,23 +93,11 @@ func (l *Connection) Reload(c transport.Command) {
 	l.Send(append(cmds, c)...)
 }
 
-// Transmit implements [Queued].
-func (c *Request) Transmit(l *Connection) bool {
-	return l.Link.Append(c, transport.Normal) != transport.Full
-}
-
-// Notify sends a command whose answer does not matter: the end of a watch. It
-// waits behind the operations on records that wait for room, because thousands
-// of watches may end at once (TestManyWatchesSurviveAReconnect).
+// Notify sends a command that may be lost: the end of a watch, which the node
+// forgets by itself. Thousands of watches may end at once, so it is dropped if
+// the node has no room (TestManyWatchesSurviveAReconnect).
 func (l *Connection) Notify(command []byte) {
-	c := &Request{Command: command}
-	waits := l.Behind(protocol.Records) || !c.Transmit(l)
-	if waits && l.Put(protocol.Records, c) {
-		return
-	}
-	if waits {
-		l.Link.Append(c, transport.Certain) // the Quorum is closing: the command gets an error
-	}
+	l.Link.Append(&Request{Command: command}, transport.Normal)
 	l.Link.Flush()
 }
 
