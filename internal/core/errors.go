@@ -134,7 +134,7 @@ func (a *attempt) failureAt(now protocol.Time, err error) *fault.Failure {
 		ne := fault.NodeFailure{Addr: n.Addr}
 		switch answered, vote := a.claim.State.Node(i, now); {
 		case a.errs[i] != nil:
-			ne.Err = fault.NamesAge(a.errs[i])
+			ne.Err = a.errs[i]
 		case a.claim.State.Untouched(i):
 			ne.Err = errNotAsked
 		case !answered:

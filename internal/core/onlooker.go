@@ -126,7 +126,7 @@ func (o Onlooker) ask(ctx context.Context, question Question) ([]NodeAnswer, pro
 		all.Go(func() {
 			if command := question(nil, s, keys); command != nil {
 				s.Values, s.Err = n.Answer(ctx, command)
-				s.Err = fault.NamesAge(q.Members.CheckSet(n.Index, s.Err))
+				s.Err = q.Members.CheckSet(n.Index, s.Err)
 			}
 		})
 	}

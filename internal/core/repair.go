@@ -76,7 +76,7 @@ func (r *repairer) keepFailure(node int, rep *repair.Report) error {
 		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: r.q.Count() - 1}
 		for i, why := range few.Nodes {
 			if why != nil {
-				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: r.q.Addr(i), Err: fault.NamesAge(why)})
+				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: r.q.Addr(i), Err: why})
 			}
 		}
 		err = f

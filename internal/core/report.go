@@ -45,7 +45,6 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 	for _, n := range list {
 		all.Go(func() {
 			r := o.checkNode(ctx, n)
-			r.Err = fault.NamesAge(r.Err)
 			mu.Lock()
 			defer mu.Unlock()
 			if !over && report(r) {

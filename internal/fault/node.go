@@ -167,8 +167,6 @@ func Permanent(err error) bool {
 		// database.
 		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
-		// The server hides its version and is too old.
-		notInOld,
 		scriptLacksRight, aclFailure,
 	} {
 		if strings.Contains(msg, code) {
@@ -183,20 +181,6 @@ func Permanent(err error) bool {
 func Refused(err error) bool {
 	_, answered := errors.AsType[resp.Error](err)
 	return answered || Permanent(err) || errors.Is(err, ErrReplica) || errors.Is(err, resp.ErrProtocol)
-}
-
-const NeedsEffects = "its scripts cannot write after reading the clock; use Redis 5.0 or later, or Valkey"
-
-// notInOld is the error that servers before Redis 5 return for every script.
-const notInOld = "Write commands not allowed after non deterministic commands"
-
-// NamesAge adds ErrTooOld and what to do about it to an error that contains
-// notInOld: a server may hide its version.
-func NamesAge(err error) error {
-	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
-		return fmt.Errorf("%w: the server %w: %s", err, ErrTooOld, NeedsEffects)
-	}
-	return err
 }
 
 // ClusterMode reports whether err is one that only servers in cluster mode

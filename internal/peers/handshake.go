@@ -179,7 +179,8 @@ func suits(info transport.Info) error {
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 5 {
-		return fmt.Errorf("server version %s %w: %s", info.Version, fault.ErrTooOld, fault.NeedsEffects)
+		return fmt.Errorf("server version %s %w: its scripts cannot write after reading the clock; use Redis 5.0 or later, or Valkey",
+			info.Version, fault.ErrTooOld)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fau
 		if fault.Permanent(err) {
 			refused |= 1 << i
 		}
-		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: fault.NamesAge(err)})
+		f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
 	}
 	f.Votes = bits.OnesCount32(good & sets.All())
 	return f, sets.Met(good), refused != 0 && sets.Blocked(refused)
