@@ -136,36 +136,6 @@ var restart = generator{
 	},
 }
 
-// stale: an attempt that only one node has heard of waits, while another claim
-// passes through the other two; one of those forgets, and then it gets there.
-var stale = generator{
-	name: "stale",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Skew = s.TTL / 2
-		s.Guard = 2*s.TTL + 2*s.Skew
-		s.Length = s.Guard + 6*s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b, c := ns[0], ns[1], ns[2]
-		slow, fast := w.Procs[0], w.Procs[1]
-		slow.Wall, fast.Wall = -w.Skew/2, w.Skew/2
-		fast.Cut(c)
-		slow.Cut(a, b)
-		// The attempt starts at any time from a lease before the restart to the
-		// end of the guard time.
-		at := w.TTL
-		start := time.Duration(w.RNG.Int64N(int64(w.TTL + w.Guard)))
-		e := slow.Parts[0]
-		w.At(start, func() { e.Acquire(false) })
-		w.At(at, func() { fast.Parts[0].Acquire(false) })
-		w.At(at+w.NodeTimeout, func() { fast.Parts[0].Release() })
-		w.At(at+2*w.NodeTimeout, func() { w.Wipe(a, w.RNG.IntN(4) == 0) })
-		w.At(at+2*w.NodeTimeout+w.Guard-w.Around(w.NodeTimeout), func() { slow.To(a).Heal(w.RNG.IntN(4) == 0) })
-	},
-}
-
 // cutoff: a holder or waiter is cut off, from some nodes or all, for about a
 // lease, and another claim takes over.
 var cutoff = generator{
@@ -237,40 +207,5 @@ var permits = generator{
 			p.Cut(w.Nodes[w.RNG.IntN(len(w.Nodes))])
 		}
 		w.AllLoop()
-	},
-}
-
-// fringe: a settle is all that a node hears of a claim for long after the join,
-// and then nothing more. Its lease must run from the settle.
-var fringe = generator{
-	name: "fringe",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Skew = s.TTL / 2
-		s.Delay, s.Jitter, s.Tail, s.Late = time.Millisecond/2, time.Millisecond/2, 0, 0
-		s.Length = 6 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b := ns[0], ns[1]
-		slow, fast := w.Procs[0], w.Procs[1]
-		slow.Wall, fast.Wall = -w.Skew/2, w.Skew/2
-		e, f := slow.Parts[0], fast.Parts[0]
-		// The third node's fence is high, so e must settle above its T0; with
-		// b's answer missing that takes a time-out.
-		fast.Cut(a, b)
-		w.Then(w.Delay, func() { f.Acquire(true) })
-		w.Then(w.NodeTimeout+4*w.Delay, func() {
-			slow.To(b).Cut(world.Answers)
-			e.Acquire(false)
-		})
-		w.Then(w.NodeTimeout+4*w.Delay, func() { slow.Mend(b) })
-		w.Then(4*w.Delay, func() {
-			for _, n := range ns {
-				slow.Cut(n)
-			}
-			fast.Mend(a, b)
-		})
-		w.Then(w.NodeTimeout, func() { f.Acquire(false) })
 	},
 }

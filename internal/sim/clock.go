@@ -92,39 +92,6 @@ var polling = generator{
 	},
 }
 
-// poisoned: the clock of one node is a year ahead, and a client whose clock is
-// so, too, has been there. Another node is too slow for a moment.
-var poisoned = generator{
-	name: "poisoned",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Length = 4 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		const year = 365 * 24 * time.Hour
-		ns := w.Shuffled()
-		wrong, right := w.Procs[0], w.Procs[1]
-		bad := ns[0]
-		bad.Clock.Offset += int64(year)
-		bad.Wrong = year
-		wrong.Off = year
-		wrong.Adjust()
-		f := right.Parts[0]
-		w.Then(w.Delay, func() { wrong.Parts[0].Acquire(true) })
-		w.Then(2*w.NodeTimeout, func() {
-			right.To(ns[1]).Cut(world.Requests)
-			f.Acquire(false)
-		})
-		w.Then(w.NodeTimeout+w.Around(4*w.Delay), func() { right.Mend(ns[1]) })
-		w.Then(w.TTL*3/4, func() {
-			if !w.Draining && f.Att != nil && !f.Att.InForce() {
-				w.Fail("stuck", "%v is not served though two nodes are well", f.Att)
-			}
-		})
-		w.Then(w.Delay, f.Release)
-	},
-}
-
 // forged: a record of the far future takes the place of what one node has, and
 // at times another node forgets. Runs and reads go on.
 var forged = forging("forged", func(w *trial.Schedule, _ *world.Node) protocol.Ticket {

@@ -89,11 +89,14 @@
 // # How schedules are made
 //
 // A generator draws a setting and plans what happens. "calm" and "storm" are
-// random, without faults and with any. The others are aims: each walks towards
-// one way in which the protocol would break if a rule were missing, and leaves
-// the details to chance, since random schedules alone do not get there.
-// TestMutants (make mutants) leaves out each rule in turn and demands that
-// its aim find the violation within so many seeds.
+// random, without faults and with any. In half of its schedules storm harms
+// holders: it cuts one off from a node, and then another node of its majority
+// fails. The other generators are aims: each walks towards one way in which the
+// protocol would break if a rule were missing, and leaves the details to chance,
+// since random schedules alone do not get there. A failure that takes no chance
+// is a trace, and has no aim. TestMutants (make mutants) leaves out rules, one at
+// a time, and demands that a generator find the violation within so many seeds.
+// TestTracesFindMutants demands that of the traces.
 //
 // # What is not simulated
 //

@@ -38,21 +38,21 @@ func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Wri
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, comesBack, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
-	foreign, shared, limping, overdue, barred, bygone, leaveAtOnce,
-	recorded, belated, bareMajority, minority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
+	restart, doubt, midsleep, nudge, crossing, cutoff, reborn, permits, unlike, killed, settledNodeGoes,
+	foreign, shared, limping, bygone, leaveAtOnce,
+	recorded, belated, bareMajority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
 	rush, evictions, evictionStorm,
-	hasty, congested, brimful, flood, unplugged, leaveRefused, recordsWait, throng, patchy,
-	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
-	wrongClock, polling, poisoned, forged, recordOfTheFuture,
+	flood, unplugged, patchy,
+	repairBeforeGuardEnds, losesDataAgain, listerLosesData, rolling,
+	wrongClock, polling, forged, recordOfTheFuture,
 	replica, swapped,
 	readers,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
-	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
+	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress, exchangeLate,
 	settingsChange, settingsRevert, settingsDiffer,
 	liar, twofold, starts, dies, returns, stops, powerless, slept, shorter, addresses,
-	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
+	localCalm, localStorm, localTokens, localMistake, localStopped, localRenewed,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

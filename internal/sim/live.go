@@ -135,48 +135,6 @@ var settledNodeGoes = generator{
 	},
 }
 
-// severed: of two waiters behind a holder each is settled on node a and on one
-// other node, where it is ahead of the other waiter. Then a goes down
-// permanently, and the holder leaves. The connections tell the claims that a is
-// gone, so one of the two settles on the nodes that are left, long before a
-// beat is due.
-var severed = generator{
-	name: "severed",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 3)
-		s.Eager, s.ShortHold = true, false // e and f are to be settled where they are not cut off
-		s.LatePush = 0                     // else a beat may be what ends the wait
-		s.Length = 4 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b, c := ns[0], ns[1], ns[2]
-		first, second := w.Procs[1], w.Procs[2]
-		d, e, f := w.Procs[0].Parts[0], first.Parts[0], second.Parts[0]
-		w.Then(w.Delay, func() { d.Acquire(false) })
-		w.Once(world.Holds(d), w.TTL, 0, func() {
-			first.Cut(c)
-			second.Cut(b)
-			e.Acquire(false)
-			f.Acquire(false)
-		})
-		w.Then(w.Slowest(), func() {
-			first.Mend(c)
-			second.Mend(b)
-		})
-		w.Then(w.Slowest(), func() {
-			a.Gone = true
-			a.Crash()
-			d.Release()
-		})
-		w.Once(func() bool { return world.Holds(e)() || world.Holds(f)() }, w.NodeTimeout/2+w.Slowest(), 0, func() {
-			if !world.Holds(e)() && !world.Holds(f)() {
-				w.Fail("late", "neither %s nor %s is served, though both know that a node is gone", e.Name, f.Name)
-			}
-		})
-	},
-}
-
 // leaveAtOnce: waiters that change their minds at once, on nodes that fail in
 // nothing.
 var leaveAtOnce = generator{
@@ -206,60 +164,6 @@ var amnesia = generator{
 			})
 		}
 		w.RandomFaults(w.RNG.IntN(4))
-	},
-}
-
-// joinTogether: all claims join at about the same time, pushes straggle, and
-// connections break.
-var joinTogether = generator{
-	name: "joinTogether",
-	set: func(r *rand.Rand, s *course.Setting) {
-		crossing.set(r, s)
-		s.Clean = false
-		s.LatePush, s.Lag = 2, 4*s.Jitter
-	},
-	plan: func(w *trial.Schedule) {
-		w.AllLoop()
-		for range w.RNG.IntN(10) {
-			w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
-				w.Procs[w.RNG.IntN(len(w.Procs))].To(w.Nodes[w.RNG.IntN(len(w.Nodes))]).Snap()
-			})
-		}
-	},
-}
-
-// halfway: e is settled on a and b while c still has it below f, which is
-// before e on a. Each is first where the other needs a vote, until e has been
-// settled on c as well.
-var halfway = generator{
-	name: "halfway",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 3)
-		s.Skew = s.TTL / 2
-		s.Guard = 2*s.TTL + 2*s.Skew
-		s.Length = 4 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b, c := ns[0], ns[1], ns[2]
-		pe, pf, pg := w.Procs[0], w.Procs[1], w.Procs[2]
-		e, f, g := pe.Parts[0], pf.Parts[0], pg.Parts[0]
-		pe.Wall, pf.Wall, pg.Wall = -w.Skew/2, 0, w.Skew/2
-		w.LateMessages = false
-		rtt := 4*(w.Delay+w.Jitter) + w.Tail
-		pg.Cut(a) // g passes through b alone, so that e must settle above T0
-		pg.Cut(c)
-		pe.Cut(a, b)
-		pf.Cut(b)
-		w.Then(w.Delay, func() { g.Acquire(true) })
-		w.Then(w.NodeTimeout+rtt, func() { e.Acquire(false) })
-		w.Then(w.Around(rtt), func() { f.Acquire(false) })
-		w.Then(w.Around(rtt), func() {
-			pe.Cut(c)
-			pe.Mend(a, b)
-		})
-		w.Then(w.NodeTimeout+w.Around(rtt), func() { pe.To(c).Heal(true) })
-		w.Then(w.NodeTimeout, func() { pf.To(b).Heal(w.RNG.IntN(2) == 0) })
 	},
 }
 

@@ -47,46 +47,6 @@ func localOnly(r *rand.Rand, s *course.Setting, callers int) {
 
 func readWrite(s *course.Setting) { s.Reading, s.Capacity, s.Weights = 3, 1<<30, []uint64{1, 1 << 30} }
 
-// localBusy: the callers of one process hand the claim over all the time, and a
-// caller of another process waits. Turns are short, so that there may be many,
-// or long.
-var localBusy = generator{
-	name: "localBusy",
-	set: func(r *rand.Rand, s *course.Setting) {
-		localOnly(r, s, 4)
-		s.TTL = 8 * time.Second
-		s.Guard = 2*s.TTL + 2*s.Skew
-		s.Hold = s.TTL / time.Duration([...]int{2000, 20}[r.IntN(2)])
-		s.Think = s.Hold / 10
-		s.Length = 3 * s.TTL / 2
-	},
-	plan: func(w *trial.Schedule) {
-		w.Procs[0].Parts[0].Loop()
-		other := w.Procs[1].Parts[0].Value.Callers[0]
-		w.Then(w.TTL/100, func() { other.Lock(process.Write, false) })
-	},
-}
-
-// localReaders: more readers come before the others have left. A writer waits
-// in their process, or in another one.
-var localReaders = generator{
-	name: "localReaders",
-	set: func(r *rand.Rand, s *course.Setting) {
-		localOnly(r, s, 5)
-		readWrite(s)
-		s.Hold, s.Think = s.TTL/400, s.TTL/8000
-		s.Length = 5 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		of := w.Procs[w.RNG.IntN(2)].Parts[0].Value
-		for _, c := range w.Procs[0].Parts[0].Value.Callers[1:] {
-			c.Auto, c.Only = true, process.Read
-			c.Rest()
-		}
-		w.Then(w.Around(w.Hold), func() { of.Callers[0].Lock(process.Write, false) })
-	},
-}
-
 // localTokens: two callers hand the claim over until its tokens are used up.
 // Then a process whose clock is behind gets the next ticket.
 var localTokens = generator{

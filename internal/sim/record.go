@@ -114,42 +114,6 @@ var bareMajority = generator{
 	},
 }
 
-// minority: what a holder records reaches one node; two processes read, each
-// from other nodes.
-var minority = generator{
-	name: "minority",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
-		s.Hold, s.Think = s.TTL/20, s.TTL/4
-		s.Length = 2 * s.Guard
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b, c := ns[0], ns[1], ns[2]
-		p := w.Procs[0]
-		e := p.Parts[0]
-		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(w, e), w.TTL, 0, func() {
-			p.Cut(b, c)
-		})
-		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
-			p.Pause()
-			c.Pause()
-		})
-		w.Then(w.Around(w.TTL), func() {
-			c.Resume()
-			a.Pause()
-		})
-		w.Then(w.Around(w.TTL), func() {
-			a.Resume()
-			p.Resume()
-			p.Mend(b)
-			p.To(c).Heal(true)
-		})
-	},
-}
-
 // runFindsMinority: what a holder records reaches one node before it dies; the
 // next one begins its run there and finds it; and then others are asked.
 var runFindsMinority = generator{

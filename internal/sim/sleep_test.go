@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
@@ -25,7 +27,8 @@ func TestClocksOfProcessesNeverGoBack(t *testing.T) {
 			p.Sleep(time.Second, true)
 		},
 	} {
-		g := generator{name: "sleep", set: nap.set, plan: func(w *trial.Schedule) {
+		set := func(r *rand.Rand, s *course.Setting) { plain(r, s, 1); s.Length = 4*s.Guard + 4*s.TTL }
+		g := generator{name: "sleep", set: set, plan: func(w *trial.Schedule) {
 			p := w.Procs[0]
 			highest := p.Local(w.Now)
 			w.At(500*time.Millisecond, func() { p.Sleep(time.Second, false) })

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -263,11 +262,6 @@ func (c *cables) Mend(ns ...*Node) {
 	for _, n := range ns {
 		c.To(n).Heal(false)
 	}
-}
-
-// AllAnswered: no request is under way.
-func (c *cables) AllAnswered() bool {
-	return !slices.ContainsFunc(c.Links, func(l *Link) bool { return l.pending > 0 })
 }
 
 // reaches: a question to the node would be answered.
