@@ -81,7 +81,7 @@ GOTEST = $(RUN) -vet=off
 SERVERS := ./internal/doccheck ./internal/operator ./internal/chaos ./internal/bench ./internal/bench/libraries ./internal/compat ./internal/release ./compat/goose ./compat/migrate
 
 # The end-to-end tests that do so, too.
-FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermitsInUse|CostOfManyWaiters|ThreeClusters|ThreeSentinelSets|ClusterOfThree|SentinelOfThree|ClusterMove|ExchangeUnderLoad|Burst|FleetConnectsAtOnce|ManyQuorums|ManyLeasesSurviveAReconnect|OnceFleet|LeaderFleet|LeaderSuccession|OneOfManyTries|FleetMoves)$$
+FLEETS := ^Test(CloseDeliversEarlierUnlocks|CounterFile|Share|CostWithManyPermitsInUse|CostOfManyWaiters|ThreeClusters|ThreeSentinelSets|ClusterOfThree|SentinelOfThree|ClusterMove|ExchangeUnderLoad|Burst|FleetConnectsAtOnce|ManyQuorums|ManyLeasesSurviveAReconnect|OnceFleet|LeaderFleet|LeaderTransfers|LeaderSuccession|OneOfManyTries|FleetMoves)$$
 
 # Other stages run TestSchedules and TestCompatibility.
 SKIP := -skip '$(FLEETS)|^TestSchedules$$|^TestCompatibility$$'

@@ -105,6 +105,7 @@ func (v *view) claims() []*merged {
 
 func (m *merged) claim() Claim {
 	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight), Votes: bits.OnesCount32(m.voted)}
+	c.ID, c.Priority = script.ParseCandidate(m.Owner)
 	if c.Host, c.PID, c.Label, c.Note = script.ParseOwner(m.Owner); m.Weight == protocol.Writer {
 		c.Weight, c.Writer = 1, true
 	}

@@ -38,16 +38,19 @@ const (
 type Claim struct {
 	// Token of its first hold, as returned by [quorate.Lease]; a waiter's token
 	// is not final.
-	Token  uint64
-	Host   string        // the process's host
-	PID    int           // the process's ID on that host
-	Label  string        // the process's label; see [quorate.WithOwner]; empty if not set
-	Note   string        // the claim's note; see [quorate.WithNote]; empty if not set
-	Since  time.Time     // when it asked for the name, by the nodes' clocks
-	Left   time.Duration // time left on its lease unless it is renewed
-	Weight int64         // number of permits; 1 except for semaphores
-	Writer bool          // whether it is a writer of an rwmutex
-	Votes  int           // number of nodes that vote for it
+	Token uint64
+	Host  string // the process's host
+	PID   int    // the process's ID on that host
+	Label string // the process's label; see [quorate.WithOwner]; empty if not set
+	Note  string // the claim's note; see [quorate.WithNote]; empty if not set
+	ID    string // the ID of a participant in an election; see leader.WithID; empty if not set
+	// The priority of a participant in an election; see leader.WithPriority.
+	Priority int
+	Since    time.Time     // when it asked for the name, by the nodes' clocks
+	Left     time.Duration // time left on its lease unless it is renewed
+	Weight   int64         // number of permits; 1 except for semaphores
+	Writer   bool          // whether it is a writer of an rwmutex
+	Votes    int           // number of nodes that vote for it
 	// For a holder: only a bare majority votes for it even though another node
 	// is answering, so the hold ends if one of them is restarted.
 	Bare bool

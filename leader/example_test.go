@@ -112,6 +112,65 @@ func ExampleElection_Campaign() {
 	// resigned: <nil>
 }
 
+// A leader hands over to the candidate that an operator has chosen.
+func ExampleElection_TransferTo() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, there := leader.New(q, "mailer", leader.WithID("host-a")), leader.New(q, "mailer", leader.WithID("host-b"))
+	if err := here.Campaign(ctx, ""); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(errors.Is(here.TransferTo(ctx, "host-b"), leader.ErrNoCandidate)) // it is not waiting yet
+	led := make(chan error)
+	go func() { led <- there.Campaign(ctx, "") }()
+	for errors.Is(here.TransferTo(ctx, "host-b"), leader.ErrNoCandidate) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println(<-led, here.Lease() == nil, there.Lease() != nil)
+	_ = there.Resign(ctx)
+	// Output:
+	// true
+	// <nil> true true
+}
+
+// The process in the first data center should lead when it can. A leader
+// elsewhere looks between two pieces of work, and hands over.
+func ExampleElection_Outranked() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, quorate.WithTTL(time.Second)) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	second := leader.New(q, "mailer", leader.WithID("dc-2"), leader.WithPriority(0), leader.WithOneTerm())
+	first := leader.New(q, "mailer", leader.WithID("dc-1"), leader.WithPriority(1))
+	led := make(chan error)
+	err = second.Run(ctx, leader.Callbacks{
+		OnStartedLeading: func(work context.Context, _ quorate.Lease) {
+			go func() { led <- first.Campaign(ctx, "") }() // it has just come up
+			for work.Err() == nil {
+				if better, err := second.Outranked(work); err == nil && better {
+					fmt.Println("a better candidate is waiting")
+					return
+				}
+				time.Sleep(10 * time.Millisecond) // a piece of work
+			}
+		},
+	})
+	fmt.Println(err, <-led)
+	_ = first.Resign(ctx)
+	// Output:
+	// a better candidate is waiting
+	// <nil> <nil>
+}
+
 // The leader's address changes during its term.
 func ExampleElection_Proclaim() {
 	ctx := context.Background()

@@ -25,6 +25,7 @@
 //   - [quorate.ErrHeld]: another participant is the leader or is ahead in the
 //     queue;
 //   - [ErrNoLeader]: there is no leader;
+//   - [ErrNoCandidate]: no candidate with the given ID is waiting;
 //   - [quorate.ErrNoQuorum]: too few nodes answered. A waiting call returns it
 //     early if so many nodes refuse permanently that waiting is pointless;
 //   - [quorate.ErrLost]: the term ended before the participant resigned;
@@ -69,12 +70,14 @@ type Election struct {
 	_    core.NoCopy
 	q    *core.Quorum
 	spec *core.Spec
+	own  *core.Spec // of the claims with which it campaigns: they show who it is
 	reg  *core.Register
 	name string
 	set  settings
 	err  error // of the name, the id or the value; every call tells it
 
-	turn chan struct{} // full while a goroutine campaigns, or runs
+	turn    chan struct{} // full while a goroutine campaigns, or runs
+	stepped string        // the last claim that it has stepped back for; written in its turn only
 
 	mu      sync.Mutex
 	running bool
@@ -86,13 +89,16 @@ type term struct {
 	lease  *core.Lease
 	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
+
+	drain func()     // ends the context of OnStartedLeading; nil without Run
+	next  *successor // chosen by TransferTo under Run; Election.mu guards it until Election.term is another
 }
 
 // New returns a participant in the election of the given name.
 //
-// Options: [WithID], [WithValue], [WithOneTerm], [quorate.WithTTL],
-// [quorate.WithNodeTimeout], [quorate.WithMaxHold], [quorate.WithoutRenewal]
-// and [quorate.WithWarning]. The last five default to the settings of q. New
+// Options: [WithID], [WithPriority], [WithValue], [WithOneTerm],
+// [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. The last five default to the settings of q. New
 // panics if an option is invalid or nil. Every call reports an invalid name
 // (empty, longer than 1024 bytes, or with braces), ID (longer than [MaxID], not
 // UTF-8) or value (longer than [MaxValue], not UTF-8).
@@ -106,7 +112,10 @@ func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election
 		e.err = err
 		return e
 	}
-	e.spec, e.reg = spec, c.Register(spec)
+	e.spec, e.own, e.reg = spec, spec, c.Register(spec)
+	if text := set.candidate(); text != "" {
+		e.own = spec.WithNote(text)
+	}
 	return e
 }
 

@@ -18,6 +18,9 @@ type settings struct {
 	*setup.Settings
 	id, value string
 	oneTerm   bool
+	named     bool // WithID was given
+	ranked    bool // WithPriority was given
+	priority  int
 }
 
 // Limits, in bytes. Every node stores both, and every observer gets them.
@@ -35,7 +38,7 @@ func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
 			o.set(&set)
 		}
 	}
-	if set.id == "" {
+	if set.named = set.id != ""; !set.named {
 		set.id = fmt.Sprintf("%s:%d:%s", script.Hostname(), os.Getpid(), rand.Text()[:8])
 	}
 	return set
@@ -51,6 +54,16 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: the id %q is not UTF-8", fault.ErrInvalid, s.id)
 	}
 	return checkValue(s.value)
+}
+
+// candidate returns what the claims of this participant show. It is empty if
+// the participant has neither an ID of its own nor a priority, or if the ID
+// does not fit on a line.
+func (s *settings) candidate() string {
+	if !s.named && !s.ranked || setup.CheckNote(s.id) != nil {
+		return ""
+	}
+	return script.Candidate(s.id, s.priority)
 }
 
 func checkValue(value string) error {
@@ -77,6 +90,12 @@ func (own) Apply(*setup.Settings) {}
 // has no effect on the election, and participants may share an ID. The default
 // consists of the host, the process and a random part. The ID must be UTF-8 and
 // at most [MaxID] bytes long.
+//
+// [Election.TransferTo] finds participants with this option by their ID, if that
+// has at most 200 bytes, all printable. Give it to all participants: those with
+// neither this option nor [WithPriority] let no other one go first. A
+// participant that others wait behind reads the record once before it leads, to
+// see whether one of them should, which takes a round trip.
 func WithID(id string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.id = id }}
 }
@@ -87,6 +106,18 @@ func WithID(id string) quorate.LeaderOption {
 // long.
 func WithValue(value string) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.value = value }}
+}
+
+// WithPriority sets the priority of this participant. It counts only when a
+// leader with this option hands over: when [Election.Resign] or
+// [Election.Run] ends a term, the waiting candidate with the highest priority
+// leads next. For that the leader reads the queue first, if it knows that a
+// candidate is waiting. The candidates need WithPriority or [WithID]; without
+// WithPriority the priority is 0. A leader that dies or loses its term hands
+// over to nobody, so the next in line leads. Priorities never end a term: see
+// [Election.Outranked].
+func WithPriority(n int) quorate.LeaderOption {
+	return own{set: func(s *settings) { s.priority, s.ranked = n, true }}
 }
 
 // WithOneTerm makes [Election.Run] return at the end of the first term. By

@@ -15,10 +15,10 @@ import (
 // from a separate goroutine.
 type Callbacks struct {
 	// OnStartedLeading does the leader's work. It is required. Its context ends
-	// when Run's context does or when the term is lost, no later than a lock's
-	// context would. In the latter case, [context.Cause] returns [quorate.ErrLost]
-	// or [quorate.ErrClosed]. The token of lease is the term. Run never gives up
-	// the leadership before OnStartedLeading has returned.
+	// when Run's context does, when TransferTo is called, or when the term is lost,
+	// no later than a lock's context would. If the term is lost, [context.Cause]
+	// returns [quorate.ErrLost] or [quorate.ErrClosed]. The token of lease is the
+	// term. Run never gives up the leadership before OnStartedLeading has returned.
 	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
 
 	// OnStoppedLeading is called once for each OnStartedLeading, after
@@ -124,8 +124,9 @@ func (e *Election) endRun() {
 // lead is one term under Run. What follows the callback is deferred, so that it
 // happens also when that panics.
 func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) {
-	e.become(t)
 	inner, stop := t.lease.Derive(ctx)
+	t.drain = stop
+	e.become(t)
 	defer func() {
 		if cb.OnStoppedLeading != nil {
 			cb.OnStoppedLeading(core.WrapError("lead", e.name, err))
@@ -134,7 +135,7 @@ func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) 
 	defer func() {
 		stop()
 		e.become(nil)
-		err = e.end(t)
+		err = e.handOver(t)
 	}()
 	cb.OnStartedLeading(inner, t.lease)
 	return nil
@@ -203,7 +204,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 		if ctx.Err() != nil || !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
 			return err
 		}
-		_ = e.end(t)
+		_ = e.end(t, nil)
 	}
 	e.become(nil)
 	for again := (core.Retry{}); ; {
@@ -266,7 +267,7 @@ func (e *Election) resign(ctx context.Context) error {
 	if t == nil {
 		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
-	if err := e.end(t); err != nil {
+	if err := e.handOver(t); err != nil {
 		return err
 	}
 	return t.lease.Hold().Released(ctx)

@@ -44,6 +44,8 @@ type term struct {
 	ctx   context.Context
 	lease quorate.Lease
 	leave chan struct{} // close it, and OnStartedLeading returns
+
+	panics chan struct{} // close it, and OnStartedLeading panics
 }
 
 func newStage() *stage { return &stage{started: make(chan term, 100), stopped: make(chan error, 100)} }
@@ -51,9 +53,13 @@ func newStage() *stage { return &stage{started: make(chan term, 100), stopped: m
 func (s *stage) callbacks() leader.Callbacks {
 	return leader.Callbacks{
 		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
-			tm := term{ctx, lease, make(chan struct{})}
+			tm := term{ctx, lease, make(chan struct{}), make(chan struct{})}
 			s.started <- tm
-			<-tm.leave
+			select {
+			case <-tm.leave:
+			case <-tm.panics:
+				panic("boom")
+			}
 		},
 		OnStoppedLeading: func(err error) { s.stopped <- err },
 	}

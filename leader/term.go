@@ -27,20 +27,29 @@ type record struct {
 // other error.
 func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	t := &term{}
-	var err error
-	if t.lease, err = e.q.AcquireLease(ctx, e.spec, false, new(core.Single)); err != nil {
-		return nil, err
+	for steps := true; steps; {
+		var err error
+		if t.lease, err = e.q.AcquireLease(ctx, e.own, false, new(core.Single)); err != nil {
+			return nil, err
+		}
+		if steps = e.stepsBack(ctx, t.lease); steps {
+			_ = t.lease.Release()
+		}
 	}
 	t.since = time.Now()
 	// Invariant: a majority has recorded the term before Campaign or Run report
 	// it. So a process that acts as a leader is found by every process that
 	// asks for one.
 	if err := e.write(ctx, t, value); err != nil {
-		_ = e.end(t)
+		_ = e.end(t, nil)
 		return nil, err
 	}
 	return t, nil
 }
+
+// lastWrite is in term.writes when the term has made its last write, so that no
+// other write gets a higher seq.
+const lastWrite = 1 << 62
 
 // write records the value under the term, for as long as that lasts.
 func (e *Election) write(ctx context.Context, t *term, value string) error {
@@ -54,9 +63,12 @@ func (e *Election) write(ctx context.Context, t *term, value string) error {
 	}
 	led, stop := t.lease.Derive(ctx)
 	defer stop()
-	if n := t.writes.Add(1) - 1; n == 0 {
+	switch n := t.writes.Add(1) - 1; {
+	case n >= lastWrite:
+		return &fault.Failure{Err: fault.ErrNotHeld} // the term ends at this moment
+	case n == 0:
 		err = e.reg.PutFirst(led, t.lease.Hold(), text)
-	} else {
+	default:
 		err = e.reg.Put(led, t.lease.Hold(), n, text, 0)
 	}
 	if over := t.over(); over != nil {
@@ -77,18 +89,25 @@ func (t *term) over() error {
 	}
 }
 
-// end gives the term up. It does not wait for the nodes, and fails when the
-// term had ended by itself.
-func (e *Election) end(t *term) error {
+// end gives the term up, and names its successor if there is one. It does not
+// wait for the nodes, and fails when the term had ended by itself.
+func (e *Election) end(t *term, next *successor) error {
 	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
 		t.lease.End(t.lease.Hold().Cause()) // its timer is just about to tell
 	}
 	span, lost := t.lease.Finish(fault.ErrReleased)
 	defer span.ReportHoldEnd()
-	if lost != nil {
+	n := t.writes.Swap(lastWrite)
+	switch {
+	case lost != nil:
 		t.lease.Hold().Release() // see localqueue.Unlock
 		return &fault.Failure{Err: lost}
+	case n < lastWrite: // otherwise another goroutine is ending it
+		var last []byte
+		if next != nil {
+			last, _ = json.Marshal(next)
+		}
+		e.reg.Retire(t.lease.Hold(), n, e.spec.Set.Retention, last)
 	}
-	e.reg.Retire(t.lease.Hold(), t.writes.Add(1)-1, e.spec.Set.Retention)
 	return nil
 }

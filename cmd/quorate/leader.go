@@ -23,6 +23,7 @@ import (
 type leaderJob struct {
 	lockJob
 	id, value string
+	priority  int
 	again     bool
 	who       bool
 	json      bool
@@ -77,6 +78,7 @@ if there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().StringVar(&j.id, "id", "", "the leader's id (default: host, process and a random suffix)")
+	cmd.Flags().IntVar(&j.priority, "priority", 0, "its priority when a leader hands over: the waiting process with the highest one leads next (give it to all)")
 	cmd.Flags().StringVar(&j.value, "value", "", "a value to publish with the leader, such as its address")
 	cmd.Flags().BoolVar(&j.again, "again", false, "queue again after the leadership is lost")
 	cmd.Flags().BoolVar(&j.who, "who", false, "print the leader")
@@ -96,7 +98,11 @@ func (j *leaderJob) lead(cmd *cobra.Command, args []string) error {
 	for {
 		var g *leaderGrip
 		j.grip = func(q *quorate.Quorum, name string) grip {
-			g = &leaderGrip{e: leader.New(q, name, leader.WithID(j.id)), value: j.value}
+			opts := []quorate.LeaderOption{leader.WithID(j.id)}
+			if cmd.Flags().Changed("priority") {
+				opts = append(opts, leader.WithPriority(j.priority))
+			}
+			g = &leaderGrip{e: leader.New(q, name, opts...), value: j.value}
 			return g
 		}
 		err := j.start(cmd, args)

@@ -49,7 +49,7 @@ var trivial = map[string]string{
 	"quoratetest.Cluster.Stop": "docs/learn/testing.md", "quoratetest.Cluster.Start": "docs/learn/testing.md", "quoratetest.Cluster.Forget": "docs/learn/testing.md",
 	"quoratetest.Cluster.Partition": "docs/learn/testing.md", "quoratetest.Cluster.Delay": "docs/learn/testing.md",
 
-	"leader.New": "the package's example", "leader.WithID": "the package's example", "leader.WithValue": "Observe", "leader.WithOneTerm": "Run",
+	"leader.New": "the package's example", "leader.WithID": "the package's example", "leader.WithValue": "Observe", "leader.WithOneTerm": "Run", "leader.WithPriority": "Outranked",
 	"leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
 }
 

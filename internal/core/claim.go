@@ -7,6 +7,7 @@ package core
 // all claims that this process has seen.
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -47,9 +48,10 @@ type Spec struct {
 	note string
 }
 
-func (s *Spec) withNote(note string) *Spec {
+// WithNote returns a copy whose claims show the note, after the one that s has.
+func (s *Spec) WithNote(note string) *Spec {
 	c := *s
-	c.note = " " + note
+	c.note = cmp.Or(s.note, " ") + note
 	return &c
 }
 

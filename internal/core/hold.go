@@ -44,7 +44,7 @@ func (q *claims) Begin(ctx context.Context, s *Spec, try bool, o Owner) (*Pendin
 		return nil, &fault.Failure{Err: err}
 	}
 	if note != "" {
-		s = s.withNote(note)
+		s = s.WithNote(note)
 	}
 	if err := q.Members.CheckSettings(s.Set); err != nil {
 		return nil, &fault.Failure{Err: err}

@@ -30,6 +30,9 @@ var none Hold
 // without mu, because it does not change after admission.
 func (h Hold) Token(n int) uint64 { return uint64(h.a.claim.State.Ticket())*MaxPasses + uint64(n) }
 
+// ID returns the id of the claim, as nodes report it.
+func (h Hold) ID() string { return h.a.claim.State.ID.String() }
+
 // Valid reports whether the claim is held now.
 func (h Hold) Valid() bool { return h.HoldState().Valid }
 

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/fault"
@@ -103,13 +104,13 @@ func (o Onlooker) Ask(ctx context.Context, question Question) ([]NodeAnswer, pro
 		}
 		return all, protocol.Majority(len(q.Seeds.Live())), nil
 	}
-	said, sets := o.ask(ctx, question)
+	said, sets := o.ask(ctx, false, question)
 	return said, sets, nil
 }
 
 // ask is Ask for a set that is known. It waits for a node that hangs as long as
-// a claim waits for its farthest node.
-func (o Onlooker) ask(ctx context.Context, question Question) ([]NodeAnswer, protocol.Quorums) {
+// a claim waits for its farthest node, unless a majority is enough.
+func (o Onlooker) ask(ctx context.Context, enough bool, question Question) ([]NodeAnswer, protocol.Quorums) {
 	q := o.q
 	ctx, cancel := context.WithTimeout(ctx, q.Driver.LongestTimeout(&q.Set))
 	defer cancel()
@@ -120,6 +121,7 @@ func (o Onlooker) ask(ctx context.Context, question Question) ([]NodeAnswer, pro
 	list := q.Nodes.Live()
 	said := make([]NodeAnswer, len(list))
 	var all sync.WaitGroup
+	var answered atomic.Uint32
 	for i, n := range list {
 		s := &said[i]
 		s.Index, s.Addr, s.Server = n.Index, n.Addr, n.Info().Addr
@@ -127,6 +129,9 @@ func (o Onlooker) ask(ctx context.Context, question Question) ([]NodeAnswer, pro
 			if command := question(nil, s, keys); command != nil {
 				s.Values, s.Err = n.Answer(ctx, command)
 				s.Err = q.Members.CheckSet(n.Index, s.Err)
+				if bit := uint32(1) << n.Index; enough && s.Err == nil && sets.Met(answered.Or(bit)|bit) {
+					cancel()
+				}
 			}
 		})
 	}
@@ -173,7 +178,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if s.Capacity > 1 {
 		most = 100 // those behind them count as waiters
 	}
-	said, sets := o.ask(ctx, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
+	said, sets := o.ask(ctx, false, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(s.Name), most, 0)
 	})
 	// Indexed by node number.

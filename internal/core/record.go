@@ -21,7 +21,7 @@ import (
 // claims.
 type Record struct {
 	Exists bool          // something is recorded and has not been erased since
-	Value  []byte        // what
+	Value  []byte        // what; after Retire its message
 	Token  uint64        // of the hold that recorded or erased it; 0 when none ever did
 	Seq    uint64        // the number of the write within that hold
 	Left   time.Duration // time left of that hold's lease, as a majority sees it; 0 once it has ended
@@ -60,6 +60,12 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 	return r.run(ctx, none, func(io lease.RunIO) bool {
 		return run.Read(io, lease.RegisterOp{Op: protocol.OpRead, Alive: true})
 	})
+}
+
+// Peek is like Read, but it decides nothing, and the hold that recorded the
+// value may still be running.
+func (r *Register) Peek(ctx context.Context) (Record, error) {
+	return r.read(ctx, lease.RegisterOp{Op: protocol.OpRead}, protocol.Terms{})
 }
 
 // decide settles whether the value that the last run has left undecided is
@@ -194,10 +200,10 @@ func (r *Register) begin(ctx context.Context, h Hold, op lease.RegisterOp) error
 // Retire erases and releases the hold together, without waiting for the nodes.
 // Each node erases before it gives the vote to the next claim, because both
 // requests go to it in this order on one connection, even if they wait for room
-// (ClassOfRecord).
-func (r *Register) Retire(h Hold, seq uint64, keep time.Duration) {
+// (ClassOfRecord). Peek returns last, a message to whoever holds next.
+func (r *Register) Retire(h Hold, seq uint64, keep time.Duration, last []byte) {
 	if h.Valid() && !r.q.IsClosed() {
-		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
+		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep, Value: last}
 		r.start(&registerCall{op: lease.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
 	h.Release()

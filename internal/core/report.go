@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -258,4 +260,38 @@ func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
 	}
 	list := set.q.Clients.List()
 	return report.Merge(all[:], list, func(i int) bool { return setup.IsClusterClient(set.clients[i]) }, set.q.Set.Skew), nil
+}
+
+// Queue returns the claims that a majority of the nodes may have, in the order
+// of the highest ticket that a node shows for each. It waits for a majority
+// only. Nodes report only the first hundred claims.
+func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error) {
+	if err := o.q.Members.Await(ctx, true); err != nil {
+		return nil, err
+	}
+	said, sets := o.ask(ctx, true, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
+		return script.AppendInspect(dst, keys(name), 100, 0)
+	})
+	found, at, silent := map[string]script.Claim{}, map[string]uint32{}, sets.All()
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
+	for _, n := range said {
+		queue, err := script.DecodeInspect(n.Values)
+		if err = cmp.Or(n.Err, err); err != nil {
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
+			continue
+		}
+		silent &^= 1 << n.Index
+		for _, c := range queue.Claims {
+			at[c.ID] |= 1 << n.Index
+			if c.Ticket > found[c.ID].Ticket {
+				found[c.ID] = c
+			}
+		}
+	}
+	if answered := sets.All() &^ silent; !sets.Met(answered) {
+		f.Votes = bits.OnesCount32(answered)
+		return nil, f
+	}
+	maps.DeleteFunc(found, func(id string, _ script.Claim) bool { return !sets.Met(at[id] | silent) })
+	return slices.SortedFunc(maps.Values(found), func(a, b script.Claim) int { return cmp.Compare(a.Ticket, b.Ticket) }), nil
 }

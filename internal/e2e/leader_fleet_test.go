@@ -53,6 +53,8 @@ type member struct {
 	ended chan struct{}
 }
 
+func (m *member) id() string { return fmt.Sprint("p", m.Pid()) }
+
 // outset is the beginning of a term.
 type outset struct {
 	m    *member
@@ -69,7 +71,7 @@ func (f *fleet) join() {
 	f.mu.Lock()
 	f.members = append(f.members, m)
 	f.mu.Unlock()
-	if w.tell(f.t, "lead run"); len(f.members)%3 == 0 {
+	if w.tell(f.t, "lead run "+m.id()); len(f.members)%3 == 0 {
 		w.tell(f.t, "lead observe")
 	}
 	f.all.Go(func() {
@@ -203,18 +205,7 @@ func TestLeaderFleet(t *testing.T) {
 	// ends.
 	lookAway()
 	<-watched
-	var alive []*member
-	for _, m := range f.members {
-		if !f.killed(m) {
-			alive = append(alive, m)
-			m.tell(t, "lead ignore")
-			e2e.Receive(t, m.blind)
-		}
-	}
-	for _, m := range alive {
-		m.tell(t, "lead end")
-		e2e.Receive(t, m.ended)
-	}
+	f.goHome()
 	cancel()
 
 	f.mu.Lock()
@@ -229,6 +220,24 @@ func TestLeaderFleet(t *testing.T) {
 	t.Logf("%d terms of %d processes; a round trip takes %v", len(terms), len(f.members), ping(t, f.c.URLs()))
 	require.GreaterOrEqual(t, len(terms), len(took["resigns"]))
 	buried(t, f.c, mutex.New(q, "e"))
+}
+
+// goHome has the processes that live observe no more, and then campaign no
+// more.
+func (f *fleet) goHome() {
+	t := f.t
+	var alive []*member
+	for _, m := range f.members {
+		if !f.killed(m) {
+			alive = append(alive, m)
+			m.tell(t, "lead ignore")
+			e2e.Receive(t, m.blind)
+		}
+	}
+	for _, m := range alive {
+		m.tell(t, "lead end")
+		e2e.Receive(t, m.ended)
+	}
 }
 
 func (f *fleet) killed(m *member) bool {

@@ -22,10 +22,11 @@ func init() { modes["lead"] = (&candidate{}).obey }
 
 // candidate is a worker that campaigns. It obeys
 //
-//	lead run          campaigns, until the command to end
+//	lead run ID       campaigns, until the command to end
 //	lead observe      observes the leader, as long as it campaigns
 //	lead ignore       observes no more: ignores
 //	lead resign       ends its term, and campaigns again
+//	lead transfer ID  hands over to the candidate with that ID or, if that fails, as resign does
 //	lead write FILE FENCED
 //	                  writes to a store with its newest term: wrote TERM, or refused TERM
 //	lead end          resigns and campaigns no more: ended
@@ -36,6 +37,7 @@ func init() { modes["lead"] = (&candidate{}).obey }
 //	down TERM AT      it has ended, or its lease has, at the earliest then
 //	sees TERM         another term has been observed
 type candidate struct {
+	e      *leader.Election
 	ctx    context.Context
 	cancel context.CancelFunc
 	ignore func() // ends the observation; nil where there is none
@@ -49,9 +51,8 @@ func (c *candidate) obey(q *quorate.Quorum, name string, args []string) error {
 	case "run":
 		c.ctx, c.cancel = context.WithCancel(context.Background())
 		c.over, c.resign = make(chan error, 1), make(chan struct{})
-		go func() {
-			c.over <- leader.New(q, name).Run(c.ctx, leader.Callbacks{OnStartedLeading: c.lead})
-		}()
+		c.e = leader.New(q, name, leader.WithID(strings.Join(args[1:], "")))
+		go func() { c.over <- c.e.Run(c.ctx, leader.Callbacks{OnStartedLeading: c.lead}) }()
 	case "observe":
 		ctx, cancel := context.WithCancel(c.ctx)
 		over := make(chan struct{})
@@ -71,11 +72,14 @@ func (c *candidate) obey(q *quorate.Quorum, name string, args []string) error {
 			c.ignore()
 		}
 		fmt.Println("ignores")
-	case "resign":
-		select {
-		case c.resign <- struct{}{}:
-		case <-time.After(time.Second): // it has lost the term meanwhile
+	case "transfer":
+		ctx, cancel := context.WithTimeout(c.ctx, time.Second)
+		defer cancel()
+		if c.e.TransferTo(ctx, args[1]) != nil {
+			c.leave()
 		}
+	case "resign":
+		c.leave()
 	case "write":
 		ok, err := write(args[1], c.term.Load(), args[2] == "true")
 		switch {
@@ -94,6 +98,14 @@ func (c *candidate) obey(q *quorate.Quorum, name string, args []string) error {
 		fmt.Println("ended")
 	}
 	return nil
+}
+
+// leave has the leader end its term, unless it loses it.
+func (c *candidate) leave() {
+	select {
+	case c.resign <- struct{}{}:
+	case <-time.After(time.Second):
+	}
 }
 
 func (c *candidate) lead(ctx context.Context, lease quorate.Lease) {

@@ -133,12 +133,27 @@ func Hostname() string {
 	}, h)
 }
 
+// Candidate returns what precedes the note in the owner of a claim that belongs
+// to a candidate of an election. Neither the ID nor a note contains a tab.
+func Candidate(id string, priority int) string { return fmt.Sprintf("\t%d\t%s\t", priority, id) }
+
+// ParseCandidate is the inverse of Candidate. If the owner is not that of a
+// candidate, the ID is "".
+func ParseCandidate(owner string) (id string, priority int) {
+	if parts := strings.Split(owner, "\t"); len(parts) == 4 {
+		priority, _ = strconv.Atoi(parts[1])
+		id = parts[2]
+	}
+	return id, priority
+}
+
 // ParseOwner parses the owner of a claim: a channel of NewChannel, which is
 // PREFIX:push:HOST:PID:RANDOM[.LABEL], then a space and the note if there is
 // one. It counts fields from the end because PREFIX may contain colons. With
 // fewer than three fields it returns only the note; an unreadable PID is 0.
 func ParseOwner(owner string) (host string, pid int, label, note string) {
 	channel, note, _ := strings.Cut(owner, " ")
+	note = note[strings.LastIndexByte(note, '\t')+1:]
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
 		return "", 0, "", note

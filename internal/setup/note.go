@@ -24,10 +24,12 @@ func WithNote(ctx context.Context, note string) context.Context {
 // matches ErrInvalid.
 func NoteOf(ctx context.Context) (string, error) {
 	note, _ := ctx.Value(noteKey{}).(string)
-	return note, checkNote(note)
+	return note, CheckNote(note)
 }
 
-func checkNote(note string) error {
+// CheckNote fails with ErrInvalid if the note is too long or cannot be shown on
+// one line.
+func CheckNote(note string) error {
 	switch {
 	case len(note) > maxNote:
 		return fmt.Errorf("%w: WithNote: the note is %d bytes long; at most %d are allowed", fault.ErrInvalid, len(note), maxNote)

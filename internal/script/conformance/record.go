@@ -50,7 +50,7 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 			}
 		}
 		r.Stored = &protocol.Stored{Version: v, Erased: s.rng.IntN(4) == 0}
-		if !r.Stored.Erased && op != protocol.OpOpen {
+		if op != protocol.OpOpen { // an erasure may have a value, too
 			r.Stored.Value = make([]byte, s.rng.IntN(3)*s.rng.IntN(20))
 			for i := range r.Stored.Value {
 				r.Stored.Value[i] = byte(s.rng.Uint32()) // any bytes

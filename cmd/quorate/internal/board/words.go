@@ -68,13 +68,19 @@ func Process(c *inspect.Claim) string {
 	return s
 }
 
-// Claimant names the process of a claim, and the note of the claim if it has
-// one.
+// Claimant names the process of a claim, and what the claim says of itself.
 func Claimant(c *inspect.Claim) string {
-	if c.Note == "" {
-		return Process(c)
+	s := Process(c)
+	if c.ID != "" {
+		s += fmt.Sprintf(", ID %q", c.ID)
 	}
-	return fmt.Sprintf("%s, note %q", Process(c), c.Note)
+	if c.Priority != 0 {
+		s += fmt.Sprintf(", priority %d", c.Priority)
+	}
+	if c.Note != "" {
+		s += fmt.Sprintf(", note %q", c.Note)
+	}
+	return s
 }
 
 // Share says how much of a name a claim has or wants.

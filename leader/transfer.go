@@ -1,0 +1,203 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Handing over to a chosen candidate. Nodes admit the next claim in the queue.
+// So the leader leaves a message in its last write, the erasure of its record
+// that goes to each node just before the release: which claim is to lead. Take
+// the candidates B, C and D in this order, and a leader that has chosen C. B is
+// admitted, reads the message, and its token is below C's. So B releases its
+// claim and queues again behind D. C is admitted, and leads.
+//
+// If C has died, its claim stays ahead until its lease ends, one TTL at most.
+// Then D is admitted. Its token is above C's, so C is gone, and D leads.
+// Invariant: a candidate steps back at most once for a claim, whatever tokens
+// the nodes give. So without C, another one leads after one step back of each.
+
+// ErrNoCandidate ("no such candidate") means that no candidate with the given
+// ID is waiting.
+var ErrNoCandidate = errors.New("no such candidate")
+
+// successor is the claim that is to lead next.
+type successor struct {
+	Claim string `json:"next"`
+	Token uint64 `json:"token"` // a waiter's token never falls
+}
+
+// precedes reports whether the admitted claim id steps back for s. stepped is
+// the claim for which its participant has stepped back last.
+func (s *successor) precedes(id string, token uint64, stepped string) bool {
+	return s.Claim != id && s.Claim != stepped && token < s.Token
+}
+
+// candidate is a claim that waits behind the leader.
+type candidate struct {
+	successor
+	id       string
+	priority int
+}
+
+// candidates returns the candidates in a queue, without the leader's own claim.
+// If several have the same ID and priority, the last one counts: the others may
+// be of a process that was killed and restarted.
+func candidates(queue []script.Claim, own string) (all []candidate) {
+	for _, c := range queue {
+		id, priority := script.ParseCandidate(c.Owner)
+		if id == "" || c.ID == own {
+			continue
+		}
+		all = slices.DeleteFunc(all, func(o candidate) bool { return o.id == id && o.priority == priority })
+		all = append(all, candidate{successor{c.ID, uint64(c.Ticket) * core.MaxPasses}, id, priority})
+	}
+	return all
+}
+
+// highest returns the first candidate with the highest priority, nil if there
+// is no candidate.
+func highest(all []candidate) *candidate {
+	if len(all) == 0 {
+		return nil
+	}
+	best := slices.MaxFunc(all, func(a, b candidate) int { return cmp.Compare(a.priority, b.priority) })
+	return &best
+}
+
+// TransferTo hands the leadership over to the waiting candidate with the given
+// ID: see [WithID]. If several candidates have this ID, the first in line leads.
+// Candidates ahead of it go to the end of the queue, which takes a few round
+// trips. If the chosen candidate dies or stops waiting before it leads, the next
+// in line leads, after one TTL at most.
+//
+// While [Election.Run] is running, TransferTo ends the context of
+// OnStartedLeading, with the cause [quorate.ErrReleased], and returns. Run
+// hands over when OnStartedLeading has returned; until then, another TransferTo
+// may choose another candidate. Without Run, TransferTo waits until a majority
+// of the nodes has confirmed the end of the term, as [Election.Resign] does.
+//
+// TransferTo returns [ErrNoCandidate] if no candidate with that ID is among the
+// first hundred claims in the queue, [quorate.ErrNotHeld] if this participant
+// does not lead, and [quorate.ErrNoQuorum] if too few nodes answered. After an
+// error, [Election.Lease] tells whether this participant still leads.
+func (e *Election) TransferTo(ctx context.Context, id string) error {
+	e.usable()
+	t := e.current()
+	all, err := e.waiting(ctx, t)
+	i := slices.IndexFunc(all, func(c candidate) bool { return c.id == id })
+	switch {
+	case err != nil:
+	case i < 0:
+		err = fmt.Errorf("%w: no candidate with the ID %.250q is waiting; candidates need WithID", ErrNoCandidate, id)
+	default:
+		err = e.transfer(ctx, t, &all[i].successor)
+	}
+	return core.WrapError("transfer", e.name, err)
+}
+
+// transfer ends t in favor of next.
+func (e *Election) transfer(ctx context.Context, t *term, next *successor) error {
+	e.mu.Lock()
+	ours, drain := e.term == t, t.drain
+	switch {
+	case !ours:
+	case drain != nil:
+		t.next = next
+		drain()
+	default:
+		e.term = nil
+	}
+	e.mu.Unlock()
+	switch {
+	case !ours:
+		return &fault.Failure{Err: fault.ErrNotHeld}
+	case drain != nil:
+		return nil
+	}
+	if err := e.end(t, next); err != nil {
+		return err
+	}
+	return t.lease.Hold().Released(ctx)
+}
+
+// Outranked reports whether a candidate with a higher priority than that of
+// this leader is waiting: see [WithPriority]. A leader can call it between two
+// pieces of its work, and then resign, or return from OnStartedLeading. Nodes
+// are asked only if the leader knows that a claim is waiting, which it learns
+// within TTL/3. Outranked returns [quorate.ErrNotHeld] if this participant does
+// not lead, and [quorate.ErrNoQuorum] if too few nodes answered.
+func (e *Election) Outranked(ctx context.Context) (bool, error) {
+	e.usable()
+	t := e.current()
+	if t != nil && t.over() == nil && !t.lease.Hold().HoldState().Waiters {
+		return false, nil
+	}
+	all, err := e.waiting(ctx, t)
+	best := highest(all)
+	return best != nil && best.priority > e.set.priority, core.WrapError("outranked", e.name, err)
+}
+
+// waiting returns the candidates behind t, the current term.
+func (e *Election) waiting(ctx context.Context, t *term) ([]candidate, error) {
+	err := e.err
+	switch {
+	case err != nil:
+	case t == nil:
+		err = &fault.Failure{Err: fault.ErrNotHeld}
+	default:
+		err = t.over()
+	}
+	if err != nil {
+		return nil, err
+	}
+	queue, err := e.q.Onlooker().Queue(ctx, e.name)
+	return candidates(queue, t.lease.Hold().ID()), err
+}
+
+// handOver ends the term. With WithPriority it chooses the successor, unless
+// TransferTo has.
+func (e *Election) handOver(t *term) error {
+	if t.next == nil && e.set.ranked && t.lease.Hold().HoldState().Waiters {
+		ctx, cancel := context.WithTimeout(context.Background(), e.q.Rounds(e.set.Settings, 1))
+		all, err := e.waiting(ctx, t)
+		cancel()
+		if err != nil && t.over() == nil {
+			e.set.Logger.Warn("quorate: a leader could not compare priorities; the next in line leads", "name", e.name, "error", err)
+		}
+		if best := highest(all); best != nil {
+			t.next = &best.successor
+		}
+	}
+	return e.end(t, t.next)
+}
+
+// stepsBack reports whether the last leader has chosen another claim that is
+// waits behind. What cannot be read within a round trip does not count. Nothing
+// is read if no claim waits behind this one: the chosen one is known to a node
+// that votes for this one, and a node tells with its vote whether others wait.
+// Participants with neither an ID nor a priority don't read either.
+func (e *Election) stepsBack(ctx context.Context, l *core.Lease) bool {
+	if e.own == e.spec || !l.Hold().HoldState().Waiters {
+		return false
+	}
+	ctx, stop := l.Derive(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, e.q.Rounds(e.set.Settings, 1))
+	defer cancel()
+	rec, err := e.reg.Peek(ctx)
+	var next successor
+	if err != nil || rec.Exists || json.Unmarshal(rec.Value, &next) != nil || !next.precedes(l.Hold().ID(), l.Token(), e.stepped) {
+		return false
+	}
+	e.stepped = next.Claim
+	return true
+}
