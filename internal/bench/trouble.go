@@ -54,7 +54,7 @@ func away(st *stage, n servers.Nodes, trip time.Duration) (servers.Nodes, error)
 			return n, err
 		}
 		st.onClose(p.Close)
-		p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: trip / 2})
+		p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: trip / 2, Exact: true})
 		n.Ways[i] = p.Addr()
 	}
 	return n, nil

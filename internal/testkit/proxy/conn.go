@@ -180,6 +180,9 @@ func (p *pipe) deliver(x piece) bool {
 		case seen.Drop:
 		case time.Until(due) <= 0:
 			return p.forward(x)
+		case seen.Exact && seen.Delay <= time.Millisecond:
+			sleepExactly(time.Until(due))
+			continue
 		default:
 			timer = time.After(time.Until(due))
 		}

@@ -40,6 +40,10 @@ type Fault struct {
 	Loss int
 	Rate int // bytes per second of all connections of the proxy together; 0 is unlimited
 
+	// Exact keeps a delay of up to a millisecond to within some microseconds on
+	// Linux. A thread sleeps for each piece.
+	Exact bool
+
 	// Hold keeps the data, and delivers it in order when the fault is lifted: a
 	// partition that TCP survives.
 	Hold bool

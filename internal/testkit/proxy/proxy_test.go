@@ -149,6 +149,24 @@ func TestDelay(t *testing.T) {
 	assert.Equal(t, "y", receive(t, c, 1), "data that waits is judged by the new fault")
 }
 
+func TestExactDelay(t *testing.T) {
+	t.Parallel()
+	p := echo(t)
+	c := dialled(t, p)
+	p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: 200 * time.Microsecond, Exact: true})
+	for range 100 {
+		began := time.Now()
+		send(t, c, "x")
+		assert.Equal(t, "x", receive(t, c, 1))
+		assert.GreaterOrEqual(t, time.Since(began), 400*time.Microsecond)
+	}
+	p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: time.Hour, Exact: true})
+	send(t, c, "y")
+	silent(t, c)
+	p.Impose(proxy.Both, proxy.Any, proxy.Fault{})
+	assert.Equal(t, "y", receive(t, c, 1), "a long delay ends with its fault")
+}
+
 func TestJitterKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	p := echo(t)
