@@ -7,8 +7,8 @@
 -- The usual case: nobody has the name, and the ticket is above the fence. The
 -- fence is compared as a text, so it must have as many digits as the ticket.
 local below = 'R' .. A[2]
-if (state == '' or #state > #below and state < below and state > 'R' and string.byte(state, #below + 1) == 32)
-  and not K[6] and not A[8] and A[2] ~= '0' and not marker.err then
+if not K[6] and (state == '' or #state > #below and state < below and state > 'R' and string.byte(state, #below + 1) == 32)
+  and not A[8] and A[2] ~= '0' and not marker.err then
   local inc, born = string.match(marker, '^(%d+) (%d+) ')
   local micros, guard = clock[2] + 0, A[5] + 0
   local now = clock[1] * 1000 + (micros - micros % 1000) / 1000
@@ -24,7 +24,7 @@ end
 local id, wanted, px, keep, guard, flags = A[1], A[2], A[3], A[4], A[5], A[8] or '0'
 local capacity, weight = string.match(A[7] or '+1 1 ', '^%+(%d+) (%d+) $')
 local asks, owner = string.match(A[6], '^ (%d) (.*)$')
-asks = asks - 2
+asks = asks == '3' and '1' or '0' -- a number would be written anew
 --@ open
 local settle, list = flags % 8 >= 4, flags % 4 >= 2
 local patient = settle and flags + 0 < 8
