@@ -18,7 +18,13 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == silentCommand { // the process of a bench
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // BenchmarkLock is for profiles and for allocations per lock and unlock; for
 // times side by side use the command, whose libraries take turns.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"sync"
@@ -26,9 +28,9 @@ import (
 type fleet struct {
 	silent, clients, holds, waiters int
 	n                               servers.Nodes
-	sockets                         []net.Conn
 	quorums                         []*quorate.Quorum
 	held                            []*mutex.Mutex
+	subscribed                      []*exec.Cmd // of the silent connections
 }
 
 // With this ttl each lease is renewed every 40 s, which is 100 turns of the
@@ -37,20 +39,23 @@ const fleetTTL = 2 * time.Minute
 
 // capacity fills a node with the given number of connections, a tenth of which
 // are clients. There are ten holds, and two and a half waiters on one name, per
-// connection. Each connection takes an open file here and one at the server.
-// Each client takes one more here, for its timer.
+// connection. A server cannot have more connections than open files, and needs
+// some files for itself, so there may be fewer connections than asked for.
 func capacity(connections int) bench {
-	f := &fleet{clients: max(1, connections/10), holds: 10 * connections, waiters: connections * 5 / 2}
+	f := &fleet{holds: 10 * connections, waiters: connections * 5 / 2}
+	const others = 32 + 64 // of the server itself, and of clients that reconnect before it has closed their old connections
+	connections = max(2, min(connections, servers.OpenFiles()-others))
+	f.clients = max(1, connections/10)
 	f.silent = connections - f.clients
 	return bench{
 		Name: "capacity", Group: "capacity", Title: "one node",
 		Show: []string{
-			report.Count, report.EachClient, report.EachNode, report.EachNodeCPU,
-			report.ClientShare, report.ServerShare, report.HandOvers,
+			report.Count, report.EachClient, report.EachNode, report.EachAtRest, report.EachData,
+			report.EachNodeCPU, report.ClientShare, report.ServerShare, report.HandOvers,
 		},
 		open: func(_ context.Context, st *stage) error {
 			st.single = true
-			// On a busy machine clients reconnect before the server has closed their old connections.
+			// Redis lowers this to what its open files allow.
 			c, err := redistest.Run(1, redistest.WithArgs("--maxclients", strconv.Itoa(2*connections+100)))
 			if err != nil {
 				return err
@@ -63,13 +68,17 @@ func capacity(connections int) bench {
 					}
 					return nil
 				})
-				for _, s := range f.sockets {
-					_ = s.Close()
+				for _, c := range f.subscribed {
+					_, _ = c.Process.Kill(), c.Wait()
 				}
 				_ = c.Close()
 			})
 			st.sides = []side{
-				{report.ConnectionsName, f.turn(f.silent, f.subscribe)},
+				{report.ConnectionsName, func(ctx context.Context, d time.Duration) (report.Figures, error) {
+					got, err := f.turn(f.silent, f.subscribe)(ctx, d)
+					delete(got, report.EachClient) // they are other processes'
+					return got, err
+				}},
 				{report.ClientsName, f.turn(f.clients, f.connect)},
 				{report.HoldsName, f.turn(f.holds, f.hold)},
 				{report.WaitersName, f.wait},
@@ -85,11 +94,17 @@ type turn = func(ctx context.Context, d time.Duration) (report.Figures, error)
 // cost afterwards while nothing else happens except renewals.
 func (f *fleet) turn(number int, fill func(context.Context) error) turn {
 	return func(ctx context.Context, d time.Duration) (report.Figures, error) {
+		before := f.n.Account(ctx)
 		got, err := f.fill(ctx, number, fill)
 		if err != nil {
 			return nil, err
 		}
 		rest, err := holding(ctx, f.n, 100*d)
+		// By now the server has taken back the buffers that are not in use.
+		after := f.n.Account(ctx)
+		memory := after.Memory - before.Memory
+		got[report.EachAtRest] = memory / float64(number)
+		got[report.EachData] = (memory - after.Buffers + before.Buffers) / float64(number)
 		got[report.ClientShare], got[report.ServerShare] = rest[report.ClientShare], rest[report.ServerShare]
 		return got, err
 	}
@@ -117,21 +132,67 @@ func inUse() float64 {
 	return heap + float64(m.StackInuse)
 }
 
+// subscribe has processes of their own hold the silent connections, because this
+// one has no open files for them.
 func (f *fleet) subscribe(ctx context.Context) error {
-	for i := range f.silent {
-		s, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.n.Ways[0])
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	const each = 10_000
+	for first := 0; first < f.silent; first += each {
+		c := exec.Command(program, silentCommand, f.n.Ways[0], strconv.Itoa(first), strconv.Itoa(min(each, f.silent-first)))
+		c.Stderr = os.Stderr
+		out, err := c.StdoutPipe()
 		if err != nil {
 			return err
 		}
-		f.sockets = append(f.sockets, s)
-		if _, err := fmt.Fprintf(s, "HELLO 3\r\nSUBSCRIBE quorate:push:a-host:12345:%012d\r\n", i); err != nil {
+		if err := c.Start(); err != nil {
 			return err
 		}
-		if _, err := s.Read(make([]byte, 1024)); err != nil {
+		f.subscribed = append(f.subscribed, c)
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			return fmt.Errorf("silent connections: %w", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// silentCommand is the command of this program that holds silent connections.
+const silentCommand = "silent"
+
+// silent connects to a node as often as args say, subscribes as a client does,
+// writes a line and waits until it is killed, or nobody reads what it writes.
+func silent(args []string) error {
+	if len(args) != 3 {
+		return fmt.Errorf("usage: %s ADDRESS FIRST NUMBER", silentCommand)
+	}
+	first, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	sockets := make([]net.Conn, number)
+	for i := range sockets {
+		if sockets[i], err = net.Dial("tcp", args[0]); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(sockets[i], "HELLO 3\r\nSUBSCRIBE quorate:push:a-host:12345:%012d\r\n", first+i); err != nil {
+			return err
+		}
+		if _, err := sockets[i].Read(make([]byte, 1024)); err != nil {
 			return err
 		}
 	}
-	return nil
+	fmt.Println("subscribed")
+	for { // the server closes them when it ends
+		if _, err := sockets[0].Read(make([]byte, 1024)); err != nil {
+			return nil
+		}
+	}
 }
 
 func (f *fleet) connect(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/bench/libraries"
@@ -13,6 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/semaphore"
 )
 
 const (
@@ -101,6 +103,49 @@ func countLocks(ctx context.Context, n *servers.Counted, l libraries.Library) (r
 	f := report.Figures{report.LockCount: thousands(locks), report.UnlockCount: thousands(unlocks)}
 	f[report.BothCount] = f[report.LockCount] + f[report.UnlockCount]
 	return f, err
+}
+
+// countedPermits is what it costs the server that a semaphore is acquired and
+// released, while k of its permits are in use.
+func countedPermits(k int) bench {
+	return bench{
+		Name: "instructions/permit/" + strconv.Itoa(k), Group: "instructions",
+		Title: fmt.Sprintf("1 client, N=1, %d permits in use beside", k), Show: []string{report.BothCount},
+		open: func(ctx context.Context, st *stage) error {
+			n, err := counting(ctx, st)
+			if err != nil {
+				return err
+			}
+			q, err := libraries.Connect(ctx, n.Nodes, long()...)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = q.Close() })
+			s := semaphore.NewWeighted(q, "permits", int64(k)+1)
+			for range k {
+				if err := s.Acquire(ctx, 1); err != nil {
+					return err
+				}
+			}
+			use := func() error {
+				for range countedNames {
+					if err := s.Acquire(ctx, 1); err != nil {
+						return err
+					}
+					s.Release(1)
+				}
+				return nil
+			}
+			st.sides = []side{{report.QuorateName, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
+				if err := use(); err != nil { // to warm up
+					return nil, err
+				}
+				counted, err := n.Of(ctx, use)
+				return report.Figures{report.BothCount: thousands(counted)}, err
+			}}}
+			return nil
+		},
+	}
 }
 
 func thousands(counted float64) float64 { return counted / countedNames / 1e3 }

@@ -27,6 +27,9 @@ func main() {
 
 // execute carries out a command line.
 func execute(args []string) error {
+	if len(args) > 0 && args[0] == silentCommand {
+		return silent(args[1:])
+	}
 	s, err := parse(args)
 	if err != nil {
 		return err

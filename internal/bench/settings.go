@@ -29,7 +29,7 @@ func parse(args []string) (settings, error) {
 	f.DurationVar(&s.duration, "d", 400*time.Millisecond, "length of one side's turn in a round")
 	f.IntVar(&s.leases, "leases", 100_000, "leases that one process holds, at most")
 	f.IntVar(&s.names, "names", 100_000, "names that are used once; a million take 7 minutes")
-	f.IntVar(&s.fleet, "fleet", 0, "measure a node with this many connections, ten holds and 2.5 waiters for each (see ulimit -n)")
+	f.IntVar(&s.fleet, "fleet", 0, "measure a node with this many connections, ten holds and 2.5 waiters for each")
 	filter := f.String("run", "", "run only benches whose name matches this regular expression")
 	libs := f.String("libs", "", "measure only libraries whose name matches this regular expression")
 	f.StringVar(&s.from, "from", "", "measure nothing: take the results from this file")

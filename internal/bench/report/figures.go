@@ -44,6 +44,8 @@ const (
 	Count       = "how_many"
 	EachClient  = "client_bytes_each"
 	EachNode    = "node_bytes_each"
+	EachAtRest  = "node_bytes_at_rest_each"
+	EachData    = "node_data_bytes_each"
 	EachNodeCPU = "node_cpu_us_each"
 	HandOvers   = "hand_overs_per_second"
 
@@ -100,6 +102,8 @@ var Units = map[string]string{
 	Count:       "how many",
 	EachClient:  "client's heap and stacks, bytes each",
 	EachNode:    "the node's memory, bytes each",
+	EachAtRest:  "… when nothing has happened for a while",
+	EachData:    "… without what belongs to connections",
 	EachNodeCPU: "the node's CPU to begin, µs each",
 	HandOvers:   "hand-overs/s",
 

@@ -18,6 +18,7 @@ type Account struct {
 	Calls            map[string]float64 // commands carried out, including those inside scripts
 	Busy             map[string]float64 // microseconds in them
 	Memory           float64            // bytes
+	Buffers          float64            // bytes of it that belong to connections
 	peers            int                // nodes that have answered
 }
 
@@ -47,6 +48,8 @@ func (a *Account) add(key, value string) {
 		a.servers += time.Duration(number(value) * float64(time.Second))
 	case key == "used_memory":
 		a.Memory += number(value)
+	case key == "mem_clients_normal":
+		a.Buffers += number(value)
 	case isCommand:
 		for part := range strings.SplitSeq(value, ",") {
 			switch name, v, _ := strings.Cut(part, "="); name {

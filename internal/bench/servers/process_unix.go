@@ -3,6 +3,7 @@
 package servers
 
 import (
+	"math"
 	"syscall"
 	"time"
 )
@@ -15,4 +16,13 @@ func OwnCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// OpenFiles is how many files a process of this user may have open at most.
+func OpenFiles() int {
+	var files syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil {
+		return math.MaxInt32
+	}
+	return int(min(uint64(files.Max), math.MaxInt32))
 }
