@@ -76,9 +76,6 @@ func (x *exchange) ended(ctx context.Context, end change.OperatorEnd) error {
 	case change.OperatorUnfit:
 		return fmt.Errorf("%w: %s", fault.ErrInvalid, x.unfit())
 	}
-	if end == change.OperatorLeft && x.q.IsClosed() {
-		return &Error{fault.ErrClosed, x.state()}
-	}
 	return &Error{x.why(ctx), x.state()}
 }
 
