@@ -95,8 +95,8 @@ func demonstrates(t *testing.T, b block) {
 	assert.Contains(t, p.run(strings.Replace(b.text, "go run ./cmd/quorate demo", "quorate demo --seconds 2", 1)), "worker")
 }
 
-// The README's program runs on a new server, and prints what the README says
-// that it prints.
+// The README's program runs on a new server, and prints the lines that the
+// README shows, and no others.
 func TestFirstProgram(t *testing.T) {
 	t.Parallel()
 	ofReadme := func(lang string) block {
@@ -115,9 +115,8 @@ func TestFirstProgram(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-	const line = `\d{4}/\d\d/\d\d \d\d:\d\d:\d\d got the lock, token \d{19}\n`
-	assert.Regexp(t, line, string(out))
-	assert.Regexp(t, "^"+line+"$", printed.text)
+	want := regexp.MustCompile(`\d+`).ReplaceAllString(regexp.QuoteMeta(printed.text), `\d+`)
+	assert.Regexp(t, "^"+strings.ReplaceAll(want, "…", ".*")+"$", string(out))
 }
 
 // encodes: the job gets a permit, and its token.
