@@ -93,7 +93,11 @@ func (r *repairer) keepFailure(node int, rep *repair.Report) error {
 func (r *repairer) log(node int, rep *repair.Report, err error) {
 	addr := r.q.Nodes.At(node).Addr
 	if err == nil {
-		r.q.Set.Logger.Info("quorate: node has been repaired and has caught up", "node", addr, "records", rep.Names)
+		if rep.Names > 0 {
+			r.q.Set.Logger.Info("quorate: node got back the records that it had lost", "node", addr, "records", rep.Names)
+		} else { // a new node, too, which has lost nothing
+			r.q.Set.Logger.Debug("quorate: node has caught up; there was nothing to bring back", "node", addr)
+		}
 		r.q.Observer.Call(setup.Event{Kind: setup.EventNodeCaughtUp, Node: addr})
 		return
 	}
