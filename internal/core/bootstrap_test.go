@@ -74,7 +74,10 @@ func TestBootstrapBehindAnother(t *testing.T) {
 	require.NoError(t, c.Node(0).Stop())
 	first := make(chan error, 1)
 	go func() { first <- q.Bootstrap(context.Background()) }()
-	require.Eventually(t, func() bool { return len(q.Members.Recorder.One) == 1 }, time.Minute, time.Millisecond)
+	asked := func() bool { // for its promise
+		return c.Node(1).Client().Exists(t.Context(), script.SetKey(q.Set.Prefix)).Val() == 1
+	}
+	require.Eventually(t, asked, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Bootstrap(ctx), fault.ErrNoQuorum)
@@ -168,8 +171,8 @@ func TestBootstrapEndsARecording(t *testing.T) {
 				{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf},
 			} {
 				require.Eventually(t, func() bool { // a busy machine may just have lost the connection
-					r := &nodeset.Recording{Out: []nodeset.RecordStep{step}}
-					return first.Members.Recorder.RecordSteps(within(t), r) == nil
+					_, err := first.Node(step.Node).Answer(within(t), script.AppendSet(nil, first.Set.Prefix, step, peers.NewID(), ""))
+					return err == nil
 				}, time.Minute, time.Millisecond)
 			}
 		}

@@ -80,6 +80,10 @@ func counting(t *testing.T, q *Quorum) {
 	for i, addr := range q.Clients.List() {
 		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 	}
-	q.Members.Change(-1, func(m *nodeset.Membership) { m.Recorded(&nodeset.Recording{Config: c}) })
+	q.Members.Change(-1, func(m *nodeset.Membership) {
+		for i, k := range c.Members {
+			m.Met(nodeset.Seed+i, nodeset.NodeSet{Phase: nodeset.SetRecorded, Identity: k.Identity, Config: c})
+		}
+	})
 	q.Members.Met.Store(true) // no try waits for a node
 }

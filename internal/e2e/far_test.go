@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/lateness"
+	"github.com/quorate/quorate/internal/testkit/memory"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
@@ -58,6 +60,29 @@ func TestFarNodesRecordTheirSet(t *testing.T) {
 	defer func() { assert.NoError(t, q.Close()) }()
 	_, err = members.Get(ctx, q)
 	require.NoError(t, err)
+}
+
+// Each of the three questions may take as long as a connection may be silent, so
+// nodes record their set however far they are, with an operator's word as well.
+func TestVeryFarNodesRecordTheirSet(t *testing.T) {
+	for _, declared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			nodes := memory.NewNodes(3)
+			for _, n := range nodes {
+				n.Delay(1500 * time.Millisecond)
+			}
+			q, err := quorate.New(nodes.Clients(t), nodes.Option())
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, q.Close()) }()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if declared {
+				require.NoError(t, q.Bootstrap(ctx))
+			}
+			_, err = members.Get(ctx, q)
+			require.NoError(t, err)
+		})
+	}
 }
 
 // farLock has m twice, by a try and by a lock.

@@ -89,7 +89,8 @@ func TestAddressesOfASetThatIsForgotten(t *testing.T) {
 		m.Up(nodeset.Seed + i)
 	}
 	m.Want()
-	r := m.Record("b", nodeset.Shared{Guard: 1}, false, func() string { return "id" })
+	ballot := func(nodeset.Ballot) nodeset.Ballot { return "b" }
+	r, _ := m.Record(ballot, nodeset.Shared{Guard: 1}, false, func() string { return "id" })
 	require.NotNil(t, r)
 	assert.Equal(t, []string{"A2", "A"}, r.Config.Members[0].All())
 }

@@ -101,7 +101,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		return SetVerdict{Fault: SetRetired, Node: i}
 	}
 	n := m.at(i)
-	n.up, n.again, n.met, n.has = true, false, true, m.resendCommit(i, has)
+	n.up, n.ready, n.again, n.met, n.has = true, false, false, true, m.resendCommit(i, has)
 	if i < Seed {
 		m.reports[i].next = RecordedNext{}
 	}
@@ -151,7 +151,8 @@ func (m *Membership) Up(i int) {
 	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of resendCommit
 		m.mine.keeps(m.at(i).has)
 	}
-	if n := m.at(i); n.again {
+	n := m.at(i)
+	if n.ready = n.up; n.again {
 		m.do(i, SetAction{Reconnect: true})
 	} else if i < Seed && n.up && n.fault == SetFits {
 		m.remind()
@@ -160,6 +161,7 @@ func (m *Membership) Up(i int) {
 }
 
 func (m *Membership) Down(i int) {
-	m.at(i).up = false
+	n := m.at(i)
+	n.up, n.ready = false, false
 	m.tend()
 }

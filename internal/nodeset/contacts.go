@@ -22,7 +22,8 @@ type contacts struct {
 
 // contact is one connection, and what the server has shown there.
 type contact struct {
-	up    bool
+	up    bool // the server has shown what it keeps
+	ready bool // it is up, and requests can be sent
 	again bool // it is to be judged again: its connection ends
 	met   bool
 	ended bool // of the list: it is not connected to, see Wants

@@ -5,8 +5,8 @@
 //	configuration.go             what a set is, and which members make a quorum
 //	configuration_text.go        how the nodes keep it
 //	nodeset.go                   what a node keeps of its set
-//	recording.go                 how all nodes of a list come to record one
-//	recorder.go                  when they do
+//	recorder.go                  when all nodes of a list record one
+//	recording.go                 the three questions by which they do
 //	contacts.go                  which connections there are, and which set those to the list show
 //	following.go, vouch.go       what members say: which set follows, whether a blank server gets its place back
 //	membership.go, binding.go    which set counts, and what a server at the address of a member counts as

@@ -134,15 +134,6 @@ func (m *Membership) HandleReport(k int, ask uint32, has NodeSet, next RecordedN
 	}
 }
 
-// Recorded takes a Recording that this client has carried out. Nodes without a
-// vote are judged again, because they may have one now.
-func (m *Membership) Recorded(r *Recording) {
-	if m.asks = false; m.config == nil {
-		m.adopt(-1, r.Config)
-	}
-	m.Rejudge()
-}
-
 // Group returns which nodes the client asks, and which of them make a quorum.
 // It reports RestartJoining and Reassigned only once.
 func (m *Membership) Group() protocol.Group {

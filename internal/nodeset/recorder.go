@@ -16,10 +16,10 @@ import (
 type recorder struct {
 	*contacts
 
-	wanted bool           // see Want
-	mine   *Recording     // this client's latest recording
-	asks   bool           // the steps of mine are being sent
-	last   *Configuration // the last one that the client counted on; nil if none
+	wanted   bool           // see Want
+	mine     *Recording     // this client's latest recording
+	promised Ballot         // the highest one that nodes told its recordings of
+	last     *Configuration // the last one that the client counted on; nil if none
 }
 
 // Want says that the client is about to use its nodes. From then on, blank
@@ -27,21 +27,22 @@ type recorder struct {
 // declare them new, see Bootstrap.
 func (r *recorder) Want() { r.wanted = true }
 
-// Due reports whether Record returns a Recording.
+// Due reports whether Record has something to do.
 func (r *recorder) Due() bool { return r.due(r.wanted) != nil }
 
-// Record returns the Recording that is due, or nil if none is. shared are the
-// client's settings, for a new set. ready means that an operator declared the
-// nodes brand-new, so that no guard time begins.
-func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() string) *Recording {
+// Record begins the recording that is due. It returns the recording and its first
+// question to the nodes, or nil if none is due. ballot returns one of now that is
+// above another one. shared are the client's settings, for a new set. ready means
+// that an operator declared the nodes brand-new, so that no guard time begins.
+func (r *recorder) Record(ballot func(above Ballot) Ballot, shared Shared, ready bool, identity func() string) (*Recording, []RecordStep) {
 	d := r.due(r.wanted || ready)
 	// The operator's declaration is about new nodes. If a set seems to be
 	// forgotten, its nodes may be about to receive their commits.
 	if d == nil || d.again != nil && ready {
-		return nil
+		return nil, nil
 	}
-	c, again := d.again, d.again != nil
-	if !again {
+	b, c := ballot(r.promised), d.again
+	if c == nil {
 		if f := r.last; f != nil { // leases of the forgotten set may still be running
 			shared = Shared{max(shared.Guard, f.Guard()), max(shared.Retention, f.Retention()), max(shared.Skew, f.Skew())}
 		}
@@ -54,30 +55,54 @@ func (r *recorder) Record(b Ballot, shared Shared, ready bool, identity func() s
 	for _, i := range d.at {
 		runs = append(runs, r.at(i).has.Run)
 	}
-	r.mine = &Recording{again: again, ready: ready, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
-	r.mine.ask(SetPromise)
-	return r.mine
+	r.mine = &Recording{again: d.again != nil, ready: ready, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
+	return r.mine, r.mine.ask(SetPromise)
 }
 
-// Asks says that the steps of the latest Recording are being sent.
-func (r *recorder) Asks() { r.asks = true }
-
-// NotRecorded says that the latest Recording is over, and its set is not
-// recorded. Nodes without a vote are judged again, because they may have one
-// now.
-func (r *recorder) NotRecorded() {
-	r.asks = false
-	r.Rejudge()
+// Next takes the answers to the latest question of this client's recording: what
+// each node keeps after its step, in the order of the steps, and nil for a node
+// that has not answered in time. It returns the next question, or nothing once
+// the recording is over.
+func (m *Membership) Next(answers []*NodeSet) []RecordStep {
+	r := m.mine
+	steps := r.next(answers)
+	m.promised = max(m.promised, r.promised)
+	if len(steps) > 0 {
+		return steps
+	}
+	if r.Outcome == RecordDone && m.config == nil {
+		m.adopt(-1, r.Config)
+	}
+	m.Rejudge() // nodes without a vote may have one now, whatever has become of it
+	return nil
 }
+
+// Recording reports whether a recording of this client is under way.
+func (r *recorder) Recording() bool { return r.mine != nil && r.mine.Outcome == RecordGoesOn }
 
 // JudgeAgain has the connection to a node without a vote be judged again, as
 // its JudgePause is over. A connection that this client's recording uses is
 // judged again when the recording is over. Otherwise the recording would never
 // be over where its three round trips take longer than a pause.
 func (r *recorder) JudgeAgain(i int) {
-	if !r.asks || !slices.Contains(r.mine.at, i) {
+	if !r.Recording() || !slices.Contains(r.mine.at, i) {
 		r.Again(i)
 	}
+}
+
+// Twice returns the connections to two addresses of the list that lead to one
+// server, as far as the runs of servers tell, or -1.
+func (r *recorder) Twice() (one, other int) {
+	runs := make([]string, len(r.seeds))
+	for i := range r.seeds {
+		if r.seeds[i].up {
+			runs[i] = r.seeds[i].has.Run
+		}
+	}
+	if one, other = sameRun(runs); one >= 0 {
+		return Seed + one, Seed + other
+	}
+	return -1, -1
 }
 
 // aliases returns the other addresses that the last configuration lists for the
@@ -130,13 +155,18 @@ type dueRecording struct {
 	at    []int          // the connections to its nodes
 }
 
+// due returns the recording that is due, nil if none is. Two at a time of one
+// client would supersede each other.
 func (r *recorder) due(wanted bool) *dueRecording {
+	if r.Recording() {
+		return nil
+	}
 	if r.config != nil {
 		return r.dueAgain(r.config)
 	}
 	d := &dueRecording{}
 	for i := range r.seeds {
-		if n := &r.seeds[i]; !n.up || n.again {
+		if n := &r.seeds[i]; !n.ready || n.again {
 			return nil
 		}
 		d.at = append(d.at, Seed+i)
@@ -161,7 +191,7 @@ func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	top, knows, lost := c, uint32(0), false
 	for _, member := range c.Members {
 		_, n := r.contactAt(r.dials(&member))
-		if n == nil || !n.up || n.again {
+		if n == nil || !n.ready || n.again {
 			return nil
 		}
 		switch shown := n.has.Recorded(); {
@@ -182,7 +212,7 @@ func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 	d := &dueRecording{again: top}
 	for _, member := range top.Members {
 		at, n := r.contactAt(r.dials(&member))
-		if n == nil || !n.up {
+		if n == nil || !n.ready {
 			return nil
 		}
 		d.at = append(d.at, at)

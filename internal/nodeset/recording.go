@@ -4,10 +4,22 @@ import (
 	"slices"
 )
 
-// How a set is recorded: by all nodes of a list, or by none.
+// How a set is recorded: by all nodes of a list, or by none. A client asks all
+// nodes three questions, one after the other, and goes on once all have answered.
 //
 //	promise -----------------> accept ---------------> commit ---------> recorded
 //	all nodes, no other set    all nodes               all nodes
+//
+// For example, two clients start with the brand-new nodes A, B and C:
+//
+//	x asks A, B and C for a promise at ballot 5. All give it, and show no set.
+//	y asks at ballot 7. All give it: they accept nothing below 7 any more.
+//	x asks them to accept its set. All refuse, so x is superseded, and gives up.
+//	y asks them to accept its set. A and B do. C restarts, and does not answer,
+//	  so y gives up. A and B serve nothing now, since C may be of another set.
+//	x tries again, at ballot 8. A and B show the set of y with their promises, so
+//	  that is what x asks all to accept. All do, and the set can only be this one.
+//	x has all commit it. They serve it from then on, and their guard times begin.
 //
 // It is Paxos whose quorum is all nodes of a list. Two lists with a common node
 // cannot both succeed: that node only accepts the one with the later promise. A
@@ -63,82 +75,161 @@ type RecordOutcome uint8
 const (
 	RecordGoesOn     RecordOutcome = iota
 	RecordDone                     // all nodes have recorded Config
+	RecordUnanswered               // a node has not answered
 	RecordSuperseded               // another client records a set at the same moment, or a node has changed
 	RecordOther                    // Node is of another set, Config
 	RecordTwice                    // Node is Other, a node of the list, under a second address
 )
 
 // Recording records a set. It is not safe for concurrent use.
-// Invariant: no step of a phase is in Out before all nodes have answered the
-// phase before.
 type Recording struct {
-	Out     []RecordStep
 	Outcome RecordOutcome
 	Config  *Configuration
 	Node    int  // of RecordOther and RecordTwice
 	Other   int  // of RecordTwice
 	Begun   bool // of RecordOther: Node has accepted Config, and it is recorded nowhere that is known
 
-	again   bool // Config was recorded before: nothing else is proposed
-	ready   bool
-	ballot  Ballot
-	phase   RecordKind
-	addrs   []string
-	at      []int    // by address: the connection
-	runs    []string // by address, of the server as the recording began; empty: another one was met since
-	blank   bool     // a node had accepted nothing as it promised
-	answers []*NodeSet
-	kept    map[string]bool // identities of nodes that are known to have recorded Config
+	again    bool // Config was recorded before: nothing else is proposed
+	ready    bool
+	ballot   Ballot
+	promised Ballot     // the highest one that a node has told of
+	phase    RecordKind // of the latest question
+	addrs    []string
+	at       []int    // by address: the connection
+	runs     []string // by address, of the server as the recording began; empty: another one was met since
+	blank    bool     // a node had accepted nothing as it promised
+	answers  []recordAnswer
+	kept     map[string]bool // identities of nodes that are known to have recorded Config
+}
+
+// recordAnswer is what the node at an address has answered to the latest
+// question.
+type recordAnswer struct {
+	i int // of the address
+	NodeSet
 }
 
 // Again reports whether it records a set again, and proposes nothing new.
 func (r *Recording) Again() bool { return r.again }
 
-func (r *Recording) ask(kind RecordKind) {
-	was := r.answers
-	r.phase, r.answers = kind, make([]*NodeSet, len(r.addrs))
-	for i := range r.addrs {
-		s := RecordStep{Node: r.at[i], Kind: kind, Ballot: r.ballot}
+// ask returns the next question.
+func (r *Recording) ask(kind RecordKind) []RecordStep {
+	r.phase = kind
+	steps := make([]RecordStep, len(r.at))
+	for i, at := range r.at {
+		steps[i] = RecordStep{Node: at, Kind: kind, Ballot: r.ballot}
 		if kind != SetPromise {
-			s.Config, s.Identity, s.Ready = r.Config, r.identity(i), r.ready
+			steps[i].Config, steps[i].Identity, steps[i].Ready = r.Config, r.identity(i), r.ready
 		}
-		if kind == SetAccept && was[i] != nil && was[i].Phase == SetRecorded { // it remembers the set, and may be behind
-			s.Kind = SetMove
-		}
-		r.Out = append(r.Out, s)
 	}
+	for _, a := range r.answers {
+		if kind == SetAccept && a.Phase == SetRecorded { // it remembers the set, and may be behind
+			steps[a.i].Kind = SetMove
+		}
+	}
+	return steps
 }
 
-// Answer says what a node keeps after a step.
-func (r *Recording) Answer(s RecordStep, has NodeSet) {
-	if r.Outcome != RecordGoesOn || s.Kind != r.phase && !(s.Kind == SetMove && r.phase == SetAccept) {
-		return
-	}
-	r.keeps(has)
-	heard := 0
-	for i, at := range r.at {
-		if at == s.Node {
-			r.answers[i] = &has
-		}
-		if r.answers[i] != nil {
-			heard++
+// next takes the answers to the latest question, and returns the next one, or
+// nothing once the recording is over: see Membership.Next.
+func (r *Recording) next(answers []*NodeSet) []RecordStep {
+	r.answers = nil
+	for i, has := range answers {
+		if has != nil {
+			r.keeps(*has)
+			r.promised = max(r.promised, has.Promised)
+			r.answers = append(r.answers, recordAnswer{i, *has})
 		}
 	}
-	need := len(r.addrs) //mutant:RuleSetAll=len(r.addrs)/2 + 1
-	if heard < need {
-		return
+	need := len(r.at) //mutant:RuleSetAll=len(r.at)/2 + 1
+	switch {
+	case len(r.answers) < need:
+		r.Outcome = RecordUnanswered
+	case r.phase == SetPromise && r.promises():
+		return r.ask(SetAccept)
+	case r.phase == SetAccept && r.accepted():
+		return r.ask(SetCommit)
+	case r.phase == SetCommit && r.committed():
+		r.Outcome = RecordDone
 	}
-	switch r.phase {
-	case SetPromise:
-		r.promised()
-	case SetAccept:
-		r.accepted()
-	case SetCommit:
-		r.Outcome = RecordSuperseded
-		if r.all(func(a *NodeSet) bool { return a.Stamp() == r.Config.Stamp && a.Phase == SetRecorded }) {
-			r.Outcome = RecordDone
+	return nil
+}
+
+// ends ends the recording without a set that it has recorded.
+func (r *Recording) ends(as RecordOutcome) (goesOn bool) {
+	r.Outcome = as
+	return false
+}
+
+// promises decides what is proposed, once all nodes have given their promises.
+// Invariant: what a node has accepted, and may have been recorded by all nodes
+// of its list, is proposed again or nothing is. Nothing is proposed to a list
+// that is known to have a server twice: it cannot be recorded, and what accepts
+// it takes no other one.
+func (r *Recording) promises() (goesOn bool) {
+	runs := make([]string, len(r.at))
+	for _, a := range r.answers {
+		runs[a.i] = a.Run
+	}
+	if i, j := sameRun(runs); i >= 0 {
+		r.Node, r.Other = r.at[j], r.at[i]
+		return r.ends(RecordTwice)
+	}
+	var accepted recordAnswer
+	for _, a := range r.answers {
+		r.blank = r.blank || a.Config == nil
+		switch {
+		case a.Promised > r.ballot: //mutant:RuleSetPromised
+			return r.ends(RecordSuperseded)
+		case a.Phase == SetRecorded && !r.again && r.same(a.Config): // another client has just recorded this list
+			return r.ends(RecordSuperseded)
+		case a.Phase == SetRecorded:
+			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(a.i) || a.Stamp().Compare(r.Config.Stamp) > 0 {
+				r.Node, r.Config = r.at[a.i], a.Config
+				return r.ends(RecordOther)
+			}
+		case a.Config == nil || a.Stamp() == r.Config.Stamp || r.void(a.Config):
+		case r.again || !r.same(a.Config):
+			r.Node, r.Config, r.Begun = r.at[a.i], a.Config, true
+			return r.ends(RecordOther)
+		case a.Accepted > accepted.Accepted:
+			accepted = a
 		}
 	}
+	if accepted.Config != nil { //mutant:RuleSetAccepted
+		r.Config = accepted.Config
+	}
+	return true
+}
+
+// accepted reports whether all nodes have accepted Config.
+// Invariant: the operator's word is given on only to nodes that have kept all
+// that they did. A node that has its commit from another client may have voted.
+// One that had accepted nothing as it promised, or is another run of the server
+// since, may have forgotten that.
+func (r *Recording) accepted() (goesOn bool) {
+	recorded := slices.ContainsFunc(r.answers, func(a recordAnswer) bool { return a.Phase == SetRecorded })
+	for _, a := range r.answers {
+		switch {
+		case a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded && a.Accepted != r.ballot,
+			r.ready && (recorded && r.blank || a.Run != r.runs[a.i]):
+			return r.ends(RecordSuperseded)
+		case a.Identity != r.identity(a.i):
+			r.Node, r.Other = r.at[a.i], r.at[max(0, r.Config.Member(a.Identity))]
+			return r.ends(RecordTwice)
+		}
+	}
+	return true
+}
+
+// committed reports whether all nodes have recorded Config.
+func (r *Recording) committed() bool {
+	for _, a := range r.answers {
+		if a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded {
+			return r.ends(RecordSuperseded)
+		}
+	}
+	return true
 }
 
 // keeps notes a node that has recorded Config.
@@ -159,78 +250,11 @@ func (r *Recording) met(at int, run string) {
 	}
 }
 
-// accepted goes on once all nodes have answered.
-// Invariant: the operator's word is given on only to nodes that have kept all
-// that they did. A node that has its commit from another client may have voted.
-// One that had accepted nothing as it promised, or is another run of the server
-// since, may have forgotten that.
-func (r *Recording) accepted() {
-	recorded := !r.all(func(a *NodeSet) bool { return a.Phase != SetRecorded })
-	for i, a := range r.answers {
-		switch {
-		case a == nil:
-		case a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded && a.Accepted != r.ballot,
-			r.ready && (recorded && r.blank || a.Run != r.runs[i]):
-			r.Outcome = RecordSuperseded
-			return
-		case a.Identity != r.identity(i):
-			r.Outcome, r.Node, r.Other = RecordTwice, r.at[i], r.at[max(0, r.Config.Member(a.Identity))]
-			return
-		}
-	}
-	r.ask(SetCommit)
-}
-
-func (r *Recording) all(ok func(a *NodeSet) bool) bool {
-	return !slices.ContainsFunc(r.answers, func(a *NodeSet) bool { return a != nil && !ok(a) })
-}
-
-// promised decides what is proposed, once all nodes have answered.
-// Invariant: what a node has accepted, and may have been recorded by all nodes
-// of its list, is proposed again or nothing is. Nothing is proposed to a list
-// that is known to have a server twice: it cannot be recorded, and what accepts
-// it takes no other one.
-func (r *Recording) promised() {
-	if i, j := r.twice(); i >= 0 {
-		r.Outcome, r.Node, r.Other = RecordTwice, r.at[j], r.at[i]
-		return
-	}
-	var accepted *NodeSet
-	for i, a := range r.answers {
-		r.blank = r.blank || a != nil && a.Config == nil
-		switch {
-		case a == nil:
-		case a.Promised > r.ballot: //mutant:RuleSetPromised
-			r.Outcome = RecordSuperseded
-			return
-		case a.Phase == SetRecorded && !r.again && r.same(a.Config): // another client has just recorded this list
-			r.Outcome = RecordSuperseded
-			return
-		case a.Phase == SetRecorded:
-			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(i) || a.Stamp().Compare(r.Config.Stamp) > 0 {
-				r.Outcome, r.Node, r.Config = RecordOther, r.at[i], a.Config
-				return
-			}
-		case a.Config == nil || a.Stamp() == r.Config.Stamp || r.void(a.Config):
-		case r.again || !r.same(a.Config):
-			r.Outcome, r.Node, r.Config, r.Begun = RecordOther, r.at[i], a.Config, true
-			return
-		case accepted == nil || a.Accepted > accepted.Accepted:
-			accepted = a
-		}
-	}
-	if accepted != nil { //mutant:RuleSetAccepted
-		r.Config = accepted.Config
-	}
-	r.ask(SetAccept)
-}
-
-// twice returns the indices of two addresses whose servers told of the same run,
-// or -1.
-func (r *Recording) twice() (one, other int) {
-	for j, b := range r.answers {
-		i := slices.IndexFunc(r.answers[:j], func(a *NodeSet) bool { return a != nil && b != nil && a.Run != "" && a.Run == b.Run })
-		if i >= 0 {
+// sameRun returns the indices of two servers that tell of the same run, so they
+// are one server, or -1. An empty run is not known.
+func sameRun(runs []string) (one, other int) {
+	for j, run := range runs {
+		if i := slices.Index(runs[:j], run); i >= 0 && run != "" {
 			return i, j
 		}
 	}
@@ -240,8 +264,8 @@ func (r *Recording) twice() (one, other int) {
 // void reports whether an accepted configuration cannot be recorded any more: a
 // node of its list remembers this set.
 func (r *Recording) void(c *Configuration) bool {
-	for i, a := range r.answers {
-		if a != nil && a.Phase == SetRecorded && !a.Config.Kin(c) && c.Place(r.addrs[i]) >= 0 { //mutant:RuleSetVoid
+	for _, a := range r.answers {
+		if a.Phase == SetRecorded && !a.Config.Kin(c) && c.Place(r.addrs[a.i]) >= 0 { //mutant:RuleSetVoid
 			return true
 		}
 	}

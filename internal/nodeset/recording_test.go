@@ -26,11 +26,11 @@ func (w *world) wanting(list ...string) *party {
 }
 
 // finish carries out a recording.
-func (p *party) finish(r *nodeset.Recording) nodeset.RecordOutcome {
-	for len(r.Out) > 0 {
-		p.recordStep(r)
+func (u *recording) finish() nodeset.RecordOutcome {
+	for len(u.Out) > 0 {
+		u.step()
 	}
-	return r.Outcome
+	return u.Outcome
 }
 
 // allRecordIt: two lists with common nodes are not both recorded, ABC by A and
@@ -39,13 +39,11 @@ func allRecordIt(t assert.TestingT) {
 	w := blank()
 	clients := map[string]*party{"AC": w.wanting(abc...), "BD": w.wanting("A", "B", "D")}
 	for by, p := range clients {
-		r := p.recording(false, 0)
-		for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
-			for _, x := range slices.Clone(r.Out) {
-				if x.Kind == kind && strings.Contains(by, p.Addr(x.Node)) {
-					r.Out = []nodeset.RecordStep{x}
-					p.recordStep(r)
-				}
+		for r := p.recording(false, 0); len(r.Out) > 0; {
+			if strings.Contains(by, p.Addr(r.Out[0].Node)) {
+				r.step()
+			} else {
+				r.lose()
 			}
 		}
 	}
@@ -72,11 +70,11 @@ func supersededGivesUp(t assert.TestingT) {
 	ra := a.recording(false, 0)
 	rb := b.recording(false, nodeset.SetAccept) // its ballot is the higher one
 	for len(ra.Out) > 0 && ra.Out[0].Kind == nodeset.SetPromise {
-		a.recordStep(ra)
+		ra.step()
 	}
 	assert.Equal(t, nodeset.RecordSuperseded, ra.Outcome)
 	assert.Empty(t, ra.Out)
-	assert.Equal(t, nodeset.RecordDone, b.finish(rb))
+	assert.Equal(t, nodeset.RecordDone, rb.finish())
 }
 
 // voidIsOver: what a node has accepted of another list is void once a node of
@@ -88,7 +86,7 @@ func voidIsOver(t assert.TestingT) {
 	p := w.start(abc...)
 	p.settle(&findings.Findings{})
 	if assert.True(t, p.Due(), "fewer than a majority remember the set") {
-		assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(false, 0)))
+		assert.Equal(t, nodeset.RecordDone, p.recording(false, 0).finish())
 	}
 }
 
@@ -104,7 +102,7 @@ func TestRecording(t *testing.T) {
 		if !ready {
 			p.Want()
 		}
-		assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(ready, 0)))
+		assert.Equal(t, nodeset.RecordDone, p.recording(ready, 0).finish())
 		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
 		assert.Equal(t, ready, w.at("A").Recovering(w.now) == 0, "the operator's word ends the guard time")
 		assert.False(t, p.Due())
@@ -122,7 +120,7 @@ func TestRecording(t *testing.T) {
 		assert.Equal(t, []int{nodeset.Seed + 1, nodeset.Seed}, []int{r.Node, r.Other})
 		if run != "" { // else it is found once they have accepted
 			p := w.wanting("A", "C", "D")
-			assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(false, 0)), "they take another list")
+			assert.Equal(t, nodeset.RecordDone, p.recording(false, 0).finish(), "they take another list")
 		}
 	}
 
@@ -130,7 +128,7 @@ func TestRecording(t *testing.T) {
 	p := w.wanting(abc...)
 	r := p.recording(false, 0)
 	w.serve(setOf(2, "C", "D"), "C")
-	assert.Equal(t, nodeset.RecordOther, p.finish(r))
+	assert.Equal(t, nodeset.RecordOther, r.finish())
 	assert.Equal(t, nodeset.Seed+2, r.Node)
 }
 
@@ -141,8 +139,8 @@ func TestTheSameListIsNoOtherList(t *testing.T) {
 	w := blank()
 	a, b := w.wanting(abc...), w.wanting("C", "B", "A")
 	first, late := a.recording(false, 0), b.recording(false, 0) // whose ballot is the higher one
-	require.Equal(t, nodeset.RecordDone, a.finish(first))
-	assert.Equal(t, nodeset.RecordSuperseded, b.finish(late))
+	require.Equal(t, nodeset.RecordDone, first.finish())
+	assert.Equal(t, nodeset.RecordSuperseded, late.finish())
 	b.Rejudge()
 	assert.Equal(t, "ABC", sorted(b.settle(t).votes()))
 }
@@ -157,14 +155,14 @@ func TestTwoDeclareTheNodesNew(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := blank()
 		clients := []*party{w.start(abc...).settle(t), w.start(abc...).settle(t)}
-		under := []*nodeset.Recording{clients[0].recording(true, 0), clients[1].recording(true, 0)}
+		under := []*recording{clients[0].recording(true, 0), clients[1].recording(true, 0)}
 		for steps := 0; under[0] != nil || under[1] != nil; steps++ {
 			require.Less(t, steps, 1000)
 			i := r.IntN(2)
 			switch p := clients[i]; {
 			case under[i] == nil:
 			case len(under[i].Out) > 0:
-				p.recordStep(under[i])
+				under[i].step()
 			default: // it is over
 				if under[i].Outcome != nodeset.RecordDone {
 					p.Rejudge()
@@ -195,7 +193,7 @@ func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
 		for i := range lost {
 			p.drop(nodeset.Seed + i)
 		}
-		p.finish(r)
+		r.finish()
 		p.Rejudge()
 		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
 		for _, addr := range abc {
@@ -217,7 +215,7 @@ func TestACommitComesOnce(t *testing.T) {
 		if lost {
 			p.drop(nodeset.Seed + 1)
 		}
-		p.finish(r)
+		r.finish()
 		p.Rejudge()
 		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
 		assert.Zero(t, w.at("B").Recovering(w.now))
@@ -260,7 +258,7 @@ func TestASetIsRecordedAgain(t *testing.T) {
 		}
 		r := p.recording(false, 0)
 		assert.True(t, r.Again(), of.what)
-		assert.Equal(t, nodeset.RecordDone, p.finish(r), of.what)
+		assert.Equal(t, nodeset.RecordDone, r.finish(), of.what)
 		assert.Equal(t, of.again, p.settle(t).Config(), of.what)
 		assert.Len(t, p.votes(), 3, of.what)
 		assert.NotZero(t, of.world.at(of.list[1]).Recovering(0), of.what)
@@ -275,7 +273,7 @@ func TestASetIsRecordedAgain(t *testing.T) {
 	p.settle(t)
 	require.True(t, p.Due())
 	other := w.wanting(abc...)
-	assert.Equal(t, nodeset.RecordDone, p.finish(p.recording(false, 0)))
+	assert.Equal(t, nodeset.RecordDone, p.recording(false, 0).finish())
 	assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
 	for i := range other.conns {
 		other.drop(i)
@@ -289,29 +287,29 @@ func TestASetIsRecordedAgain(t *testing.T) {
 func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 	t.Parallel()
 	const c = nodeset.Seed + 2
-	for what, forgets := range map[string]func(w *world, a, b *party) *nodeset.Recording{
-		"it comes back with a file of before the commit, whose answer was lost": func(w *world, a, b *party) *nodeset.Recording {
+	for what, forgets := range map[string]func(w *world, a, b *party) *recording{
+		"it comes back with a file of before the commit, whose answer was lost": func(w *world, a, b *party) *recording {
 			r := a.recording(true, nodeset.SetCommit)
 			file := w.at("C").Set()
 			w.carryOut(w.at("C"), r.Out[2])
 			r.Out = r.Out[:2]
-			a.finish(r)
+			r.finish()
 			a.drop(c)
 			w.restart(w.at("C"), file)
 			a.settle(t)
 			return r
 		},
-		"it comes back with a file of before it has accepted": func(w *world, a, b *party) *nodeset.Recording {
+		"it comes back with a file of before it has accepted": func(w *world, a, b *party) *recording {
 			first := a.recording(true, nodeset.SetCommit)
 			r := b.recording(true, nodeset.SetAccept)
 			file := w.at("C").Set()
-			a.finish(first)
+			first.finish()
 			b.drop(c)
 			w.restart(w.at("C"), file)
 			b.connect(c)
 			return r
 		},
-		"it comes back with a file of before it has voted, and another node's answer is late": func(w *world, a, b *party) *nodeset.Recording {
+		"it comes back with a file of before it has voted, and another node's answer is late": func(w *world, a, b *party) *recording {
 			r := b.recording(true, nodeset.SetAccept)
 			var answers []nodeset.NodeSet
 			steps := r.Out
@@ -319,29 +317,28 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 				answers = append(answers, w.carryOut(b.conns[x.Node], x))
 			}
 			file := w.at("C").Set()
-			a.finish(a.recording(true, 0))
+			a.recording(true, 0).finish()
 			b.drop(c)
 			w.restart(w.at("C"), file)
 			b.connect(c)
-			r.Out = nil
 			for i, x := range steps {
-				r.Answer(x, answers[i])
+				r.answer(x, answers[i])
 			}
 			return r
 		},
-		"it loses its data between its promise and what it accepts": func(w *world, a, b *party) *nodeset.Recording {
+		"it loses its data between its promise and what it accepts": func(w *world, a, b *party) *recording {
 			first := a.recording(true, nodeset.SetCommit)
 			r := b.recording(true, nodeset.SetAccept)
-			a.finish(first)
+			first.finish()
 			w.lose("C")
 			return r
 		},
-		"it loses its data before its promise, the last one": func(w *world, a, b *party) *nodeset.Recording {
+		"it loses its data before its promise, the last one": func(w *world, a, b *party) *recording {
 			first := a.recording(true, nodeset.SetCommit)
 			r := b.recording(true, 0)
-			b.recordStep(r)
-			b.recordStep(r)
-			a.finish(first)
+			r.step()
+			r.step()
+			first.finish()
 			w.lose("C")
 			return r
 		},
@@ -349,7 +346,7 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 		w := blank()
 		a, b := w.start(abc...).settle(t), w.start(abc...).settle(t)
 		r := forgets(w, a, b)
-		b.finish(r)
+		r.finish()
 		b.Rejudge()
 		a.Rejudge()
 		a.settle(t)
@@ -380,7 +377,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	w := blank()
 	var clients [3]*party
-	var under [3]*nodeset.Recording
+	var under [3]*recording
 	var ready [3]bool
 	start := func(i int) {
 		list := slices.Clone(abc)
@@ -397,7 +394,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 	bad, file, voted, forgot := w.at("C"), nodeset.NodeSet{}, false, false
 	record := func(i int, word bool) {
 		if p := clients[i]; under[i] != nil && len(under[i].Out) > 0 {
-			p.recordStep(under[i])
+			under[i].step()
 		} else {
 			p.Rejudge()
 			under[i] = p.settle(t).recording(word, 0)
@@ -415,7 +412,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 					w.carryOut(s, x.Out[0])
 				}
 				p.drop(x.Out[0].Node)
-				x.Out = x.Out[1:]
+				x.lose()
 			} else if all := p.numbers(); len(all) > 0 {
 				p.drop(all[r.IntN(len(all))])
 			}
@@ -461,7 +458,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 		i := r.IntN(3)
 		record(i, ready[i] && r.IntN(4) > 0)
 		if x := under[i]; x != nil {
-			clients[i].finish(x)
+			x.finish()
 		}
 	}
 	for _, addr := range abc {
@@ -570,7 +567,10 @@ func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
 }
 
 // No connection that a recording uses ends by its pause before the recording is
-// over: to far nodes its three round trips may take longer than each pause.
+// over: to far nodes its three round trips may take longer than each pause. Nor
+// does the client begin another one meanwhile, by an operator's word either: the
+// two would supersede each other, and the end of one would be taken for that of
+// the other.
 func TestARecordingKeepsItsConnections(t *testing.T) {
 	t.Parallel()
 	again := func(p *party) bool {
@@ -581,13 +581,16 @@ func TestARecordingKeepsItsConnections(t *testing.T) {
 	w := blank()
 	p := w.wanting(abc...)
 	r := p.recording(false, nodeset.SetAccept)
-	p.Asks()
+	assert.False(t, p.Due())
+	assert.Nil(t, p.recording(true, 0))
 	assert.False(t, again(p))
-	p.NotRecorded()
+	for len(r.Out) > 0 {
+		r.lose()
+	}
+	assert.Equal(t, nodeset.RecordUnanswered, r.Outcome)
 	assert.True(t, slices.ContainsFunc(p.Out, func(a nodeset.SetAction) bool { return a.Reconnect }), "the others' recording may be over")
 	p = w.wanting(abc...)
 	assert.True(t, again(p), "nothing is under way")
-	assert.Equal(t, nodeset.RecordGoesOn, r.Outcome)
 }
 
 // What others disturb is tried ever more rarely: all connections of a list go on

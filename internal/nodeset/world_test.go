@@ -258,24 +258,57 @@ func (p *party) fault(addr string) nodeset.SetFault {
 	return nodeset.SetUnknown
 }
 
-// recording has the client record what is due, up to a phase.
-func (p *party) recording(ready bool, until nodeset.RecordKind) *nodeset.Recording {
-	r := p.Record(nodeset.NewBallot(time.UnixMilli(0x19a00000000), uint32(p.w.fresh()), ""), nodeset.Shared{Guard: time.Second, Retention: time.Second}, ready, func() string { return fmt.Sprint("id", p.w.fresh()) })
-	for r != nil && len(r.Out) > 0 && r.Out[0].Kind < until {
-		p.recordStep(r)
-	}
-	return r
+// recording is a recording of a client, which waits until each step of its
+// latest question is answered or lost.
+type recording struct {
+	*nodeset.Recording
+	p       *party
+	Out     []nodeset.RecordStep // neither answered nor lost yet
+	steps   []nodeset.RecordStep
+	answers []*nodeset.NodeSet
 }
 
-// recordStep carries out the next step of a recording.
-func (p *party) recordStep(r *nodeset.Recording) {
-	x := r.Out[0]
-	r.Out = r.Out[1:]
-	if s := p.conns[x.Node]; s != nil && s.up {
-		r.Answer(x, p.w.carryOut(s, x))
+// recording has the client record what is due, up to a question. It returns nil
+// if nothing is due.
+func (p *party) recording(ready bool, until nodeset.RecordKind) *recording {
+	ballot := func(nodeset.Ballot) nodeset.Ballot {
+		return nodeset.NewBallot(time.UnixMilli(0x19a00000000), uint32(p.w.fresh()), "")
 	}
-	if r.Outcome == nodeset.RecordDone {
-		p.Recorded(r)
+	identity := func() string { return fmt.Sprint("id", p.w.fresh()) }
+	r, steps := p.Record(ballot, nodeset.Shared{Guard: time.Second, Retention: time.Second}, ready, identity)
+	if r == nil {
+		return nil
+	}
+	u := &recording{Recording: r, p: p}
+	for u.ask(steps); len(u.Out) > 0 && u.Out[0].Kind < until; {
+		u.step()
+	}
+	return u
+}
+
+func (u *recording) ask(steps []nodeset.RecordStep) {
+	u.steps, u.Out, u.answers = steps, slices.Clone(steps), make([]*nodeset.NodeSet, len(steps))
+}
+
+// step has the node of the next step answer, unless it cannot be reached.
+func (u *recording) step() {
+	x := u.Out[0]
+	if s := u.p.conns[x.Node]; s != nil && s.up {
+		u.answer(x, u.p.w.carryOut(s, x))
+	} else {
+		u.lose()
+	}
+}
+
+func (u *recording) answer(x nodeset.RecordStep, has nodeset.NodeSet) {
+	u.answers[slices.IndexFunc(u.steps, func(s nodeset.RecordStep) bool { return s.Node == x.Node })] = &has
+	u.lose()
+}
+
+// lose has the answer to the next step be lost, if there is none yet.
+func (u *recording) lose() {
+	if u.Out = u.Out[1:]; len(u.Out) == 0 {
+		u.ask(u.p.Next(u.answers))
 	}
 }
 

@@ -265,15 +265,12 @@ type naming struct {
 }
 
 // recorder has the nodes record their set when members finds that to be due. It
-// is safe for concurrent use; members.mu guards recording, declaring and
-// promised.
+// is safe for concurrent use; members.mu guards recording and declaring.
 type recorder struct {
 	*members
-	One        chan struct{}  // full while a set is recorded: one at a time
-	recording  bool           // record runs
-	declaring  int            // calls of Bootstrap that run: these record, and nothing else does
-	lastWarned string         // what record last warned of; only record uses it
-	promised   nodeset.Ballot // the highest one that a recording has met
+	recording  bool   // record runs
+	declaring  int    // calls of Bootstrap that run: these record, and nothing else does
+	lastWarned string // what record last warned of; only record uses it
 }
 
 // Usable reports whether a claim can start.

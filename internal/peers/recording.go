@@ -1,7 +1,7 @@
 package peers
 
-// How the nodes record their set: nodeset.Membership says when, and
-// nodeset.Recording how.
+// How the nodes record their set: nodeset.Membership decides, and this file asks
+// the nodes.
 
 import (
 	"cmp"
@@ -23,10 +23,10 @@ import (
 // whether they have: nodes that have recorded a set keep it. They may have done
 // so by an attempt that failed, as the answer to its commit was lost.
 func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*ps.Set.NodeTimeout)
-	defer cancel()
 	s := &ps.Members.Recorder
 	defer s.declare()()
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
 	var last error
 	var proposed []nodeset.Stamp
 	for pause := ps.Set.NodeTimeout / 8; ; {
@@ -47,7 +47,7 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 			return mine, err
 		}
 		wait := time.Duration(0) // no node is asked before all are connected
-		r, done, err := s.recordOnce(ctx, true)
+		r, err := s.recordOnce(ctx, true)
 		if r != nil && r.Outcome != nodeset.RecordOther {
 			proposed = append(proposed, r.Config.Origin)
 		}
@@ -56,7 +56,7 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 			return mine, err
 		case err != nil: // another client may record it at this moment
 			last, wait, pause = err, mathrand.N(pause), min(2*pause, ps.Set.NodeTimeout)
-		case done:
+		case r != nil:
 			mine = true
 		}
 		select {
@@ -68,6 +68,28 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 			return mine, s.notRecorded(last)
 		}
 	}
+}
+
+// bound returns the context of a Bootstrap. It ends 20 node timeouts after the
+// call began, or 20 of the longest that a node needs for an answer, which is
+// known once the nodes are connected: to connect, to record and to connect again
+// takes about a dozen answers.
+func (s *recorder) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	const answers = 20
+	began := time.Now()
+	connecting, cancel := context.WithTimeout(ctx, answers*s.ps.Set.NodeTimeout)
+	defer cancel()
+	s.ps.Until(connecting, func() bool { return s.tried() || s.Usable() || s.wrong.Load() != nil })
+	return context.WithDeadline(ctx, began.Add(answers*s.longestAnswer()))
+}
+
+// longestAnswer is how long to wait for the answer of any node of the list.
+func (s *recorder) longestAnswer() time.Duration {
+	longest := s.ps.Set.NodeTimeout
+	for _, n := range s.ps.Seeds.Live() {
+		longest = max(longest, n.Timeout(&s.ps.Set))
+	}
+	return longest
 }
 
 // declare keeps this client from recording a set without the operator's word
@@ -98,6 +120,9 @@ func (s *recorder) notRecorded(last error) error {
 	}
 	// All are connected and blank, so the reason is what the last attempt has met.
 	f.Err = fmt.Errorf("%w: the nodes have not recorded their set in time; try again", fault.ErrNoQuorum)
+	if s.longestAnswer() > s.ps.Set.NodeTimeout {
+		f.Err = fmt.Errorf("%w: the nodes are far away and have not recorded their set in time; raise WithNodeTimeout", fault.ErrNoQuorum)
+	}
 	if said, is := errors.AsType[*fault.Failure](last); is && len(said.Nodes) > 0 {
 		f.Nodes, f.Blank = said.Nodes, len(f.Nodes)-len(said.Nodes)
 		f.Err = fmt.Errorf("%w: the nodes record their set only if each of them accepts it; fix the nodes that do not", fault.ErrNoQuorum)
@@ -154,13 +179,13 @@ func (s *recorder) record() {
 		case <-s.ps.Over:
 			return
 		}
-		switch _, done, err := s.recordOnce(s.ps.Life, false); {
-		case done:
+		r, err := s.recordOnce(s.ps.Life, false)
+		switch {
+		case r == nil, errors.Is(err, errRecordingSuperseded): // another client records it
+		case err == nil:
 			// If the nodes do not vote at once, noteRecovering says that.
 			s.ps.Set.Logger.Debug("quorate: the nodes have recorded their set", "set", s.list())
-		// To be superseded by another client is no failure: that one records
-		// it.
-		case err != nil && !errors.Is(err, errRecordingSuperseded):
+		default:
 			if f := s.news(err); f != nil {
 				s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; retrying", "error", err, causes(f))
 			}
@@ -201,125 +226,89 @@ func (s *recorder) stillDue() bool {
 
 var errRecordingSuperseded = errors.New("another client is recording the set")
 
-// recordOnce carries out the recording that is due, and returns it, if one is.
-// What the nodes are is judged again then, whatever has become of it.
-func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recording, done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*s.ps.Set.NodeTimeout)
-	defer cancel()
-	if err := s.twice(); err != nil {
-		return nil, false, err
-	}
-	r, err = s.recordDue(ctx, ready)
+// recordOnce carries out the recording that is due, and returns it when it is
+// over. r is nil if none is due, or if this client is recording already.
+func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recording, err error) {
+	shared := nodeset.Shared{Guard: s.ps.Set.Guard, Retention: s.ps.Set.Retention, Skew: s.ps.Set.Skew}
+	ballot := func(above nodeset.Ballot) nodeset.Ballot { return nodeset.NewBallot(time.Now(), Chance(), above) }
+	s.mu.Lock()
+	r, steps := s.known.Record(ballot, shared, ready, Identity)
+	s.mu.Unlock()
 	if r == nil {
-		return nil, false, nil
+		return nil, nil
 	}
-	if err != nil {
-		s.Change(-1, func(m *nodeset.Membership) { m.NotRecorded() })
-		return r, false, err
+	var unanswered *fault.Failure
+	for len(steps) > 0 {
+		var answers []*nodeset.NodeSet
+		answers, unanswered = s.ask(ctx, steps)
+		s.Change(-1, func(m *nodeset.Membership) { steps = m.Next(answers) })
 	}
 	switch r.Outcome {
 	case nodeset.RecordDone:
-		s.Change(-1, func(m *nodeset.Membership) { m.Recorded(r) })
-		return r, true, nil
+		return r, nil
+	case nodeset.RecordUnanswered:
+		return r, unanswered
 	case nodeset.RecordOther:
-		err = &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
+		return r, &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case nodeset.RecordTwice:
-		err = sameServer(s.ps.Addr(r.Node), s.ps.Addr(r.Other))
-	default:
-		err = errRecordingSuperseded
+		return r, sameServer(s.ps.Addr(r.Node), s.ps.Addr(r.Other))
 	}
-	s.Change(-1, func(m *nodeset.Membership) { m.NotRecorded() })
-	return r, false, err
-}
-
-// recordDue asks the nodes for the recording that is due, nil if none is. One
-// at a time: two of one client would supersede each other. The next may begin
-// before the outcome becomes known, as a logger may call Bootstrap.
-func (s *recorder) recordDue(ctx context.Context, ready bool) (*nodeset.Recording, error) {
-	select {
-	case s.One <- struct{}{}:
-		defer func() { <-s.One }()
-	case <-ctx.Done():
-		return nil, nil
-	}
-	shared := nodeset.Shared{Guard: s.ps.Set.Guard, Retention: s.ps.Set.Retention, Skew: s.ps.Set.Skew}
-	s.mu.Lock()
-	r := s.known.Record(nodeset.NewBallot(time.Now(), Chance(), s.promised), shared, ready, Identity)
-	s.mu.Unlock()
-	// What a node keeps is known before its handshake has ended.
-	unready := func(step nodeset.RecordStep) bool { n := s.ps.Node(step.Node); return n == nil || n.Err() != nil }
-	if r == nil || slices.ContainsFunc(r.Out, unready) {
-		return nil, nil
-	}
-	s.mu.Lock()
-	s.known.Asks()
-	s.mu.Unlock()
-	return r, s.RecordSteps(ctx, r)
+	return r, errRecordingSuperseded
 }
 
 // twice is the error of a list that has a server twice, as far as runs tell.
 func (s *recorder) twice() error {
-	addrs := map[string]string{}
-	for _, n := range s.ps.Seeds.Live() {
-		run := n.Info().RunID
-		if run == "" {
-			continue
-		}
-		if addrs[run] != "" {
-			return sameServer(n.Addr, addrs[run])
-		}
-		addrs[run] = n.Addr
+	s.mu.Lock()
+	one, other := s.known.Twice()
+	s.mu.Unlock()
+	if one < 0 {
+		return nil
 	}
-	return nil
+	return sameServer(s.ps.Addr(other), s.ps.Addr(one))
 }
 
 func sameServer(one, other string) error {
 	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; list each server once", fault.ErrInvalid, one, other)}
 }
 
-// RecordSteps asks the nodes what a Recording wants to be asked: all at once,
-// and each must answer before the next step. It notes the highest ballot that a
-// node has promised: the next one is to be higher.
-func (s *recorder) RecordSteps(ctx context.Context, r *nodeset.Recording) error {
-	for len(r.Out) > 0 {
-		steps := r.Out
-		r.Out = nil
-		has, errs := make([]nodeset.NodeSet, len(steps)), make([]error, len(steps))
-		var all sync.WaitGroup
-		for i, step := range steps {
-			all.Go(func() {
-				n := s.ps.Node(step.Node)
-				// The client may have got another list meanwhile, with other
-				// addresses at these indexes.
-				if n == nil || n.Dropped.Load() || step.Config != nil && !step.Config.Members[step.Config.Member(step.Identity)].Has(n.Addr) {
-					errs[i] = fault.ErrNoAnswer
-					return
-				}
-				run := n.Info().Run()
-				v, err := n.Answer(ctx, s.setStep(nil, step, run))
-				if err == nil {
-					has[i], err = script.DecodeSet(v)
-				}
-				has[i].Run = run
-				errs[i] = err
-			})
-		}
-		all.Wait()
-		f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(steps)}
-		for i, step := range steps {
-			if errs[i] != nil {
-				f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: s.ps.Addr(step.Node), Err: errs[i]})
-				continue
-			}
+// ask has all nodes carry out their steps, all at the same time. It returns what
+// each node keeps then, nil for one that has not answered in time, and what those
+// have said instead.
+func (s *recorder) ask(ctx context.Context, steps []nodeset.RecordStep) ([]*nodeset.NodeSet, *fault.Failure) {
+	ctx, cancel := context.WithTimeout(ctx, 10*s.ps.Set.NodeTimeout)
+	defer cancel()
+	has, errs := make([]*nodeset.NodeSet, len(steps)), make([]error, len(steps))
+	var all sync.WaitGroup
+	for i, step := range steps {
+		all.Go(func() { has[i], errs[i] = s.askNode(ctx, step) })
+	}
+	all.Wait()
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: len(steps)}
+	for i, step := range steps {
+		if errs[i] != nil {
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: s.ps.Addr(step.Node), Err: errs[i]})
+		} else {
 			f.Votes++
-			s.mu.Lock() // a node that is met meanwhile may get what r wants of it
-			s.promised = max(s.promised, has[i].Promised)
-			r.Answer(step, has[i])
-			s.mu.Unlock()
-		}
-		if len(f.Nodes) > 0 && len(r.Out) == 0 && r.Outcome == nodeset.RecordGoesOn {
-			return f
 		}
 	}
-	return nil
+	return has, f
+}
+
+func (s *recorder) askNode(ctx context.Context, step nodeset.RecordStep) (*nodeset.NodeSet, error) {
+	n := s.ps.Node(step.Node)
+	// The client may have got another list meanwhile, with other addresses at
+	// these indexes.
+	if n == nil || n.Dropped.Load() || step.Config != nil && !step.Config.Members[step.Config.Member(step.Identity)].Has(n.Addr) {
+		return nil, fault.ErrNoAnswer
+	}
+	run := n.Info().Run()
+	v, err := n.Answer(ctx, s.setStep(nil, step, run))
+	if err != nil {
+		return nil, err
+	}
+	has, err := script.DecodeSet(v)
+	if has.Run = run; err != nil {
+		return nil, err
+	}
+	return &has, nil
 }

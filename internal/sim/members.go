@@ -19,7 +19,9 @@ func membersSet(r *rand.Rand, s *course.Setting) {
 	s.Length = 2*s.Guard + 6*s.TTL
 }
 
-// recordings: two processes record two sets at the same moment: ABC and ABD.
+// recordings: two processes record two sets at the same moment: ABC and ABD. Each
+// loses another one of the two common nodes once it counts on a set, or, in half
+// of the schedules, as it records.
 var recordings = generator{
 	name: "recordings",
 	set:  membersSet,
@@ -28,11 +30,15 @@ var recordings = generator{
 		holder, other := w.Procs[0], w.Procs[1]
 		holder.List, other.List = ns[:3], []*world.Node{ns[0], ns[1], ns[3]}
 		w.Assemble(false)
+		early := w.RNG.IntN(2) == 0
 		w.Then(w.Around(w.NodeTimeout), func() {
 			holder.Parts[0].Acquire(false)
 			w.At(time.Duration(w.RNG.Int64N(int64(32*w.Delay))), func() { other.Parts[0].Acquire(false) })
+			if early {
+				w.At(w.Around(w.NodeTimeout/8), func() { holder.Cut(ns[1]) })
+				w.At(w.Around(w.NodeTimeout/8), func() { other.Cut(ns[0]) })
+			}
 		})
-		// Each has another one of the two common nodes from then on.
 		w.Once(holder.Counts(), w.TTL, 0, func() { holder.Cut(ns[1]) })
 		w.Once(other.Counts(), w.TTL, 0, func() { other.Cut(ns[0]) })
 		w.Then(w.Guard+4*w.TTL, w.SetsAgree)

@@ -166,7 +166,7 @@ var exchangeLate = generator{
 		var late *change.Succession
 		w.Once(other.At(3), 4*w.Guard, w.Guard, func() {
 			c := other.Members.Config()
-			late = change.NewSuccession(c, change.Undo(c, other.Ballot()), w.TTL, w.NodeTimeout)
+			late = change.NewSuccession(c, change.Undo(c, other.Ballot("")), w.TTL, w.NodeTimeout)
 		})
 		w.Once(other.At(4), 2*w.Guard, w.Around(w.NodeTimeout), func() {
 			other.Succeed(late, func() {

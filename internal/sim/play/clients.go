@@ -42,7 +42,13 @@ type bench struct {
 // recorders are processes that record a set step by step.
 type recorders struct {
 	c          *cast
-	recordings map[string]*nodeset.Recording // by process: that have not ended
+	recordings map[string]recording // by process: that have not ended
+}
+
+// recording is one that waits for the answers to its latest question.
+type recording struct {
+	*nodeset.Recording
+	steps []nodeset.RecordStep
 }
 
 // node reads a node.

@@ -38,25 +38,27 @@ func (s *recorders) recordSet(a *args) error {
 	once, ready := a.take("once"), a.take("ready")
 	r := s.recordings[label]
 	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.Index+1, 0))
-	if r == nil {
+	if r.Recording == nil {
 		q.Members.Want()
-		if r = q.Members.Record(ballot, s.c.World.Settings(), ready, q.Chance); r == nil {
+		r.Recording, r.steps = q.Members.Record(func(nodeset.Ballot) nodeset.Ballot { return ballot }, s.c.World.Settings(), ready, q.Chance)
+		if r.Recording == nil {
 			s.c.Say("%s has nothing to record", q.Label)
 			return nil
 		}
 	}
-	for len(r.Out) > 0 {
-		todo := r.Out
-		r.Out = nil
-		for _, s := range todo {
+	for goesOn := true; goesOn && len(r.steps) > 0; goesOn = !once {
+		has := make([]*nodeset.NodeSet, len(r.steps))
+		for i, s := range r.steps {
 			if n := q.Link(s.Node).Node; slices.Contains(answers, n.Index+1) {
-				r.Answer(s, n.Step(s))
+				keeps := n.Step(s)
+				has[i] = &keeps
 			}
 		}
-		if once && r.Outcome == nodeset.RecordGoesOn {
-			s.recordings[label] = r
-			return nil
-		}
+		r.steps = q.Members.Next(has)
+	}
+	if len(r.steps) > 0 {
+		s.recordings[label] = r
+		return nil
 	}
 	delete(s.recordings, label)
 	if r.Outcome != nodeset.RecordDone {
@@ -68,7 +70,6 @@ func (s *recorders) recordSet(a *args) error {
 		whose = "the set of another process"
 	}
 	s.c.Say("%s has recorded %s", q.Label, whose)
-	q.Members.Recorded(r)
 	q.Regroup()
 	return nil
 }

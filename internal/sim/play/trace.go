@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/trial"
@@ -151,7 +150,7 @@ func (p *player) begin(a *args) error {
 	wire := &Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
 	w.Wire = wire
 	p.cast = &cast{Wire: wire, last: map[string]*world.Attempt{}}
-	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]*nodeset.Recording{}}
+	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]recording{}}
 	for _, n := range w.Nodes {
 		n.Clock.Offset = int64(world.Epoch)*1000 - int64(p.Began)
 	}

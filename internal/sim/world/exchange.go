@@ -118,12 +118,8 @@ func (io *operatorIO) await(begin func(done func())) {
 func (io *operatorIO) Now() protocol.Time             { return io.p.Now() }
 func (io *operatorIO) Config() *nodeset.Configuration { return io.p.Members.Config() }
 func (io *operatorIO) Stopped() bool                  { return io.stopped || io.gone }
+func (io *operatorIO) Ballot() nodeset.Ballot         { return io.p.Ballot("") }
 func (*operatorIO) Report(change.OperatorProgress)    {}
-
-func (io *operatorIO) Ballot() nodeset.Ballot {
-	w := io.p.World
-	return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), "")
-}
 
 func (io *operatorIO) Each(n int, f func(io change.IO, k int)) {
 	if !io.stopped {

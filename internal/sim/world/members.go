@@ -73,15 +73,16 @@ func (l *Link) meet() bool {
 	return v.Fault == nodeset.SetFits
 }
 
-// step sends a step of the register of a node's set.
-func (l *Link) step(s nodeset.RecordStep, then func(has nodeset.NodeSet)) {
+// step sends a step of the register of a node's set. then, if not nil, gets what
+// the node keeps, or nil if the connection ends before the answer.
+func (l *Link) step(s nodeset.RecordStep, then func(has *nodeset.NodeSet)) {
 	l.transfer(&Message{about: moves, Link: l, step: s, kept: then, Req: protocol.Request{Node: l.No, Sent: l.Proc.Now()}})
 }
 
 // stepped takes what a node keeps after a step.
 func (l *Link) stepped(m *Message) {
 	if m.kept != nil {
-		m.kept(m.set)
+		m.kept(&m.set)
 	} else if m.step.Kind == nodeset.SetLife {
 		l.Proc.Members.Kept(l.No, m.set)
 		l.Proc.Regroup()
@@ -146,57 +147,52 @@ func (f *follower) Tend() {
 	}
 }
 
-// records has the process record a set, or record it again, if
-// nodeset.Membership says so. Another process may do so as well, and an answer
-// may be lost: it looks again after a while.
+// records has the process record a set, or record it again, for as long as
+// nodeset.Membership says so, as the recorder in internal/peers does.
 func (f *follower) records() {
 	w := f.p.World
 	if f.recording || !f.Members.Due() || w.over() || w.Wire != nil {
 		return
 	}
 	f.recording = true
-	f.recordAfter(nodeset.RecordPause(0, w.NodeTimeout))
-}
-
-// recordAfter has the process record the set after a random part of a pause,
-// and for as long as that is due.
-func (f *follower) recordAfter(pause time.Duration) {
-	p, w := f.p, f.p.World
-	p.Later(pause/2+time.Duration(w.RNG.Int64N(int64(pause/2))), func() {
-		r := f.Members.Record(f.Ballot(), p.Own, false, f.Chance)
-		if r != nil {
-			f.Members.Asks()
-			f.recordSteps(r)
-		}
-		p.Later(w.Around(2*w.NodeTimeout), func() {
-			if r != nil && r.Outcome != nodeset.RecordDone {
-				f.Members.NotRecorded()
+	f.p.run(func(t *task) {
+		for pause := time.Duration(0); f.Members.Due() && !w.over(); {
+			pause = nodeset.RecordPause(pause, w.NodeTimeout)
+			random := pause/2 + time.Duration(w.RNG.Int64N(int64(pause/2)))
+			if !t.wait(func(done func()) { t.p.Later(random, done) }) {
+				return
+			}
+			r, steps := f.Members.Record(f.Ballot, t.p.Own, false, f.Chance)
+			for len(steps) > 0 {
+				answers := t.askSet(steps)
+				if t.gone {
+					return
+				}
+				steps = f.Members.Next(answers)
 				f.Regroup()
 			}
-			if f.recording = f.Members.Due() && !w.over(); f.recording {
-				f.recordAfter(nodeset.RecordPause(pause, w.NodeTimeout))
+			if r != nil && r.Outcome == nodeset.RecordDone {
+				w.Log("process %s: the set is recorded: %v", t.p.Name, r.Config)
 			}
-		})
+		}
+		f.recording = false
 	})
 }
 
-// recordSteps sends what a Recording wants to be asked. An answer that is lost
-// ends it.
-func (f *follower) recordSteps(r *nodeset.Recording) {
-	todo := r.Out
-	r.Out = nil
-	for _, s := range todo {
-		f.p.Link(s.Node).step(s, func(has nodeset.NodeSet) {
-			was := r.Outcome
-			r.Answer(s, has)
-			f.recordSteps(r)
-			if r.Outcome == nodeset.RecordDone && was == nodeset.RecordGoesOn {
-				f.p.World.Log("process %s: the set is recorded: %v", f.p.Name, r.Config)
-				f.Members.Recorded(r)
-				f.Regroup()
-			}
+// askSet has all nodes carry out steps of the registers of their set. An answer
+// that is lost is nil.
+func (t *task) askSet(steps []nodeset.RecordStep) []*nodeset.NodeSet {
+	answers := make([]*nodeset.NodeSet, len(steps))
+	t.each(len(steps), func(t *task, k int) {
+		t.wait(func(done func()) {
+			t.p.Later(10*t.p.World.NodeTimeout, done)
+			t.p.Link(steps[k].Node).step(steps[k], func(has *nodeset.NodeSet) {
+				answers[k] = has
+				done()
+			})
 		})
-	}
+	})
+	return answers
 }
 
 // Chance is a random text that no other process has.
@@ -205,14 +201,18 @@ func (f *follower) Chance() string {
 	return fmt.Sprintf("%03x%d%07x", int64(w.Now)/int64(time.Millisecond)&0xfff, f.p.Index, w.RNG.Uint32N(1<<28))
 }
 
-// Ballot is one of now.
-func (f *follower) Ballot() nodeset.Ballot {
-	return nodeset.Ballot(fmt.Sprintf("%08x", int64(f.p.World.Now)/int64(time.Millisecond)) + f.Chance())
+// Ballot is one of now that is above another one.
+func (f *follower) Ballot(above nodeset.Ballot) nodeset.Ballot {
+	w := f.p.World
+	return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), above)
 }
 
 // regroupLater has what a connection's beginning or end leads to be done.
 func (f *follower) regroupLater() {
-	if f.Members != nil && len(f.Members.Out) > 0 {
+	if f.Members == nil {
+		return
+	}
+	if f.records(); len(f.Members.Out) > 0 {
 		f.p.Later(1, f.Regroup)
 	}
 }

@@ -47,14 +47,14 @@ type Message struct {
 	about    about     // nothing else: what it is, if it is no claim's nor a register operation's
 	question *question // of a repair
 	step     nodeset.RecordStep
-	kept     func(has nodeset.NodeSet) // takes the answer to step
-	of       nodeset.Stamp             // of a question about the set: what follows this one
-	next     nodeset.RecordedNext      // the answer to that
-	leapt    time.Duration             // by how much the node's clock had jumped when it answered
-	try      uint32                    // of a NodeMark, or the number of a question about the set
-	set      nodeset.NodeSet           // the answer to that, or to step
-	sent     course.Moment             // on that connection
-	expires  protocol.Time             // of a leave: when the lease it ends has ended by itself
+	kept     func(has *nodeset.NodeSet) // takes the answer to step, nil if it is lost
+	of       nodeset.Stamp              // of a question about the set: what follows this one
+	next     nodeset.RecordedNext       // the answer to that
+	leapt    time.Duration              // by how much the node's clock had jumped when it answered
+	try      uint32                     // of a NodeMark, or the number of a question about the set
+	set      nodeset.NodeSet            // the answer to that, or to step
+	sent     course.Moment              // on that connection
+	expires  protocol.Time              // of a leave: when the lease it ends has ended by itself
 
 	silent bool // it has failed, and the claim does not hear so in time
 
@@ -117,6 +117,8 @@ func (l *Link) transfer(m *Message) {
 		l.leaves = append(l.leaves, m)
 	case m.about == claims:
 		l.failed(m)
+	case m.kept != nil:
+		m.kept(nil)
 	}
 }
 
@@ -181,6 +183,8 @@ func (l *Link) Snap() {
 			}
 		}
 		switch {
+		case m.kept != nil:
+			l.Proc.Later(1, func() { m.kept(nil) })
 		case m.about != claims:
 		case m.Req.Op == protocol.OpLeave:
 			l.leaves = append(l.leaves, m)
